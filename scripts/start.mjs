@@ -1,0 +1,4 @@
+// `npm start`: the service as it is, with the example bundle unless another one is named.
+process.env.EDGE_CONFIG_FILE ||= 'examples/quickstart.json'
+process.argv.splice(2, 0, 'serve')
+await import('../dist/cli/main.js')

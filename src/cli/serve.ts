@@ -1,0 +1,107 @@
+import { parseArgs } from 'node:util'
+import { pino } from 'pino'
+import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config.ts'
+import { type Service, startService } from '../service.ts'
+import { VERSION } from '../version.ts'
+import { SERVE_HELP } from './help.ts'
+
+const STDERR = 2
+
+/** Starts the service and returns; the listening sockets keep the process alive. */
+export async function serve(args: string[]): Promise<number> {
+  const flags = readFlags(args)
+  if (typeof flags === 'number') return flags
+  const result = readConfig(process.env, flags)
+  if (!result.ok) return complain(result.problems)
+  const { config } = result
+  const formatters = { level: (label: string) => ({ level: label }) }
+  const logger = pino(
+    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters },
+    pino.destination(STDERR),
+  )
+  process.on('uncaughtException', (err) => {
+    logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
+    process.exit(1)
+  })
+  try {
+    const service = await startService(config, logger)
+    stopOnSignals(service)
+    process.on('SIGHUP', () => void service.reload())
+    process.stdout.on('error', () => {}) // a reader that went away is no reason to stop serving
+    process.stdout.write(greeting(config, service))
+    return 0
+  } catch (error) {
+    const problem = startProblem(config, error as NodeJS.ErrnoException)
+    if (problem === undefined) throw error
+    complain([problem])
+    // Files may be watched already.
+    process.exit(1)
+  }
+}
+
+function readFlags(args: string[]): Record<string, string | undefined> | number {
+  const options: Record<string, { type: 'string' | 'boolean'; short?: string }> = { help: { type: 'boolean', short: 'h' } }
+  for (const { flag } of Object.values<Setting<unknown>>(SETTINGS)) if (flag !== undefined) options[flag] = { type: 'string' }
+  try {
+    const { help, ...flags } = parseArgs({ args, options }).values
+    if (!help) return flags as Record<string, string>
+    process.stdout.write(SERVE_HELP)
+    return 0
+  } catch (error) {
+    return complain([(error as Error).message])
+  }
+}
+
+function complain(problems: readonly string[]): number {
+  const lines = problems.map((problem) => `  ${problem}\n`)
+  process.stderr.write(`edge cannot start:\n${lines.join('')}`)
+  return 1
+}
+
+function startProblem(config: ServerConfig, { code, syscall, message, ...error }: NodeJS.ErrnoException): string | undefined {
+  const { port } = error as { port?: number }
+  const setting = port !== undefined && port === config.adminPort ? 'EDGE_ADMIN_PORT' : 'EDGE_PORT'
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${setting}: port ${port} is taken by another process`
+    case 'EACCES':
+      return syscall === 'listen' ? `${setting}: this user may not listen on port ${port}` : undefined
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `EDGE_HOST: ${JSON.stringify(config.host)} is no address of this machine`
+    default:
+      return message.includes('Array buffer allocation failed')
+        ? `EDGE_STORE_SIZE: this machine cannot give ${config.storeBytes} bytes`
+        : undefined
+  }
+}
+
+function stopOnSignals(service: Service): void {
+  let isStopping = false
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (isStopping) process.exit(1)
+      isStopping = true
+      void service.stop(signal).then(() => process.exit(0))
+    })
+  }
+}
+
+function greeting(config: ServerConfig, service: Service): string {
+  const { host = 'localhost' } = config
+  const base = `http://${host.includes(':') ? `[${host}]` : host}:`
+  const admin = service.adminPort === undefined ? '' : `  admin   ${base}${service.adminPort}\n`
+  return `edge ${VERSION}, ${config.mode}
+  listens ${base}${service.port}${config.host === undefined ? ' (all interfaces)' : ''}
+${admin}  bundle  ${describeBundle(config, service)}
+  try     curl -i -X POST ${base}${service.port}/v1/decision -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'
+`
+}
+
+function describeBundle(config: ServerConfig, service: Service): string {
+  const bundle = service.bundle()
+  if (bundle !== undefined) return `version ${bundle.version} from ${config.configFile}`
+  if (config.configFile === undefined) return 'none: set EDGE_CONFIG_FILE; until then decisions answer 503'
+  return `none yet: ${config.configFile} is missing or refused; decisions answer 503 until it is good`
+}

@@ -1,0 +1,15 @@
+/** Both kinds of time. Counters run on `nowMs`; the wall clock serves UTC days and what people read. */
+export interface Clock {
+  /** Milliseconds that only ever grow, the same for all threads of the process. */
+  nowMs(): number
+  /** Unix time in milliseconds. */
+  wallMs(): number
+}
+
+// Each thread's performance.now() starts at its own zero; hrtime has one zero for all of them.
+const offsetMs = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+
+export const systemClock: Clock = {
+  nowMs: () => performance.now() + offsetMs,
+  wallMs: () => Date.now(),
+}

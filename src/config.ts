@@ -1,0 +1,196 @@
+import { DEFAULT_TRUSTED_PROXIES, TrustedProxies } from './request/client-address.ts'
+import { MIN_TABLE_BYTES } from './store/shared-table.ts'
+
+/** Everything that can be set from outside, read once at the start. */
+export type ServerConfig = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>
+
+export interface Setting<Value> {
+  readonly env: string
+  /** Secrets have none: command lines are public. */
+  readonly flag?: string
+  /** What is read when nothing is set. Undefined: the setting may be absent. */
+  readonly fallback?: string
+  readonly about: string
+  /** Throws a BadValue that completes the sentence "EDGE_X: expected …". */
+  read(text: string | undefined): Value
+}
+
+class BadValue extends Error {}
+
+const MODES = ['decision_service', 'reverse_proxy'] as const
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+export const SETTINGS = {
+  port: { env: 'EDGE_PORT', flag: 'port', fallback: '8080', about: 'port to listen on', read: (text) => readPort(text!) },
+  host: { env: 'EDGE_HOST', flag: 'host', about: 'address to listen on; all interfaces when unset', read: readHost },
+  mode: {
+    env: 'EDGE_MODE',
+    flag: 'mode',
+    fallback: 'decision_service',
+    about: 'decision_service or reverse_proxy',
+    read: (text) => readChoice(text!, MODES),
+  },
+  backendUrl: {
+    env: 'EDGE_BACKEND_URL',
+    flag: 'backend-url',
+    about: 'where reverse_proxy sends what it allows; required there',
+    read: readHttpUrl,
+  },
+  configFile: {
+    env: 'EDGE_CONFIG_FILE',
+    flag: 'config-file',
+    about: 'policy bundle, JSON or YAML, reloaded when it changes',
+    read: readAny,
+  },
+  debugSessionSecret: {
+    env: 'EDGE_DEBUG_SESSION_SECRET',
+    about: 'opens debug sessions; their endpoints answer 404 without it',
+    read: readAny,
+  },
+  logLevel: {
+    env: 'EDGE_LOG_LEVEL',
+    flag: 'log-level',
+    fallback: 'info',
+    about: LOG_LEVELS.join(', '),
+    read: (text) => readChoice(text!, LOG_LEVELS),
+  },
+  adminPort: {
+    env: 'EDGE_ADMIN_PORT',
+    flag: 'admin-port',
+    about: 'port of its own for /livez, /readyz, /metrics and the debug endpoints',
+    read: (text) => (text === undefined ? undefined : readPort(text)),
+  },
+  trustedProxies: {
+    env: 'EDGE_TRUSTED_PROXIES',
+    flag: 'trusted-proxies',
+    fallback: DEFAULT_TRUSTED_PROXIES,
+    about: 'CIDRs whose X-Forwarded-For is believed; also the words loopback, linklocal, uniquelocal',
+    read: (text) => readTrustedProxies(text!),
+  },
+  storeBytes: {
+    env: 'EDGE_STORE_SIZE',
+    flag: 'store-size',
+    fallback: '64m',
+    about: 'memory for counters, such as 512k, 64m, 2g; 64m hold a million callers',
+    read: (text) => readSize(text!),
+  },
+  geoipFile: {
+    env: 'EDGE_GEOIP_FILE',
+    flag: 'geoip-file',
+    about: 'MMDB for ip:country instead of the one that comes along',
+    read: readAny,
+  },
+  ipTypeFile: { env: 'EDGE_IP_TYPE_FILE', flag: 'ip-type-file', about: 'list of "CIDR,type" lines for ip:type', read: readAny },
+  torExitsFile: { env: 'EDGE_TOR_EXITS_FILE', flag: 'tor-exits-file', about: 'list of Tor exit addresses for ip:tor', read: readAny },
+  keepAliveMs: {
+    env: 'EDGE_KEEPALIVE_MS',
+    flag: 'keepalive-ms',
+    fallback: '75000',
+    about: 'how long an idle connection stays open',
+    read: (text) => readDurationMs(text!),
+  },
+  drainMs: {
+    env: 'EDGE_DRAIN_MS',
+    flag: 'drain-ms',
+    fallback: '0',
+    about: 'how long to serve on after SIGTERM, not ready, before the listeners close',
+    read: (text) => readDurationMs(text!),
+  },
+  shutdownMs: {
+    env: 'EDGE_SHUTDOWN_MS',
+    flag: 'shutdown-ms',
+    fallback: '30000',
+    about: 'how long open streams may take to end after that',
+    read: (text) => readDurationMs(text!),
+  },
+} satisfies Record<string, Setting<unknown>>
+
+export type ConfigResult =
+  | { readonly ok: true; readonly config: ServerConfig }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+/** Reads flags, then the environment. An empty value counts as unset. Every bad value is reported. */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>>,
+): ConfigResult {
+  const problems: string[] = []
+  const config: Record<string, unknown> = {}
+  for (const [name, setting] of Object.entries<Setting<unknown>>(SETTINGS)) {
+    const fromFlag = setting.flag === undefined ? undefined : flags[setting.flag]
+    const origin = fromFlag === undefined ? setting.env : `--${setting.flag}`
+    try {
+      config[name] = setting.read(fromFlag ?? (env[setting.env] || setting.fallback))
+    } catch (error) {
+      if (!(error instanceof BadValue)) throw error
+      problems.push(`${origin}: expected ${error.message}`)
+    }
+  }
+  const result = Object.freeze(config) as ServerConfig
+  problems.push(...contradictions(result))
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, config: result }
+}
+
+function* contradictions(config: ServerConfig): Generator<string> {
+  if (config.mode === 'reverse_proxy') yield 'EDGE_MODE: reverse_proxy is not part of this release yet; expected decision_service'
+  if (config.mode === 'reverse_proxy' && config.backendUrl === undefined)
+    yield 'EDGE_BACKEND_URL: expected a URL, for EDGE_MODE is reverse_proxy'
+  if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
+    yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
+  }
+}
+
+function bad(expected: string, text: string): BadValue {
+  return new BadValue(`${expected}, got ${JSON.stringify(text)}`)
+}
+
+function readAny(text: string | undefined): string | undefined {
+  return text
+}
+
+function readPort(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw bad('a port from 0 to 65535', text)
+  return Number(text)
+}
+
+function readHost(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^[\w.:%-]+$/.test(text)) throw bad('a host name or an address without port', text)
+  return text
+}
+
+function readChoice<Choice extends string>(text: string, choices: readonly Choice[]): Choice {
+  if (!(choices as readonly string[]).includes(text)) throw bad(`one of ${choices.join(', ')}`, text)
+  return text as Choice
+}
+
+/** The value is not repeated in the message: URLs may carry passwords. */
+function readHttpUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  return url
+}
+
+function readTrustedProxies(text: string): TrustedProxies {
+  return new TrustedProxies(text, (entry) => {
+    throw bad('CIDRs, addresses or the words loopback, linklocal, uniquelocal, separated by commas', entry)
+  })
+}
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
+const MAX_STORE_BYTES = 8 * 1024 ** 3
+
+function readSize(text: string): number {
+  const [, digits, unit] = /^(\d{1,15})([kmg]?)b?$/i.exec(text) ?? []
+  const bytes = digits === undefined ? Number.NaN : Number(digits) * UNITS[unit!.toLowerCase()]!
+  if (!(bytes >= MIN_TABLE_BYTES && bytes <= MAX_STORE_BYTES)) throw bad(`a size from ${MIN_TABLE_BYTES} bytes to 8g, such as 64m`, text)
+  return bytes
+}
+
+// setTimeout takes no more
+const MAX_DURATION_MS = 2 ** 31 - 1
+
+function readDurationMs(text: string): number {
+  if (!/^\d{1,10}$/.test(text) || Number(text) > MAX_DURATION_MS) throw bad('whole milliseconds', text)
+  return Number(text)
+}

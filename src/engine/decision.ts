@@ -1,0 +1,60 @@
+import type { LimitReason, PlanPolicy, PlanRule } from '../policy/plan.ts'
+
+/** What the engine found. A reject is a value like any other. */
+export type Decision = Allowed | Rejected | Refused
+
+export interface Allowed extends Evaluated {
+  readonly action: 'allow'
+  /** all_rules_passed, or the reason of the first would-reject. */
+  readonly reason: 'all_rules_passed' | LimitReason
+  /** The most constrained enforcing rule; absent when none applied. */
+  readonly limit: RateLimit | undefined
+}
+
+export interface Rejected extends Evaluated {
+  readonly action: 'reject'
+  readonly reason: LimitReason
+  readonly limit: RateLimit
+  /** False when the request asks for more than the limit can ever hold. */
+  readonly canRetry: boolean
+}
+
+/** Nothing was evaluated, nothing taken. */
+export interface Refused {
+  readonly action: 'refuse'
+  readonly reason: 'no_bundle_loaded' | 'missing_original_host'
+}
+
+interface Evaluated {
+  /** The policy and rule that decided: the one that rejected, else a would-reject's, else the most constrained. */
+  readonly policy: PlanPolicy | undefined
+  readonly rule: PlanRule | undefined
+  readonly wouldRejects: readonly WouldReject[]
+  /** Descriptor keys that rules needed and the request lacks, each once. */
+  readonly missingKeys: readonly string[]
+  readonly matchedPolicies: number
+  /** What the rules were keyed by; filled on request only. */
+  readonly descriptors: readonly Descriptor[]
+}
+
+/** How a limit stands for this caller. */
+export interface RateLimit {
+  readonly rule: PlanRule
+  /** The RateLimit-Limit header's value. */
+  readonly limitText: string
+  /** Whole tokens; 0 on a reject. */
+  readonly remaining: number
+  /** On allow until it is full again; on reject until this request would pass. */
+  readonly resetMs: number
+}
+
+/** A reject that shadow mode only records. */
+export interface WouldReject {
+  readonly rule: PlanRule
+  readonly reason: LimitReason
+}
+
+export interface Descriptor {
+  readonly key: string
+  readonly value: string
+}

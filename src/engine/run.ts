@@ -1,0 +1,122 @@
+import { generatesText } from '../limiter/llm-budget.ts'
+import { normalizeHost } from '../policy/host.ts'
+import { normalizePath } from '../policy/path.ts'
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import { Matches } from '../policy/routes.ts'
+import { Descriptors, type Identification } from '../request/descriptors.ts'
+import type { RequestView } from '../request/view.ts'
+import { Charges } from '../store/charges.ts'
+import type { ActivePlan } from './active-plan.ts'
+import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
+
+const NONE: readonly never[] = []
+
+/** One decision under way. It is used again for the next one, so what leaves it must be a copy. */
+export class Run {
+  readonly charges = new Charges()
+  /** The policies that cover the request, in bundle order. */
+  readonly matches = new Matches()
+  /** The first `ruleCount` rules are those charged in the group at hand; for each, the row where its counters begin. */
+  ruleCount = 0
+  readonly rules: PlanRule[] = []
+  readonly firstRows: number[] = []
+  limit: RateLimit | undefined
+  wouldRejects: readonly WouldReject[] = NONE
+  missingKeys: readonly string[] = NONE
+  active!: ActivePlan
+  nowMs = 0
+  wallMs = 0
+  explains = false
+  readonly #descriptors: Descriptors
+  #path = ''
+
+  constructor(identification: Identification) {
+    this.#descriptors = new Descriptors(identification)
+  }
+
+  /** Answers false when a host is needed to tell which policies apply, and the request has none. */
+  begin(view: RequestView, active: ActivePlan, nowMs: number, wallMs: number, explains: boolean): boolean {
+    const { plan } = active
+    this.active = active
+    this.nowMs = nowMs
+    this.wallMs = wallMs
+    this.explains = explains
+    this.limit = undefined
+    this.wouldRejects = NONE
+    this.missingKeys = NONE
+    this.#path = normalizePath(view.uri)
+    this.#descriptors.begin(view, plan.keys)
+    const host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
+    return plan.routes.match(this.#path, host, upperCase(view.method), this.matches)
+  }
+
+  beginGroup(): void {
+    this.charges.clear()
+    this.ruleCount = 0
+  }
+
+  /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. */
+  charge(policy: PlanPolicy): void {
+    const { charges } = this
+    for (let i = 0; i < policy.rules.length; i++) {
+      const rule = policy.rules[i]!
+      const isTextless = rule.cost !== rule.costWithoutText && !generatesText(this.#path)
+      const cost = isTextless ? rule.costWithoutText : rule.cost
+      const firstRow = charges.length
+      for (let c = 0; c < rule.counters.length; c++) {
+        if (!this.#pushValues(rule)) break
+        charges.add(this.active.counters[rule.counters[c]!.index]!, cost)
+      }
+      if (charges.length === firstRow) continue
+      this.rules[this.ruleCount] = rule
+      this.firstRows[this.ruleCount++] = firstRow
+    }
+  }
+
+  addWouldReject(wouldReject: WouldReject): void {
+    this.wouldRejects = [...this.wouldRejects, wouldReject]
+  }
+
+  /** What the rules were keyed by, the deciding rule's keys first. */
+  explain(decidingRule: PlanRule | undefined): readonly Descriptor[] {
+    if (!this.explains) return NONE
+    const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy.rules)
+    const indexes = new Set((decidingRule === undefined ? rules : [decidingRule, ...rules]).flatMap((rule) => rule.keyIndexes))
+    const found: Descriptor[] = []
+    for (const index of indexes) {
+      const value = this.#descriptors.get(index)
+      if (value !== undefined) found.push({ key: this.active.plan.keys[index]!.text, value })
+    }
+    return found
+  }
+
+  #pushValues(rule: PlanRule): boolean {
+    const { charges } = this
+    const before = charges.valueCount
+    let isComplete = true
+    for (let k = 0; k < rule.keyIndexes.length; k++) {
+      const index = rule.keyIndexes[k]!
+      const value = this.#descriptors.get(index)
+      if (value !== undefined) charges.addValue(value)
+      else {
+        isComplete = false
+        this.#noteMissing(this.active.plan.keys[index]!.text)
+      }
+    }
+    if (!isComplete) charges.valueCount = before
+    return isComplete
+  }
+
+  #noteMissing(key: string): void {
+    if (!this.missingKeys.includes(key)) this.missingKeys = [...this.missingKeys, key]
+  }
+}
+
+/** Methods nearly always come in upper case, and asking is cheaper than converting. */
+function upperCase(method: string): string {
+  for (let i = 0; i < method.length; i++) {
+    const code = method.charCodeAt(i)
+    if (code < 0x41 || code > 0x5a) return method.toUpperCase()
+  }
+  return method
+}

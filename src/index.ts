@@ -1,0 +1,62 @@
+/** The engine as a library: load a bundle, decide on a plain object, no server needed. See docs/library.md. */
+
+import { type Clock, systemClock } from './clock.ts'
+import type { Decision } from './engine/decision.ts'
+import { Engine } from './engine/engine.ts'
+import { compileBundle } from './policy/compile.ts'
+import { type BundleFormat, type ParsedBundle, parseBundle } from './policy/parse.ts'
+import { TrustedProxies } from './request/client-address.ts'
+import type { IpFacts } from './request/ip-facts.ts'
+import { type PlainRequest, PlainRequestView } from './request/view.ts'
+import type { StoreStats } from './store/counter-store.ts'
+import { newEmbeddedStore } from './store/embedded-store.ts'
+
+export type { Clock } from './clock.ts'
+export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
+export type { Reason } from './engine/reasons.ts'
+export { type BundleFormat, formatOf, type ParsedBundle, parseBundle } from './policy/parse.ts'
+export { formatProblem, type Problem } from './policy/problem.ts'
+export type { Bundle } from './policy/schema.ts'
+export { type IpFacts, readTorExits, readTypeList } from './request/ip-facts.ts'
+export type { PlainRequest } from './request/view.ts'
+export type { StoreStats } from './store/counter-store.ts'
+
+export interface EmbeddedEngineOptions {
+  /** Memory for counters, fixed from the start. 64 MiB hold a million callers. */
+  readonly storeBytes?: number
+  /** Networks whose X-Forwarded-For is believed, as EDGE_TRUSTED_PROXIES takes them. */
+  readonly trustedProxies?: string
+  readonly ipFacts?: IpFacts
+  readonly clock?: Clock
+}
+
+export interface EmbeddedEngine {
+  /** Checks a bundle and, when it is valid, makes it the active one. An invalid one changes nothing. */
+  load(text: string, format?: BundleFormat): ParsedBundle
+  /** Decides and takes. With `explain`, the decision carries the descriptor values. */
+  decide(request: PlainRequest, options?: { readonly explain?: boolean }): Decision
+  stats(): StoreStats
+}
+
+export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngine {
+  const store = newEmbeddedStore(options.storeBytes ?? DEFAULT_STORE_BYTES)
+  const identification = {
+    trustedProxies: new TrustedProxies(options.trustedProxies, (entry) => {
+      throw new RangeError(`trustedProxies: ${JSON.stringify(entry)} is no CIDR, address or known word`)
+    }),
+    ipFacts: options.ipFacts ?? {},
+  }
+  const engine = new Engine({ store, clock: options.clock ?? systemClock, identification })
+  return {
+    load(text, format) {
+      const parsed = parseBundle(text, format)
+      if (parsed.ok) engine.activate(compileBundle(parsed.bundle))
+      return parsed
+    },
+    // The embedded store answers at once, and so the engine does.
+    decide: (request, { explain = false } = {}) => engine.decide(new PlainRequestView(request), explain) as Decision,
+    stats: () => store.stats(),
+  }
+}
+
+const DEFAULT_STORE_BYTES = 64 * 1024 * 1024

@@ -1,0 +1,7 @@
+/** The bundle in force, as /readyz and the metrics tell of it. */
+export interface BundleInfo {
+  readonly version: string
+  /** Lower-case hex sha256 of the bytes. */
+  readonly hash: string
+  readonly updatedAtS: number
+}

@@ -1,0 +1,116 @@
+import { type Limit, sizeOf } from '../limiter/limit.ts'
+import { maxCompletionTokens } from '../limiter/llm-budget.ts'
+import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
+import type { LimitReason, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
+import { RouteIndex } from './routes.ts'
+import type { Bundle, Policy, Rule } from './schema.ts'
+
+/** Turns a valid bundle into a plan. */
+export function compileBundle(bundle: Bundle): Plan {
+  const routes = new RouteIndex()
+  const parts = new PlanParts()
+  const policies = bundle.policies.map((policy, index) => {
+    const planned = compilePolicy(policy, index, parts)
+    routes.add(planned, policy.spec.selector ?? {})
+    return planned
+  })
+  return Object.freeze({
+    version: BigInt(bundle.bundle_version),
+    policies,
+    routes,
+    keys: parts.keys,
+    counters: parts.counters,
+    hasDayLimits: parts.counters.some((counter) => counter.limit.kind === 'day'),
+  })
+}
+
+/** The lists that rules share and point into. */
+class PlanParts {
+  readonly keys: DescriptorKey[] = []
+  readonly counters: PlanCounter[] = []
+  readonly #keyIndexes = new Map<string, number>()
+  #ruleCount = 0
+
+  nextRuleIndex(): number {
+    return this.#ruleCount++
+  }
+
+  keyIndex(key: DescriptorKey): number {
+    let index = this.#keyIndexes.get(key.text)
+    if (index === undefined) {
+      index = this.keys.push(key) - 1
+      this.#keyIndexes.set(key.text, index)
+    }
+    return index
+  }
+
+  addCounter(identity: readonly string[], limit: Limit, reason: LimitReason): PlanCounter {
+    const counter = Object.freeze({
+      index: this.counters.length,
+      identity,
+      limit: Object.freeze(limit),
+      size: sizeOf(limit),
+      reason,
+      limitText: String(Math.floor(sizeOf(limit))),
+    })
+    this.counters.push(counter)
+    return counter
+  }
+}
+
+function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPolicy {
+  const { mode, selector } = policy.spec
+  const rules: PlanRule[] = []
+  const planned: PlanPolicy = {
+    index,
+    id: policy.id,
+    mode,
+    isShadow: mode === 'shadow',
+    route: selector?.pathExact ?? selector?.pathPrefix ?? '/',
+    rules,
+  }
+  for (const rule of policy.spec.rules) rules.push(compileRule(rule, planned, parts))
+  return Object.freeze(planned)
+}
+
+function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule {
+  const keys = rule.limit_keys.map((text) => parseDescriptorKey(text)!)
+  const limitKeys = keys.map((key) => key.text)
+  const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
+  const isLlm = rule.algorithm === 'token_bucket_llm'
+  return Object.freeze({
+    index: parts.nextRuleIndex(),
+    policy,
+    name: rule.name,
+    quotedName: `"${rule.name.replace(/["\\]/g, '\\$&')}"`,
+    limitKeys,
+    keyIndexes: keys.map((key) => parts.keyIndex(key)),
+    counters: limitsOf(rule).map(({ part, limit, reason }) => parts.addCounter([...identity, part], limit, reason)),
+    cost: isLlm ? maxCompletionTokens(undefined, rule.algorithm_config.max_completion_tokens) : 1,
+    costWithoutText: isLlm ? 0 : 1,
+  })
+}
+
+interface PartLimit {
+  readonly part: string
+  readonly limit: Limit
+  readonly reason: LimitReason
+}
+
+/** The minute comes first: where it cannot cover a request, it is the reason, whatever the day says. */
+function limitsOf(rule: Rule): PartLimit[] {
+  if (rule.algorithm === 'token_bucket') {
+    const { tokens_per_second, burst } = rule.algorithm_config
+    return [{ part: 'bucket', limit: { kind: 'bucket', tokensPerMs: tokens_per_second / 1000, burst }, reason: 'token_bucket_exceeded' }]
+  }
+  const { tokens_per_minute, tokens_per_day, burst_tokens } = rule.algorithm_config
+  const limits: PartLimit[] = []
+  if (tokens_per_minute !== undefined) {
+    const limit: Limit = { kind: 'bucket', tokensPerMs: tokens_per_minute / 60_000, burst: burst_tokens ?? tokens_per_minute }
+    limits.push({ part: 'minute', limit, reason: 'tpm_exceeded' })
+  }
+  if (tokens_per_day !== undefined) {
+    limits.push({ part: 'day', limit: { kind: 'day', tokensPerDay: tokens_per_day }, reason: 'tpd_exceeded' })
+  }
+  return limits
+}

@@ -1,0 +1,83 @@
+/**
+ * Paths are compared in one normalised form, so that `//api`, `/%61pi` and `/x/../api` cannot slip past a limit on
+ * `/api`. The input is a request target whose characters stand for bytes, as HTTP servers hand them over.
+ */
+export function normalizePath(target: string): string {
+  const end = plainEnd(target)
+  if (end < 0) return normalizeSlowly(target)
+  return end === target.length ? target : target.slice(0, end)
+}
+
+/** Text as a person writes it becomes bytes: what is not ASCII turns into percent-encoded UTF-8. */
+export function encodePathText(text: string): string {
+  return text.replace(/[^\0-\x7f]+/g, (run) => encodeURIComponent(run.toWellFormed()))
+}
+
+const SLASH = 0x2f
+
+/** Where the path ends if it is normalised already, as most are; -1 if there is work to do. */
+function plainEnd(target: string): number {
+  if (target.charCodeAt(0) !== SLASH) return -1
+  let isSegmentStart = false
+  for (let i = 0; i < target.length; i++) {
+    const code = target.charCodeAt(i)
+    const kind = code < 128 ? KINDS[code]! : ESCAPED
+    if (kind === PLAIN) {
+      isSegmentStart = false
+      continue
+    }
+    if (kind === END) return i
+    if (kind === ESCAPED || isSegmentStart) return -1
+    isSegmentStart = code === SLASH
+  }
+  return target.length
+}
+
+const ESCAPED = 0
+const PLAIN = 1
+const SLASH_OR_DOT = 2
+const END = 3
+
+// RFC 3986 3.3: unreserved / sub-delims / ":" / "@" go as they are
+const KINDS = new Uint8Array(128)
+for (const char of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~!$&'()*+,;=:@") KINDS[char.charCodeAt(0)] = PLAIN
+for (const char of './') KINDS[char.charCodeAt(0)] = SLASH_OR_DOT
+for (const char of '?#') KINDS[char.charCodeAt(0)] = END
+
+const ABSOLUTE_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i
+
+function normalizeSlowly(target: string): string {
+  const end = target.search(/[?#]/)
+  const path = (end < 0 ? target : target.slice(0, end)).replace(ABSOLUTE_FORM, '')
+  return resolveSegments(normalizeEscapes(path))
+}
+
+function normalizeEscapes(path: string): string {
+  return path.replace(/%([0-9a-fA-F]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/gu, (text, hex: string | undefined) => {
+    if (hex === undefined) return text <= '\xff' ? escapeByte(text.charCodeAt(0)) : encodePathText(text)
+    const code = Number.parseInt(hex, 16)
+    return isUnreserved(code) ? String.fromCharCode(code) : escapeByte(code)
+  })
+}
+
+// A lone `%` is escaped too: `%%361` must not turn into `%61`, which a second look would read as `a`.
+function escapeByte(code: number): string {
+  return `%${code.toString(16).toUpperCase().padStart(2, '0')}`
+}
+
+function isUnreserved(code: number): boolean {
+  return /[A-Za-z0-9\-._~]/.test(String.fromCharCode(code))
+}
+
+/** Merges slashes and resolves dot segments in one walk, the way servers with merged slashes do: `/a//../b` is `/b`. */
+function resolveSegments(path: string): string {
+  const kept: string[] = []
+  let isDirectory = true
+  for (const segment of path.split('/')) {
+    isDirectory = segment === '' || segment === '.' || segment === '..'
+    if (segment === '..') kept.pop()
+    else if (!isDirectory) kept.push(segment)
+  }
+  const joined = `/${kept.join('/')}`
+  return isDirectory && kept.length > 0 ? `${joined}/` : joined
+}

@@ -1,0 +1,54 @@
+import type { Limit } from '../limiter/limit.ts'
+import type { DescriptorKey } from './descriptor-key.ts'
+import type { RouteIndex } from './routes.ts'
+
+/** A bundle compiled for speed: what each request needs, worked out once. Never changed after it was built. */
+export interface Plan {
+  /** As an integer, whatever way the bundle wrote it. */
+  readonly version: bigint
+  readonly policies: readonly PlanPolicy[]
+  readonly routes: RouteIndex
+  /** Every descriptor key of the bundle, once; rules name them by position. */
+  readonly keys: readonly DescriptorKey[]
+  /** Every counter of the bundle; a rule names its own by position. */
+  readonly counters: readonly PlanCounter[]
+  readonly hasDayLimits: boolean
+}
+
+export interface PlanPolicy {
+  readonly index: number
+  readonly id: string
+  readonly mode: 'enforce' | 'shadow'
+  readonly isShadow: boolean
+  /** The selector's path as written: a label of bounded variety. */
+  readonly route: string
+  readonly rules: readonly PlanRule[]
+}
+
+export interface PlanRule {
+  readonly index: number
+  readonly policy: PlanPolicy
+  readonly name: string
+  /** The name as a structured-field string (RFC 9651 3.3.3), for the RateLimit header. */
+  readonly quotedName: string
+  readonly limitKeys: readonly string[]
+  readonly keyIndexes: readonly number[]
+  readonly counters: readonly PlanCounter[]
+  /** What one request takes when it is known to generate text, and when it is known not to. */
+  readonly cost: number
+  readonly costWithoutText: number
+}
+
+export interface PlanCounter {
+  readonly index: number
+  /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: it survives a reload that keeps them. */
+  readonly identity: readonly string[]
+  readonly limit: Limit
+  /** The most that the limit can ever hand out at one moment. */
+  readonly size: number
+  readonly reason: LimitReason
+  /** The RateLimit-Limit header's value. */
+  readonly limitText: string
+}
+
+export type LimitReason = 'token_bucket_exceeded' | 'tpm_exceeded' | 'tpd_exceeded'

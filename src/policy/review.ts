@@ -1,0 +1,53 @@
+import { maxCompletionTokens } from '../limiter/llm-budget.ts'
+import { formatPath, type Path, type Problem } from './problem.ts'
+import type { Bundle, LlmConfig } from './schema.ts'
+
+/** What is valid field by field and still cannot be meant: ids that come twice. */
+export function findContradictions(bundle: Bundle): Problem[] {
+  const problems: Problem[] = []
+  const policyIds = new Map<string, string>()
+  bundle.policies.forEach((policy, p) => {
+    note(policyIds, policy.id, ['policies', p, 'id'], problems)
+    const ruleNames = new Map<string, string>()
+    policy.spec.rules.forEach((rule, r) => {
+      note(ruleNames, rule.name, ['policies', p, 'spec', 'rules', r, 'name'], problems)
+    })
+  })
+  return problems
+}
+
+/** What is allowed and will surprise: budgets that can never cover one request. */
+export function findSurprises(bundle: Bundle): Problem[] {
+  const warnings: Problem[] = []
+  bundle.policies.forEach((policy, p) => {
+    policy.spec.rules.forEach((rule, r) => {
+      if (rule.algorithm !== 'token_bucket_llm') return
+      const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
+      for (const message of llmSurprises(rule.algorithm_config)) warnings.push({ path, message })
+    })
+  })
+  return warnings
+}
+
+function note(seen: Map<string, string>, name: string, path: Path, problems: Problem[]): void {
+  const text = formatPath(path)
+  const first = seen.get(name)
+  if (first === undefined) seen.set(name, text)
+  else problems.push({ path: text, message: `${JSON.stringify(name)} is taken by ${first}` })
+}
+
+function* llmSurprises(config: LlmConfig): Generator<string> {
+  const perMinute = config.tokens_per_minute
+  if (perMinute === undefined && config.burst_tokens !== undefined) yield 'burst_tokens has no effect without tokens_per_minute'
+  const reservation = maxCompletionTokens(undefined, config.max_completion_tokens)
+  const origin = config.max_completion_tokens === undefined ? 'the default without max_completion_tokens' : 'max_completion_tokens'
+  const sizes: [string, number | undefined][] = [
+    [config.burst_tokens === undefined ? 'tokens_per_minute' : 'burst_tokens', perMinute && (config.burst_tokens ?? perMinute)],
+    ['tokens_per_day', config.tokens_per_day],
+  ]
+  for (const [field, size] of sizes) {
+    if (size !== undefined && size < reservation) {
+      yield `a request that names no max_tokens reserves ${reservation} tokens (${origin}), more than ${field} (${size}) can ever hold: it is always rejected`
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import { normalizeHost } from './host.ts'
+import { encodePathText, normalizePath } from './path.ts'
+import type { PlanPolicy } from './plan.ts'
+import type { Policy } from './schema.ts'
+
+type Selector = NonNullable<Policy['spec']['selector']>
+
+/**
+ * Finds the policies that cover a request in steps that depend on the request alone: down the segments of its path,
+ * then by host, then by method. Policies that don't match are never looked at, however many there are.
+ */
+export class RouteIndex {
+  readonly #root = new PathNode()
+  /** Whether any policy asks for the host at all. */
+  usesHosts = false
+
+  add(policy: PlanPolicy, selector: Selector): void {
+    const path = normalizePath(encodePathText(selector.pathExact ?? selector.pathPrefix ?? '/'))
+    this.usesHosts ||= selector.hosts !== undefined
+    let node = this.#root
+    const isExact = selector.pathExact !== undefined
+    for (const segment of segmentsOf(path, isExact)) node = node.childOrNew(segment)
+    const hosts = (isExact ? node.exact : node.prefix) ?? new HostIndex()
+    if (isExact) node.exact = hosts
+    else node.prefix = hosts
+    hosts.add(policy, selector)
+  }
+
+  /**
+   * Puts the policies that cover the request into `found`, in bundle order. `host` is normalised. Answers false when an enforcing policy is
+   * bound to hosts and the request names none: then nobody can say whether it is covered.
+   */
+  match(path: string, host: string, method: string, found: Matches): boolean {
+    found.count = 0
+    let isDecided = this.#root.prefix === undefined || this.#root.prefix.match(host, method, found)
+    let node: PathNode | undefined = this.#root
+    let start = 1
+    while (node !== undefined) {
+      if (!node.hasChildren) {
+        node = undefined
+        break
+      }
+      const slash: number = path.indexOf('/', start)
+      node = node.child(path, start, slash < 0 ? path.length : slash)
+      if (node?.prefix !== undefined) isDecided = node.prefix.match(host, method, found) && isDecided
+      if (slash < 0) break
+      start = slash + 1
+    }
+    if (node?.exact !== undefined) isDecided = node.exact.match(host, method, found) && isDecided
+    if (found.count > 1) found.putInBundleOrder()
+    return isDecided
+  }
+}
+
+/** The policies that cover a request. The list is used again and again: only the first `count` entries mean anything. */
+export class Matches {
+  count = 0
+  readonly policies: PlanPolicy[] = []
+
+  add(policy: PlanPolicy): void {
+    this.policies[this.count++] = policy
+  }
+
+  /** Also drops the second find of a policy with both `a.example.com` and `*.example.com`. */
+  putInBundleOrder(): void {
+    const { policies } = this
+    if (this.count > 16) {
+      policies.length = this.count
+      policies.sort((a, b) => a.index - b.index)
+    } else {
+      this.#sortFew()
+    }
+    let kept = 1
+    for (let i = 1; i < this.count; i++) if (policies[i] !== policies[i - 1]) policies[kept++] = policies[i]!
+    this.count = kept
+  }
+
+  /** Insertion: a handful of nearly sorted entries, and no comparator to call. */
+  #sortFew(): void {
+    const { policies } = this
+    for (let i = 1; i < this.count; i++) {
+      const policy = policies[i]!
+      let j = i - 1
+      for (; j >= 0 && policies[j]!.index > policy.index; j--) policies[j + 1] = policies[j]!
+      policies[j + 1] = policy
+    }
+  }
+}
+
+/** A prefix ends at its last non-empty segment: `/api/` covers what `/api` covers. */
+function segmentsOf(path: string, isExact: boolean): string[] {
+  const segments = path.slice(1).split('/')
+  if (!isExact && segments.at(-1) === '') segments.pop()
+  return segments
+}
+
+class PathNode {
+  prefix: HostIndex | undefined
+  exact: HostIndex | undefined
+  hasChildren = false
+  #children: Map<string, PathNode> | undefined
+  // One child is the common case, and comparing in place saves a string and its hash.
+  #onlySegment = ''
+  #onlyChild: PathNode | undefined
+
+  childOrNew(segment: string): PathNode {
+    this.#children ??= new Map()
+    let child = this.#children.get(segment)
+    if (child === undefined) {
+      child = new PathNode()
+      this.#children.set(segment, child)
+      this.hasChildren = true
+      this.#onlySegment = segment
+      this.#onlyChild = this.#children.size === 1 ? child : undefined
+    }
+    return child
+  }
+
+  child(path: string, start: number, end: number): PathNode | undefined {
+    if (this.#onlyChild === undefined) return this.#children?.get(path.slice(start, end))
+    return end - start === this.#onlySegment.length && path.startsWith(this.#onlySegment, start) ? this.#onlyChild : undefined
+  }
+}
+
+class HostIndex {
+  readonly #anyHost = new MethodIndex()
+  readonly #byHost = new Map<string, MethodIndex>()
+  /** `*.example.com` under `example.com`. */
+  readonly #bySuffix = new Map<string, MethodIndex>()
+  /** Enforcing policies that need to know the host. */
+  readonly #needHost = new MethodIndex()
+
+  add(policy: PlanPolicy, selector: Selector): void {
+    const methods = selector.methods && new Set(selector.methods.map((method) => method.toUpperCase()))
+    if (selector.hosts === undefined) {
+      this.#anyHost.add(policy, methods)
+      return
+    }
+    for (const pattern of new Set(selector.hosts)) {
+      const [index, host] = pattern.startsWith('*.') ? [this.#bySuffix, pattern.slice(2)] : [this.#byHost, pattern]
+      const name = normalizeHost(host)
+      if (!index.has(name)) index.set(name, new MethodIndex())
+      index.get(name)!.add(policy, methods)
+    }
+    if (!policy.isShadow) this.#needHost.add(policy, methods)
+  }
+
+  match(host: string, method: string, found: Matches): boolean {
+    this.#anyHost.match(method, found)
+    if (host === '') return !this.#needHost.covers(method)
+    if (this.#byHost.size > 0) this.#byHost.get(host)?.match(method, found)
+    if (this.#bySuffix.size > 0) {
+      for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
+        this.#bySuffix.get(host.slice(dot + 1))?.match(method, found)
+      }
+    }
+    return true
+  }
+}
+
+class MethodIndex {
+  readonly #anyMethod: PlanPolicy[] = []
+  readonly #byMethod = new Map<string, PlanPolicy[]>()
+
+  add(policy: PlanPolicy, methods: Iterable<string> | undefined): void {
+    if (methods === undefined) {
+      addOnce(this.#anyMethod, policy)
+      return
+    }
+    for (const method of methods) {
+      if (!this.#byMethod.has(method)) this.#byMethod.set(method, [])
+      addOnce(this.#byMethod.get(method)!, policy)
+    }
+  }
+
+  match(method: string, found: Matches): void {
+    for (let i = 0; i < this.#anyMethod.length; i++) found.add(this.#anyMethod[i]!)
+    if (this.#byMethod.size === 0) return
+    const policies = this.#byMethod.get(method)
+    if (policies !== undefined) for (let i = 0; i < policies.length; i++) found.add(policies[i]!)
+  }
+
+  covers(method: string): boolean {
+    return this.#anyMethod.length > 0 || this.#byMethod.has(method)
+  }
+}
+
+/** Two patterns of one policy may share a place here, one right after the other. */
+function addOnce(list: PlanPolicy[], policy: PlanPolicy): void {
+  if (list.at(-1) !== policy) list.push(policy)
+}

@@ -1,0 +1,164 @@
+import { z } from 'zod'
+import { parseDescriptorKey } from './descriptor-key.ts'
+import { isHostPattern } from './host.ts'
+
+/**
+ * The one description of a bundle: its types, its validation and `schema/bundle.schema.json` all come from here.
+ * Each `error` completes the sentence "expected …".
+ */
+
+// RFC 9651: structured fields, and so the RateLimit header, carry integers of at most 15 digits.
+const MAX_TOKENS = 999_999_999_999_999
+
+const label = z
+  .string({ error: 'a text of 1 to 256 printable ASCII characters' })
+  .regex(/^[\x20-\x7e]{1,256}$/, { error: 'a text of 1 to 256 printable ASCII characters' })
+
+const tokens = (what: string) =>
+  z
+    .int({ error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
+    .min(1, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
+    .max(MAX_TOKENS, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
+
+const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
+
+const path = z.string({ error: 'a path that starts with /' }).startsWith('/', { error: 'a path that starts with /' })
+
+const selector = z
+  .object(
+    {
+      pathPrefix: path.optional().meta({ description: 'Whole segments: /api covers /api and /api/x, not /apix.' }),
+      pathExact: path.optional().meta({ description: 'This path alone.' }),
+      methods: z
+        .array(z.string({ error: 'an HTTP method' }).regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/, { error: 'an HTTP method' }), {
+          error: 'a list of HTTP methods',
+        })
+        .min(1, { error: 'at least one method (leave `methods` out to cover all)' })
+        .optional()
+        .meta({ description: 'HTTP methods, in any case.' }),
+      hosts: z
+        .array(
+          z
+            .string({ error: 'a host name or *.name, without scheme or path' })
+            .refine(isHostPattern, { error: 'a host name or *.name, without scheme or path' }),
+          { error: 'a list of hosts' },
+        )
+        .min(1, { error: 'at least one host (leave `hosts` out to cover all)' })
+        .optional()
+        .meta({ description: 'Host names, in any case; *.example.com covers every subdomain. Ports are ignored.' }),
+    },
+    { error: 'an object' },
+  )
+  .refine((value) => value.pathPrefix === undefined || value.pathExact === undefined, {
+    error: 'one of pathPrefix and pathExact, not both',
+  })
+  .meta({ description: 'Which requests the policy covers; all of them when it is empty or absent.' })
+
+const bucketConfig = z.object(
+  {
+    tokens_per_second: z
+      .number({ error: 'a number above 0' })
+      .min(1e-9, { error: 'a number above 0 (at least 1e-9)' })
+      .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
+      .meta({ description: 'How fast tokens flow back; each request takes one.' }),
+    burst: z
+      .number({ error: 'a number of at least 1' })
+      .min(1, { error: 'a number of at least 1, for no request would ever pass below it' })
+      .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
+      .meta({ description: 'How many tokens the bucket holds.' }),
+  },
+  { error: 'an object with tokens_per_second and burst' },
+)
+
+const streaming = z.object(
+  {
+    enabled: flag('Watch streamed answers at all.').default(true),
+    enforce_mid_stream: flag('Cut a stream that exceeds max_completion_tokens; false only counts.').default(true),
+    buffer_tokens: tokens('tokens between two looks').default(100).meta({ description: 'Look every so many tokens.' }),
+    on_limit_exceeded: z
+      .enum(['graceful_close', 'error_chunk'], { error: '"graceful_close" or "error_chunk"' })
+      .default('graceful_close')
+      .meta({ description: 'How a cut stream ends.' }),
+    include_partial_usage: flag('Add a usage object to each event and to the closing one.').default(true),
+  },
+  { error: 'an object' },
+)
+
+const llmConfig = z
+  .object(
+    {
+      tokens_per_minute: tokens('tokens').optional().meta({ description: 'Per-minute budget, refilled continuously.' }),
+      tokens_per_day: tokens('tokens').optional().meta({ description: 'Budget for one UTC day.' }),
+      burst_tokens: tokens('tokens').optional().meta({ description: 'Size of the minute bucket; default tokens_per_minute.' }),
+      max_completion_tokens: tokens('tokens').optional().meta({ description: 'Upper bound of one completion.' }),
+      streaming: streaming.optional(),
+    },
+    { error: 'an object with tokens_per_minute or tokens_per_day' },
+  )
+  .refine((value) => value.tokens_per_minute !== undefined || value.tokens_per_day !== undefined, {
+    error: 'at least one of tokens_per_minute and tokens_per_day',
+  })
+
+const KEY_FORMS = 'jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
+
+const ruleFields = {
+  name: label.meta({ description: 'Shown in the RateLimit header. Unique in its policy.' }),
+  limit_keys: z
+    .array(
+      z
+        .string({ error: KEY_FORMS })
+        .max(256, { error: 'at most 256 characters' })
+        .refine((key) => parseDescriptorKey(key) !== undefined, { error: KEY_FORMS })
+        .meta({ pattern: '^(jwt:.+|header:.+|ip:(address|country|type|tor))$' }),
+      { error: 'a list of descriptor keys' },
+    )
+    .max(32, { error: 'at most 32 keys' })
+    .meta({ description: 'Who shares a bucket. Each combination of values has its own; an empty list is one bucket for everybody.' }),
+}
+
+const rule = z.discriminatedUnion(
+  'algorithm',
+  [
+    z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: bucketConfig }),
+    z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: llmConfig }),
+  ],
+  { error: (issue) => (issue.code === 'invalid_union' ? '"token_bucket" or "token_bucket_llm"' : 'a rule, an object') },
+)
+
+const policy = z.object(
+  {
+    id: label.meta({ description: 'Unique in the bundle.' }),
+    spec: z.object(
+      {
+        mode: z
+          .enum(['enforce', 'shadow'], { error: '"enforce" or "shadow"' })
+          .default('enforce')
+          .meta({ description: 'shadow records would-be rejects and changes no answer.' }),
+        selector: selector.optional(),
+        rules: z.array(rule, { error: 'a list of rules' }),
+      },
+      { error: 'an object with rules' },
+    ),
+  },
+  { error: 'a policy, an object' },
+)
+
+const VERSION = 'a whole number, or a text of up to 30 digits'
+
+export const bundleSchema = z.object(
+  {
+    $schema: z.string({ error: 'the address of a JSON Schema' }).optional(),
+    bundle_version: z
+      .union([z.int().min(0), z.string().regex(/^\d{1,30}$/)], { error: VERSION })
+      .meta({ description: 'Must rise with each published bundle.' }),
+    policies: z
+      .array(policy, { error: 'a list of policies' })
+      .meta({ description: 'All that match a request are applied, in this order.' }),
+  },
+  { error: 'an object with bundle_version and policies' },
+)
+
+export type Bundle = z.output<typeof bundleSchema>
+export type Policy = Bundle['policies'][number]
+export type Rule = Policy['spec']['rules'][number]
+export type LlmConfig = z.output<typeof llmConfig>

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { formatPath, type Path, type Problem } from './problem.ts'
+import { bundleSchema } from './schema.ts'
+import { closest } from './suggest.ts'
+
+export interface UnknownFields {
+  /** Misspellings that would silently widen or arm a policy. */
+  readonly errors: Problem[]
+  readonly warnings: Problem[]
+}
+
+/** Fields that the schema does not know. They change nothing, but are seldom meant that way. */
+export function findUnknownFields(data: unknown): UnknownFields {
+  const result: UnknownFields = { errors: [], warnings: [] }
+  visit(bundleSchema, data, [], result)
+  return result
+}
+
+function visit(schema: z.core.$ZodType, value: unknown, path: Path, result: UnknownFields): void {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+    visit(schema.unwrap(), value, path, result)
+  } else if (schema instanceof z.ZodArray && Array.isArray(value)) {
+    value.forEach((item, index) => {
+      visit(schema.element, item, [...path, index], result)
+    })
+  } else if (schema instanceof z.ZodDiscriminatedUnion && isRecord(value)) {
+    const option = schema.options.find((candidate) => candidate instanceof z.ZodObject && accepts(candidate, value))
+    if (option) visit(option, value, path, result)
+  } else if (schema instanceof z.ZodObject && isRecord(value)) {
+    for (const key of Object.keys(value)) {
+      const known = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
+      if (known) visit(known as z.core.$ZodType, value[key], [...path, key], result)
+      else report(key, Object.keys(schema.shape), path, result)
+    }
+  }
+}
+
+function accepts(option: z.ZodObject, value: Record<string, unknown>): boolean {
+  return (option.shape['algorithm'] as z.ZodLiteral).safeParse(value['algorithm']).success
+}
+
+function report(key: string, known: readonly string[], path: Path, result: UnknownFields): void {
+  const suggestion = closest(key, known)
+  const hint = suggestion === undefined ? '' : `: did you mean "${suggestion}"?`
+  const isGuarded = path.at(-1) === 'spec' || path.at(-1) === 'selector'
+  const message = `unknown field ${JSON.stringify(key)}${hint}`
+  const problem = { path: formatPath(path), message }
+  if (isGuarded && suggestion !== undefined) result.errors.push(problem)
+  else result.warnings.push(problem)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

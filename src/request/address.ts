@@ -1,0 +1,94 @@
+/** An IP address as numbers: four 32-bit words, most significant first; IPv4 uses the first alone. */
+export interface Address {
+  readonly isV6: boolean
+  readonly words: readonly [number, number, number, number]
+}
+
+/** Understands ports, brackets, zone ids, and IPv4 inside IPv6 (which becomes the IPv4 it is). */
+export function parseAddress(text: string): Address | undefined {
+  const bare = stripPort(text.trim())
+  if (bare === undefined) return undefined
+  return bare.includes(':') ? parseV6(bare) : parseV4(bare)
+}
+
+/** IPv6 is grouped to /64: whoever holds one address of a network usually holds them all. */
+export function subjectText(address: Address): string {
+  if (!address.isV6) return formatV4(address.words[0])
+  const [high, low] = address.words
+  const groups = [high >>> 16, high & 0xffff, low >>> 16, low & 0xffff]
+  return `${groups.map((group) => group.toString(16)).join(':')}::/64`
+}
+
+export function formatAddress(address: Address): string {
+  if (!address.isV6) return formatV4(address.words[0])
+  return address.words.map((word) => `${(word >>> 16).toString(16)}:${(word & 0xffff).toString(16)}`).join(':')
+}
+
+function formatV4(word: number): string {
+  return `${word >>> 24}.${(word >>> 16) & 0xff}.${(word >>> 8) & 0xff}.${word & 0xff}`
+}
+
+function stripPort(text: string): string | undefined {
+  if (text.startsWith('[')) return /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text)?.[1]
+  const colon = text.indexOf(':')
+  if (colon < 0 || colon !== text.lastIndexOf(':')) return text
+  return /^\d{1,5}$/.test(text.slice(colon + 1)) ? text.slice(0, colon) : undefined
+}
+
+function parseV4(text: string): Address | undefined {
+  const word = parseV4Word(text)
+  return word === undefined ? undefined : { isV6: false, words: [word, 0, 0, 0] }
+}
+
+function parseV4Word(text: string): number | undefined {
+  let word = 0
+  let octet = -1
+  let octets = 0
+  for (let i = 0; i <= text.length; i++) {
+    const code = i < text.length ? text.charCodeAt(i) : 0x2e
+    if (code === 0x2e) {
+      if (octet < 0 || ++octets > 4) return undefined
+      word = (word << 8) | octet
+      octet = -1
+    } else if (code >= 0x30 && code <= 0x39 && octet !== 0) {
+      // a leading zero is refused: some read it as octal
+      octet = octet < 0 ? code - 0x30 : octet * 10 + code - 0x30
+      if (octet > 255) return undefined
+    } else {
+      return undefined
+    }
+  }
+  return octets === 4 ? word : undefined
+}
+
+function parseV6(text: string): Address | undefined {
+  const zone = text.indexOf('%')
+  const halves = (zone < 0 ? text : text.slice(0, zone)).split('::')
+  if (halves.length > 2) return undefined
+  const head = parseGroups(halves[0]!, halves.length === 1)
+  const tail = halves.length === 2 ? parseGroups(halves[1]!, true) : []
+  if (head === undefined || tail === undefined) return undefined
+  const missing = 8 - head.length - tail.length
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined
+  const groups = [...head, ...new Array<number>(missing).fill(0), ...tail]
+  const word = (i: number): number => (groups[i]! << 16) | groups[i + 1]!
+  // ::ffff:a.b.c.d (RFC 4291 2.5.5.2)
+  if (word(0) === 0 && word(2) === 0 && word(4) === 0xffff) return { isV6: false, words: [word(6), 0, 0, 0] }
+  return { isV6: true, words: [word(0), word(2), word(4), word(6)] }
+}
+
+function parseGroups(text: string, mayEndInV4: boolean): number[] | undefined {
+  if (text === '') return []
+  const groups: number[] = []
+  const parts = text.split(':')
+  for (const [index, part] of parts.entries()) {
+    if (/^[0-9a-fA-F]{1,4}$/.test(part)) {
+      groups.push(Number.parseInt(part, 16))
+      continue
+    }
+    const word = mayEndInV4 && index === parts.length - 1 ? parseV4Word(part) : undefined
+    if (word === undefined) return undefined
+    groups.push(word >>> 16, word & 0xffff)
+  }
+  return groups
+}

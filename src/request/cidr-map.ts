@@ -1,0 +1,84 @@
+import { type Address, parseAddress } from './address.ts'
+
+/**
+ * Networks and what is known of them; the most specific one wins. A binary trie over the address bits, in one typed
+ * array: a lookup is at most 32 (IPv6: 128) steps and allocates nothing.
+ */
+export class CidrMap<Value> {
+  // Node n is three numbers: its 0-child, its 1-child (0 = none) and its value's position (0 = none).
+  #nodes = new Int32Array(3 * 64)
+  #nodeCount = 3 // node 1 is the IPv4 root, node 2 the IPv6 root
+  readonly #values: (Value | undefined)[] = [undefined]
+  readonly #positions = new Map<Value, number>()
+
+  /** Adds `10.0.0.0/8`, `fc00::/7` or a lone address. Answers false for anything else. */
+  add(cidr: string, value: Value): boolean {
+    const network = parseCidr(cidr)
+    if (network === undefined) return false
+    let node = rootOf(network.address)
+    for (let i = 0; i < network.prefixBits; i++) {
+      const edge = node * 3 + bitAt(network.address, i)
+      const next = this.#nodes[edge] || this.#newNode()
+      this.#nodes[edge] = next
+      node = next
+    }
+    this.#nodes[node * 3 + 2] = this.#positionOf(value)
+    return true
+  }
+
+  lookup(address: Address): Value | undefined {
+    let node = rootOf(address)
+    let position = this.#nodes[node * 3 + 2]!
+    const bits = address.isV6 ? 128 : 32
+    for (let i = 0; i < bits; i++) {
+      node = this.#nodes[node * 3 + bitAt(address, i)]!
+      if (node === 0) break
+      position = this.#nodes[node * 3 + 2]! || position
+    }
+    return this.#values[position]
+  }
+
+  #newNode(): number {
+    if ((this.#nodeCount + 1) * 3 > this.#nodes.length) {
+      const grown = new Int32Array(this.#nodes.length * 2)
+      grown.set(this.#nodes)
+      this.#nodes = grown
+    }
+    return this.#nodeCount++
+  }
+
+  #positionOf(value: Value): number {
+    let position = this.#positions.get(value)
+    if (position === undefined) {
+      position = this.#values.push(value) - 1
+      this.#positions.set(value, position)
+    }
+    return position
+  }
+}
+
+interface Network {
+  readonly address: Address
+  readonly prefixBits: number
+}
+
+function parseCidr(text: string): Network | undefined {
+  const [host, bits, ...rest] = text.trim().split('/')
+  // No port here: `10.0.0.1:80` is no network
+  const address = /^[0-9a-fA-F.:]+$/.test(host!) && !/\..*:\d+$/.test(host!) ? parseAddress(host!) : undefined
+  if (address === undefined || rest.length > 0) return undefined
+  const most = address.isV6 ? 128 : 32
+  if (bits === undefined) return { address, prefixBits: most }
+  if (!/^\d{1,3}$/.test(bits)) return undefined
+  const isMapped = !address.isV6 && host!.includes(':')
+  const prefixBits = Number(bits) - (isMapped ? 96 : 0)
+  return prefixBits >= 0 && prefixBits <= most ? { address, prefixBits } : undefined
+}
+
+function rootOf(address: Address): number {
+  return address.isV6 ? 2 : 1
+}
+
+function bitAt(address: Address, index: number): number {
+  return (address.words[index >>> 5]! >>> (31 - (index & 31))) & 1
+}

@@ -1,0 +1,49 @@
+import { type Address, parseAddress } from './address.ts'
+import { CidrMap } from './cidr-map.ts'
+
+const NAMED_NETWORKS: Readonly<Record<string, readonly string[]>> = {
+  loopback: ['127.0.0.0/8', '::1/128'],
+  linklocal: ['169.254.0.0/16', 'fe80::/10'],
+  uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+}
+
+export const DEFAULT_TRUSTED_PROXIES = Object.keys(NAMED_NETWORKS).join(',')
+
+/** The networks whose word on X-Forwarded-For is taken. */
+export class TrustedProxies {
+  readonly #networks = new CidrMap<true>()
+
+  /** Takes CIDRs, addresses and the words loopback, linklocal, uniquelocal. Throws no error: `onBad` hears of each bad entry. */
+  constructor(list: string = DEFAULT_TRUSTED_PROXIES, onBad: (entry: string) => void = () => {}) {
+    for (const entry of list.split(',')) {
+      const name = entry.trim()
+      if (name === '') continue
+      for (const cidr of NAMED_NETWORKS[name.toLowerCase()] ?? [name]) if (!this.#networks.add(cidr, true)) onBad(name)
+    }
+  }
+
+  includes(address: Address): boolean {
+    return this.#networks.lookup(address) === true
+  }
+}
+
+/**
+ * Walks X-Forwarded-For from the right, past trusted proxies, to the first address that is not one; all trusted: the
+ * leftmost. An entry that cannot be read ends the walk: beyond it nobody vouches for anything.
+ */
+export function clientAddress(forwardedFor: string | undefined, trusted: TrustedProxies): Address | undefined {
+  if (forwardedFor === undefined) return undefined
+  let leftmost: Address | undefined
+  let end = forwardedFor.length
+  while (end >= 0) {
+    const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1)
+    const entry = forwardedFor.slice(comma + 1, end).trim()
+    end = comma
+    if (entry === '') continue // RFC 9110 5.6.1: empty list elements do not count
+    const address = parseAddress(entry)
+    if (address === undefined) return undefined
+    if (!trusted.includes(address)) return address
+    leftmost = address
+  }
+  return leftmost
+}

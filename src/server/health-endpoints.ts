@@ -1,0 +1,24 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { BundleInfo } from '../policy/bundle-info.ts'
+import { respondJson, respondText } from './respond.ts'
+
+export interface Health {
+  readonly bundle: () => BundleInfo | undefined
+  readonly isShuttingDown: () => boolean
+}
+
+/** GET /livez: the process runs. */
+export function handleLivez(_req: IncomingMessage, res: ServerResponse): void {
+  respondText(res, 200, 'text/plain; charset=utf-8', 'ok')
+}
+
+/** GET /readyz: requests can be decided. */
+export function handleReadyz(health: Health, res: ServerResponse): void {
+  const bundle = health.bundle()
+  if (health.isShuttingDown()) respondJson(res, 503, { status: 'not_ready', reason: 'shutting_down' })
+  else if (bundle === undefined) respondJson(res, 503, { status: 'not_ready', reason: 'no_policy_loaded' })
+  else {
+    const { version, hash, updatedAtS } = bundle
+    respondJson(res, 200, { status: 'ready', policy_version: version, policy_hash: hash, last_config_update: updatedAtS })
+  }
+}

@@ -1,0 +1,39 @@
+import type { RequestView } from '../request/view.ts'
+
+/** The original request as a gateway describes it in the headers of its question. */
+export class HttpRequestView implements RequestView {
+  readonly method: string
+  readonly uri: string
+  readonly host: string
+  readonly #rawHeaders: readonly string[]
+
+  constructor(rawHeaders: readonly string[], method: string, uri: string, host: string) {
+    this.#rawHeaders = rawHeaders
+    this.method = method
+    this.uri = uri
+    this.host = host
+  }
+
+  header(name: string): string | undefined {
+    return headerValue(this.#rawHeaders, name)
+  }
+}
+
+/**
+ * Reads the raw list, because `req.headers` keeps only the first of some repeated fields and loses what a limit key may
+ * hide in. `name` is in lower case.
+ */
+export function headerValue(rawHeaders: readonly string[], name: string, separator = ', '): string | undefined {
+  let value: string | undefined
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const field = rawHeaders[i]!
+    if (field.length !== name.length || field.toLowerCase() !== name) continue
+    value = value === undefined ? rawHeaders[i + 1]! : `${value}${separator}${rawHeaders[i + 1]}`
+  }
+  return value
+}
+
+/** Gateways that speak HTTP/2 to the client may split the cookies (RFC 9113 8.2.3). */
+export function cookieHeader(rawHeaders: readonly string[]): string | undefined {
+  return headerValue(rawHeaders, 'cookie', '; ')
+}

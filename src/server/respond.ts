@@ -1,0 +1,25 @@
+import type { ServerResponse } from 'node:http'
+
+/** Names and values in turn, as they go on the wire. */
+export type HeaderList = string[]
+
+/** An answer without a body. Gateways reuse a connection only when they know where the answer ends. */
+export function respondEmpty(res: ServerResponse, status: number, headers: HeaderList = []): void {
+  headers.push('Content-Length', '0')
+  res.writeHead(status, headers)
+  res.end()
+}
+
+export function respondText(res: ServerResponse, status: number, contentType: string, body: string): void {
+  const headers = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(body)), 'Cache-Control', 'no-store']
+  res.writeHead(status, headers)
+  res.end(body)
+}
+
+export function respondJson(res: ServerResponse, status: number, body: unknown): void {
+  respondText(res, status, 'application/json', JSON.stringify(body))
+}
+
+export function respondReason(res: ServerResponse, status: number, reason: string): void {
+  respondEmpty(res, status, ['X-Edge-Reason', reason])
+}

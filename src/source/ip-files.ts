@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { type CountryResponse, Reader } from 'mmdb-lib'
+import { type Address, formatAddress } from '../request/address.ts'
+import { type IpFacts, type ReadList, readTorExits, readTypeList } from '../request/ip-facts.ts'
+import { WatchedFile } from './watched-file.ts'
+
+export interface IpFilePaths {
+  readonly geoip: string | undefined
+  readonly ipType: string | undefined
+  readonly torExits: string | undefined
+}
+
+export interface IpFileListener {
+  onLoaded(path: string, entryCount: number | undefined): void
+  /** The file stays out; what was loaded before stays in. */
+  onProblem(path: string, problem: string): void
+}
+
+/** Loads the IP databases into `facts` and again whenever they change. Answers a function that stops watching. */
+export async function followIpFiles(paths: IpFilePaths, facts: IpFacts, listener: IpFileListener): Promise<() => void> {
+  facts.countryOf = countryLookup(await readFile(embeddedCountryFile()))
+  const files = [
+    follow(paths.geoip, listener, (bytes) => {
+      facts.countryOf = countryLookup(bytes)
+      return undefined
+    }),
+    follow(paths.ipType, listener, (bytes) => {
+      const list = wholeList(readTypeList(bytes.toString('utf8')))
+      facts.types = list.map
+      return list.entryCount
+    }),
+    follow(paths.torExits, listener, (bytes) => {
+      const list = wholeList(readTorExits(bytes.toString('utf8')))
+      facts.torExits = list.map
+      return list.entryCount
+    }),
+  ]
+  await Promise.all(files.map((file) => file?.start()))
+  return () => {
+    for (const file of files) file?.stop()
+  }
+}
+
+function follow(path: string | undefined, listener: IpFileListener, load: (bytes: Buffer) => number | undefined): WatchedFile | undefined {
+  if (path === undefined) return undefined
+  return new WatchedFile(path, {
+    onContent(bytes) {
+      try {
+        listener.onLoaded(path, load(bytes))
+      } catch (error) {
+        listener.onProblem(path, (error as Error).message)
+      }
+    },
+    onProblem: (error) => listener.onProblem(path, error.message),
+  })
+}
+
+function embeddedCountryFile(): string {
+  return createRequire(import.meta.url).resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb')
+}
+
+/** Both layouts in use: a flat `country_code`, and MaxMind's `country.iso_code`. */
+type CountryRecord = CountryResponse & { readonly country_code?: string }
+
+function countryLookup(bytes: Buffer): (address: Address) => string | undefined {
+  const reader = new Reader<CountryRecord>(bytes)
+  return (address) => {
+    const record = reader.get(formatAddress(address))
+    return record?.country_code ?? record?.country?.iso_code
+  }
+}
+
+const NAMED_LINES = 5
+
+function wholeList<Value>(list: ReadList<Value>): ReadList<Value> {
+  const { badLines } = list
+  if (badLines.length === 0) return list
+  const more = badLines.length > NAMED_LINES ? ` and ${badLines.length - NAMED_LINES} more` : ''
+  throw new Error(`cannot read line ${badLines.slice(0, NAMED_LINES).join(', ')}${more}`)
+}

@@ -1,0 +1,106 @@
+import { readFile, stat } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface FileListener {
+  /** New content, seen twice the same. */
+  onContent(bytes: Buffer): void
+  /** The file cannot be read. Told once for each change of the reason. */
+  onProblem(error: Error): void
+}
+
+// Polling, because it is the same everywhere: watches lose files that are replaced by rename, that lie behind
+// Kubernetes' symlinks or on network disks, or that are not there yet. A look is one stat.
+const POLL_MS = 250
+/** A file is taken when two looks this far apart agree: half-written YAML can be valid. */
+const SETTLE_MS = 100
+const MAX_BYTES = 64 * 1024 * 1024
+
+/** Follows one path through edits, renames, symlink swaps, disappearance and return. */
+export class WatchedFile {
+  readonly #path: string
+  readonly #listener: FileListener
+  #seen = ''
+  #problem = ''
+  #looking: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+
+  constructor(path: string, listener: FileListener) {
+    this.#path = path
+    this.#listener = listener
+  }
+
+  /** Looks once, then keeps looking. */
+  async start(): Promise<void> {
+    await this.#look()
+    this.#scheduleLook()
+  }
+
+  /** Reads the file again even if it seems unchanged. */
+  async reload(): Promise<void> {
+    await this.#looking
+    this.#seen = ''
+    this.#problem = ''
+    await this.#look()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  #scheduleLook(): void {
+    if (this.#isStopped) return
+    this.#timer = setTimeout(() => void this.#look().then(() => this.#scheduleLook()), POLL_MS)
+    this.#timer.unref()
+  }
+
+  /** One look at a time; whoever comes meanwhile gets the same one. */
+  #look(): Promise<void> {
+    this.#looking ??= this.#lookNow().finally(() => {
+      this.#looking = undefined
+    })
+    return this.#looking
+  }
+
+  async #lookNow(): Promise<void> {
+    try {
+      if ((await this.#fingerprint()) === this.#seen) return
+      const { bytes, fingerprint } = await this.#settledContent()
+      if (this.#isStopped) return
+      this.#seen = fingerprint
+      this.#problem = ''
+      this.#listener.onContent(bytes)
+    } catch (error) {
+      this.#seen = ''
+      this.#report(error as NodeJS.ErrnoException)
+    }
+  }
+
+  async #settledContent(): Promise<{ bytes: Buffer; fingerprint: string }> {
+    let bytes = await readFile(this.#path)
+    let fingerprint = await this.#fingerprint()
+    for (;;) {
+      await sleep(SETTLE_MS, undefined, { ref: true })
+      const again = await readFile(this.#path)
+      const fingerprintAgain = await this.#fingerprint()
+      if (fingerprintAgain === fingerprint && again.equals(bytes)) return { bytes, fingerprint }
+      bytes = again
+      fingerprint = fingerprintAgain
+    }
+  }
+
+  /** Changes with every write and every replacement; the link's target counts, not the link. */
+  async #fingerprint(): Promise<string> {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(this.#path, { bigint: true })
+    if (size > MAX_BYTES) throw Object.assign(new Error(`it has ${size} bytes, more than ${MAX_BYTES}`), { code: 'EFBIG' })
+    return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
+  }
+
+  #report(error: NodeJS.ErrnoException): void {
+    const problem = error.code ?? error.message
+    if (problem === this.#problem || this.#isStopped) return
+    this.#problem = problem
+    this.#listener.onProblem(error)
+  }
+}

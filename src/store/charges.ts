@@ -1,0 +1,52 @@
+import type { Counter } from './counter-store.ts'
+
+/**
+ * What one decision asks of a store, a row per counter, and the store's answers beside it. One object serves many
+ * decisions, so that asking allocates nothing.
+ */
+export class Charges {
+  /** How many rows there are; what the lists hold beyond them is left over from earlier decisions. */
+  length = 0
+  valueCount = 0
+  readonly counters: Counter[] = []
+  /** The descriptor values of all rows, end to end; row i has those from valuesFrom[i] up to valuesFrom[i + 1]. */
+  readonly values: string[] = []
+  valuesFrom = new Int32Array(INITIAL_ROWS + 1)
+  costs = new Float64Array(INITIAL_ROWS)
+  /** Answer: tokens left, after the take if all rows were taken, else as they stand. */
+  levels = new Float64Array(INITIAL_ROWS)
+  /** Answer: 0 where the row alone would pass, else how long until it would, or NEVER. */
+  waitsMs = new Float64Array(INITIAL_ROWS)
+
+  clear(): void {
+    this.length = 0
+    this.valueCount = 0
+  }
+
+  addValue(value: string): void {
+    this.values[this.valueCount++] = value
+  }
+
+  /** Adds a row for the values added since the last row. */
+  add(counter: Counter, cost: number): void {
+    const row = this.length++
+    if (row === this.costs.length) this.#grow()
+    this.counters[row] = counter
+    this.costs[row] = cost
+    this.valuesFrom[row + 1] = this.valueCount
+  }
+
+  #grow(): void {
+    this.valuesFrom = grown(this.valuesFrom, new Int32Array(this.costs.length * 2 + 1))
+    this.costs = grown(this.costs, new Float64Array(this.costs.length * 2))
+    this.levels = new Float64Array(this.costs.length)
+    this.waitsMs = new Float64Array(this.costs.length)
+  }
+}
+
+const INITIAL_ROWS = 16
+
+function grown<Numbers extends Int32Array | Float64Array>(from: Numbers, to: Numbers): Numbers {
+  to.set(from)
+  return to
+}

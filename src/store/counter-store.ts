@@ -1,0 +1,36 @@
+import type { Limit } from '../limiter/limit.ts'
+import type { Charges } from './charges.ts'
+
+/** Where counters live. */
+export interface CounterStore {
+  /** Makes a rule's counter known. The same identity always means the same counts. */
+  open(spec: CounterSpec): Counter
+
+  /**
+   * Takes every row's cost, or none at all. Answers whether they were taken, at once where the store is in memory; the
+   * levels and waits are written into `charges`. `wallMs` is read for daily limits alone.
+   */
+  takeAll(charges: Charges, nowMs: number, wallMs: number): boolean | Promise<boolean>
+
+  /** What there is to say of the store in metrics. */
+  stats(): StoreStats
+}
+
+/** A counter as its store knows it; only the store that opened it looks further inside. */
+export interface Counter {
+  readonly limit: Limit
+}
+
+export interface CounterSpec {
+  readonly identity: readonly string[]
+  readonly limit: Limit
+  /** Since when this limit holds; until then, tokens came back as the limit before it said. */
+  readonly sinceMs: number
+}
+
+export interface StoreStats {
+  readonly slots: number
+  readonly occupiedSlots: number
+  /** Counters thrown out to make room though they were not full: each is a limit that started anew. */
+  readonly forcedEvictions: number
+}

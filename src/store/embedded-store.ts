@@ -1,0 +1,190 @@
+import { randomBytes } from 'node:crypto'
+import { refill, waitMs } from '../limiter/bucket.ts'
+import { dayWaitMs, untilMidnightMs, utcDay } from '../limiter/day.ts'
+import { type Limit, sizeOf } from '../limiter/limit.ts'
+import type { Charges } from './charges.ts'
+import type { Counter, CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
+import { HalfSipHash, type HashState } from './half-sip-hash.ts'
+import { newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
+import { encodeIdentity, encodeText } from './subject.ts'
+
+/** A store with a table of its own, in `bytes` of memory that it takes at once and never exceeds. */
+export function newEmbeddedStore(bytes: number): EmbeddedStore {
+  // Unknown to callers, so that they cannot aim at one another's counters.
+  const key = randomBytes(8)
+  return new EmbeddedStore(new SharedTable(newTableBuffer(bytes), 1), [key.readInt32LE(0), key.readInt32LE(4)])
+}
+
+/** Counters in the process's own memory, shared by its threads. */
+export class EmbeddedStore implements CounterStore {
+  readonly #table: SharedTable
+  readonly #hash: HalfSipHash
+  // Per row of the charges at hand
+  #lows = new Int32Array(0)
+  #highs = new Int32Array(0)
+  #sets = new Int32Array(0)
+  #slots = new Int32Array(0)
+  /** The rows by ascending set: locks are always taken in this order. */
+  #order = new Int32Array(0)
+
+  constructor(table: SharedTable, hashKey: readonly [number, number]) {
+    this.#table = table
+    this.#hash = new HalfSipHash(hashKey)
+  }
+
+  open(spec: CounterSpec): Counter {
+    this.#hash.begin()
+    encodeIdentity(this.#hash, spec.identity)
+    return new EmbeddedCounter(spec, this.#hash.save(), this.#hash.wordCount)
+  }
+
+  takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+    this.#locate(charges, wallMs)
+    this.#lockSets(charges.length)
+    let fits = true
+    for (let row = 0; row < charges.length; row++) fits = this.#look(charges, row, nowMs, wallMs) && fits
+    if (fits) for (let row = 0; row < charges.length; row++) this.#take(charges, row, nowMs, wallMs)
+    this.#unlockSets(charges.length)
+    return fits
+  }
+
+  stats(): StoreStats {
+    const { slotCount, occupiedSlots, forcedEvictions } = this.#table
+    return { slots: slotCount, occupiedSlots, forcedEvictions }
+  }
+
+  #locate(charges: Charges, wallMs: number): void {
+    if (charges.length > this.#lows.length) this.#growTo(charges.length)
+    for (let row = 0; row < charges.length; row++) {
+      const hash = this.#hash
+      const counter = charges.counters[row] as EmbeddedCounter
+      hash.begin(counter.prefix, counter.prefixWords)
+      for (let i = charges.valuesFrom[row]!; i < charges.valuesFrom[row + 1]!; i++) encodeText(hash, charges.values[i]!)
+      // Each day is a counter of its own, so that what belongs to one can never land in another.
+      if (counter.limit.kind === 'day') hash.word(utcDay(wallMs))
+      hash.finish()
+      this.#lows[row] = hash.low === 0 && hash.high === 0 ? 1 : hash.low // 0 marks an empty slot
+      this.#highs[row] = hash.high
+      this.#sets[row] = this.#table.setOf(hash.high)
+      this.#insertInOrder(row)
+    }
+  }
+
+  #insertInOrder(row: number): void {
+    let place = row
+    for (; place > 0 && this.#sets[this.#order[place - 1]!]! > this.#sets[row]!; place--) this.#order[place] = this.#order[place - 1]!
+    this.#order[place] = row
+  }
+
+  #lockSets(count: number): void {
+    let locked = -1
+    for (let i = 0; i < count; i++) {
+      const set = this.#sets[this.#order[i]!]!
+      if (set !== locked) this.#table.lock(set)
+      locked = set
+    }
+  }
+
+  #unlockSets(count: number): void {
+    let unlocked = -1
+    for (let i = 0; i < count; i++) {
+      const set = this.#sets[this.#order[i]!]!
+      if (set !== unlocked) this.#table.unlock(set)
+      unlocked = set
+    }
+  }
+
+  /** Writes the row's level and wait; answers whether the row would pass. */
+  #look(charges: Charges, row: number, nowMs: number, wallMs: number): boolean {
+    const counter = charges.counters[row] as EmbeddedCounter
+    const limit = counter.limit
+    const cost = charges.costs[row]!
+    const slot = this.#table.find(this.#sets[row]!, this.#lows[row]!, this.#highs[row]!)
+    this.#slots[row] = slot
+    let wait: number
+    if (limit.kind === 'bucket') {
+      const level = slot < 0 ? limit.burst : this.#bucketLevel(slot, counter, limit.tokensPerMs, limit.burst, nowMs)
+      charges.levels[row] = level
+      wait = waitMs(level, cost, limit.tokensPerMs, limit.burst)
+    } else {
+      const used = slot < 0 ? 0 : this.#table.level(slot)
+      charges.levels[row] = Math.max(0, limit.tokensPerDay - used)
+      wait = dayWaitMs(used, cost, limit.tokensPerDay, wallMs)
+    }
+    charges.waitsMs[row] = wait
+    return wait === 0
+  }
+
+  #bucketLevel(slot: number, counter: EmbeddedCounter, tokensPerMs: number, burst: number, nowMs: number): number {
+    const table = this.#table
+    let level = table.level(slot)
+    let at = table.at(slot)
+    const size = table.size(slot)
+    const rate = table.rate(slot)
+    if (at < counter.sinceMs && (size !== counter.size || rate !== counter.rate)) {
+      // Last touched under another limit: until the change, tokens came back at its rate and up to its size.
+      level = refill(level, at, rate, size, counter.sinceMs)
+      at = counter.sinceMs
+    }
+    return refill(level, at, tokensPerMs, burst, nowMs)
+  }
+
+  #take(charges: Charges, row: number, nowMs: number, wallMs: number): void {
+    const counter = charges.counters[row] as EmbeddedCounter
+    const table = this.#table
+    const cost = charges.costs[row]!
+    if (cost === 0) return
+    charges.levels[row]! -= cost
+    const known = this.#slots[row]!
+    const slot =
+      known >= 0 ? known : table.claim(this.#sets[row]!, this.#lows[row]!, this.#highs[row]!, nowMs, this.#slotsInUse(row, charges.length))
+    if (slot < 0) return
+    this.#slots[row] = slot
+    if (counter.limit.kind === 'bucket') {
+      // Never back in time: the refill between two moments is granted once.
+      const at = known >= 0 ? Math.max(nowMs, table.at(slot)) : nowMs
+      table.write(slot, charges.levels[row]!, at, counter.size, counter.rate)
+    } else {
+      const used = known >= 0 ? table.level(slot) : 0
+      table.write(slot, used + cost, nowMs + untilMidnightMs(wallMs), counter.size, 0)
+    }
+  }
+
+  /** A bit for each slot of the row's set that this very decision uses: they must not be evicted for one another. */
+  #slotsInUse(row: number, count: number): number {
+    let bits = 0
+    for (let other = 0; other < count; other++) {
+      if (other !== row && this.#sets[other] === this.#sets[row] && this.#slots[other]! >= 0) bits |= 1 << wayOf(this.#slots[other]!)
+    }
+    return bits
+  }
+
+  #growTo(rows: number): void {
+    const size = Math.max(16, rows * 2)
+    this.#lows = new Int32Array(size)
+    this.#highs = new Int32Array(size)
+    this.#sets = new Int32Array(size)
+    this.#slots = new Int32Array(size)
+    this.#order = new Int32Array(size)
+  }
+}
+
+class EmbeddedCounter implements Counter {
+  readonly limit: Limit
+  readonly sinceMs: number
+  /** The hash after the identity, where each subject's hash begins. */
+  readonly prefix: HashState
+  readonly prefixWords: number
+  /** As the table keeps them, in 24 bits. */
+  readonly size: number
+  readonly rate: number
+
+  constructor(spec: CounterSpec, prefix: HashState, prefixWords: number) {
+    this.limit = spec.limit
+    this.sinceMs = spec.sinceMs
+    this.prefix = prefix
+    this.prefixWords = prefixWords
+    this.size = Math.fround(sizeOf(spec.limit))
+    this.rate = Math.fround(spec.limit.kind === 'bucket' ? spec.limit.tokensPerMs : 0)
+  }
+}

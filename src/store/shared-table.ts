@@ -1,0 +1,208 @@
+import { acquire, ownerOf, release } from './set-locks.ts'
+
+/**
+ * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
+ *
+ * A key's hash names one set, and the key lives in one of that set's slots or nowhere: a lookup reads the set's tags
+ * and never stops at a hole, so a slot can be taken over without tombstones, and one lock covers everything a key
+ * can touch. The size is fixed at the start; nothing here is ever an object per key.
+ *
+ *     set    lock, spare | 32 × low half of the tag | 32 × high half (both 0 = empty) | 32 × record
+ *     record level (f64) | at (f64) | size (f32) | rate (f32)
+ *
+ * For a bucket `level` is what was left at `at`; `rate` is tokens per ms. For a day `rate` is 0, `level` is what is
+ * spent and `at` is when the day is over. Size and rate are there for whoever must judge a slot without its rule.
+ */
+export class SharedTable {
+  readonly buffer: SharedArrayBuffer
+  readonly setCount: number
+  readonly #owner: number
+  readonly #words: Int32Array
+  readonly #floats: Float32Array
+  readonly #doubles: Float64Array
+
+  /** Each thread looks at the buffer through a table of its own, under its own owner number (1 to 63). */
+  constructor(buffer: SharedArrayBuffer, owner: number) {
+    this.buffer = buffer
+    this.setCount = Math.floor((buffer.byteLength - LANES_BYTES) / SET_BYTES)
+    if (this.setCount < 1) throw new RangeError(`a table needs at least ${MIN_TABLE_BYTES} bytes, got ${buffer.byteLength}`)
+    if (!Number.isInteger(owner) || owner < 1 || owner >= MAX_OWNERS) throw new RangeError(`no such owner: ${owner}`)
+    this.#owner = owner
+    this.#words = new Int32Array(buffer)
+    this.#floats = new Float32Array(buffer)
+    this.#doubles = new Float64Array(buffer)
+  }
+
+  get slotCount(): number {
+    return this.setCount * WAYS
+  }
+
+  /** Slots that hold a key, live or long refilled. */
+  get occupiedSlots(): number {
+    return this.#sumLanes(LANE_OCCUPIED)
+  }
+
+  get forcedEvictions(): number {
+    return this.#sumLanes(LANE_EVICTIONS)
+  }
+
+  setOf(high: number): number {
+    return Math.floor((high >>> 0) * (this.setCount / 0x1_0000_0000))
+  }
+
+  lock(set: number): void {
+    acquire(this.#words, setWord(set), this.#owner)
+  }
+
+  unlock(set: number): void {
+    release(this.#words, setWord(set))
+  }
+
+  /** The slot that holds the key, or -1. Under the set's lock, like all that follows. */
+  find(set: number, low: number, high: number): number {
+    const words = this.#words
+    const tags = setWord(set) + TAGS_WORD
+    for (let way = 0; way < WAYS; way++) {
+      if (words[tags + way] === low && words[tags + WAYS + way] === high) return set * WAYS + way
+    }
+    return -1
+  }
+
+  level(slot: number): number {
+    return this.#doubles[recordDouble(slot)]!
+  }
+
+  at(slot: number): number {
+    return this.#doubles[recordDouble(slot) + 1]!
+  }
+
+  size(slot: number): number {
+    return this.#floats[recordDouble(slot) * 2 + 4]!
+  }
+
+  rate(slot: number): number {
+    return this.#floats[recordDouble(slot) * 2 + 5]!
+  }
+
+  write(slot: number, level: number, at: number, size: number, rate: number): void {
+    const record = recordDouble(slot)
+    const writing = laneWord(this.#owner) + LANE_WRITING
+    this.#words[writing] = slot + 1
+    this.#doubles[record] = level
+    this.#doubles[record + 1] = at
+    this.#floats[record * 2 + 4] = size
+    this.#floats[record * 2 + 5] = rate
+    this.#words[writing] = 0
+  }
+
+  /**
+   * Finds room for a new key: an empty slot, else one whose counter means nothing any more, else the one with the
+   * smallest share spent, daily budgets last, so that a flood of new keys evicts itself. `inUse` has a bit for each
+   * slot of the set that may not go. Answers -1 when none may.
+   */
+  claim(set: number, low: number, high: number, nowMs: number, inUse: number): number {
+    const words = this.#words
+    const tags = setWord(set) + TAGS_WORD
+    let victim = -1
+    let smallest = Number.POSITIVE_INFINITY
+    for (let way = 0; way < WAYS; way++) {
+      if (((inUse >>> way) & 1) !== 0) continue
+      if (words[tags + way] === 0 && words[tags + WAYS + way] === 0) {
+        this.#add(LANE_OCCUPIED, 1)
+        return this.#own(set, way, low, high)
+      }
+      const spent = this.#spentShare(set * WAYS + way, nowMs)
+      if (spent < smallest) {
+        smallest = spent
+        victim = way
+      }
+    }
+    if (victim < 0) return -1
+    if (smallest > 0) this.#add(LANE_EVICTIONS, 1)
+    return this.#own(set, victim, low, high)
+  }
+
+  /** Frees what a dead thread held, and forgets the record that it was in the middle of writing. */
+  freeLocksOf(owner: number): number {
+    const words = this.#words
+    const writing = laneWord(owner) + LANE_WRITING
+    let freed = 0
+    for (let set = 0; set < this.setCount; set++) {
+      if (ownerOf(words, setWord(set)) !== owner) continue
+      const slot = words[writing]! - 1
+      if (slot >= 0 && Math.floor(slot / WAYS) === set) {
+        this.#own(set, wayOf(slot), 0, 0)
+        this.#add(LANE_OCCUPIED, -1)
+      }
+      release(words, setWord(set))
+      freed++
+    }
+    words[writing] = 0
+    return freed
+  }
+
+  #own(set: number, way: number, low: number, high: number): number {
+    const slot = set * WAYS + way
+    const tag = setWord(set) + TAGS_WORD + way
+    this.#words[tag] = low
+    this.#words[tag + WAYS] = high
+    return slot
+  }
+
+  /** 0 = full or over: nothing is lost with it. Up to 1 for buckets, above 1 for days. */
+  #spentShare(slot: number, nowMs: number): number {
+    const size = this.size(slot)
+    const rate = this.rate(slot)
+    const elapsedMs = nowMs - this.at(slot)
+    if (rate === 0) return elapsedMs >= 0 ? 0 : 1 + this.level(slot) / size
+    // Size and rate are rounded to 24 bits: err on the side of keeping.
+    const missing = size * (1 + F32_SLACK) - this.level(slot) - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)
+    return missing > 0 ? Math.min(missing / size, 1) : 0
+  }
+
+  #add(lane: number, amount: number): void {
+    this.#doubles[(laneWord(this.#owner) >>> 1) + lane]! += amount
+  }
+
+  #sumLanes(lane: number): number {
+    let sum = 0
+    for (let owner = 1; owner < MAX_OWNERS; owner++) sum += this.#doubles[(laneWord(owner) >>> 1) + lane]!
+    return sum
+  }
+}
+
+export function newTableBuffer(bytes: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(Math.floor(bytes / 8) * 8)
+}
+
+/** A slot's place in its set. */
+export function wayOf(slot: number): number {
+  return slot & (WAYS - 1)
+}
+
+const MAX_OWNERS = 64
+const WAYS = 32
+const TAGS_WORD = 2
+const SET_BYTES = 8 + WAYS * 8 + WAYS * 24
+const F32_SLACK = 2 ** -22
+
+// Before the sets, a lane per owner that no other thread writes: [slot being written + 1, spare], occupied, evictions
+const LANE_BYTES = 64
+const LANE_WRITING = 0
+const LANE_OCCUPIED = 1
+const LANE_EVICTIONS = 2
+const LANES_BYTES = MAX_OWNERS * LANE_BYTES
+
+export const MIN_TABLE_BYTES = LANES_BYTES + SET_BYTES
+
+function laneWord(owner: number): number {
+  return owner * (LANE_BYTES / 4)
+}
+
+function setWord(set: number): number {
+  return LANES_BYTES / 4 + set * (SET_BYTES / 4)
+}
+
+function recordDouble(slot: number): number {
+  return LANES_BYTES / 8 + ((slot / WAYS) | 0) * (SET_BYTES / 8) + 1 + WAYS + wayOf(slot) * 3
+}
