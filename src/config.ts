@@ -145,7 +145,7 @@ function bad(expected: string, text: string): BadValue {
 }
 
 function readAny(text: string | undefined): string | undefined {
-  return text
+  return text || undefined
 }
 
 function readPort(text: string): number {

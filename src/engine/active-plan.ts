@@ -1,5 +1,6 @@
 import type { Plan, PlanCounter } from '../policy/plan.ts'
-import type { Counter, CounterSpec, CounterStore } from '../store/counter-store.ts'
+import type { Counter } from '../store/charges.ts'
+import type { CounterSpec, CounterStore } from '../store/counter-store.ts'
 
 /** A plan with its counters open in a store. */
 export interface ActivePlan {

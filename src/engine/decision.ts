@@ -15,8 +15,6 @@ export interface Rejected extends Evaluated {
   readonly action: 'reject'
   readonly reason: LimitReason
   readonly limit: RateLimit
-  /** False when the request asks for more than the limit can ever hold. */
-  readonly canRetry: boolean
 }
 
 /** Nothing was evaluated, nothing taken. */
@@ -26,6 +24,8 @@ export interface Refused {
 }
 
 interface Evaluated {
+  /** False when the request asks for more than the limit can ever hold. */
+  readonly canRetry: boolean
   /** The policy and rule that decided: the one that rejected, else a would-reject's, else the most constrained. */
   readonly policy: PlanPolicy | undefined
   readonly rule: PlanRule | undefined

@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts'
-import type { Plan } from '../policy/plan.ts'
+import type { Plan, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { type ActivePlan, openPlan } from './active-plan.ts'
-import type { Decision, Refused, Rejected } from './decision.ts'
+import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
 import { Run } from './run.ts'
 import { mostConstrained, worstObjection } from './verdict.ts'
 
@@ -93,10 +93,29 @@ export class Engine {
   #allow(run: Run): Decision {
     const wouldReject = run.wouldRejects[0]
     const rule = wouldReject?.rule ?? run.limit?.rule
-    const decision: Decision = {
-      action: 'allow',
-      reason: wouldReject?.reason ?? 'all_rules_passed',
-      limit: run.limit,
+    return this.#conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', run.limit, rule, true)
+  }
+
+  #reject(run: Run): Decision {
+    const { rule, reason, limitText, retryAfterMs, canRetry } = worstObjection(run)
+    const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
+    return this.#conclude(run, 'reject', reason, limit, rule, canRetry)
+  }
+
+  /** Writes the decision down in one object of one shape, and puts the run to rest. */
+  #conclude(
+    run: Run,
+    action: 'allow' | 'reject',
+    reason: Allowed['reason'],
+    limit: RateLimit | undefined,
+    rule: PlanRule | undefined,
+    canRetry: boolean,
+  ): Decision {
+    const decision = {
+      action,
+      reason,
+      limit,
+      canRetry,
       policy: rule?.policy,
       rule,
       wouldRejects: run.wouldRejects,
@@ -105,24 +124,6 @@ export class Engine {
       descriptors: run.explain(rule),
     }
     this.#idle.push(run)
-    return decision
-  }
-
-  #reject(run: Run): Decision {
-    const { rule, reason, limitText, retryAfterMs, canRetry } = worstObjection(run)
-    const decision: Rejected = {
-      action: 'reject',
-      reason,
-      limit: { rule, limitText, remaining: 0, resetMs: retryAfterMs },
-      canRetry,
-      policy: rule.policy,
-      rule,
-      wouldRejects: run.wouldRejects,
-      missingKeys: run.missingKeys,
-      matchedPolicies: run.matches.count,
-      descriptors: run.explain(rule),
-    }
-    this.#idle.push(run)
-    return decision
+    return decision as Allowed | Rejected
   }
 }

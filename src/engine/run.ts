@@ -15,7 +15,7 @@ const NONE: readonly never[] = []
 export class Run {
   readonly charges = new Charges()
   /** The policies that cover the request, in bundle order. */
-  readonly matches = new Matches()
+  readonly matches = new Matches<PlanPolicy>()
   /** The first `ruleCount` rules are those charged in the group at hand; for each, the row where its counters begin. */
   ruleCount = 0
   readonly rules: PlanRule[] = []

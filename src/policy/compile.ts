@@ -7,7 +7,7 @@ import type { Bundle, Policy, Rule } from './schema.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
-  const routes = new RouteIndex()
+  const routes = new RouteIndex<PlanPolicy>()
   const parts = new PlanParts()
   const policies = bundle.policies.map((policy, index) => {
     const planned = compilePolicy(policy, index, parts)

@@ -7,7 +7,7 @@ export interface Plan {
   /** As an integer, whatever way the bundle wrote it. */
   readonly version: bigint
   readonly policies: readonly PlanPolicy[]
-  readonly routes: RouteIndex
+  readonly routes: RouteIndex<PlanPolicy>
   /** Every descriptor key of the bundle, once; rules name them by position. */
   readonly keys: readonly DescriptorKey[]
   /** Every counter of the bundle; a rule names its own by position. */

@@ -16,10 +16,15 @@ export function findContradictions(bundle: Bundle): Problem[] {
   return problems
 }
 
-/** What is allowed and will surprise: budgets that can never cover one request. */
+/** What is allowed and will surprise: paths that match nothing, budgets that can never cover one request. */
 export function findSurprises(bundle: Bundle): Problem[] {
   const warnings: Problem[] = []
   bundle.policies.forEach((policy, p) => {
+    for (const field of ['pathPrefix', 'pathExact'] as const) {
+      if (!policy.spec.selector?.[field]?.includes('*')) continue
+      const path = formatPath(['policies', p, 'spec', 'selector', field])
+      warnings.push({ path, message: 'a * in a path stands for itself; a pathPrefix covers everything below it without one' })
+    }
     policy.spec.rules.forEach((rule, r) => {
       if (rule.algorithm !== 'token_bucket_llm') return
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])

@@ -1,39 +1,46 @@
 import { normalizeHost } from './host.ts'
 import { encodePathText, normalizePath } from './path.ts'
-import type { PlanPolicy } from './plan.ts'
 import type { Policy } from './schema.ts'
 
 type Selector = NonNullable<Policy['spec']['selector']>
+
+/** What the index must know of a policy. */
+interface Routed {
+  /** Its place in the bundle. */
+  readonly index: number
+  readonly isShadow: boolean
+}
 
 /**
  * Finds the policies that cover a request in steps that depend on the request alone: down the segments of its path,
  * then by host, then by method. Policies that don't match are never looked at, however many there are.
  */
-export class RouteIndex {
-  readonly #root = new PathNode()
+export class RouteIndex<P extends Routed> {
+  readonly #root = new PathNode<P>()
   /** Whether any policy asks for the host at all. */
   usesHosts = false
 
-  add(policy: PlanPolicy, selector: Selector): void {
+  add(policy: P, selector: Selector): void {
     const path = normalizePath(encodePathText(selector.pathExact ?? selector.pathPrefix ?? '/'))
     this.usesHosts ||= selector.hosts !== undefined
     let node = this.#root
     const isExact = selector.pathExact !== undefined
     for (const segment of segmentsOf(path, isExact)) node = node.childOrNew(segment)
-    const hosts = (isExact ? node.exact : node.prefix) ?? new HostIndex()
+    const hosts = (isExact ? node.exact : node.prefix) ?? new HostIndex<P>()
     if (isExact) node.exact = hosts
     else node.prefix = hosts
     hosts.add(policy, selector)
   }
 
   /**
-   * Puts the policies that cover the request into `found`, in bundle order. `host` is normalised. Answers false when an enforcing policy is
-   * bound to hosts and the request names none: then nobody can say whether it is covered.
+   * Puts the policies that cover the request into `found`, in bundle order; path, host and method are normalised.
+   * Answers false when an enforcing policy is bound to hosts and the request names none: then nobody can say whether
+   * it is covered.
    */
-  match(path: string, host: string, method: string, found: Matches): boolean {
+  match(path: string, host: string, method: string, found: Matches<P>): boolean {
     found.count = 0
     let isDecided = this.#root.prefix === undefined || this.#root.prefix.match(host, method, found)
-    let node: PathNode | undefined = this.#root
+    let node: PathNode<P> | undefined = this.#root
     let start = 1
     while (node !== undefined) {
       if (!node.hasChildren) {
@@ -53,11 +60,11 @@ export class RouteIndex {
 }
 
 /** The policies that cover a request. The list is used again and again: only the first `count` entries mean anything. */
-export class Matches {
+export class Matches<P extends Routed> {
   count = 0
-  readonly policies: PlanPolicy[] = []
+  readonly policies: P[] = []
 
-  add(policy: PlanPolicy): void {
+  add(policy: P): void {
     this.policies[this.count++] = policy
   }
 
@@ -94,20 +101,20 @@ function segmentsOf(path: string, isExact: boolean): string[] {
   return segments
 }
 
-class PathNode {
-  prefix: HostIndex | undefined
-  exact: HostIndex | undefined
+class PathNode<P extends Routed> {
+  prefix: HostIndex<P> | undefined
+  exact: HostIndex<P> | undefined
   hasChildren = false
-  #children: Map<string, PathNode> | undefined
+  #children: Map<string, PathNode<P>> | undefined
   // One child is the common case, and comparing in place saves a string and its hash.
   #onlySegment = ''
-  #onlyChild: PathNode | undefined
+  #onlyChild: PathNode<P> | undefined
 
-  childOrNew(segment: string): PathNode {
+  childOrNew(segment: string): PathNode<P> {
     this.#children ??= new Map()
     let child = this.#children.get(segment)
     if (child === undefined) {
-      child = new PathNode()
+      child = new PathNode<P>()
       this.#children.set(segment, child)
       this.hasChildren = true
       this.#onlySegment = segment
@@ -116,21 +123,21 @@ class PathNode {
     return child
   }
 
-  child(path: string, start: number, end: number): PathNode | undefined {
+  child(path: string, start: number, end: number): PathNode<P> | undefined {
     if (this.#onlyChild === undefined) return this.#children?.get(path.slice(start, end))
     return end - start === this.#onlySegment.length && path.startsWith(this.#onlySegment, start) ? this.#onlyChild : undefined
   }
 }
 
-class HostIndex {
-  readonly #anyHost = new MethodIndex()
-  readonly #byHost = new Map<string, MethodIndex>()
+class HostIndex<P extends Routed> {
+  readonly #anyHost = new MethodIndex<P>()
+  readonly #byHost = new Map<string, MethodIndex<P>>()
   /** `*.example.com` under `example.com`. */
-  readonly #bySuffix = new Map<string, MethodIndex>()
+  readonly #bySuffix = new Map<string, MethodIndex<P>>()
   /** Enforcing policies that need to know the host. */
-  readonly #needHost = new MethodIndex()
+  readonly #needHost = new MethodIndex<P>()
 
-  add(policy: PlanPolicy, selector: Selector): void {
+  add(policy: P, selector: Selector): void {
     const methods = selector.methods && new Set(selector.methods.map((method) => method.toUpperCase()))
     if (selector.hosts === undefined) {
       this.#anyHost.add(policy, methods)
@@ -139,13 +146,13 @@ class HostIndex {
     for (const pattern of new Set(selector.hosts)) {
       const [index, host] = pattern.startsWith('*.') ? [this.#bySuffix, pattern.slice(2)] : [this.#byHost, pattern]
       const name = normalizeHost(host)
-      if (!index.has(name)) index.set(name, new MethodIndex())
+      if (!index.has(name)) index.set(name, new MethodIndex<P>())
       index.get(name)!.add(policy, methods)
     }
     if (!policy.isShadow) this.#needHost.add(policy, methods)
   }
 
-  match(host: string, method: string, found: Matches): boolean {
+  match(host: string, method: string, found: Matches<P>): boolean {
     this.#anyHost.match(method, found)
     if (host === '') return !this.#needHost.covers(method)
     if (this.#byHost.size > 0) this.#byHost.get(host)?.match(method, found)
@@ -158,11 +165,11 @@ class HostIndex {
   }
 }
 
-class MethodIndex {
-  readonly #anyMethod: PlanPolicy[] = []
-  readonly #byMethod = new Map<string, PlanPolicy[]>()
+class MethodIndex<P extends Routed> {
+  readonly #anyMethod: P[] = []
+  readonly #byMethod = new Map<string, P[]>()
 
-  add(policy: PlanPolicy, methods: Iterable<string> | undefined): void {
+  add(policy: P, methods: Iterable<string> | undefined): void {
     if (methods === undefined) {
       addOnce(this.#anyMethod, policy)
       return
@@ -173,7 +180,7 @@ class MethodIndex {
     }
   }
 
-  match(method: string, found: Matches): void {
+  match(method: string, found: Matches<P>): void {
     for (let i = 0; i < this.#anyMethod.length; i++) found.add(this.#anyMethod[i]!)
     if (this.#byMethod.size === 0) return
     const policies = this.#byMethod.get(method)
@@ -186,6 +193,6 @@ class MethodIndex {
 }
 
 /** Two patterns of one policy may share a place here, one right after the other. */
-function addOnce(list: PlanPolicy[], policy: PlanPolicy): void {
+function addOnce<P>(list: P[], policy: P): void {
   if (list.at(-1) !== policy) list.push(policy)
 }

@@ -22,7 +22,8 @@ const tokens = (what: string) =>
 
 const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
 
-const path = z.string({ error: 'a path that starts with /' }).startsWith('/', { error: 'a path that starts with /' })
+const PATH = 'a path that starts with /, without ? or #'
+const path = z.string({ error: PATH }).regex(/^\/[^?#]*$/, { error: PATH })
 
 const selector = z
   .object(

@@ -2,6 +2,8 @@ import type { Allowed, Rejected } from '../engine/decision.ts'
 import type { HeaderList } from './respond.ts'
 
 const MAX_VALUE_CHARACTERS = 256
+// A bundle may key a request in many ways; clients bound the size of a head.
+const MAX_DESCRIPTORS = 32
 
 /** What an operator with a debug session sees. */
 export function pushDebug(headers: HeaderList, decision: Allowed | Rejected, latencyMs: number): void {
@@ -22,7 +24,7 @@ export function pushDebug(headers: HeaderList, decision: Allowed | Rejected, lat
     'X-Edge-Debug-Matched-Policies',
     `${decision.matchedPolicies}`,
   )
-  decision.descriptors.forEach(({ key, value }, index) => {
+  decision.descriptors.slice(0, MAX_DESCRIPTORS).forEach(({ key, value }, index) => {
     headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Key`, headerSafe(key))
     headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Value`, headerSafe(value))
   })

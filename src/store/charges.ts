@@ -1,4 +1,9 @@
-import type { Counter } from './counter-store.ts'
+import type { Limit } from '../limiter/limit.ts'
+
+/** A counter as its store knows it; only the store that opened it looks further inside. */
+export interface Counter {
+  readonly limit: Limit
+}
 
 /**
  * What one decision asks of a store, a row per counter, and the store's answers beside it. One object serves many

@@ -1,5 +1,5 @@
 import type { Limit } from '../limiter/limit.ts'
-import type { Charges } from './charges.ts'
+import type { Charges, Counter } from './charges.ts'
 
 /** Where counters live. */
 export interface CounterStore {
@@ -14,11 +14,6 @@ export interface CounterStore {
 
   /** What there is to say of the store in metrics. */
   stats(): StoreStats
-}
-
-/** A counter as its store knows it; only the store that opened it looks further inside. */
-export interface Counter {
-  readonly limit: Limit
 }
 
 export interface CounterSpec {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { refill, waitMs } from '../limiter/bucket.ts'
 import { dayWaitMs, untilMidnightMs, utcDay } from '../limiter/day.ts'
 import { type Limit, sizeOf } from '../limiter/limit.ts'
-import type { Charges } from './charges.ts'
-import type { Counter, CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
+import type { Charges, Counter } from './charges.ts'
+import type { CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
 import { HalfSipHash, type HashState } from './half-sip-hash.ts'
 import { newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
 import { encodeIdentity, encodeText } from './subject.ts'
@@ -63,7 +63,7 @@ export class EmbeddedStore implements CounterStore {
       // Each day is a counter of its own, so that what belongs to one can never land in another.
       if (counter.limit.kind === 'day') hash.word(utcDay(wallMs))
       hash.finish()
-      this.#lows[row] = hash.low === 0 && hash.high === 0 ? 1 : hash.low // 0 marks an empty slot
+      this.#lows[row] = hash.low
       this.#highs[row] = hash.high
       this.#sets[row] = this.#table.setOf(hash.high)
       this.#insertInOrder(row)

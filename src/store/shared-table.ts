@@ -3,13 +3,14 @@ import { acquire, ownerOf, release } from './set-locks.ts'
 /**
  * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
  *
- * A key's hash names one set, and the key lives in one of that set's slots or nowhere: a lookup reads the set's tags
+ * A key's hash names one set, and the key lives in one of that set's slots or nowhere: a lookup reads the set's marks
  * and never stops at a hole, so a slot can be taken over without tombstones, and one lock covers everything a key
  * can touch. The size is fixed at the start; nothing here is ever an object per key.
  *
- *     set    lock, spare | 32 × low half of the tag | 32 × high half (both 0 = empty) | 32 × record
- *     record level (f64) | at (f64) | size (f32) | rate (f32)
+ *     set    lock, spare | 32 × mark (16 bits of the tag; 0 = empty) | 32 × record
+ *     record tag (64 bits) | level (f64) | at (f64) | size (f32) | rate (f32)
  *
+ * The marks are what a lookup scans: two cache lines, and then nearly always just the one record that it wants.
  * For a bucket `level` is what was left at `at`; `rate` is tokens per ms. For a day `rate` is 0, `level` is what is
  * spent and `at` is when the day is over. Size and rate are there for whoever must judge a slot without its rule.
  */
@@ -17,6 +18,7 @@ export class SharedTable {
   readonly buffer: SharedArrayBuffer
   readonly setCount: number
   readonly #owner: number
+  readonly #marks: Uint16Array
   readonly #words: Int32Array
   readonly #floats: Float32Array
   readonly #doubles: Float64Array
@@ -28,6 +30,7 @@ export class SharedTable {
     if (this.setCount < 1) throw new RangeError(`a table needs at least ${MIN_TABLE_BYTES} bytes, got ${buffer.byteLength}`)
     if (!Number.isInteger(owner) || owner < 1 || owner >= MAX_OWNERS) throw new RangeError(`no such owner: ${owner}`)
     this.#owner = owner
+    this.#marks = new Uint16Array(buffer)
     this.#words = new Int32Array(buffer)
     this.#floats = new Float32Array(buffer)
     this.#doubles = new Float64Array(buffer)
@@ -60,54 +63,57 @@ export class SharedTable {
 
   /** The slot that holds the key, or -1. Under the set's lock, like all that follows. */
   find(set: number, low: number, high: number): number {
-    const words = this.#words
-    const tags = setWord(set) + TAGS_WORD
+    const marks = this.#marks
+    const first = firstMark(set)
+    const mark = markOf(low)
     for (let way = 0; way < WAYS; way++) {
-      if (words[tags + way] === low && words[tags + WAYS + way] === high) return set * WAYS + way
+      if (marks[first + way] !== mark) continue
+      const slot = set * WAYS + way
+      const record = recordWord(slot)
+      if (this.#words[record] === low && this.#words[record + 1] === high) return slot
     }
     return -1
   }
 
   level(slot: number): number {
-    return this.#doubles[recordDouble(slot)]!
+    return this.#doubles[recordWord(slot) / 2 + 1]!
   }
 
   at(slot: number): number {
-    return this.#doubles[recordDouble(slot) + 1]!
+    return this.#doubles[recordWord(slot) / 2 + 2]!
   }
 
   size(slot: number): number {
-    return this.#floats[recordDouble(slot) * 2 + 4]!
+    return this.#floats[recordWord(slot) + 6]!
   }
 
   rate(slot: number): number {
-    return this.#floats[recordDouble(slot) * 2 + 5]!
+    return this.#floats[recordWord(slot) + 7]!
   }
 
   write(slot: number, level: number, at: number, size: number, rate: number): void {
-    const record = recordDouble(slot)
+    const record = recordWord(slot)
     const writing = laneWord(this.#owner) + LANE_WRITING
     this.#words[writing] = slot + 1
-    this.#doubles[record] = level
-    this.#doubles[record + 1] = at
-    this.#floats[record * 2 + 4] = size
-    this.#floats[record * 2 + 5] = rate
+    this.#doubles[record / 2 + 1] = level
+    this.#doubles[record / 2 + 2] = at
+    this.#floats[record + 6] = size
+    this.#floats[record + 7] = rate
     this.#words[writing] = 0
   }
 
   /**
    * Finds room for a new key: an empty slot, else one whose counter means nothing any more, else the one with the
    * smallest share spent, daily budgets last, so that a flood of new keys evicts itself. `inUse` has a bit for each
-   * slot of the set that may not go. Answers -1 when none may.
+   * slot of the set that may not go. Answers -1 when none may. The caller writes the record before anything else.
    */
   claim(set: number, low: number, high: number, nowMs: number, inUse: number): number {
-    const words = this.#words
-    const tags = setWord(set) + TAGS_WORD
+    const first = firstMark(set)
     let victim = -1
     let smallest = Number.POSITIVE_INFINITY
     for (let way = 0; way < WAYS; way++) {
       if (((inUse >>> way) & 1) !== 0) continue
-      if (words[tags + way] === 0 && words[tags + WAYS + way] === 0) {
+      if (this.#marks[first + way] === 0) {
         this.#add(LANE_OCCUPIED, 1)
         return this.#own(set, way, low, high)
       }
@@ -131,7 +137,7 @@ export class SharedTable {
       if (ownerOf(words, setWord(set)) !== owner) continue
       const slot = words[writing]! - 1
       if (slot >= 0 && Math.floor(slot / WAYS) === set) {
-        this.#own(set, wayOf(slot), 0, 0)
+        this.#marks[firstMark(set) + wayOf(slot)] = 0
         this.#add(LANE_OCCUPIED, -1)
       }
       release(words, setWord(set))
@@ -143,9 +149,12 @@ export class SharedTable {
 
   #own(set: number, way: number, low: number, high: number): number {
     const slot = set * WAYS + way
-    const tag = setWord(set) + TAGS_WORD + way
-    this.#words[tag] = low
-    this.#words[tag + WAYS] = high
+    const record = recordWord(slot)
+    // Until the record is written, the slot has its new tag and an old counter: it must not outlive us like that.
+    this.#words[laneWord(this.#owner) + LANE_WRITING] = slot + 1
+    this.#marks[firstMark(set) + way] = markOf(low)
+    this.#words[record] = low
+    this.#words[record + 1] = high
     return slot
   }
 
@@ -182,8 +191,9 @@ export function wayOf(slot: number): number {
 
 const MAX_OWNERS = 64
 const WAYS = 32
-const TAGS_WORD = 2
-const SET_BYTES = 8 + WAYS * 8 + WAYS * 24
+const LOCK_BYTES = 8
+const RECORD_BYTES = 32
+const SET_BYTES = LOCK_BYTES + WAYS * 2 + WAYS * RECORD_BYTES
 const F32_SLACK = 2 ** -22
 
 // Before the sets, a lane per owner that no other thread writes: [slot being written + 1, spare], occupied, evictions
@@ -203,6 +213,16 @@ function setWord(set: number): number {
   return LANES_BYTES / 4 + set * (SET_BYTES / 4)
 }
 
-function recordDouble(slot: number): number {
-  return LANES_BYTES / 8 + ((slot / WAYS) | 0) * (SET_BYTES / 8) + 1 + WAYS + wayOf(slot) * 3
+function firstMark(set: number): number {
+  return (LANES_BYTES + LOCK_BYTES) / 2 + set * (SET_BYTES / 2)
+}
+
+function markOf(low: number): number {
+  return low >>> 16 || 1
+}
+
+/** Where a record begins, in 32-bit words; an even number. */
+function recordWord(slot: number): number {
+  const set = (slot / WAYS) | 0
+  return (LANES_BYTES + LOCK_BYTES + WAYS * 2) / 4 + set * (SET_BYTES / 4) + wayOf(slot) * (RECORD_BYTES / 4)
 }
