@@ -27,13 +27,13 @@ export const SETTINGS = {
     env: 'EDGE_MODE',
     flag: 'mode',
     fallback: 'decision_service',
-    about: 'decision_service or reverse_proxy',
+    about: 'decision_service; reverse_proxy comes in a later release',
     read: (text) => readChoice(text!, MODES),
   },
   backendUrl: {
     env: 'EDGE_BACKEND_URL',
     flag: 'backend-url',
-    about: 'where reverse_proxy sends what it allows; required there',
+    about: 'where reverse_proxy sends what it allows; required there, not read elsewhere',
     read: readHttpUrl,
   },
   configFile: {
@@ -100,7 +100,7 @@ export const SETTINGS = {
     env: 'EDGE_SHUTDOWN_MS',
     flag: 'shutdown-ms',
     fallback: '30000',
-    about: 'how long open streams may take to end after that',
+    about: 'how long open streams of reverse_proxy may take to end after that',
     read: (text) => readDurationMs(text!),
   },
 } satisfies Record<string, Setting<unknown>>

@@ -77,13 +77,21 @@ function startProblem(config: ServerConfig, { code, syscall, message, ...error }
   }
 }
 
+// Under `npm start` one Ctrl-C arrives twice: from the terminal, and passed on by npm.
+const ECHO_MS = 100
+
+/** The first signal drains and stops, a second one stops at once. */
 function stopOnSignals(service: Service): void {
-  let isStopping = false
+  let stoppingSinceMs: number | undefined
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (isStopping) process.exit(1)
-      isStopping = true
-      void service.stop(signal).then(() => process.exit(0))
+      const nowMs = performance.now()
+      if (stoppingSinceMs === undefined) {
+        stoppingSinceMs = nowMs
+        void service.stop(signal).then(() => process.exit(0))
+      } else if (signal === 'SIGTERM' || nowMs - stoppingSinceMs > ECHO_MS) {
+        process.exit(1)
+      }
     })
   }
 }

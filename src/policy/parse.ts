@@ -1,5 +1,6 @@
-import { parseAllDocuments } from 'yaml'
 import { describeIssue, type Problem } from './problem.ts'
+import { readJson } from './read-json.ts'
+import { readYaml } from './read-yaml.ts'
 import { findContradictions, findSurprises } from './review.ts'
 import { type Bundle, bundleSchema } from './schema.ts'
 import { findUnknownFields } from './unknown-fields.ts'
@@ -34,38 +35,4 @@ function checkBundle(data: unknown): ParsedBundle {
 
 function refuse(message: string): ParsedBundle {
   return { ok: false, problems: [{ path: '', message }], warnings: [] }
-}
-
-type Read = { readonly value: unknown } | { readonly syntax: string }
-
-function readJson(text: string): Read {
-  try {
-    return { value: JSON.parse(text) }
-  } catch (error) {
-    const message = (error as Error).message
-    const position = /at position (\d+)/.exec(message)?.[1]
-    const offset = position === undefined ? text.length : Number(position)
-    return {
-      syntax: `not JSON at ${lineAndColumn(text, offset)}: ${message.replace(/ \(line.*| in JSON at position.*| at position.*/, '')}`,
-    }
-  }
-}
-
-function readYaml(text: string): Read {
-  try {
-    const documents = parseAllDocuments(text)
-    if (!Array.isArray(documents) || documents.length !== 1) return { syntax: 'expected one YAML document' }
-    const document = documents[0]!
-    // The first error is the cause; those after it are its echo.
-    const first = document.errors[0]
-    return first ? { syntax: `not YAML: ${first.message.split('\n')[0]!.replace(/:$/, '')}` } : { value: document.toJS() }
-  } catch (error) {
-    // deep nesting overflows the stack, too many aliases are refused
-    return { syntax: `not YAML that can be read: ${(error as Error).message}` }
-  }
-}
-
-function lineAndColumn(text: string, offset: number): string {
-  const before = text.slice(0, offset).split('\n')
-  return `line ${before.length}, column ${before.at(-1)!.length + 1}`
 }

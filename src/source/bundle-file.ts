@@ -54,7 +54,7 @@ export class BundleFile {
       return
     }
     if (taken.warnings.length > 0) {
-      this.#logger.warn({ event: 'bundle_warnings', path, ...listed('warnings', taken.warnings) }, 'the bundle has oddities')
+      this.#logger.warn({ event: 'bundle_warnings', path, ...listed('warnings', taken.warnings) }, 'the bundle has warnings')
     }
     if (taken.result === 'applied') {
       const { version, hash } = taken.bundle

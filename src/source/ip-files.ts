@@ -64,10 +64,18 @@ function embeddedCountryFile(): string {
 type CountryRecord = CountryResponse & { readonly country_code?: string }
 
 function countryLookup(bytes: Buffer): (address: Address) => string | undefined {
-  const reader = new Reader<CountryRecord>(bytes)
+  const reader = openReader(bytes)
   return (address) => {
     const record = reader.get(formatAddress(address))
     return record?.country_code ?? record?.country?.iso_code
+  }
+}
+
+function openReader(bytes: Buffer): Reader<CountryRecord> {
+  try {
+    return new Reader<CountryRecord>(bytes)
+  } catch (cause) {
+    throw new Error('it is not an MMDB file', { cause })
   }
 }
 

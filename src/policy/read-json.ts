@@ -1,0 +1,43 @@
+/** What a text holds, or why it cannot be read. */
+export type Read = { readonly value: unknown } | { readonly syntax: string }
+
+export function readJson(text: string): Read {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return { syntax: isCutOff(text) ? `not JSON: it ends too early, at ${lineAndColumn(text, text.length)}` : describeJsonError(text) }
+  }
+}
+
+// Finding the place parses the text some twenty times over.
+const MAX_LOCATED_CHARACTERS = 2_000_000
+
+/** V8 does not always say where: the first character that no longer can continue what stands before it is the one. */
+function describeJsonError(text: string): string {
+  if (text.length > MAX_LOCATED_CHARACTERS) return 'not JSON'
+  let good = 0
+  let bad = text.length
+  while (bad - good > 1) {
+    const middle = (good + bad) >>> 1
+    if (isCutOff(text.slice(0, middle))) good = middle
+    else bad = middle
+  }
+  return `not JSON: unexpected ${JSON.stringify(text[bad - 1])} at ${lineAndColumn(text, bad - 1)}`
+}
+
+/** Whether a text could be the beginning of JSON. */
+function isCutOff(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch (error) {
+    const { message } = error as Error
+    const position = /at position (\d+)/.exec(message)?.[1]
+    return message.includes('end of JSON input') || message.startsWith('Unterminated') || Number(position) === text.length
+  }
+}
+
+function lineAndColumn(text: string, offset: number): string {
+  const before = text.slice(0, offset).split('\n')
+  return `line ${before.length}, column ${before.at(-1)!.length + 1}`
+}
