@@ -22,8 +22,10 @@ function isPlain(host: string): boolean {
 
 /** `example.com`, `*.example.com`, `[::1]`, each with or without a port. */
 export function isHostPattern(text: string): boolean {
-  const name = normalizeHost(text.startsWith('*.') ? text.slice(2) : text)
-  if (name.length > 253) return false
-  if (text.startsWith('[')) return /^[0-9a-f:.]+$/.test(name)
-  return name.split('.').every((part) => /^[a-z0-9_-]{1,63}$/.test(part))
+  if (text.startsWith('[')) return /^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(text)
+  const name = /^(?:\*\.)?([^:]+)(?::\d{1,5})?$/.exec(text)?.[1]
+  if (name === undefined || name.length > 253) return false
+  return normalizeHost(name)
+    .split('.')
+    .every((part) => /^[a-z0-9_-]{1,63}$/.test(part))
 }

@@ -150,7 +150,9 @@ export const bundleSchema = z.object(
   {
     $schema: z.string({ error: 'the address of a JSON Schema' }).optional(),
     bundle_version: z
-      .union([z.int().min(0), z.string().regex(/^\d{1,30}$/)], { error: VERSION })
+      .union([z.int({ error: VERSION }).min(0, { error: VERSION }), z.string({ error: VERSION }).regex(/^\d{1,30}$/, { error: VERSION })], {
+        error: VERSION,
+      })
       .meta({ description: 'Must rise with each published bundle.' }),
     policies: z
       .array(policy, { error: 'a list of policies' })

@@ -1,13 +1,13 @@
 import { type Address, parseAddress } from './address.ts'
 import { CidrMap } from './cidr-map.ts'
 
-const NAMED_NETWORKS: Readonly<Record<string, readonly string[]>> = {
-  loopback: ['127.0.0.0/8', '::1/128'],
-  linklocal: ['169.254.0.0/16', 'fe80::/10'],
-  uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
-}
+const NAMED_NETWORKS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['loopback', ['127.0.0.0/8', '::1/128']],
+  ['linklocal', ['169.254.0.0/16', 'fe80::/10']],
+  ['uniquelocal', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
+])
 
-export const DEFAULT_TRUSTED_PROXIES = Object.keys(NAMED_NETWORKS).join(',')
+export const DEFAULT_TRUSTED_PROXIES = [...NAMED_NETWORKS.keys()].join(',')
 
 /** The networks whose word on X-Forwarded-For is taken. */
 export class TrustedProxies {
@@ -18,7 +18,7 @@ export class TrustedProxies {
     for (const entry of list.split(',')) {
       const name = entry.trim()
       if (name === '') continue
-      for (const cidr of NAMED_NETWORKS[name.toLowerCase()] ?? [name]) if (!this.#networks.add(cidr, true)) onBad(name)
+      for (const cidr of NAMED_NETWORKS.get(name.toLowerCase()) ?? [name]) if (!this.#networks.add(cidr, true)) onBad(name)
     }
   }
 

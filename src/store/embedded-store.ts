@@ -24,6 +24,8 @@ export class EmbeddedStore implements CounterStore {
   #highs = new Int32Array(0)
   #sets = new Int32Array(0)
   #slots = new Int32Array(0)
+  /** When the row's level is true; buckets alone. */
+  #ats = new Float64Array(0)
   /** The rows by ascending set: locks are always taken in this order. */
   #order = new Int32Array(0)
 
@@ -103,7 +105,8 @@ export class EmbeddedStore implements CounterStore {
     this.#slots[row] = slot
     let wait: number
     if (limit.kind === 'bucket') {
-      const level = slot < 0 ? limit.burst : this.#bucketLevel(slot, counter, limit.tokensPerMs, limit.burst, nowMs)
+      this.#ats[row] = nowMs
+      const level = slot < 0 ? limit.burst : this.#bucketLevel(row, slot, counter, limit.tokensPerMs, limit.burst, nowMs)
       charges.levels[row] = level
       wait = waitMs(level, cost, limit.tokensPerMs, limit.burst)
     } else {
@@ -115,7 +118,7 @@ export class EmbeddedStore implements CounterStore {
     return wait === 0
   }
 
-  #bucketLevel(slot: number, counter: EmbeddedCounter, tokensPerMs: number, burst: number, nowMs: number): number {
+  #bucketLevel(row: number, slot: number, counter: EmbeddedCounter, tokensPerMs: number, burst: number, nowMs: number): number {
     const table = this.#table
     let level = table.level(slot)
     let at = table.at(slot)
@@ -126,6 +129,8 @@ export class EmbeddedStore implements CounterStore {
       level = refill(level, at, rate, size, counter.sinceMs)
       at = counter.sinceMs
     }
+    // Never back in time: the refill between two moments is granted once.
+    this.#ats[row] = Math.max(at, nowMs)
     return refill(level, at, tokensPerMs, burst, nowMs)
   }
 
@@ -141,9 +146,7 @@ export class EmbeddedStore implements CounterStore {
     if (slot < 0) return
     this.#slots[row] = slot
     if (counter.limit.kind === 'bucket') {
-      // Never back in time: the refill between two moments is granted once.
-      const at = known >= 0 ? Math.max(nowMs, table.at(slot)) : nowMs
-      table.write(slot, charges.levels[row]!, at, counter.size, counter.rate)
+      table.write(slot, charges.levels[row]!, this.#ats[row]!, counter.size, counter.rate)
     } else {
       const used = known >= 0 ? table.level(slot) : 0
       table.write(slot, used + cost, nowMs + untilMidnightMs(wallMs), counter.size, 0)
@@ -165,6 +168,7 @@ export class EmbeddedStore implements CounterStore {
     this.#highs = new Int32Array(size)
     this.#sets = new Int32Array(size)
     this.#slots = new Int32Array(size)
+    this.#ats = new Float64Array(size)
     this.#order = new Int32Array(size)
   }
 }

@@ -1,0 +1,145 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles.ts'
+import { type BundleFormat, formatOf, parseBundle } from './parse.ts'
+import { formatProblem } from './problem.ts'
+
+describe('a bundle', () => {
+  test('says the same in JSON and in YAML', () => {
+    const json = bundle(7, policy('p', { mode: 'shadow', selector: { pathPrefix: '/api' }, rules: [bucketRule('r', ['ip:address'], 5)] }))
+    const yaml = `
+# limits of the public API
+bundle_version: 7
+policies:
+  - id: p
+    spec:
+      mode: shadow
+      selector: { pathPrefix: /api }
+      rules:
+        - name: r
+          limit_keys: ["ip:address"]
+          algorithm: token_bucket
+          algorithm_config: { tokens_per_second: 1, burst: 5 }
+`
+    const fromYaml = parseBundle(yaml, 'yaml')
+    expect(fromYaml.ok).toBe(true)
+    expect(fromYaml).toEqual(parseBundle(JSON.stringify(json)))
+  })
+
+  test('may name its schema, begin with a byte order mark, and hold no policies or rules', () => {
+    const text = `\ufeff${JSON.stringify({ $schema: './bundle.schema.json', ...bundle(1, policy('p', { rules: [] })) })}`
+    expect(parseBundle(text)).toMatchObject({ ok: true, warnings: [] })
+    expect(parseBundle('{"bundle_version":0,"policies":[]}')).toMatchObject({ ok: true, warnings: [] })
+  })
+
+  test.each([0, 1, Number.MAX_SAFE_INTEGER, '0', '12', '007', '9'.repeat(30)])('may have the version %j', (version) => {
+    expect(parseBundle(JSON.stringify(bundle(version)))).toMatchObject({ ok: true })
+  })
+
+  test('enforces unless it says otherwise, and streams are watched unless it says otherwise', () => {
+    const parsed = parseBundle(
+      JSON.stringify(bundle(1, policy('p', { rules: [llmRule('r', [], { tokens_per_day: 5000, streaming: {} })] }))),
+    )
+    const streaming = {
+      enabled: true,
+      enforce_mid_stream: true,
+      buffer_tokens: 100,
+      on_limit_exceeded: 'graceful_close',
+      include_partial_usage: true,
+    }
+    expect(parsed).toMatchObject({
+      ok: true,
+      bundle: { policies: [{ spec: { mode: 'enforce', rules: [{ algorithm_config: { streaming } }] } }] },
+    })
+  })
+
+  test('names all its problems at once, those of every policy', () => {
+    const rules = [bucketRule('r', ['ip:adress'], -1, 0), bucketRule('', [], 5)]
+    const text = JSON.stringify(bundle('x', policy('a', { mode: 'off', rules }), policy('b', { mode: 'on', rules: [] })))
+    const parsed = parseBundle(text)
+    expect(parsed.ok ? [] : parsed.problems.map(({ path }) => path)).toEqual([
+      'bundle_version',
+      'policies[0].spec.mode',
+      'policies[0].spec.rules[0].limit_keys[0]',
+      'policies[0].spec.rules[0].algorithm_config.tokens_per_second',
+      'policies[0].spec.rules[0].algorithm_config.burst',
+      'policies[0].spec.rules[1].name',
+      'policies[1].spec.mode',
+    ])
+  })
+
+  test('of ten thousand policies is read whole', () => {
+    const policies = Array.from({ length: 10_000 }, (_, i) => policy(`p${i}`, { rules: [bucketRule('r', ['ip:address'], 5)] }))
+    const parsed = parseBundle(JSON.stringify(bundle(1, ...policies)))
+    expect(parsed.ok && parsed.bundle.policies).toHaveLength(10_000)
+  })
+})
+
+describe('a text that is no bundle is refused with a reason', () => {
+  test.each([
+    ['json', '', 'it is empty'],
+    ['yaml', ' \n\n', 'it is empty'],
+    ['json', 'null', 'expected an object with bundle_version and policies, got null'],
+    ['json', '"bundle"', 'expected an object with bundle_version and policies, got "bundle"'],
+    ['yaml', '- 1', 'expected an object with bundle_version and policies, got a list'],
+    ['yaml', 'a: 1\n---\nb: 2', 'expected one YAML document'],
+  ] as const)('%s %j', (format, text, message) => {
+    expect(problemsOf(text, format)).toEqual([message])
+  })
+
+  test.each([
+    ['json', '{"bundle_version": 1,\n "policies": [,]}', /^not JSON.* line 2, column 15/],
+    ['json', '{"bundle_version": 1', /^not JSON.* line 1, column 21/],
+    ['json', '<html>', /^not JSON.* line 1, column 1/],
+    ['yaml', 'bundle_version: 1\npolicies: [', /^not YAML.* line 2/],
+    ['yaml', 'bundle_version: 1\nbundle_version: 2', /^not YAML.*bundle_version.* line 2/],
+    ['yaml', 'policies: *nobody', /^not YAML/],
+  ] as const)('%s %j, and the place is named', (format, text, message) => {
+    const problems = problemsOf(text, format)
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatch(message)
+  })
+
+  test('however it was cut off, at any byte', () => {
+    const text = JSON.stringify(bundle(1, policy('p', { rules: [bucketRule('r', ['header:x'], 5)] })))
+    for (let end = 0; end < text.length; end++) expect(parseBundle(text.slice(0, end)).ok).toBe(false)
+  })
+
+  test.each(['json', 'yaml'] as const)('whatever it is, without a crash, as %s', (format) => {
+    const noise = fc.oneof(fc.string({ unit: 'binary' }), fc.json(), fc.string({ unit: fc.constantFrom(...'{}[]:,"&*!|>-#%@\n \ta1') }))
+    fc.assert(
+      fc.property(noise, (text) => {
+        expect(parseBundle(text, format).ok).toBe(false)
+      }),
+    )
+  })
+
+  test.each(['bundle_version', 'policies', 'id', 'spec', 'mode', 'selector', 'rules', 'limit_keys', 'algorithm', 'algorithm_config'])(
+    'with anything odd in the place of %s',
+    (member) => {
+      const rules = [llmRule('r', ['ip:tor'], { tokens_per_day: 5000 })]
+      const good = bundle(1, policy('p', { mode: 'shadow', selector: { methods: ['GET'] }, rules }))
+      expect(parseBundle(JSON.stringify(good)).ok).toBe(true)
+      for (const odd of [null, -1, true, 'x\n', [[]], [null], [{}]]) {
+        const text = JSON.stringify(good, (key, value) => (key === member ? odd : value))
+        expect(problemsOf(text, 'json').join('\n')).toMatch(new RegExp(`\\b${member}\\b.*: expected`))
+      }
+    },
+  )
+})
+
+test.each([
+  ['bundle.json', 'json'],
+  ['bundle.yaml', 'yaml'],
+  ['bundle.YML', 'yaml'],
+  ['bundle', 'json'],
+  ['yaml', 'json'],
+  ['a.yaml.json', 'json'],
+])('the file name %s means %s', (name, format) => {
+  expect(formatOf(name)).toBe(format)
+})
+
+function problemsOf(text: string, format: BundleFormat): string[] {
+  const parsed = parseBundle(text, format)
+  return parsed.ok ? [] : parsed.problems.map(formatProblem)
+}

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { encodePathText, normalizePath } from './path.ts'
+
+describe('a target is compared', () => {
+  test.each([
+    ['/', '/'],
+    ['', '/'],
+    ['/api', '/api'],
+    ['/api/', '/api/'],
+    ['//api', '/api'],
+    ['/%61pi', '/api'],
+    ['/x/../api', '/api'],
+    ['/x/%2e%2E/api', '/api'],
+    ['/a//../b', '/b'],
+    ['/../../api', '/api'],
+    ['/api/.', '/api/'],
+    ['/api/x/..', '/api/'],
+    ['/api/..', '/'],
+    ['/.well-known/x', '/.well-known/x'],
+    ['/...', '/...'],
+    ['/api?next=/../x', '/api'],
+    ['/api#/../x', '/api'],
+    ['?x', '/'],
+    ['http://example.com/api?x', '/api'],
+    ['http://example.com', '/'],
+    ['HTTPS://user:pw@[::1]:8443//api', '/api'],
+    ['/http://example.com/api', '/http:/example.com/api'],
+    ['api', '/api'],
+    ['*', '/*'],
+    ['/a%2fb', '/a%2Fb'],
+    ['/a%00b', '/a%00b'],
+    ['/%', '/%25'],
+    ['/%4', '/%254'],
+    ['/%zz', '/%25zz'],
+    ['/%%361', '/%2561'],
+    ['/%2561', '/%2561'],
+    ['/a b', '/a%20b'],
+    ['/a\\..\\b', '/a%5C..%5Cb'],
+    ['/caf\xc3\xa9', '/caf%C3%A9'],
+    ['/caf%c3%a9', '/caf%C3%A9'],
+    ["/~a-b_c.d!$&'()*+,;=:@", "/~a-b_c.d!$&'()*+,;=:@"],
+  ])('%j as %j', (target, normal) => {
+    expect(normalizePath(target)).toBe(normal)
+  })
+})
+
+test('a path that a person writes turns into the bytes that a client sends', () => {
+  expect(encodePathText('/café/€')).toBe('/caf%C3%A9/%E2%82%AC')
+  expect(encodePathText('/plain?q=1')).toBe('/plain?q=1')
+  expect(encodePathText('/\ud800')).toBe('/%EF%BF%BD')
+})

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles.ts'
+import { parseBundle } from './parse.ts'
+import { formatProblem } from './problem.ts'
+
+describe('names that come twice refuse the bundle', () => {
+  test('policy ids, each repetition pointing at the first', () => {
+    const empty = { rules: [] }
+    expect(review(policy('a', empty), policy('b', empty), policy('a', empty), policy('a', empty)).problems).toEqual([
+      'policies[2].id: "a" is taken by policies[0].id',
+      'policies[3].id: "a" is taken by policies[0].id',
+    ])
+  })
+
+  test('rule names of one policy, but not those of two', () => {
+    const rules = [bucketRule('r', [], 1), bucketRule('s', [], 1), llmRule('r', [], { tokens_per_day: 5000 })]
+    expect(review(policy('a', { rules }), policy('b', { rules: rules.slice(0, 2) })).problems).toEqual([
+      'policies[0].spec.rules[2].name: "r" is taken by policies[0].spec.rules[0].name',
+    ])
+  })
+
+  test('but not those that differ in case or white space', () => {
+    const rules = ['r', 'R', 'r '].map((name) => bucketRule(name, [], 1))
+    expect(review(policy('a', { rules }), policy('A', { rules })).problems).toEqual([])
+  })
+})
+
+describe('a budget that can never cover one request is warned of', () => {
+  const prefix = 'policies[0].spec.rules[0].algorithm_config: a request that names no max_tokens reserves'
+
+  test.each([
+    [
+      { tokens_per_minute: 999 },
+      `${prefix} 1000 tokens (the default without max_completion_tokens), more than tokens_per_minute (999) can ever hold: it is always rejected`,
+    ],
+    [
+      { tokens_per_day: 999 },
+      `${prefix} 1000 tokens (the default without max_completion_tokens), more than tokens_per_day (999) can ever hold: it is always rejected`,
+    ],
+    [
+      { tokens_per_minute: 9000, burst_tokens: 50, max_completion_tokens: 51 },
+      `${prefix} 51 tokens (max_completion_tokens), more than burst_tokens (50) can ever hold: it is always rejected`,
+    ],
+    [
+      { tokens_per_day: 5000, burst_tokens: 50 },
+      'policies[0].spec.rules[0].algorithm_config: burst_tokens has no effect without tokens_per_minute',
+    ],
+  ])('%j', (config, warning) => {
+    const reviewed = review(policy('p', { rules: [llmRule('r', [], config)] }))
+    expect(reviewed).toEqual({ problems: [], warnings: [warning] })
+  })
+
+  test('each of two budgets on its own', () => {
+    const rules = [llmRule('r', [], { tokens_per_minute: 10, tokens_per_day: 20, max_completion_tokens: 30 })]
+    expect(review(policy('p', { rules })).warnings).toHaveLength(2)
+  })
+
+  test.each([
+    { tokens_per_minute: 1000 },
+    { tokens_per_day: 1000 },
+    { tokens_per_minute: 10, burst_tokens: 1000 },
+    { tokens_per_minute: 5, tokens_per_day: 5, max_completion_tokens: 5 },
+  ])('and one that just covers it is not: %j', (config) => {
+    expect(review(policy('p', { rules: [llmRule('r', [], config)] }))).toEqual({ problems: [], warnings: [] })
+  })
+})
+
+function review(...policies: PolicyText[]): { problems: string[]; warnings: string[] } {
+  const parsed = parseBundle(JSON.stringify(bundle(1, ...policies)))
+  return { problems: parsed.ok ? [] : parsed.problems.map(formatProblem), warnings: parsed.warnings.map(formatProblem) }
+}

@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest'
+import { jwt } from '../../test/support/bundles.ts'
+import { parseDescriptorKey } from '../policy/descriptor-key.ts'
+import { formatAddress } from './address.ts'
+import { TrustedProxies } from './client-address.ts'
+import { Descriptors, defaultIdentification } from './descriptors.ts'
+import { type IpFacts, readTorExits, readTypeList } from './ip-facts.ts'
+import { type PlainRequest, PlainRequestView } from './view.ts'
+
+type Headers = NonNullable<PlainRequest['headers']>
+
+describe('a header key', () => {
+  test('is the value of that header, in whatever case either is written', () => {
+    expect(valueFor('header:X-Key', { 'x-KEY': 'a' })).toBe('a')
+  })
+
+  test('is the joined value of a header that repeats', () => {
+    expect(valueFor('header:x-key', { 'X-Key': ['a', 'b'] })).toBe('a, b')
+    expect(valueFor('header:x-key', { 'X-Key': 'a', 'x-key': 'b' })).toBe('a, b')
+  })
+
+  test.each(['constructor', '__proto__', 'toString', 'x-key'])('is missing where the request has no such header: %s', (name) => {
+    expect(valueFor(`header:${name}`, { other: 'a' })).toBeUndefined()
+  })
+
+  test('is missing where the value is empty', () => {
+    expect(valueFor('header:x-key', { 'x-key': '' })).toBeUndefined()
+  })
+})
+
+describe('a jwt key', () => {
+  test('is the claim as text', () => {
+    expect(valueFor('jwt:sub', { authorization: `Bearer ${jwt({ sub: 42 })}` })).toBe('42')
+    expect(valueFor('jwt:org.id', { authorization: `Bearer ${jwt({ org: { id: 'x' } })}` })).toBe('x')
+  })
+
+  test.each([
+    ['token', {}],
+    ['readable token', { authorization: 'Bearer garbage' }],
+    ['such claim', { authorization: `Bearer ${jwt({ iss: 'x' })}` }],
+    ['text in it', { authorization: `Bearer ${jwt({ sub: '' })}` }],
+  ])('is missing where there is no %s', (_, headers) => {
+    expect(valueFor('jwt:sub', headers)).toBeUndefined()
+  })
+})
+
+describe('ip:address', () => {
+  test('is the client behind the trusted proxies, IPv6 grouped to /64', () => {
+    expect(valueFor('ip:address', { 'x-forwarded-for': '203.0.113.7, 10.0.0.1' })).toBe('203.0.113.7')
+    expect(valueFor('ip:address', { 'x-forwarded-for': '2001:db8:1:2:3::4' })).toBe('2001:db8:1:2::/64')
+  })
+
+  test('is found across repeated header lines', () => {
+    expect(valueFor('ip:address', { 'x-forwarded-for': ['203.0.113.7', '10.0.0.2, 10.0.0.1'] })).toBe('203.0.113.7')
+  })
+
+  test('follows the proxies that are configured', () => {
+    const descriptors = new Descriptors({ trustedProxies: new TrustedProxies('203.0.113.0/24'), ipFacts: {} })
+    expect(read(descriptors, 'ip:address', { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' })).toBe('198.51.100.1')
+  })
+
+  test('is missing without the header, and where it cannot be read', () => {
+    expect(valueFor('ip:address', {})).toBeUndefined()
+    expect(valueFor('ip:address', { 'x-forwarded-for': 'garbage' })).toBeUndefined()
+  })
+})
+
+describe('ip:country', () => {
+  const facts: IpFacts = { countryOf: (address) => (formatAddress(address) === '203.0.113.7' ? 'DE' : undefined) }
+
+  test('is what the database says of the client', () => {
+    expect(valueFor('ip:country', { 'x-forwarded-for': '203.0.113.7' }, facts)).toBe('DE')
+  })
+
+  test('is missing for an address that it does not know, without an address, and without a database', () => {
+    expect(valueFor('ip:country', { 'x-forwarded-for': '203.0.113.8' }, facts)).toBeUndefined()
+    expect(valueFor('ip:country', {}, facts)).toBeUndefined()
+    expect(valueFor('ip:country', { 'x-forwarded-for': '203.0.113.7' })).toBeUndefined()
+  })
+})
+
+describe('ip:type', () => {
+  const facts: IpFacts = { types: readTypeList('203.0.113.0/24,hosting').map }
+
+  test('comes from the list, whatever the header says', () => {
+    expect(valueFor('ip:type', { 'x-forwarded-for': '203.0.113.7', 'x-asn-type': 'isp' }, facts)).toBe('hosting')
+  })
+
+  test('falls back to X-ASN-Type', () => {
+    expect(valueFor('ip:type', { 'x-forwarded-for': '198.51.100.1', 'x-asn-type': ' isp ' }, facts)).toBe('isp')
+    expect(valueFor('ip:type', { 'x-asn-type': 'isp' }, facts)).toBe('isp')
+    expect(valueFor('ip:type', { 'x-asn-type': 'isp' })).toBe('isp')
+  })
+
+  test('is missing where both are', () => {
+    expect(valueFor('ip:type', { 'x-forwarded-for': '198.51.100.1' }, facts)).toBeUndefined()
+    expect(valueFor('ip:type', { 'x-asn-type': ' ' })).toBeUndefined()
+  })
+})
+
+describe('ip:tor', () => {
+  const facts: IpFacts = { torExits: readTorExits('203.0.113.7').map }
+
+  test('comes from X-Tor-Exit when that is valid, whatever the list says', () => {
+    expect(valueFor('ip:tor', { 'x-tor-exit': 'no', 'x-forwarded-for': '203.0.113.7' }, facts)).toBe('false')
+    expect(valueFor('ip:tor', { 'x-tor-exit': '1' })).toBe('true')
+  })
+
+  test('else from the list of exits', () => {
+    expect(valueFor('ip:tor', { 'x-forwarded-for': '203.0.113.7' }, facts)).toBe('true')
+    expect(valueFor('ip:tor', { 'x-forwarded-for': '203.0.113.8', 'x-tor-exit': 'perhaps' }, facts)).toBe('false')
+  })
+
+  test('is missing where nobody knows', () => {
+    expect(valueFor('ip:tor', { 'x-forwarded-for': '203.0.113.7' })).toBeUndefined()
+    expect(valueFor('ip:tor', {}, facts)).toBeUndefined()
+    expect(valueFor('ip:tor', { 'x-tor-exit': 'perhaps' })).toBeUndefined()
+  })
+})
+
+describe('descriptors of one request', () => {
+  const texts = ['header:x-a', 'jwt:sub', 'ip:address', 'header:x-b']
+  const keys = texts.map((text) => parseDescriptorKey(text)!)
+
+  test('never show what an earlier request had', () => {
+    const descriptors = new Descriptors(defaultIdentification())
+    const full = { 'x-a': '1', authorization: `Bearer ${jwt({ sub: 's' })}`, 'x-forwarded-for': '203.0.113.7' }
+    descriptors.begin(viewOf(full), keys)
+    expect(texts.map((_, i) => descriptors.get(i))).toEqual(['1', 's', '203.0.113.7', undefined])
+    descriptors.begin(viewOf({ 'x-b': '2' }), keys)
+    expect(texts.map((_, i) => descriptors.get(i))).toEqual([undefined, undefined, undefined, '2'])
+    descriptors.begin(viewOf(full), keys.toReversed())
+    expect(texts.map((_, i) => descriptors.get(i))).toEqual([undefined, '203.0.113.7', 's', '1'])
+  })
+
+  test('are worked out once, however many rules ask', () => {
+    const descriptors = new Descriptors(defaultIdentification())
+    const asked: string[] = []
+    const header = (name: string): string | undefined => {
+      asked.push(name)
+      return name === 'x-a' ? '1' : undefined
+    }
+    descriptors.begin({ method: 'GET', uri: '/', host: '', header }, keys)
+    for (let i = 0; i < 3; i++) expect([descriptors.get(0), descriptors.get(3)]).toEqual(['1', undefined])
+    expect(asked).toEqual(['x-a', 'x-b'])
+  })
+})
+
+function valueFor(key: string, headers: Headers, ipFacts: IpFacts = {}): string | undefined {
+  return read(new Descriptors({ ...defaultIdentification(), ipFacts }), key, headers)
+}
+
+function read(descriptors: Descriptors, key: string, headers: Headers): string | undefined {
+  descriptors.begin(viewOf(headers), [parseDescriptorKey(key)!])
+  return descriptors.get(0)
+}
+
+function viewOf(headers: Headers): PlainRequestView {
+  return new PlainRequestView({ method: 'GET', uri: '/', headers })
+}

@@ -1,0 +1,108 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { jwt } from '../../test/support/bundles.ts'
+import { claimText, readBearerClaims } from './jwt.ts'
+
+describe('the claims of a bearer token', () => {
+  test.each([
+    ['as libraries write it', `Bearer ${jwt({ sub: 'a' })}`],
+    ['in any case', `bEARER ${jwt({ sub: 'a' })}`],
+    ['after several spaces', `Bearer   ${jwt({ sub: 'a' })}`],
+    ['without a signature', `Bearer ${jwt({ sub: 'a' }).replace(/[^.]*$/, '')}`],
+    ['without its last part', `Bearer ${jwt({ sub: 'a' }).replace(/\.[^.]*$/, '')}`],
+    ['behind a header that is no JSON', 'Bearer xx.eyJzdWIiOiJhIn0.yy'],
+    ['padded', 'Bearer xx.eyJzdWIiOiJhIn0=.yy'],
+  ])('are read %s', (_, authorization) => {
+    expect(readBearerClaims(authorization)).toEqual({ sub: 'a' })
+  })
+
+  test('are read in both alphabets of base64, padded or not', () => {
+    const payload = Buffer.from(JSON.stringify({ sub: '>>>???~~~ÿÿ' }))
+    const base64 = payload.toString('base64')
+    expect(base64).toMatch(/[+/].*=$/)
+    for (const part of [base64, base64.replace(/=+$/, ''), payload.toString('base64url')]) {
+      expect(readBearerClaims(`Bearer h.${part}.s`)).toEqual({ sub: '>>>???~~~ÿÿ' })
+    }
+  })
+
+  test('come back as they went in, whatever they are', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (claims) => {
+        expect(readBearerClaims(`Bearer ${jwt(claims)}`)).toEqual(JSON.parse(JSON.stringify(claims)))
+      }),
+    )
+  })
+
+  test.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['the scheme alone', 'Bearer'],
+    ['an empty token', 'Bearer '],
+    ['another scheme', `Basic ${jwt({ sub: 'a' })}`],
+    ['no scheme', jwt({ sub: 'a' })],
+    ['one part', 'Bearer eyJzdWIiOiJhIn0'],
+    ['four parts', `Bearer ${jwt({ sub: 'a' })}.x`],
+    ['five parts, an encrypted token', `Bearer ${jwt({ sub: 'a' })}.x.y`],
+    ['two tokens', `Bearer ${jwt({ sub: 'a' })}, Bearer ${jwt({ sub: 'b' })}`],
+    ['an empty payload', 'Bearer a..c'],
+    ['what is not base64', 'Bearer a.e!y$J%z(d)W.c'],
+    ['what is not JSON', `Bearer a.${Buffer.from('{"sub":').toString('base64url')}.c`],
+    ['an array', `Bearer ${jwt(['a'])}`],
+    ['a text', `Bearer ${jwt('a')}`],
+    ['a number', `Bearer ${jwt(5)}`],
+    ['null', `Bearer ${jwt(null)}`],
+    ['bytes that are no text', `Bearer a.${Buffer.from([0xff, 0xfe, 0x00]).toString('base64url')}.c`],
+    ['a token beyond 32 KiB', `Bearer ${jwt({ sub: 'a'.repeat(33_000) })}`],
+  ])('are missing in %s', (_, authorization) => {
+    expect(readBearerClaims(authorization)).toBeUndefined()
+  })
+
+  test('are looked for in any text without a crash', () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.base64String(), fc.string({ unit: 'binary' }))), (parts) => {
+        const claims = readBearerClaims(`Bearer ${parts.join('.')}`)
+        expect([undefined, 'object']).toContain(claims === undefined ? undefined : typeof claims)
+      }),
+    )
+  })
+})
+
+describe('a claim', () => {
+  test.each([
+    ['a text', { sub: 'a b' }, 'sub', 'a b'],
+    ['an empty text', { sub: '' }, 'sub', ''],
+    ['a number', { sub: 42 }, 'sub', '42'],
+    ['a fraction', { sub: 1.5 }, 'sub', '1.5'],
+    ['zero', { sub: 0 }, 'sub', '0'],
+    ['true', { sub: true }, 'sub', 'true'],
+    ['false', { sub: false }, 'sub', 'false'],
+    ['null', { sub: null }, 'sub', undefined],
+    ['a list', { sub: ['a'] }, 'sub', undefined],
+    ['an object', { sub: { a: 1 } }, 'sub', undefined],
+    ['absent', {}, 'sub', undefined],
+    ['a member of an object', { org: { team: { id: 7 } } }, 'org.team.id', '7'],
+    ['a name with dots', { 'https://x.org/id': 'a' }, 'https://x.org/id', 'a'],
+    ['a name with dots beside an object', { 'a.b': 'literal', a: { b: 'nested' } }, 'a.b', 'literal'],
+    ['a name with dots that holds a list, beside an object', { 'a.b': [], a: { b: 'nested' } }, 'a.b', undefined],
+    ['a member of a list', { a: ['x'] }, 'a.0', undefined],
+    ['the length of a list', { a: ['x'] }, 'a.length', undefined],
+    ['the length of a text', { a: 'x' }, 'a.length', undefined],
+    ['an object in the middle of nowhere', { a: null }, 'a.b.c', undefined],
+    ['a name that ends in a dot', { a: { '': 'x' } }, 'a.', 'x'],
+  ])('that is %s: %j, %s', (_, claims, name, text) => {
+    expect(claimText(claims, name, name.split('.'))).toBe(text)
+  })
+
+  test.each(['constructor', '__proto__', 'toString', 'constructor.name', '__proto__.constructor.name', 'a.constructor.name'])(
+    'that every object inherits is missing: %s',
+    (name) => {
+      expect(claimText({ a: {} }, name, name.split('.'))).toBeUndefined()
+    },
+  )
+
+  test('that a token names like what every object inherits is read like any other', () => {
+    const claims = readBearerClaims(`Bearer h.${Buffer.from('{"__proto__":"x","constructor":"y"}').toString('base64url')}.s`)!
+    expect(claimText(claims, '__proto__', ['__proto__'])).toBe('x')
+    expect(claimText(claims, 'constructor', ['constructor'])).toBe('y')
+  })
+})

@@ -1,0 +1,44 @@
+import { once } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { newGate, runThread, startThread } from '../../test/support/threads.ts'
+import { acquire, ownerOf, release } from './set-locks.ts'
+
+describe('a lock', () => {
+  test('names its owner while it is held, and nobody before and after', () => {
+    const words = newWords(3)
+    expect(ownerOf(words, 1)).toBe(0)
+    acquire(words, 1, 63)
+    expect([0, 1, 2].map((index) => ownerOf(words, index))).toEqual([0, 63, 0])
+    release(words, 1)
+    expect([...words]).toEqual([0, 0, 0])
+  })
+
+  test('lets one thread in at a time: no count is lost among four that count in plain memory', async () => {
+    const [words, counts] = [newWords(1), newWords(1)]
+    const gate = newGate(4)
+    const threads = [1, 2, 3, 4].map((owner) => runThread('counting-thread', { words, counts, owner, gate, times: 50_000 }))
+    await Promise.all(threads)
+    expect(counts[0]).toBe(200_000)
+    expect(ownerOf(words, 0)).toBe(0)
+  })
+
+  test('names its owner also to those who wait for it, and goes to them when it is released', async () => {
+    const [words, counts] = [newWords(1), newWords(1)]
+    acquire(words, 0, 7)
+    const held = words[0]
+    const thread = startThread('counting-thread', { words, counts, owner: 8, gate: newGate(1), times: 1 })
+    const ended = once(thread, 'exit')
+    while (Atomics.load(words, 0) === held) await setImmediate() // until the other one has announced itself
+    expect(ownerOf(words, 0)).toBe(7)
+    expect(counts[0]).toBe(0)
+    release(words, 0)
+    await ended
+    expect(counts[0]).toBe(1)
+    expect(ownerOf(words, 0)).toBe(0)
+  })
+})
+
+function newWords(count: number): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(count * 4))
+}

@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest'
+import { runThread } from '../../test/support/threads.ts'
+import { MIN_TABLE_BYTES, newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
+
+const WAYS = 32
+
+/** level, at, size, rate */
+type SlotRecord = [number, number, number, number]
+
+interface Key {
+  readonly low: number
+  readonly high: number
+}
+
+describe('a table', () => {
+  test('needs room for one set, and an owner from 1 to 63', () => {
+    expect(() => new SharedTable(newTableBuffer(MIN_TABLE_BYTES - 8), 1)).toThrow(RangeError)
+    for (const owner of [0, 64, -1, 1.5, Number.NaN])
+      expect(() => new SharedTable(newTableBuffer(MIN_TABLE_BYTES), owner)).toThrow(RangeError)
+    expect(new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 63).slotCount).toBe(WAYS)
+  })
+
+  test('takes a million keys in 64 MiB', () => {
+    expect(new SharedTable(newTableBuffer(64 * 1024 * 1024), 1).slotCount).toBeGreaterThan(1_000_000)
+  })
+
+  test('keeps each record as it was written, in every slot', () => {
+    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES * 3), 1)
+    const numbers = (slot: number): SlotRecord => [slot + 0.1, 1e12 + slot, slot * 2, 0.5 + slot]
+    for (let set = 0; set < table.setCount; set++) {
+      for (let way = 0; way < WAYS; way++) {
+        const slot = put(table, set, keyOf(way, set), numbers(set * WAYS + way))
+        expect([Math.floor(slot / WAYS), wayOf(slot)]).toEqual([set, way])
+      }
+    }
+    for (let slot = 0; slot < table.slotCount; slot++) {
+      const { low, high } = keyOf(slot % WAYS, Math.floor(slot / WAYS))
+      expect(table.find(Math.floor(slot / WAYS), low, high)).toBe(slot)
+      expect([table.level(slot), table.at(slot), table.size(slot), table.rate(slot)]).toEqual(numbers(slot))
+    }
+    expect([table.occupiedSlots, table.forcedEvictions]).toEqual([table.slotCount, 0])
+  })
+
+  test('finds a key by all of its 64 bits, and zeros are a key like any other', () => {
+    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
+    const keys = [0, 1, 0x1_0000, 0x1_0001, -1].flatMap((low) => [0, 1, -1].map((high) => ({ low, high })))
+    for (const { low, high } of keys) expect(table.find(0, low, high)).toBe(-1)
+    const slots = keys.map((key, i) => put(table, 0, key, [i, 0, 10, 1]))
+    expect(keys.map(({ low, high }) => table.find(0, low, high))).toEqual(slots)
+    expect(new Set(slots).size).toBe(keys.length)
+  })
+
+  test('names a set for every hash, each as often as the others', () => {
+    const table = new SharedTable(newTableBuffer(100_000), 1)
+    const counts = new Array<number>(table.setCount).fill(0)
+    const steps = table.setCount * 1000
+    for (let i = 0; i < steps; i++) counts[table.setOf(Math.floor((i * 2 ** 32) / steps) | 0)]!++
+    for (const count of counts) expect(Math.abs(count - 1000)).toBeLessThanOrEqual(1)
+    expect([table.setOf(0), table.setOf(-1)]).toEqual([0, table.setCount - 1])
+  })
+
+  test('is one table through the eyes of every owner', () => {
+    const buffer = newTableBuffer(MIN_TABLE_BYTES)
+    const [one, two] = [new SharedTable(buffer, 1), new SharedTable(buffer, 2)]
+    const slot = put(one, 0, keyOf(1), [5, 0, 10, 1])
+    put(two, 0, keyOf(2), [6, 0, 10, 1])
+    expect(two.find(0, keyOf(1).low, keyOf(1).high)).toBe(slot)
+    expect(two.level(slot)).toBe(5)
+    expect([one.occupiedSlots, two.occupiedSlots]).toEqual([2, 2])
+  })
+})
+
+describe('a claim in a full set', () => {
+  test.each([
+    ['a bucket that is full again', [5, 0, 10, 1], 100, 0],
+    ['a day that is over', [900, 50, 1000, 0], 50, 0],
+    ['the bucket with the smallest share spent', [5, 0, 10, 0.0001], 0, 1],
+  ] satisfies [string, SlotRecord, number, number][])('takes over %s', (_, record, nowMs, forced) => {
+    const table = fullTable([1, 0, 10, 0.0001])
+    table.write(7, ...record)
+    expect(table.claim(0, 1, 1, nowMs, 0)).toBe(7)
+    expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, forced])
+  })
+
+  test('takes over a day that is not over only when there is nothing else, and then the least spent', () => {
+    const table = fullTable([500, 1000, 1000, 0])
+    table.write(3, 499, 1000, 1000, 0)
+    table.write(9, 0, 0, 10, 0.0001)
+    expect(table.claim(0, 1, 1, 0, 0)).toBe(9)
+    table.write(9, 1000, 1000, 1000, 0)
+    expect(table.claim(0, 2, 2, 0, 0)).toBe(3)
+    expect(table.forcedEvictions).toBe(2)
+  })
+
+  test('spares the slots in use, and finds none where all are', () => {
+    const table = fullTable([5, 0, 10, 0.0001])
+    expect(table.claim(0, 1, 1, 0, ~(1 << 31))).toBe(31)
+    expect(table.claim(0, 2, 2, 0, -1)).toBe(-1)
+    expect(table.find(0, 2, 2)).toBe(-1)
+    expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, 1])
+  })
+})
+
+describe('when a thread dies', () => {
+  const key = keyOf(1)
+  const survivor = keyOf(2)
+
+  test('its locks are freed, and nobody else’s', async () => {
+    const buffer = newTableBuffer(MIN_TABLE_BYTES * 4)
+    const table = new SharedTable(buffer, 1)
+    table.lock(1)
+    await runThread('dying-thread', { buffer, owner: 2, sets: [0, 2, 3], key, dies: 'before it writes' })
+    expect(table.freeLocksOf(2)).toBe(3)
+    expect(table.freeLocksOf(2)).toBe(0)
+    for (const set of [0, 2, 3]) table.lock(set) // hangs where a lock is still held
+    expect(table.freeLocksOf(1)).toBe(4)
+  })
+
+  test.each(['while it writes', 'between claim and write'])('%s, the new record is forgotten and the others stay', async (dies) => {
+    const buffer = newTableBuffer(MIN_TABLE_BYTES)
+    const table = new SharedTable(buffer, 1)
+    const slot = put(table, 0, survivor, [5, 0, 10, 1])
+    await runThread('dying-thread', { buffer, owner: 2, sets: [0], key, dies })
+    expect(table.occupiedSlots).toBe(2)
+    expect(table.freeLocksOf(2)).toBe(1)
+    expect(table.find(0, key.low, key.high)).toBe(-1)
+    expect(table.find(0, survivor.low, survivor.high)).toBe(slot)
+    expect([table.occupiedSlots, table.level(slot)]).toEqual([1, 5])
+  })
+
+  test('while it writes, a record that was there before is forgotten too', async () => {
+    const buffer = newTableBuffer(MIN_TABLE_BYTES)
+    const table = new SharedTable(buffer, 1)
+    put(table, 0, key, [5, 0, 10, 1])
+    await runThread('dying-thread', { buffer, owner: 2, sets: [0], key, dies: 'while it writes' })
+    table.freeLocksOf(2)
+    expect(table.find(0, key.low, key.high)).toBe(-1)
+    expect(table.occupiedSlots).toBe(0)
+  })
+
+  test('having written, its records stay', async () => {
+    const buffer = newTableBuffer(MIN_TABLE_BYTES)
+    const table = new SharedTable(buffer, 1)
+    const slot = put(new SharedTable(buffer, 2), 0, key, [5, 0, 10, 1])
+    await runThread('dying-thread', { buffer, owner: 2, sets: [0], key, dies: 'before it writes' })
+    expect(table.freeLocksOf(2)).toBe(1)
+    expect(table.find(0, key.low, key.high)).toBe(slot)
+  })
+})
+
+function keyOf(number: number, high = 5): Key {
+  return { low: (number + 1) * 0x1_0001, high }
+}
+
+function put(table: SharedTable, set: number, { low, high }: Key, record: SlotRecord): number {
+  const slot = table.claim(set, low, high, 0, 0)
+  table.write(slot, ...record)
+  return slot
+}
+
+/** One set with the record in every slot. */
+function fullTable(record: SlotRecord): SharedTable {
+  const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
+  for (let i = 0; i < WAYS; i++) put(table, 0, keyOf(i), record)
+  return table
+}

@@ -1,0 +1,36 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { formatOf, parseBundle } from '../../src/policy/parse.ts'
+import { formatProblem, type Problem } from '../../src/policy/problem.ts'
+import { codeBlocks, ROOT, readText } from './markdown.ts'
+
+const exampleNames = readdirSync(join(ROOT, 'examples')).filter((name) => /\.(json|ya?ml)$/.test(name))
+
+test('there are examples in JSON and in YAML', () => {
+  expect(new Set(exampleNames.map(formatOf))).toEqual(new Set(['json', 'yaml']))
+})
+
+test.each(exampleNames)('examples/%s is a bundle without problems or warnings', (name) => {
+  expect(complaints(readText(`examples/${name}`), formatOf(name))).toEqual([])
+})
+
+const snippets = ['README.md', 'docs/policy-reference.md'].flatMap((file) =>
+  (['json', 'yaml'] as const).flatMap((format) =>
+    codeBlocks(readText(file), format).map((text, index) => ({ file, format, number: index + 1, text })),
+  ),
+)
+
+test('the README and the policy reference show bundles', () => {
+  expect(new Set(snippets.map(({ file }) => file)).size).toBe(2)
+})
+
+test.each(snippets)('$format snippet $number of $file is a bundle without problems or warnings', ({ text, format }) => {
+  expect(complaints(text, format)).toEqual([])
+})
+
+function complaints(text: string, format: 'json' | 'yaml'): string[] {
+  const parsed = parseBundle(text, format)
+  const problems: readonly Problem[] = parsed.ok ? [] : parsed.problems
+  return [...problems, ...parsed.warnings].map(formatProblem)
+}

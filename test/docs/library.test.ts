@@ -1,0 +1,33 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { codeBlocks, ROOT, readText } from './markdown.ts'
+
+const guide = readText('docs/library.md')
+
+test('docs/library.md shows examples/library.mjs as it is', () => {
+  expect(codeBlocks(guide, 'js')[0]).toBe(readText('examples/library.mjs'))
+})
+
+test('examples/library.mjs prints what docs/library.md says', async () => {
+  expect(await run('examples/library.mjs')).toEqual({ stdout: codeBlocks(guide, 'text')[0], stderr: '' })
+})
+
+test('the IP facts of docs/library.md are taken as they are written', async () => {
+  expect(await runText(codeBlocks(guide, 'js')[1]!)).toEqual({ stdout: '', stderr: '' })
+})
+
+test("the README's library snippet prints what its comment says", async () => {
+  const [snippet] = codeBlocks(readText('README.md'), 'js')
+  const promised = /console\.log\(.*\) \/\/ (.*)/.exec(snippet!)![1]
+  expect(await runText(snippet!)).toEqual({ stdout: `${promised}\n`, stderr: '' })
+})
+
+/** In a process of its own, on the built package, as a user's program would. */
+function run(...args: string[]): Promise<{ stdout: string; stderr: string }> {
+  return promisify(execFile)(process.execPath, args, { cwd: ROOT })
+}
+
+function runText(program: string): Promise<{ stdout: string; stderr: string }> {
+  return run('--input-type=module', '--eval', program)
+}

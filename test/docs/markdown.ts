@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+export function readText(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}
+
+const NOT_OURS = new Set(['node_modules', 'dist', '.git'])
+
+/** Every Markdown file of the project, by its path from the root. */
+export function markdownFiles(folder = ''): string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : markdownFiles(path)
+    return entry.name.endsWith('.md') ? [path] : []
+  })
+}
+
+/** The content of the code blocks in one language. */
+export function codeBlocks(text: string, language: string): string[] {
+  return [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter((block) => block[1] === language).map((block) => block[2]!)
+}
+
+export function withoutCodeBlocks(text: string): string {
+  return text.replace(/^```.*?^```$/gms, '')
+}
+
+/** The rows of the one table that has these column names, as plain cells. */
+export function tableRows(text: string, columns: readonly string[]): string[][] {
+  const lines = text.split('\n')
+  const start = lines.findIndex((line) => line.startsWith('|') && cells(line).join() === columns.join())
+  if (start < 0) throw new Error(`there is no table with the columns ${columns.join(', ')}`)
+  const end = lines.findIndex((line, index) => index > start && !line.startsWith('|'))
+  return lines.slice(start + 2, end < 0 ? undefined : end).map(cells)
+}
+
+function cells(line: string): string[] {
+  return line
+    .slice(1, -1)
+    .split('|')
+    .map((cell) => cell.trim())
+}
+
+/** A cell that holds nothing but `code` words, such as `` `a`, `b` ``; the word "none" is an empty list. */
+export function codeWords(cell: string): string[] {
+  if (cell === 'none') return []
+  return cell.split(', ').map((word) => /^`([^`]+)`$/.exec(word)?.[1] ?? `not a code word: ${word}`)
+}

@@ -1,0 +1,114 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Counter } from '../../src/store/charges.ts'
+import { type EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import { MIN_TABLE_BYTES } from '../../src/store/shared-table.ts'
+import { bucketLimit, dayLimit, takeRowsNow } from '../support/charging.ts'
+import { anyShare } from '../support/numbers.ts'
+
+const NOON_MS = Date.UTC(2026, 0, 15, 12)
+const UNTIL_MIDNIGHT_MS = 12 * 3600 * 1000
+
+test('a table of any size holds no more than its slots, and counts each counter that had to go', () => {
+  const takes = fc.array(fc.tuple(fc.nat(199), anyShare), { maxLength: 300 })
+  fc.assert(
+    fc.property(fc.integer({ min: MIN_TABLE_BYTES, max: MIN_TABLE_BYTES + 8 * 1024 }), takes, (bytes, list) => {
+      const store = newEmbeddedStore(bytes)
+      const counter = openBucket(store, 100)
+      let claims = 0
+      for (const [key, share] of list) {
+        // At one instant, only a counter that the table does not hold is full.
+        const isNew = levelOf(store, counter, `k${key}`) === 100
+        if (take(store, counter, `k${key}`, 1 + Math.floor(share * 20)) && isNew) claims++
+        const { slots, occupiedSlots, forcedEvictions } = store.stats()
+        expect(occupiedSlots).toBeLessThanOrEqual(slots)
+        expect(occupiedSlots + forcedEvictions).toBe(claims)
+      }
+    }),
+  )
+})
+
+test('counters that are full again make room, and none of them counts as forced', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 32 }), fc.integer({ min: 1, max: 100 }), (count, spent) => {
+      const store = newEmbeddedStore(MIN_TABLE_BYTES)
+      const counter = openBucket(store, 100)
+      for (let i = 0; i < 32; i++) take(store, counter, `old${i}`, spent, 0)
+      const fullAgainMs = 101 // a token a ms, and a little for rounding
+      for (let i = 0; i < count; i++) take(store, counter, `new${i}`, 1, fullAgainMs)
+      expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+      for (let i = 0; i < count; i++) expect(levelOf(store, counter, `new${i}`, fullAgainMs)).toBe(99)
+    }),
+  )
+})
+
+test('days that are over make room, and none of them counts as forced', () => {
+  const store = newEmbeddedStore(MIN_TABLE_BYTES)
+  const day = store.open({ identity: ['day'], limit: dayLimit(1000), sinceMs: 0 })
+  const bucket = openBucket(store, 100)
+  for (let i = 0; i < 32; i++) take(store, day, `d${i}`, 500)
+  for (let i = 0; i < 32; i++) take(store, bucket, `b${i}`, 50, UNTIL_MIDNIGHT_MS)
+  expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+})
+
+test('any flood of bucket keys leaves the daily budgets alone, however little of them is spent', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 31 }), fc.array(fc.integer({ min: 1, max: 100 }), { maxLength: 200 }), (days, flood) => {
+      const store = newEmbeddedStore(MIN_TABLE_BYTES)
+      const day = store.open({ identity: ['day'], limit: dayLimit(1_000_000), sinceMs: 0 })
+      const bucket = openBucket(store, 100)
+      for (let i = 0; i < days; i++) take(store, day, `d${i}`, 1 + i)
+      for (const [i, cost] of flood.entries()) take(store, bucket, `b${i}`, cost)
+      for (let i = 0; i < days; i++) expect(levelOf(store, day, `d${i}`)).toBe(1_000_000 - 1 - i)
+      expect(store.stats().forcedEvictions).toBe(Math.max(0, flood.length - (32 - days)))
+    }),
+  )
+})
+
+test('a flood of new keys evicts itself, not those who have spent more', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 31 }), fc.integer({ min: 1, max: 300 }), (heavy, flood) => {
+      const store = newEmbeddedStore(MIN_TABLE_BYTES)
+      const counter = openBucket(store, 100)
+      for (let i = 0; i < heavy; i++) take(store, counter, `heavy${i}`, 2 + i)
+      for (let i = 0; i < flood; i++) take(store, counter, `light${i}`, 1)
+      for (let i = 0; i < heavy; i++) expect(levelOf(store, counter, `heavy${i}`)).toBe(98 - i)
+    }),
+  )
+})
+
+test('the counters of one decision are never evicted for one another', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 32 }), fc.integer({ min: 0, max: 100 }), (rows, others) => {
+      const store = newEmbeddedStore(MIN_TABLE_BYTES)
+      const counter = openBucket(store, 100)
+      for (let i = 0; i < others; i++) take(store, counter, `other${i}`, 50)
+      const charges = Array.from({ length: rows }, (_, i) => ({ counter, values: [`mine${i}`], cost: 1 + i }))
+      expect(takeRowsNow(store, charges, 0, NOON_MS).taken).toBe(true)
+      for (const { values, cost } of charges) expect(levelOf(store, counter, values[0]!)).toBe(100 - cost)
+    }),
+  )
+})
+
+test('a decision with more counters than there are slots is answered, and the table stays whole', () => {
+  const store = newEmbeddedStore(MIN_TABLE_BYTES)
+  const counter = openBucket(store, 100)
+  const charges = Array.from({ length: 100 }, (_, i) => ({ counter, values: [`k${i}`], cost: 1 }))
+  const { taken, levels } = takeRowsNow(store, charges, 0, NOON_MS)
+  expect(taken).toBe(true)
+  expect(new Set(levels)).toEqual(new Set([99]))
+  expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+})
+
+/** A token a millisecond. */
+function openBucket(store: EmbeddedStore, burst: number): Counter {
+  return store.open({ identity: ['bucket'], limit: bucketLimit(1, burst), sinceMs: 0 })
+}
+
+function take(store: EmbeddedStore, counter: Counter, key: string, cost: number, nowMs = 0): boolean {
+  return takeRowsNow(store, [{ counter, values: [key], cost }], nowMs, NOON_MS + nowMs).taken
+}
+
+function levelOf(store: EmbeddedStore, counter: Counter, key: string, nowMs = 0): number {
+  return takeRowsNow(store, [{ counter, values: [key], cost: 0 }], nowMs, NOON_MS + nowMs).levels[0]!
+}

@@ -1,0 +1,266 @@
+import { bucketRule, bundle, llmRule, policy } from './bundles.ts'
+
+/** A bundle that must be refused, and the start of every line that must say why. */
+export interface BadBundle {
+  readonly what: string
+  readonly content: string | Buffer
+  readonly problems: readonly string[]
+}
+
+const VERSION = 1000
+const RULES = [bucketRule('r', [], 10)]
+const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
+const KEY_FORMS = 'jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
+const PRINTABLE = 'expected a text of 1 to 256 printable ASCII characters, got'
+
+export const BAD_JSON: readonly BadBundle[] = [
+  bad('prose', 'may this request go on?', 'not JSON'),
+  bad('an empty file', '', 'it is empty'),
+  bad('white space', ' \n\t\n', 'it is empty'),
+  bad('half-written JSON', halfOf(JSON.stringify(bundle(VERSION, policy('p', { rules: RULES })))), 'not JSON'),
+  bad('JSON with a second half', `${JSON.stringify(bundle(VERSION))}}`, 'not JSON'),
+  bad('null', 'null', 'expected an object with bundle_version and policies, got null'),
+  bad('a list', '[]', 'expected an object with bundle_version and policies, got an empty list'),
+  bad('a text', '"bundle"', 'expected an object with bundle_version and policies, got "bundle"'),
+  bad(
+    'an object with nothing in it',
+    '{}',
+    'bundle_version: expected a whole number, or a text of up to 30 digits, but it is missing',
+    'policies: expected a list of policies, but it is missing',
+  ),
+  bad(
+    'bytes that are no UTF-8',
+    Buffer.concat([Buffer.from('{"bundle_version":1000,"policies":[],"x":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]),
+    'it is not UTF-8 text',
+  ),
+  bad('UTF-16', Buffer.from(`\ufeff${JSON.stringify(bundle(VERSION))}`, 'utf16le'), 'it is not UTF-8 text'),
+
+  ...[-1, 1.5, '1.5', 'seven', '', null, true].map((version) =>
+    bad(`version ${JSON.stringify(version)}`, { bundle_version: version, policies: [] }, 'bundle_version: expected a whole number'),
+  ),
+  bad('an infinite version', '{"bundle_version":1e999,"policies":[]}', 'bundle_version: expected a whole number'),
+
+  bad(
+    'a policy id that comes three times',
+    bundle(VERSION, ...['a', 'b', 'a', 'a'].map((id) => policy(id, { rules: RULES }))),
+    'policies[2].id: "a" is taken by policies[0].id',
+    'policies[3].id: "a" is taken by policies[0].id',
+  ),
+  bad(
+    'a rule name that comes twice',
+    inPolicy({ rules: [bucketRule('r', [], 1), bucketRule('s', [], 1), bucketRule('r', ['ip:address'], 1)] }),
+    'policies[0].spec.rules[2].name: "r" is taken by policies[0].spec.rules[0].name',
+  ),
+
+  ...['-1', '0', '1e999', '-1e999', 'null', '"10"', '[]', 'true'].flatMap((number) => [
+    bad(`tokens_per_second ${number}`, bucketText(number, '10'), `${CONFIG}.tokens_per_second: expected a number above 0`),
+    bad(`burst ${number}`, bucketText('1', number), `${CONFIG}.burst: expected a number of at least 1`),
+  ]),
+  bad(
+    'a burst below 1',
+    bucketText('1', '0.5'),
+    `${CONFIG}.burst: expected a number of at least 1, for no request would ever pass below it, got 0.5`,
+  ),
+  ...['tokens_per_minute', 'tokens_per_day', 'burst_tokens', 'max_completion_tokens'].flatMap((field) =>
+    ['-1', '0', '1.5', '1e999', 'null'].map((number) =>
+      bad(`${field} ${number}`, llmText(field, number), `${CONFIG}.${field}: expected tokens, a whole number from 1`),
+    ),
+  ),
+  bad(
+    'an LLM rule without a budget',
+    inPolicy({ rules: [llmRule('r', [], { burst_tokens: 5 })] }),
+    `${CONFIG}: expected at least one of tokens_per_minute and tokens_per_day`,
+  ),
+
+  bad(
+    'an unknown algorithm',
+    ruleWith({ algorithm: 'leaky_cauldron' }),
+    'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", got "leaky_cauldron"',
+  ),
+  bad(
+    'no algorithm',
+    ruleWith({ algorithm: undefined }),
+    'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing',
+  ),
+  ...['cookie:a', 'x-api-key', 'jwt:', 'header:', 'header:a b', 'header:ä', 'ip:asn', 'ip:', 'IP:address', ':', '', 'jwt:a\u0000'].map(
+    (key) =>
+      bad(
+        `descriptor key ${JSON.stringify(key)}`,
+        ruleWith({ limit_keys: ['ip:address', key] }),
+        `policies[0].spec.rules[0].limit_keys[1]: expected ${KEY_FORMS}, got`,
+      ),
+  ),
+
+  ...[
+    ['mod', 'mode'],
+    ['Mode', 'mode'],
+    ['moed', 'mode'],
+    ['selctor', 'selector'],
+    ['Selector', 'selector'],
+    ['rule', 'rules'],
+  ].map(([typo, meant]) =>
+    bad(
+      `${typo} for ${meant}`,
+      inPolicy({ [typo!]: 'x', rules: RULES }),
+      `policies[0].spec: unknown field "${typo}": did you mean "${meant}"?`,
+    ),
+  ),
+  ...[
+    ['pathprefix', 'pathPrefix'],
+    ['path_prefix', 'pathPrefix'],
+    ['PathPrefix', 'pathPrefix'],
+    ['pathPrefx', 'pathPrefix'],
+    ['path-exact', 'pathExact'],
+    ['method', 'methods'],
+    ['host', 'hosts'],
+  ].map(([typo, meant]) =>
+    bad(
+      `${typo} for ${meant}`,
+      inPolicy({ selector: { [typo!]: '/api' }, rules: RULES }),
+      `policies[0].spec.selector: unknown field "${typo}": did you mean "${meant}"?`,
+    ),
+  ),
+  bad(
+    'a mode that does not exist',
+    inPolicy({ mode: 'shadwo', rules: RULES }),
+    'policies[0].spec.mode: expected "enforce" or "shadow", got "shadwo" — did you mean "shadow"?',
+  ),
+
+  ...['', 'tab\there', 'line\nbreak', 'bell\u0007', 'del\u007f', 'nul\u0000', 'café', 'x'.repeat(257)].flatMap((name) => [
+    bad(`policy id ${JSON.stringify(name.slice(0, 12))}`, bundle(VERSION, policy(name, { rules: RULES })), `policies[0].id: ${PRINTABLE}`),
+    bad(
+      `rule name ${JSON.stringify(name.slice(0, 12))}`,
+      inPolicy({ rules: [bucketRule(name, [], 10)] }),
+      `policies[0].spec.rules[0].name: ${PRINTABLE}`,
+    ),
+  ]),
+
+  bad(
+    'a path without its slash',
+    inPolicy({ selector: { pathPrefix: 'api' }, rules: RULES }),
+    'policies[0].spec.selector.pathPrefix: expected a path that starts with /',
+  ),
+  bad(
+    'no method at all',
+    inPolicy({ selector: { methods: [] }, rules: RULES }),
+    'policies[0].spec.selector.methods: expected at least one method',
+  ),
+  bad('no host at all', inPolicy({ selector: { hosts: [] }, rules: RULES }), 'policies[0].spec.selector.hosts: expected at least one host'),
+  bad(
+    'a URL for a host',
+    inPolicy({ selector: { hosts: ['https://a/b'] }, rules: RULES }),
+    'policies[0].spec.selector.hosts[0]: expected a host name',
+  ),
+
+  bad(
+    'faults of several kinds',
+    bundle(VERSION, ...['a', 'a'].map((id) => policy(id, { rules: [bucketRule('r', [], -1)], ['mod' as 'mode']: 'x' }))),
+    'policies[0].spec.rules[0].algorithm_config.burst: ',
+    'policies[0].spec: unknown field "mod"',
+    'policies[1].spec.rules[0].algorithm_config.burst: ',
+    'policies[1].spec: unknown field "mod"',
+    'policies[1].id: "a" is taken by policies[0].id',
+  ),
+  bad(
+    'faults beside an unknown algorithm',
+    inPolicy({ rules: [{ name: '', limit_keys: ['cookie:x'], algorithm: 'x', algorithm_config: {} }] }),
+    'policies[0].spec.rules[0].name: ',
+    'policies[0].spec.rules[0].limit_keys[0]: ',
+    'policies[0].spec.rules[0].algorithm: ',
+  ),
+  bad(
+    'faults in several places',
+    {
+      bundle_version: -1,
+      policies: [
+        policy('a', { rules: [bucketRule('r', ['cookie:x'], -1)] }),
+        policy('b\u0001', { mode: 'maybe', rules: [llmRule('r', [], { tokens_per_day: 0.5 })] }),
+      ],
+    },
+    'bundle_version: ',
+    'policies[0].spec.rules[0].limit_keys[0]: ',
+    'policies[0].spec.rules[0].algorithm_config.burst: ',
+    'policies[1].id: ',
+    'policies[1].spec.mode: ',
+    'policies[1].spec.rules[0].algorithm_config.tokens_per_day: ',
+  ),
+]
+
+export const BAD_YAML: readonly BadBundle[] = [
+  bad('an empty file', '', 'it is empty'),
+  bad('nothing but a comment', '# to be written\n', 'expected '),
+  bad('prose', 'may this request go on?', 'expected an object with bundle_version and policies, got "may this request go on?"'),
+  bad('an open bracket', 'bundle_version: 1000\npolicies: [', 'not YAML: '),
+  bad('half-written YAML', 'bundle_version: 1000\npolicies:\n  - id: p\n    spec:\n      rules:\n        - name: "r', 'not YAML: '),
+  bad(
+    'YAML cut between two fields',
+    'bundle_version: 1000\npolicies:\n  - id: p\n    spec:\n      rules:\n        - name: r\n',
+    'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing',
+  ),
+  bad('tabs', 'bundle_version: 1000\npolicies:\n\t- id: p\n', 'not YAML: '),
+  bad('a key that comes twice', 'bundle_version: 1000\nbundle_version: 1001\npolicies: []\n', 'not YAML: '),
+  bad('two documents', 'bundle_version: 1000\npolicies: []\n---\nbundle_version: 1001\npolicies: []\n', 'expected one YAML document'),
+  bad(
+    'bytes that are no UTF-8',
+    Buffer.concat([Buffer.from('bundle_version: 1000\npolicies: []\n# '), Buffer.from([0xc3, 0x28])]),
+    'it is not UTF-8 text',
+  ),
+  bad('aliases that multiply', aliasBomb(), 'not YAML'),
+  ...['.nan', '.NaN', '.inf', '-.inf', '-1', '0', '~', '1e999'].flatMap((number) => [
+    bad(`tokens_per_second ${number}`, yamlBucket(number, '10'), `${CONFIG}.tokens_per_second: expected a number above 0`),
+    bad(`burst ${number}`, yamlBucket('1', number), `${CONFIG}.burst: expected a number of at least 1`),
+  ]),
+  bad('version .inf', 'bundle_version: .inf\npolicies: []\n', 'bundle_version: expected a whole number'),
+  bad('version .nan', 'bundle_version: .nan\npolicies: []\n', 'bundle_version: expected a whole number'),
+  bad('control characters', 'bundle_version: 1000\npolicies: [{ id: "a\\x07", spec: { rules: [] } }]\n', `policies[0].id: ${PRINTABLE}`),
+  bad(
+    'pathprefix for pathPrefix',
+    'bundle_version: 1000\npolicies: [{ id: a, spec: { selector: { pathprefix: /a }, rules: [] } }]\n',
+    'policies[0].spec.selector: unknown field "pathprefix": did you mean "pathPrefix"?',
+  ),
+]
+
+function bad(what: string, content: string | Buffer | object, ...problems: string[]): BadBundle {
+  return { what, content: typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content), problems }
+}
+
+function inPolicy(spec: object): object {
+  return bundle(VERSION, { id: 'p', spec: spec as Record<string, unknown> })
+}
+
+function ruleWith(fields: object): object {
+  return inPolicy({ rules: [{ ...bucketRule('r', [], 10), ...fields }] })
+}
+
+/** As text, because JSON.stringify writes no infinite numbers. */
+function bucketText(perSecond: string, burst: string): string {
+  const text = JSON.stringify(inPolicy({ rules: [bucketRule('r', [], 77, 66)] }))
+  return text.replace(':66', `:${perSecond}`).replace(':77', `:${burst}`)
+}
+
+function llmText(field: string, number: string): string {
+  return JSON.stringify(inPolicy({ rules: [llmRule('r', [], { tokens_per_minute: 5, tokens_per_day: 5, [field]: 77 })] })).replace(
+    '77',
+    number,
+  )
+}
+
+function yamlBucket(perSecond: string, burst: string): string {
+  const rule = `{ name: r, limit_keys: [], algorithm: token_bucket, algorithm_config: { tokens_per_second: ${perSecond}, burst: ${burst} } }`
+  return `bundle_version: 1000\npolicies: [{ id: p, spec: { rules: [${rule}] } }]\n`
+}
+
+function aliasBomb(): string {
+  const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x]']
+  for (let i = 1; i < 10; i++)
+    lines.push(
+      `a${i}: &a${i} [${Array(9)
+        .fill(`*a${i - 1}`)
+        .join(', ')}]`,
+    )
+  return `${lines.join('\n')}\nbundle_version: 1000\npolicies: []\n`
+}
+
+function halfOf(text: string): string {
+  return text.slice(0, text.length / 2)
+}

@@ -1,0 +1,53 @@
+import { Agent, request } from 'node:http'
+import type { Fields } from './http.ts'
+
+/** Callers that ask /v1/decision again and again, each on a connection of its own that it keeps. */
+export class Load {
+  readonly statuses = new Map<number, number>()
+  /** Allowed requests by the rule that their RateLimit header names. */
+  readonly allowedBy = new Map<string, number>()
+  /** Questions that got no answer. */
+  readonly errors: Error[] = []
+  #isOver = false
+  readonly #lanes: Promise<void>[]
+
+  constructor(port: number, fields: Fields, lanes: number) {
+    const agent = new Agent({ keepAlive: true, maxSockets: lanes })
+    this.#lanes = Array.from({ length: lanes }, () => this.#run(agent, port, fields))
+    void Promise.all(this.#lanes).then(() => agent.destroy())
+  }
+
+  get total(): number {
+    return [...this.statuses.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  count(status: number): number {
+    return this.statuses.get(status) ?? 0
+  }
+
+  /** Asks nothing more, and is done when everything asked was answered. */
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await Promise.all(this.#lanes)
+  }
+
+  async #run(agent: Agent, port: number, fields: Fields): Promise<void> {
+    while (!this.#isOver) await this.#ask(agent, port, fields).catch((error: Error) => void this.errors.push(error))
+  }
+
+  #ask(agent: Agent, port: number, fields: Fields): Promise<void> {
+    const headers = [...fields.flat(), 'Host', 'edge']
+    return new Promise((resolve, reject) => {
+      const req = request({ host: '127.0.0.1', port, method: 'POST', path: '/v1/decision', headers, agent }, (res) => {
+        increment(this.statuses, res.statusCode!)
+        if (res.statusCode === 200) increment(this.allowedBy, String(res.headers['ratelimit']).split(';')[0]!)
+        res.resume().on('end', resolve).on('error', reject)
+      })
+      req.on('error', reject).end()
+    })
+  }
+}
+
+function increment<Key>(counts: Map<Key, number>, key: Key): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}

@@ -1,0 +1,103 @@
+import type { Limit } from '../../src/limiter/limit.ts'
+import type { Charges, Counter } from '../../src/store/charges.ts'
+import type { CounterSpec, CounterStore, StoreStats } from '../../src/store/counter-store.ts'
+
+type BucketLimit = Extract<Limit, { kind: 'bucket' }>
+
+const DAY_MS = 86_400_000
+
+/**
+ * What a store must do, in the plainest words there are: a Map, and every key as text. Grows without bound. The rows of
+ * one decision are about different keys.
+ */
+export class MapStore implements CounterStore {
+  readonly #buckets = new Map<string, BucketState>()
+  readonly #usedOnDay = new Map<string, number>()
+
+  open(spec: CounterSpec): Counter {
+    return new MapCounter(spec)
+  }
+
+  takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+    const takes: (() => void)[] = []
+    for (let row = 0; row < charges.length; row++) {
+      const counter = charges.counters[row] as MapCounter
+      const values = charges.values.slice(charges.valuesFrom[row], charges.valuesFrom[row + 1])
+      const cost = charges.costs[row]!
+      const isBucket = counter.limit.kind === 'bucket'
+      const look = isBucket ? this.#lookAtBucket(counter, values, cost, nowMs) : this.#lookAtDay(counter, values, cost, wallMs)
+      const { level, waitMs, take } = look
+      charges.levels[row] = level
+      charges.waitsMs[row] = waitMs
+      if (waitMs === 0) takes.push(take)
+    }
+    if (takes.length < charges.length) return false
+    for (let row = 0; row < charges.length; row++) {
+      if (charges.costs[row] === 0) continue
+      charges.levels[row]! -= charges.costs[row]!
+      takes[row]!()
+    }
+    return true
+  }
+
+  stats(): StoreStats {
+    return { slots: Number.POSITIVE_INFINITY, occupiedSlots: this.#buckets.size + this.#usedOnDay.size, forcedEvictions: 0 }
+  }
+
+  #lookAtBucket(counter: MapCounter, values: string[], cost: number, nowMs: number): Look {
+    const limit = counter.limit as BucketLimit
+    const key = JSON.stringify([counter.identity, values])
+    let state = this.#buckets.get(key) ?? { level: limit.burst, atMs: nowMs, limit }
+    // Until the change, tokens came back as the limit before it said.
+    if (state.atMs < counter.sinceMs && !isSame(state.limit, limit)) state = refilled(state, counter.sinceMs)
+    state = refilled({ ...state, limit }, nowMs)
+    const { level } = state
+    const waitMs = level >= cost ? 0 : cost > limit.burst ? Number.POSITIVE_INFINITY : (cost - level) / limit.tokensPerMs
+    return { level, waitMs, take: () => this.#buckets.set(key, { ...state, level: level - cost }) }
+  }
+
+  #lookAtDay(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
+    const { tokensPerDay } = counter.limit as Extract<Limit, { kind: 'day' }>
+    const day = Math.floor(wallMs / DAY_MS)
+    const key = JSON.stringify([counter.identity, values, day])
+    const used = this.#usedOnDay.get(key) ?? 0
+    const fits = cost === 0 || used + cost <= tokensPerDay
+    const waitMs = fits ? 0 : cost > tokensPerDay ? Number.POSITIVE_INFINITY : (day + 1) * DAY_MS - wallMs
+    return { level: Math.max(0, tokensPerDay - used), waitMs, take: () => this.#usedOnDay.set(key, used + cost) }
+  }
+}
+
+interface BucketState {
+  readonly level: number
+  readonly atMs: number
+  /** The limit that held when the level was true. */
+  readonly limit: BucketLimit
+}
+
+interface Look {
+  readonly level: number
+  readonly waitMs: number
+  readonly take: () => void
+}
+
+class MapCounter implements Counter {
+  readonly limit: Limit
+  readonly identity: readonly string[]
+  readonly sinceMs: number
+
+  constructor({ identity, limit, sinceMs }: CounterSpec) {
+    this.identity = identity
+    this.limit = limit
+    this.sinceMs = sinceMs
+  }
+}
+
+/** Time never runs backwards for a bucket: what was refilled once is not refilled again. */
+function refilled({ level, atMs, limit }: BucketState, nowMs: number): BucketState {
+  const later = Math.max(atMs, nowMs)
+  return { level: Math.min(limit.burst, level + (later - atMs) * limit.tokensPerMs), atMs: later, limit }
+}
+
+function isSame(a: BucketLimit, b: BucketLimit): boolean {
+  return a.tokensPerMs === b.tokensPerMs && a.burst === b.burst
+}
