@@ -3,9 +3,21 @@ import { bucketRule, bundle, type PolicyText, policy } from '../../test/support/
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
+import type { Plan } from '../policy/plan.ts'
 import { PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { openPlan } from './active-plan.ts'
 import { Engine } from './engine.ts'
+
+test('a limit holds since the bundle that brought it, not since the last that repeats it', () => {
+  const store = newEmbeddedStore(64 * 1024)
+  const first = openPlan(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })), store, 100, undefined)
+  const second = openPlan(planOf(rated(10, 2), policy('b', { rules: [bucketRule('r', [], 5)] })), store, 200, first)
+  expect([...second.specs.values()].map(({ identity, sinceMs }) => [identity[0], sinceMs])).toEqual([
+    ['a', 200],
+    ['b', 100],
+  ])
+})
 
 describe('a new bundle', () => {
   test('keeps what was spent under rules that are still the same, wherever they stand in it', () => {
@@ -66,6 +78,12 @@ function rated(burst: number, perSecond: number): PolicyText {
   return policy('a', { rules: [bucketRule('r', [], burst, perSecond)] })
 }
 
+function planOf(...policies: PolicyText[]): Plan {
+  const parsed = parseBundle(JSON.stringify(bundle(1, ...policies)))
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  return compileBundle(parsed.bundle)
+}
+
 function newService(...policies: PolicyText[]) {
   const clock = new ManualClock()
   const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock })
@@ -73,9 +91,7 @@ function newService(...policies: PolicyText[]) {
   const service = {
     clock,
     load(...list: PolicyText[]): void {
-      const parsed = parseBundle(JSON.stringify(bundle(1, ...list)))
-      if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-      engine.activate(compileBundle(parsed.bundle))
+      engine.activate(planOf(...list))
     },
     take(times: number): void {
       for (let i = 0; i < times; i++) engine.decide(view)

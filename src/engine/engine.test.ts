@@ -24,6 +24,7 @@ const POLICIES = [
     rules: [llmRule('budget', ['header:x-key'], { tokens_per_minute: 600, tokens_per_day: 900, max_completion_tokens: 200 })],
   }),
   policy('next', { mode: 'shadow', rules: [bucketRule('all', [], 5, 1), bucketRule('keyed', ['header:x-key'], 2, 1)] }),
+  policy('after next', { mode: 'shadow', rules: [bucketRule('all', [], 3, 1)] }),
 ]
 
 const request = fc.record({
@@ -121,6 +122,22 @@ describe('an engine', () => {
   test('answers at once where the store does, and where no store is asked', () => {
     expect(engineOn(newEmbeddedStore(64 * 1024)).decide({ method: 'GET', uri: '/' })).not.toBeInstanceOf(Promise)
     expect(engineOn(new AsyncStore(), []).decide({ method: 'GET', uri: '/' })).toMatchObject({ action: 'allow', matchedPolicies: 0 })
+  })
+
+  test('skips a rule that lacks one of its descriptors, and charges the next one to the right caller', () => {
+    const rules = [bucketRule('pair', ['header:x-key', 'header:x-team'], 9), bucketRule('caller', ['header:x-key'], 3)]
+    const { decide } = engineOn(newEmbeddedStore(64 * 1024), [policy('p', { rules })])
+    const ask = (headers: Record<string, string>) => told(decide({ method: 'GET', uri: '/', headers }) as Decision)
+    expect(ask({ 'x-key': 'a', 'x-team': 't' })).toMatchObject({ missingKeys: [], limit: { rule: 'p/caller', remaining: 2 } })
+    expect(ask({ 'x-key': 'a' })).toMatchObject({ missingKeys: ['header:x-team'], limit: { rule: 'p/caller', remaining: 1 } })
+    expect(ask({ 'x-team': 't' })).toMatchObject({ missingKeys: ['header:x-key'], limit: undefined })
+  })
+
+  test('describes a reject by the longest wait, and by the first in the bundle where two are as long', () => {
+    const rules = [bucketRule('fast', [], 1, 10), bucketRule('slow', [], 1, 1), bucketRule('as slow', [], 1, 1)]
+    const { decide } = engineOn(newEmbeddedStore(64 * 1024), [policy('p', { rules })])
+    decide({ method: 'GET', uri: '/' })
+    expect(told(decide({ method: 'GET', uri: '/' }) as Decision)).toMatchObject({ action: 'reject', rule: 'p/slow' })
   })
 
   test('finishes a decision with the plan that it began with', async () => {

@@ -27,8 +27,8 @@ export function formatOf(fileName: string): BundleFormat {
 function checkBundle(data: unknown): ParsedBundle {
   const unknown = findUnknownFields(data)
   const result = bundleSchema.safeParse(data)
-  const invalid = result.success ? findContradictions(result.data) : result.error.issues.map((issue) => describeIssue(issue, data))
-  const problems = [...invalid, ...unknown.errors]
+  const invalid = result.success ? [] : result.error.issues.flatMap((issue) => describeIssue(issue, data))
+  const problems = [...invalid, ...findContradictions(data), ...unknown.errors]
   if (!result.success || problems.length > 0) return { ok: false, problems, warnings: unknown.warnings }
   return { ok: true, bundle: result.data, warnings: [...unknown.warnings, ...findSurprises(result.data)] }
 }

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ruleFieldsSchema } from './schema.ts'
 import { closest } from './suggest.ts'
 
 /** Something wrong, or only odd, at one place of a bundle. */
@@ -25,11 +26,15 @@ export function formatPath(path: Path): string {
 }
 
 /** The schema's `error` texts say what was expected; this adds where, what was found, and a guess at what was meant. */
-export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem {
-  const path = issue.code === 'invalid_union' && issue.discriminator ? [...issue.path, issue.discriminator] : issue.path
-  // zod points a discriminated union's issue at the discriminator already in some versions
-  const place = path.length >= 2 && path.at(-1) === path.at(-2) ? path.slice(0, -1) : path
-  return { path: formatPath(place), message: `expected ${issue.message}, ${found(valueAt(data, place), issue.message)}` }
+export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
+  const value = valueAt(data, issue.path)
+  const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${found(value, issue.message)}` }
+  if (issue.code !== 'invalid_union' || issue.discriminator === undefined) return [problem]
+  // Without its algorithm a rule is not looked at further; what all rules share is checked here.
+  const rulePath = issue.path.slice(0, -1)
+  const shared = ruleFieldsSchema.safeParse(valueAt(data, rulePath))
+  const others = shared.success ? [] : shared.error.issues
+  return [problem, ...others.flatMap((other) => describeIssue({ ...other, path: [...rulePath, ...other.path] }, data))]
 }
 
 function valueAt(data: unknown, path: Path): unknown {

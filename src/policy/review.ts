@@ -2,15 +2,15 @@ import { maxCompletionTokens } from '../limiter/llm-budget.ts'
 import { formatPath, type Path, type Problem } from './problem.ts'
 import type { Bundle, LlmConfig } from './schema.ts'
 
-/** What is valid field by field and still cannot be meant: ids that come twice. */
-export function findContradictions(bundle: Bundle): Problem[] {
+/** What is valid field by field and still cannot be meant: ids that come twice. Looks at whatever is readable. */
+export function findContradictions(data: unknown): Problem[] {
   const problems: Problem[] = []
   const policyIds = new Map<string, string>()
-  bundle.policies.forEach((policy, p) => {
-    note(policyIds, policy.id, ['policies', p, 'id'], problems)
+  listIn(data, 'policies').forEach((policy, p) => {
+    note(policyIds, policy, 'id', ['policies', p, 'id'], problems)
     const ruleNames = new Map<string, string>()
-    policy.spec.rules.forEach((rule, r) => {
-      note(ruleNames, rule.name, ['policies', p, 'spec', 'rules', r, 'name'], problems)
+    listIn(field(policy, 'spec'), 'rules').forEach((rule, r) => {
+      note(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'], problems)
     })
   })
   return problems
@@ -34,11 +34,22 @@ export function findSurprises(bundle: Bundle): Problem[] {
   return warnings
 }
 
-function note(seen: Map<string, string>, name: string, path: Path, problems: Problem[]): void {
+function note(seen: Map<string, string>, item: unknown, nameField: string, path: Path, problems: Problem[]): void {
+  const name = field(item, nameField)
+  if (typeof name !== 'string') return
   const text = formatPath(path)
   const first = seen.get(name)
   if (first === undefined) seen.set(name, text)
   else problems.push({ path: text, message: `${JSON.stringify(name)} is taken by ${first}` })
+}
+
+function field(data: unknown, name: string): unknown {
+  return typeof data === 'object' && data !== null ? (data as Record<string, unknown>)[name] : undefined
+}
+
+function listIn(data: unknown, name: string): readonly unknown[] {
+  const list = field(data, name)
+  return Array.isArray(list) ? list : []
 }
 
 function* llmSurprises(config: LlmConfig): Generator<string> {

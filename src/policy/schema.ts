@@ -117,6 +117,9 @@ const ruleFields = {
     .meta({ description: 'Who shares a bucket. Each combination of values has its own; an empty list is one bucket for everybody.' }),
 }
 
+/** What every rule has, whatever its algorithm. */
+export const ruleFieldsSchema = z.object(ruleFields)
+
 const rule = z.discriminatedUnion(
   'algorithm',
   [

@@ -26,17 +26,20 @@ function visit(schema: z.core.$ZodType, value: unknown, path: Path, result: Unkn
   } else if (schema instanceof z.ZodDiscriminatedUnion && isRecord(value)) {
     const option = schema.options.find((candidate) => candidate instanceof z.ZodObject && accepts(candidate, value))
     if (option) visit(option, value, path, result)
+    else reportUnknown(Object.keys(value), Object.keys((schema.options[0] as z.ZodObject).shape), path, result)
   } else if (schema instanceof z.ZodObject && isRecord(value)) {
-    for (const key of Object.keys(value)) {
-      const known = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
-      if (known) visit(known as z.core.$ZodType, value[key], [...path, key], result)
-      else report(key, Object.keys(schema.shape), path, result)
-    }
+    const known = Object.keys(schema.shape)
+    reportUnknown(Object.keys(value), known, path, result)
+    for (const key of known) if (Object.hasOwn(value, key)) visit(schema.shape[key] as z.core.$ZodType, value[key], [...path, key], result)
   }
 }
 
 function accepts(option: z.ZodObject, value: Record<string, unknown>): boolean {
   return (option.shape['algorithm'] as z.ZodLiteral).safeParse(value['algorithm']).success
+}
+
+function reportUnknown(keys: readonly string[], known: readonly string[], path: Path, result: UnknownFields): void {
+  for (const key of keys) if (!known.includes(key)) report(key, known, path, result)
 }
 
 function report(key: string, known: readonly string[], path: Path, result: UnknownFields): void {

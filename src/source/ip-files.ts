@@ -19,12 +19,12 @@ export interface IpFileListener {
 
 /** Loads the IP databases into `facts` and again whenever they change. Answers a function that stops watching. */
 export async function followIpFiles(paths: IpFilePaths, facts: IpFacts, listener: IpFileListener): Promise<() => void> {
-  facts.countryOf = countryLookup(await readFile(embeddedCountryFile()))
+  const loadCountries = (path: string, bytes: Buffer): undefined => {
+    facts.countryOf = countryLookup(bytes, (problem) => listener.onProblem(path, problem))
+  }
+  loadCountries(embeddedCountryFile(), await readFile(embeddedCountryFile()))
   const files = [
-    follow(paths.geoip, listener, (bytes) => {
-      facts.countryOf = countryLookup(bytes)
-      return undefined
-    }),
+    follow(paths.geoip, listener, (bytes) => loadCountries(paths.geoip!, bytes)),
     follow(paths.ipType, listener, (bytes) => {
       const list = wholeList(readTypeList(bytes.toString('utf8')))
       facts.types = list.map
@@ -63,11 +63,21 @@ function embeddedCountryFile(): string {
 /** Both layouts in use: a flat `country_code`, and MaxMind's `country.iso_code`. */
 type CountryRecord = CountryResponse & { readonly country_code?: string }
 
-function countryLookup(bytes: Buffer): (address: Address) => string | undefined {
+/** A record that cannot be read is no country, and no reason to fail a request; `onDamage` hears of the first one. */
+function countryLookup(bytes: Buffer, onDamage: (problem: string) => void): (address: Address) => string | undefined {
   const reader = openReader(bytes)
+  const hasV6 = reader.metadata.ipVersion === 6
+  let isDamaged = false
   return (address) => {
-    const record = reader.get(formatAddress(address))
-    return record?.country_code ?? record?.country?.iso_code
+    if (address.isV6 && !hasV6) return undefined
+    try {
+      const record = reader.get(formatAddress(address))
+      return record?.country_code ?? record?.country?.iso_code
+    } catch (error) {
+      if (!isDamaged) onDamage(`it has a record that cannot be read: ${(error as Error).message}`)
+      isDamaged = true
+      return undefined
+    }
   }
 }
 

@@ -22,8 +22,8 @@ interface Step {
   readonly charges: readonly Charge[]
   readonly gapMs: number
   readonly wallGapMs: number
-  /** Gives this counter that limit before anything is taken. */
-  readonly change?: { readonly counter: number; readonly limit: Limit } | undefined
+  /** Gives a counter another rate, another size or both before anything is taken. */
+  readonly change?: { readonly counter: number; readonly rate?: number; readonly size?: number } | undefined
 }
 
 const COUNTERS = 5
@@ -66,7 +66,8 @@ test('any takes at any times give the same answers, levels and waits as a Map', 
 
 test('limits that change on the way give the same answers, levels and waits as a Map', () => {
   const limits = fc.array(exactLimit, { minLength: COUNTERS, maxLength: COUNTERS })
-  const change = fc.option(fc.record({ counter: fc.nat(COUNTERS - 1), limit: exactLimit }), { nil: undefined })
+  const parts = { counter: fc.nat(COUNTERS - 1), rate: exactRate, size: exactBurst }
+  const change = fc.option(fc.record(parts, { requiredKeys: ['counter'] }), { nil: undefined })
   const step = fc.record({ charges, gapMs, wallGapMs, change })
   fc.assert(
     fc.property(limits, fc.array(step, { maxLength: 40 }), (limit, steps) => {
@@ -93,14 +94,14 @@ test('a decision that is refused leaves every level as it was', () => {
   )
 })
 
-/** Rates and sizes that every store keeps without rounding. A counter keeps its kind for life: kind is part of identity. */
+/** Rates and sizes that every store keeps without rounding. */
 const exactLimit = limitsOf(exactRate, exactBurst)
 
 function expectSameAnswers(limits: readonly Limit[], steps: readonly Step[], round: (cost: number) => number): void {
   const [store, model] = [newEmbeddedStore(AMPLE_BYTES), new MapStore()]
   const current = [...limits]
   const open = (from: CounterStore, i: number, sinceMs: number): Counter =>
-    from.open({ identity: ['counter', String(i), current[i]!.kind], limit: current[i]!, sinceMs })
+    from.open({ identity: ['counter', String(i)], limit: current[i]!, sinceMs })
   const opened = current.map((_, i) => open(store, i, 0))
   const modelled = current.map((_, i) => open(model, i, 0))
   let nowMs = 0
@@ -109,7 +110,7 @@ function expectSameAnswers(limits: readonly Limit[], steps: readonly Step[], rou
     nowMs += gapMs
     wallMs += wallGapMs
     if (change) {
-      current[change.counter] = change.limit
+      current[change.counter] = changed(current[change.counter]!, change)
       opened[change.counter] = open(store, change.counter, nowMs)
       modelled[change.counter] = open(model, change.counter, nowMs)
     }
@@ -117,6 +118,11 @@ function expectSameAnswers(limits: readonly Limit[], steps: readonly Step[], rou
     expectSame(answer, takeRowsNow(model, rowsOf(charges, current, modelled, round), nowMs, wallMs))
   }
   expect(store.stats()).toMatchObject({ occupiedSlots: model.stats().occupiedSlots, forcedEvictions: 0 })
+}
+
+function changed(limit: Limit, { rate, size }: NonNullable<Step['change']>): Limit {
+  if (limit.kind === 'day') return dayLimit(size === undefined ? limit.tokensPerDay : Math.ceil(size))
+  return bucketLimit(rate ?? limit.tokensPerMs, size ?? limit.burst)
 }
 
 function rowsOf(

@@ -4,15 +4,15 @@ import { MIN_TABLE_BYTES } from '../../src/store/shared-table.ts'
 import { bucketLimit, takeRowsNow } from './charging.ts'
 
 /** One bucket, full at first, wherever its two numbers are kept. */
-export interface SingleBucket {
+interface SingleBucket {
   /** Takes the cost, or nothing; answers the level after that, and the wait (0 = taken). */
   take(cost: number, nowMs: number): { level: number; waitMs: number }
 }
 
-export type NewBucket = (tokensPerMs: number, burst: number, nowMs: number) => SingleBucket
+type NewBucket = (tokensPerMs: number, burst: number, nowMs: number) => SingleBucket
 
 /** The arithmetic alone, its two numbers in variables. */
-export const bareBucket: NewBucket = (tokensPerMs, burst, startMs) => {
+const bareBucket: NewBucket = (tokensPerMs, burst, startMs) => {
   let level = burst
   let atMs = startMs
   return {
@@ -28,7 +28,7 @@ export const bareBucket: NewBucket = (tokensPerMs, burst, startMs) => {
 }
 
 /** A slot of the shared table, through the store that the service runs on. */
-export const storedBucket: NewBucket = (tokensPerMs, burst, startMs) => {
+const storedBucket: NewBucket = (tokensPerMs, burst, startMs) => {
   const store = newEmbeddedStore(MIN_TABLE_BYTES)
   const counter = store.open({ identity: ['bucket'], limit: bucketLimit(tokensPerMs, burst), sinceMs: startMs })
   return {

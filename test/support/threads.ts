@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import { onTestFinished } from 'vitest'
 
 /**
  * Runs one of the .mjs files beside this one in a thread of its own, on the built program, and answers what it posted
@@ -15,8 +16,13 @@ export async function runThread(name: string, workerData: object): Promise<unkno
   return answer
 }
 
+/** A thread that hangs ends with its test. */
 export function startThread(name: string, workerData: object): Worker {
-  return new Worker(new URL(`./${name}.mjs`, import.meta.url), { workerData })
+  const worker = new Worker(new URL(`./${name}.mjs`, import.meta.url), { workerData })
+  onTestFinished(async () => {
+    await worker.terminate()
+  })
+  return worker
 }
 
 /** Where `count` threads meet before they begin, so that they do run at the same time. */

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { finished } from '../support/running.ts'
+
+const LOOPBACK = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1' }
+
+const BAD: readonly (readonly [variable: string, values: readonly string[]])[] = [
+  ['EDGE_PORT', ['http', '-1', '65536', '80.5', '0x50', '8080 ', '٨٠']],
+  ['EDGE_HOST', ['http://127.0.0.1', 'a b', '127.0.0.1/8']],
+  ['EDGE_MODE', ['proxy', 'DECISION_SERVICE', 'constructor']],
+  ['EDGE_BACKEND_URL', ['backend:80', 'ftp://backend', '//backend', 'http://']],
+  ['EDGE_LOG_LEVEL', ['verbose', 'INFO', '30', '__proto__']],
+  ['EDGE_ADMIN_PORT', ['admin', '70000', '-5']],
+  ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
+  ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
+  ['EDGE_KEEPALIVE_MS', ['-1', '1.5', '75s', '1e3', '99999999999']],
+  ['EDGE_DRAIN_MS', ['soon', '-1', 'NaN', 'Infinity']],
+  ['EDGE_SHUTDOWN_MS', ['never', '30s', '0x10']],
+]
+
+/** Each bad value is in at least one of these environments, in which nothing is right. */
+const ENVIRONMENTS = Array.from({ length: Math.max(...BAD.map(([, values]) => values.length)) }, (_, i) =>
+  Object.fromEntries(BAD.map(([variable, values]) => [variable, values[i % values.length]!])),
+)
+
+describe.concurrent('bad values', () => {
+  test.for(ENVIRONMENTS)('are all named in one message, and nothing listens: %j', async (env, t) => {
+    const { status, stdout, stderr } = await finished(['serve'], env, t)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    const [heading, ...lines] = stderr.trimEnd().split('\n')
+    expect(heading).toBe('edge cannot start:')
+    expect(lines.map((line) => line.trim().split(': expected ')[0])).toEqual(BAD.map(([variable]) => variable))
+  })
+
+  test.for(BAD)('%s: one of it alone is enough', async ([variable, values], t) => {
+    const { status, stdout, stderr } = await finished(['serve'], { ...LOOPBACK, [variable]: values[0]! }, t)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toMatch(new RegExp(`^edge cannot start:\n  ${variable}: expected .*\n$`))
+  })
+
+  test.for(['constructor', '__proto__', 'toString'])('EDGE_TRUSTED_PROXIES=%s is no word for a network', async (word, t) => {
+    const { status, stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_TRUSTED_PROXIES: `loopback,${word}` }, t)
+    expect(stderr).toMatch(/^edge cannot start:\n {2}EDGE_TRUSTED_PROXIES: expected .*\n$/)
+    expect(status).toBe(1)
+  })
+
+  test('as options are named as options, beside those of the environment', async (t) => {
+    const { status, stderr } = await finished(['serve', '--port', 'x', '--store-size', 'y'], { EDGE_PORT: '0', EDGE_LOG_LEVEL: 'z' }, t)
+    expect(status).toBe(1)
+    expect(stderr.match(/^ {2}\S+: /gm)).toEqual(['  --port: ', '  EDGE_LOG_LEVEL: ', '  --store-size: '])
+  })
+
+  test('a password in a bad URL is not repeated', async (t) => {
+    const { stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_BACKEND_URL: 'ftp://user:hunter2@backend' }, t)
+    expect(stderr).toContain('EDGE_BACKEND_URL')
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  test('reverse_proxy without a backend names the backend', async (t) => {
+    const { status, stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_MODE: 'reverse_proxy' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^ {2}EDGE_BACKEND_URL: expected /m)
+  })
+
+  test('one port for two purposes is refused', async (t) => {
+    const { status, stderr } = await finished(['serve'], { EDGE_HOST: '127.0.0.1', EDGE_PORT: '18080', EDGE_ADMIN_PORT: '18080' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^ {2}EDGE_ADMIN_PORT: expected a port other than EDGE_PORT \(18080\)$/m)
+  })
+})
