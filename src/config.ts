@@ -172,9 +172,12 @@ function readHttpUrl(text: string | undefined): URL | undefined {
 }
 
 function readTrustedProxies(text: string): TrustedProxies {
-  return new TrustedProxies(text, (entry) => {
-    throw bad('CIDRs, addresses or the words loopback, linklocal, uniquelocal, separated by commas', entry)
-  })
+  const badEntries: string[] = []
+  const proxies = new TrustedProxies(text, (entry) => badEntries.push(entry))
+  if (badEntries.length > 0) {
+    throw bad('CIDRs, addresses or the words loopback, linklocal, uniquelocal, separated by commas', badEntries.join(', '))
+  }
+  return proxies
 }
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }

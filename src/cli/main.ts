@@ -1,23 +1,22 @@
 #!/usr/bin/env node
 import { VERSION } from '../version.ts'
-import { HELP } from './help.ts'
-import { serve } from './serve.ts'
-import { validate } from './validate.ts'
 
 process.exitCode = await run(process.argv.slice(2))
 
+/** Each command is loaded when it is asked for. */
 async function run(args: string[]): Promise<number> {
   const [command, ...rest] = args
   switch (command) {
     case 'serve':
-      return serve(rest)
+      process.on('SIGHUP', () => {}) // before there is a bundle to reload, it must not end the process either
+      return (await import('./serve.ts')).serve(rest)
     case 'validate':
-      return validate(rest)
+      return (await import('./validate.ts')).validate(rest)
     case undefined:
     case '-h':
     case '--help':
     case 'help':
-      process.stdout.write(HELP)
+      process.stdout.write((await import('./help.ts')).HELP)
       return command === undefined ? 1 : 0
     case '-v':
     case '--version':

@@ -4,6 +4,7 @@ import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config
 import { type Service, startService } from '../service.ts'
 import { VERSION } from '../version.ts'
 import { SERVE_HELP } from './help.ts'
+import { LogStream } from './log-stream.ts'
 
 const STDERR = 2
 
@@ -15,18 +16,16 @@ export async function serve(args: string[]): Promise<number> {
   if (!result.ok) return complain(result.problems)
   const { config } = result
   const formatters = { level: (label: string) => ({ level: label }) }
-  const logger = pino(
-    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters },
-    pino.destination(STDERR),
-  )
+  const logger = pino({ level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, new LogStream(STDERR))
   process.on('uncaughtException', (err) => {
     logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
     process.exit(1)
   })
+  const running = startService(config, logger)
+  stopOnSignals(running)
+  process.on('SIGHUP', () => void running.then((service) => service.reload()))
   try {
-    const service = await startService(config, logger)
-    stopOnSignals(service)
-    process.on('SIGHUP', () => void service.reload())
+    const service = await running
     process.stdout.on('error', () => {}) // a reader that went away is no reason to stop serving
     process.stdout.write(greeting(config, service))
     return 0
@@ -81,15 +80,15 @@ function startProblem(config: ServerConfig, { code, syscall, message, ...error }
 const ECHO_MS = 100
 
 /** The first signal drains and stops, a second one stops at once. */
-function stopOnSignals(service: Service): void {
-  let stoppingSinceMs: number | undefined
+function stopOnSignals(running: Promise<Service>): void {
+  let first: { readonly signal: string; readonly atMs: number } | undefined
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      const nowMs = performance.now()
-      if (stoppingSinceMs === undefined) {
-        stoppingSinceMs = nowMs
-        void service.stop(signal).then(() => process.exit(0))
-      } else if (signal === 'SIGTERM' || nowMs - stoppingSinceMs > ECHO_MS) {
+      const atMs = performance.now()
+      if (first === undefined) {
+        first = { signal, atMs }
+        void running.then((service) => service.stop(signal)).then(() => process.exit(0))
+      } else if (first.signal !== 'SIGINT' || signal !== 'SIGINT' || atMs - first.atMs > ECHO_MS) {
         process.exit(1)
       }
     })

@@ -55,7 +55,8 @@ function found(value: unknown, expected: string): string {
 
 const SHOWN_CHARACTERS = 60
 
-function show(value: unknown): string {
+/** A value as a message quotes it, however long it is. */
+export function show(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value !== 'string') return String(value)

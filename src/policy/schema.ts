@@ -129,7 +129,7 @@ const rule = z.discriminatedUnion(
   { error: (issue) => (issue.code === 'invalid_union' ? '"token_bucket" or "token_bucket_llm"' : 'a rule, an object') },
 )
 
-const policy = z.object(
+export const policySchema = z.object(
   {
     id: label.meta({ description: 'Unique in the bundle.' }),
     spec: z.object(
@@ -158,7 +158,7 @@ export const bundleSchema = z.object(
       })
       .meta({ description: 'Must rise with each published bundle.' }),
     policies: z
-      .array(policy, { error: 'a list of policies' })
+      .array(policySchema, { error: 'a list of policies' })
       .meta({ description: 'All that match a request are applied, in this order.' }),
   },
   { error: 'an object with bundle_version and policies' },

@@ -20,6 +20,22 @@ describe('a misspelling that would widen or arm a policy refuses the bundle', ()
   })
 })
 
+describe('a field one level too high would arm the policy for everything, and refuses the bundle', () => {
+  test.each([
+    [bundle(1, { ...policy('p', { rules: [] }), mode: 'shadow' } as never), 'policies[0]: unknown field "mode": it belongs in spec'],
+    [bundle(1, { ...policy('p', { rules: [] }), selector: {} } as never), 'policies[0]: unknown field "selector": it belongs in spec'],
+    [bundle(1, { ...policy('p', { rules: [] }), hosts: [] } as never), 'policies[0]: unknown field "hosts": it belongs in spec.selector'],
+    [withSpec({ pathPrefix: '/api' }), 'policies[0].spec: unknown field "pathPrefix": it belongs in spec.selector'],
+  ])('%j', (data, message) => {
+    expect(unknownIn(data)).toEqual({ errors: [message], warnings: [] })
+  })
+})
+
+test('a field with an endless name is cut in the message', () => {
+  const [message] = unknownIn({ ...bundle(1), ['x'.repeat(1_000_000)]: 1 }).warnings
+  expect(message!.length).toBeLessThan(100)
+})
+
 describe('any other unknown field is a warning', () => {
   test.each([
     [{ ...bundle(1), polices: [] }, 'unknown field "polices": did you mean "policies"?'],

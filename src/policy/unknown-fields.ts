@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { formatPath, type Path, type Problem } from './problem.ts'
-import { bundleSchema } from './schema.ts'
+import { formatPath, type Path, type Problem, show } from './problem.ts'
+import { bundleSchema, policySchema } from './schema.ts'
 import { closest } from './suggest.ts'
 
 export interface UnknownFields {
@@ -44,12 +44,24 @@ function reportUnknown(keys: readonly string[], known: readonly string[], path: 
 
 function report(key: string, known: readonly string[], path: Path, result: UnknownFields): void {
   const suggestion = closest(key, known)
-  const hint = suggestion === undefined ? '' : `: did you mean "${suggestion}"?`
-  const isGuarded = path.at(-1) === 'spec' || path.at(-1) === 'selector'
-  const message = `unknown field ${JSON.stringify(key)}${hint}`
-  const problem = { path: formatPath(path), message }
-  if (isGuarded && suggestion !== undefined) result.errors.push(problem)
+  const misplaced = suggestion === undefined ? rightPlace(key, path) : undefined
+  const hint = suggestion !== undefined ? `: did you mean "${suggestion}"?` : misplaced !== undefined ? `: it belongs in ${misplaced}` : ''
+  const problem = { path: formatPath(path), message: `unknown field ${show(key)}${hint}` }
+  const isGuarded = misplaced !== undefined || (suggestion !== undefined && GUARDED.has(path.at(-1)))
+  if (isGuarded) result.errors.push(problem)
   else result.warnings.push(problem)
+}
+
+const GUARDED: ReadonlySet<PropertyKey | undefined> = new Set(['spec', 'selector'])
+const SPEC = policySchema.shape.spec
+const SELECTOR = SPEC.shape.selector.unwrap()
+
+/** A mode or selector that stands one level too high would arm a policy for everything, just as a misspelt one. */
+function rightPlace(key: string, path: Path): string | undefined {
+  const isPolicy = path.length === 2 && path[0] === 'policies'
+  const isSpec = path.length === 3 && path[2] === 'spec'
+  if (isPolicy && Object.hasOwn(SPEC.shape, key)) return 'spec'
+  return (isPolicy || isSpec) && Object.hasOwn(SELECTOR.shape, key) ? 'spec.selector' : undefined
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

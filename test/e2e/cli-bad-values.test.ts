@@ -43,6 +43,11 @@ describe.concurrent('bad values', () => {
     expect(status).toBe(1)
   })
 
+  test('every bad entry of EDGE_TRUSTED_PROXIES is named', async (t) => {
+    const { stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_TRUSTED_PROXIES: 'x,loopback,10.0.0.0/99' }, t)
+    expect(stderr).toContain('got "x, 10.0.0.0/99"')
+  })
+
   test('as options are named as options, beside those of the environment', async (t) => {
     const { status, stderr } = await finished(['serve', '--port', 'x', '--store-size', 'y'], { EDGE_PORT: '0', EDGE_LOG_LEVEL: 'z' }, t)
     expect(status).toBe(1)
