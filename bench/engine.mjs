@@ -1,7 +1,8 @@
 // `npm run bench:engine`: decisions per second of the engine alone, in one thread, on the embedded store.
 //
 // All cases take turns, round after round, so that a busy machine slows all of them alike; figures are medians over
-// the rounds, ratios are medians of the per-round ratios. A decision includes reading the clock.
+// the rounds, ratios are medians of the per-round ratios. A decision includes reading the clock once; what that alone
+// takes is printed for scale, for it differs a lot between machines and moments.
 import { systemClock } from '../dist/clock.js'
 import { Engine } from '../dist/engine/engine.js'
 import { compileBundle } from '../dist/policy/compile.js'
@@ -45,8 +46,10 @@ const cases = [
   newCase('1 rule + 10,000 policies that do not match', [policy('p', '/api', [perKey]), ...others(10_000)], 1000),
 ]
 
+const clockReads = []
 const firstPass = fillWithAMillion(cases[1])
 for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {
+  if (round >= WARM_UP_ROUNDS) clockReads.push(readClock(DECISIONS_PER_ROUND))
   for (const each of cases) {
     const perSecond = decide(each, DECISIONS_PER_ROUND)
     if (round >= WARM_UP_ROUNDS) each.perSecond.push(perSecond)
@@ -78,6 +81,14 @@ function decide(each, count) {
   return (count / elapsedNs) * 1e9
 }
 
+function readClock(count) {
+  let sum = 0
+  const start = process.hrtime.bigint()
+  for (let i = 0; i < count; i++) sum += systemClock.nowMs()
+  const elapsedNs = Number(process.hrtime.bigint() - start)
+  return sum > 0 ? elapsedNs / count : 0
+}
+
 /** Every key once: what a million live callers take, and how many had to go for others. */
 function fillWithAMillion(each) {
   decide(each, MILLION)
@@ -91,6 +102,7 @@ function report() {
     const middle = median(perSecond)
     console.log(`${Math.round(middle).toLocaleString('en').padStart(11)} ${(1e9 / middle).toFixed(0).padStart(11)}  ${name}`)
   }
+  console.log(`${''.padStart(11)} ${median(clockReads).toFixed(0).padStart(11)}  reading the clock, for scale`)
   const [, , , ten, tenThousand] = cases
   const cost = median(ten.perSecond.map((perSecond, round) => perSecond / tenThousand.perSecond[round]))
   const evicted = (firstPass.forcedEvictions / MILLION) * 100

@@ -43,6 +43,7 @@ function bearerPayload(authorization: string): string | undefined {
 /** Both alphabets, padded or not. The decoder skips what it does not know, which shows in the length. */
 function decodeBase64(text: string): string | undefined {
   const end = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
+  if (end % 4 === 1) return undefined // no number of bytes has this length
   const bytes = Buffer.from(text, 'base64')
   return bytes.length === Math.floor((end * 3) / 4) ? bytes.toString('utf8') : undefined
 }

@@ -7,8 +7,9 @@ export interface CounterStore {
   open(spec: CounterSpec): Counter
 
   /**
-   * Takes every row's cost, or none at all. Answers whether they were taken, at once where the store is in memory; the
-   * levels and waits are written into `charges`. `wallMs` is read for daily limits alone.
+   * Takes every row's cost, or none at all; no two rows are of the same counter and subject. Answers whether they were
+   * taken, at once where the store is in memory; the levels and waits are written into `charges`. `wallMs` is read for
+   * daily limits alone.
    */
   takeAll(charges: Charges, nowMs: number, wallMs: number): boolean | Promise<boolean>
 

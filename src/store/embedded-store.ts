@@ -6,7 +6,7 @@ import type { Charges, Counter } from './charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
 import { HalfSipHash, type HashState } from './half-sip-hash.ts'
 import { newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
-import { encodeIdentity, encodeText } from './subject.ts'
+import { SubjectWords } from './subject.ts'
 
 /** A store with a table of its own, in `bytes` of memory that it takes at once and never exceeds. */
 export function newEmbeddedStore(bytes: number): EmbeddedStore {
@@ -19,6 +19,7 @@ export function newEmbeddedStore(bytes: number): EmbeddedStore {
 export class EmbeddedStore implements CounterStore {
   readonly #table: SharedTable
   readonly #hash: HalfSipHash
+  readonly #subject = new SubjectWords()
   // Per row of the charges at hand
   #lows = new Int32Array(0)
   #highs = new Int32Array(0)
@@ -35,9 +36,10 @@ export class EmbeddedStore implements CounterStore {
   }
 
   open(spec: CounterSpec): Counter {
-    this.#hash.begin()
-    encodeIdentity(this.#hash, spec.identity)
-    return new EmbeddedCounter(spec, this.#hash.save(), this.#hash.wordCount)
+    const subject = this.#subject
+    subject.clear()
+    subject.addIdentity(spec.identity)
+    return new EmbeddedCounter(spec, this.#hash.absorb(subject.words, subject.length))
   }
 
   takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
@@ -57,14 +59,15 @@ export class EmbeddedStore implements CounterStore {
 
   #locate(charges: Charges, wallMs: number): void {
     if (charges.length > this.#lows.length) this.#growTo(charges.length)
+    const hash = this.#hash
+    const subject = this.#subject
     for (let row = 0; row < charges.length; row++) {
-      const hash = this.#hash
       const counter = charges.counters[row] as EmbeddedCounter
-      hash.begin(counter.prefix, counter.prefixWords)
-      for (let i = charges.valuesFrom[row]!; i < charges.valuesFrom[row + 1]!; i++) encodeText(hash, charges.values[i]!)
+      subject.clear()
+      for (let i = charges.valuesFrom[row]!; i < charges.valuesFrom[row + 1]!; i++) subject.addText(charges.values[i]!)
       // Each day is a counter of its own, so that what belongs to one can never land in another.
-      if (counter.limit.kind === 'day') hash.word(utcDay(wallMs))
-      hash.finish()
+      if (counter.limit.kind === 'day') subject.addWord(utcDay(wallMs))
+      hash.digest(subject.words, subject.length, counter.prefix)
       this.#lows[row] = hash.low
       this.#highs[row] = hash.high
       this.#sets[row] = this.#table.setOf(hash.high)
@@ -178,16 +181,14 @@ class EmbeddedCounter implements Counter {
   readonly sinceMs: number
   /** The hash after the identity, where each subject's hash begins. */
   readonly prefix: HashState
-  readonly prefixWords: number
   /** As the table keeps them, in 24 bits. */
   readonly size: number
   readonly rate: number
 
-  constructor(spec: CounterSpec, prefix: HashState, prefixWords: number) {
+  constructor(spec: CounterSpec, prefix: HashState) {
     this.limit = spec.limit
     this.sinceMs = spec.sinceMs
     this.prefix = prefix
-    this.prefixWords = prefixWords
     this.size = Math.fround(sizeOf(spec.limit))
     this.rate = Math.fround(spec.limit.kind === 'bucket' ? spec.limit.tokensPerMs : 0)
   }

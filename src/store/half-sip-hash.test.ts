@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { HalfSipHash } from './half-sip-hash.ts'
-import { encodeIdentity, encodeText } from './subject.ts'
+import { SubjectWords } from './subject.ts'
 
 const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
 const key = fc.tuple(word, word)
@@ -35,12 +35,9 @@ describe('the hash', () => {
     fc.assert(
       fc.property(key, fc.array(word), fc.array(word), fc.array(word), (secret, beginning, others, end) => {
         const hash = new HalfSipHash(secret)
-        for (const each of beginning) hash.word(each)
-        const [state, wordCount] = [hash.save(), hash.wordCount]
+        const state = hash.absorb(Int32Array.from(beginning), beginning.length)
         hashOf(hash, others)
-        hash.begin(state, wordCount)
-        for (const each of end) hash.word(each)
-        hash.finish()
+        hash.digest(Int32Array.from(end), end.length, state)
         expect(hexOf(hash)).toBe(hashOf(new HalfSipHash(secret), [...beginning, ...end]))
       }),
     )
@@ -68,14 +65,15 @@ describe('similar subjects', () => {
 
   test.each(families)('spread evenly over sets, and none share all 64 bits: %s', (_, subject) => {
     const hash = new HalfSipHash([0x12345678, -0x6543210f])
+    const words = new SubjectWords()
     const lowCounts = new Array<number>(SETS).fill(0)
     const highCounts = new Array<number>(SETS).fill(0)
     const seen = new Set<string>()
     for (let i = 0; i < COUNT; i++) {
-      hash.begin()
-      encodeIdentity(hash, ['policy', 'rule'])
-      encodeText(hash, subject(i))
-      hash.finish()
+      words.clear()
+      words.addIdentity(['policy', 'rule'])
+      words.addText(subject(i))
+      hash.digest(words.words, words.length)
       lowCounts[hash.low >>> 24]!++
       highCounts[hash.high >>> 24]!++
       seen.add(hexOf(hash))
@@ -88,9 +86,7 @@ describe('similar subjects', () => {
 })
 
 function hashOf(hash: HalfSipHash, words: readonly number[]): string {
-  hash.begin()
-  for (const each of words) hash.word(each)
-  hash.finish()
+  hash.digest(Int32Array.from(words), words.length)
   return hexOf(hash)
 }
 

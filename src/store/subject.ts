@@ -1,22 +1,43 @@
-/** Something that takes 32-bit words in turn. */
-export interface WordSink {
-  word(word: number): void
-}
-
 /**
- * Feeds a text into a hash so that no two sequences of texts feed the same words: its length, then its UTF-16 code
- * units, two a word.
+ * What a charge is about, as 32-bit words for a hash: the counter's identity, then the descriptor values. No two
+ * subjects give the same words, for everything is led by its length. One object serves many charges.
  */
-export function encodeText(sink: WordSink, text: string): void {
-  const length = text.length
-  sink.word(length)
-  let i = 0
-  for (; i + 1 < length; i += 2) sink.word((text.charCodeAt(i) << 16) | text.charCodeAt(i + 1))
-  if (i < length) sink.word(text.charCodeAt(i))
-}
+export class SubjectWords {
+  /** Only the first `length` mean anything. */
+  words = new Int32Array(64)
+  length = 0
 
-/** A counter's identity, led by its number of texts: what follows it, the values, cannot be taken for a part of it. */
-export function encodeIdentity(sink: WordSink, identity: readonly string[]): void {
-  sink.word(identity.length)
-  for (const text of identity) encodeText(sink, text)
+  clear(): void {
+    this.length = 0
+  }
+
+  addWord(word: number): void {
+    if (this.length === this.words.length) this.#growBy(1)
+    this.words[this.length++] = word
+  }
+
+  /** Its length, then its UTF-16 code units, two a word. */
+  addText(text: string): void {
+    const characters = text.length
+    if (this.length + characters + 1 > this.words.length) this.#growBy(characters + 1)
+    const { words } = this
+    let at = this.length
+    words[at++] = characters
+    let i = 0
+    for (; i + 1 < characters; i += 2) words[at++] = (text.charCodeAt(i) << 16) | text.charCodeAt(i + 1)
+    if (i < characters) words[at++] = text.charCodeAt(i)
+    this.length = at
+  }
+
+  /** Led by the number of its texts, so that no value can be taken for a part of it. */
+  addIdentity(identity: readonly string[]): void {
+    this.addWord(identity.length)
+    for (const text of identity) this.addText(text)
+  }
+
+  #growBy(words: number): void {
+    const grown = new Int32Array((this.length + words) * 2)
+    grown.set(this.words)
+    this.words = grown
+  }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { encodeIdentity, encodeText } from '../../src/store/subject.ts'
+import { SubjectWords } from '../../src/store/subject.ts'
 
 /** Texts whose code units look like lengths and counts, beside ordinary ones. */
 const text = fc.oneof(fc.string({ unit: fc.constantFrom('\0', '\u0001', '\u0002', 'a', '\ud800', '\uffff'), maxLength: 4 }), fc.string())
@@ -35,11 +35,10 @@ test('a text that moves from the identity to the values makes another subject', 
 })
 
 function wordsOf(identity: readonly string[], values: readonly string[]): number[] {
-  const words: number[] = []
-  const sink = { word: (word: number) => void words.push(word | 0) }
-  encodeIdentity(sink, identity)
-  for (const value of values) encodeText(sink, value)
-  return words
+  const subject = new SubjectWords()
+  subject.addIdentity(identity)
+  for (const value of values) subject.addText(value)
+  return [...subject.words.subarray(0, subject.length)]
 }
 
 function decode(words: readonly number[]): { identity: string[]; values: string[] } {
