@@ -45,7 +45,7 @@ export const SETTINGS = {
   debugSessionSecret: {
     env: 'EDGE_DEBUG_SESSION_SECRET',
     about: 'opens debug sessions; their endpoints answer 404 without it',
-    read: readAny,
+    read: readSecret,
   },
   logLevel: {
     env: 'EDGE_LOG_LEVEL',
@@ -87,7 +87,7 @@ export const SETTINGS = {
     flag: 'keepalive-ms',
     fallback: '75000',
     about: 'how long an idle connection stays open',
-    read: (text) => readDurationMs(text!),
+    read: (text) => readDurationMs(text!, 1),
   },
   drainMs: {
     env: 'EDGE_DRAIN_MS',
@@ -148,6 +148,12 @@ function readAny(text: string | undefined): string | undefined {
   return text || undefined
 }
 
+/** A header's value has no white space at its ends, so such a secret could never be sent. The message does not show it. */
+function readSecret(text: string | undefined): string | undefined {
+  if (text !== undefined && text !== text.trim()) throw new BadValue('a secret without white space at its ends')
+  return text || undefined
+}
+
 function readPort(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw bad('a port from 0 to 65535', text)
   return Number(text)
@@ -193,7 +199,8 @@ function readSize(text: string): number {
 // setTimeout takes no more
 const MAX_DURATION_MS = 2 ** 31 - 1
 
-function readDurationMs(text: string): number {
-  if (!/^\d{1,10}$/.test(text) || Number(text) > MAX_DURATION_MS) throw bad('whole milliseconds', text)
+function readDurationMs(text: string, least = 0): number {
+  const isInRange = Number(text) >= least && Number(text) <= MAX_DURATION_MS
+  if (!/^\d{1,10}$/.test(text) || !isInRange) throw bad(`whole milliseconds from ${least}`, text)
   return Number(text)
 }

@@ -24,6 +24,9 @@ export interface Service {
   stop(reason: string): Promise<void>
 }
 
+/** How long the start waits for files to be read. */
+const FIRST_LOOK_MS = 1000
+
 export async function startService(config: ServerConfig, logger: Logger, clock: Clock = systemClock): Promise<Service> {
   const store = newEmbeddedStore(config.storeBytes)
   const ipFacts: IpFacts = {}
@@ -35,14 +38,14 @@ export async function startService(config: ServerConfig, logger: Logger, clock: 
   const bundle = (): BundleInfo | undefined => intake.active
   const server = new EdgeServer(config, { engine, clock, logger, bundle, storeStats: () => store.stats() })
   const bundleFile = config.configFile === undefined ? undefined : new BundleFile(config.configFile, intake, logger, server.metrics.reloads)
-  const [stopIpFiles] = await Promise.all([
-    followIpFiles({ geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile }, ipFacts, {
-      onLoaded: (path, entries) => logger.info({ event: 'ip_file_loaded', path, entries }, 'IP file loaded'),
-      onProblem: (path, problem) =>
-        logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
-    }),
-    bundleFile?.start(),
-  ])
+  const ipFiles = followIpFiles({ geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile }, ipFacts, {
+    onLoaded: (path, entries) => logger.info({ event: 'ip_file_loaded', path, entries }, 'IP file loaded'),
+    onProblem: (path, problem) =>
+      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
+  })
+  const firstLook = Promise.all([ipFiles.started, bundleFile?.start()])
+  // A file that never settles, or a disk that hangs, must not keep the service from being alive.
+  await Promise.race([firstLook, sleep(FIRST_LOOK_MS, undefined, { ref: false })])
   await server.listen()
   logger.info(
     { event: 'started', version: VERSION, mode: config.mode, port: server.port, admin_port: server.adminPort, pid: process.pid },
@@ -59,7 +62,7 @@ export async function startService(config: ServerConfig, logger: Logger, clock: 
       await sleep(config.drainMs)
       await server.close()
       bundleFile?.stop()
-      stopIpFiles()
+      ipFiles.stop()
       logger.info({ event: 'stopped' }, 'edge stopped')
     },
   }

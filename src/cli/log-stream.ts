@@ -2,7 +2,8 @@ import { writeSync } from 'node:fs'
 
 /**
  * Writes log lines at once. A log that cannot be written (disk full, reader gone or asleep) is no reason to stop
- * serving or to wait: the line is lost, and the next one that gets through says how many were.
+ * serving or to wait: the line is lost, and the next one that gets through says how many were. A pipe must not block
+ * for that: naming `process.stderr` makes Node put its descriptor into that mode.
  */
 export class LogStream {
   readonly #fd: number

@@ -6,8 +6,6 @@ import { VERSION } from '../version.ts'
 import { SERVE_HELP } from './help.ts'
 import { LogStream } from './log-stream.ts'
 
-const STDERR = 2
-
 /** Starts the service and returns; the listening sockets keep the process alive. */
 export async function serve(args: string[]): Promise<number> {
   const flags = readFlags(args)
@@ -16,7 +14,10 @@ export async function serve(args: string[]): Promise<number> {
   if (!result.ok) return complain(result.problems)
   const { config } = result
   const formatters = { level: (label: string) => ({ level: label }) }
-  const logger = pino({ level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, new LogStream(STDERR))
+  const logger = pino(
+    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters },
+    new LogStream(process.stderr.fd),
+  )
   process.on('uncaughtException', (err) => {
     logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
     process.exit(1)

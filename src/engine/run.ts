@@ -9,7 +9,8 @@ import { Charges } from '../store/charges.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 
-const NONE: readonly never[] = []
+const NONE: never[] = []
+Object.freeze(NONE)
 
 /** One decision under way. It is used again for the next one, so what leaves it must be a copy. */
 export class Run {
@@ -21,8 +22,9 @@ export class Run {
   readonly rules: PlanRule[] = []
   readonly firstRows: number[] = []
   limit: RateLimit | undefined
-  wouldRejects: readonly WouldReject[] = NONE
-  missingKeys: readonly string[] = NONE
+  // Both leave with the decision, so each decision that has something to put in gets lists of its own.
+  wouldRejects: WouldReject[] = NONE
+  missingKeys: string[] = NONE
   active!: ActivePlan
   nowMs = 0
   wallMs = 0
@@ -74,7 +76,8 @@ export class Run {
   }
 
   addWouldReject(wouldReject: WouldReject): void {
-    this.wouldRejects = [...this.wouldRejects, wouldReject]
+    if (this.wouldRejects.length === 0) this.wouldRejects = []
+    this.wouldRejects.push(wouldReject)
   }
 
   /** What the rules were keyed by, the deciding rule's keys first. */
@@ -100,7 +103,7 @@ export class Run {
       if (value !== undefined) charges.addValue(value)
       else {
         isComplete = false
-        this.#noteMissing(this.active.plan.keys[index]!.text)
+        if (this.#descriptors.isFirstMiss(index)) this.#noteMissing(this.active.plan.keys[index]!.text)
       }
     }
     if (!isComplete) charges.valueCount = before
@@ -108,7 +111,8 @@ export class Run {
   }
 
   #noteMissing(key: string): void {
-    if (!this.missingKeys.includes(key)) this.missingKeys = [...this.missingKeys, key]
+    if (this.missingKeys.length === 0) this.missingKeys = []
+    this.missingKeys.push(key)
   }
 }
 

@@ -29,11 +29,6 @@ class PlanParts {
   readonly keys: DescriptorKey[] = []
   readonly counters: PlanCounter[] = []
   readonly #keyIndexes = new Map<string, number>()
-  #ruleCount = 0
-
-  nextRuleIndex(): number {
-    return this.#ruleCount++
-  }
 
   keyIndex(key: DescriptorKey): number {
     let index = this.#keyIndexes.get(key.text)
@@ -79,7 +74,6 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
   const isLlm = rule.algorithm === 'token_bucket_llm'
   return Object.freeze({
-    index: parts.nextRuleIndex(),
     policy,
     name: rule.name,
     quotedName: `"${rule.name.replace(/["\\]/g, '\\$&')}"`,

@@ -20,7 +20,24 @@ describe('a host is compared', () => {
     expect(normalizeHost(normal)).toBe(normal)
   })
 
-  test.each(['', ' ', ':80', '.', '[', '[::1', '[]'])('%j as no host at all', (host) => {
+  test.each([
+    '',
+    ' ',
+    ':80',
+    '.',
+    '[',
+    '[::1',
+    '[]',
+    'a.com..',
+    '.a.com',
+    'a..com',
+    'a.com:80:80',
+    'a:80:80',
+    'a.com,b',
+    'a.com/x',
+    'ä.com',
+    'a.'.repeat(30_000),
+  ])('%j as no host at all', (host) => {
     expect(normalizeHost(host)).toBe('')
   })
 })

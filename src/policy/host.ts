@@ -1,23 +1,29 @@
-/** A host as it is compared: lower case, without port, brackets or a trailing dot. Empty when nothing is left. */
+const MAX_HOST_CHARACTERS = 253
+
+/** A host as it is compared: lower case, without port, brackets or a trailing dot. Empty when it is no host name. */
 export function normalizeHost(host: string): string {
   if (isPlain(host)) return host
   const name = host.trim().toLowerCase()
-  if (name.startsWith('[')) {
-    const close = name.indexOf(']')
-    return close < 0 ? '' : name.slice(1, close)
-  }
-  const colon = name.indexOf(':')
-  const withoutPort = colon >= 0 && colon === name.lastIndexOf(':') ? name.slice(0, colon) : name
-  return withoutPort.endsWith('.') ? withoutPort.slice(0, -1) : withoutPort
+  const address = /^\[([0-9a-f:.]+)\](?::\d*)?$/.exec(name)?.[1] ?? name
+  if (IPV6.test(address)) return address
+  const bare = name.replace(/\.?(?::\d*)?$/, '')
+  return isPlain(bare) ? bare : ''
 }
 
+// Roughly: what has `::` or seven colons is an address, what has two ports is not.
+const IPV6 = /^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$/
+
+/** Letters, digits, `-` and `_` in labels that are not empty. */
 function isPlain(host: string): boolean {
+  if (host.length > MAX_HOST_CHARACTERS) return false
+  let isLabelStart = true
   for (let i = 0; i < host.length; i++) {
     const code = host.charCodeAt(i)
-    const isLetterOrDigit = (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39)
-    if (!isLetterOrDigit && code !== 0x2d && code !== 0x2e) return false
+    const isInLabel = (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x5f
+    if (!isInLabel && (code !== 0x2e || isLabelStart)) return false
+    isLabelStart = !isInLabel
   }
-  return host.charCodeAt(host.length - 1) !== 0x2e
+  return !isLabelStart
 }
 
 /** `example.com`, `*.example.com`, `[::1]`, each with or without a port. */

@@ -145,3 +145,21 @@ function problemsOf(text: string, format: BundleFormat): string[] {
   const parsed = parseBundle(text, format)
   return parsed.ok ? [] : parsed.problems.map(formatProblem)
 }
+
+describe('a bundle that is wrong all over', () => {
+  test('is refused with the first thousand problems', () => {
+    const parsed = parseBundle(`{"bundle_version":1,"policies":[${'0,'.repeat(300_000)}0]}`)
+    const problems = parsed.ok ? [] : parsed.problems
+    expect(problems.length).toBeLessThan(1100)
+    expect(problems.at(-1)!.message).toContain('there is more')
+  })
+
+  test('and one that aliases blow up to millions of rules are refused before they are looked at', () => {
+    const rules = 'rules: [' + '*r, '.repeat(400) + '*r]'
+    const rule = '{name: r, limit_keys: [], algorithm: token_bucket, algorithm_config: {tokens_per_second: 1, burst: 1}}'
+    const text = `r: &r ${rule}\np: &p {id: p, spec: {${rules}}}\nbundle_version: 1\npolicies: [${'*p, '.repeat(520)}*p]\n`
+    const parsed = parseBundle(text, 'yaml')
+    expect(parsed.ok).toBe(false)
+    expect(parsed.ok ? [] : parsed.problems.length).toBeLessThan(1100)
+  })
+})

@@ -2,7 +2,7 @@ import { describeIssue, type Problem } from './problem.ts'
 import { readJson } from './read-json.ts'
 import { readYaml } from './read-yaml.ts'
 import { findContradictions, findSurprises } from './review.ts'
-import { type Bundle, bundleSchema } from './schema.ts'
+import { type Bundle, envelopeSchema, type Policy, policySchema } from './schema.ts'
 import { findUnknownFields } from './unknown-fields.ts'
 
 export type BundleFormat = 'json' | 'yaml'
@@ -24,13 +24,48 @@ export function formatOf(fileName: string): BundleFormat {
   return /\.ya?ml$/i.test(fileName) ? 'yaml' : 'json'
 }
 
+// A file can be wrong in a million places, and aliases make a small one stand for millions of rules.
+const MAX_PROBLEMS = 1000
+const MAX_RULES = 200_000
+
+/** Looks at the policies one by one, so that it can stop when it has seen enough. */
 function checkBundle(data: unknown): ParsedBundle {
-  const unknown = findUnknownFields(data)
-  const result = bundleSchema.safeParse(data)
-  const invalid = result.success ? [] : result.error.issues.flatMap((issue) => describeIssue(issue, data))
-  const problems = [...invalid, ...findContradictions(data), ...unknown.errors]
-  if (!result.success || problems.length > 0) return { ok: false, problems, warnings: unknown.warnings }
-  return { ok: true, bundle: result.data, warnings: [...unknown.warnings, ...findSurprises(result.data)] }
+  const envelope = envelopeSchema.safeParse(data)
+  const problems: Problem[] = envelope.success ? [] : envelope.error.issues.flatMap((issue) => describeIssue(issue, data))
+  const unknown = findUnknownFields(envelopeSchema, data, [])
+  problems.push(...unknown.errors)
+  const warnings = unknown.warnings
+  const policies: Policy[] = []
+  let ruleCount = 0
+  for (const [index, item] of policiesIn(data).entries()) {
+    if (problems.length + warnings.length > MAX_PROBLEMS) {
+      problems.push({ path: '', message: `there is more; this is where the first ${MAX_PROBLEMS} end` })
+      break
+    }
+    ruleCount += rulesIn(item)
+    if (ruleCount > MAX_RULES) return refuse(`it has more than ${MAX_RULES} rules`)
+    const path = ['policies', index]
+    const result = policySchema.safeParse(item)
+    if (result.success) policies.push(result.data)
+    else problems.push(...result.error.issues.flatMap((issue) => describeIssue({ ...issue, path: [...path, ...issue.path] }, data)))
+    const odd = findUnknownFields(policySchema, item, path)
+    problems.push(...odd.errors)
+    warnings.push(...odd.warnings)
+  }
+  problems.push(...findContradictions(data).slice(0, MAX_PROBLEMS))
+  if (!envelope.success || problems.length > 0) return { ok: false, problems, warnings }
+  const bundle = { ...envelope.data, policies }
+  return { ok: true, bundle, warnings: [...warnings, ...findSurprises(bundle)] }
+}
+
+function policiesIn(data: unknown): readonly unknown[] {
+  const policies = (data as { policies?: unknown } | null | undefined)?.policies
+  return Array.isArray(policies) ? policies : []
+}
+
+function rulesIn(policy: unknown): number {
+  const rules = (policy as { spec?: { rules?: unknown } | null } | null | undefined)?.spec?.rules
+  return Array.isArray(rules) ? rules.length : 0
 }
 
 function refuse(message: string): ParsedBundle {

@@ -26,7 +26,6 @@ export interface PlanPolicy {
 }
 
 export interface PlanRule {
-  readonly index: number
   readonly policy: PlanPolicy
   readonly name: string
   /** The name as a structured-field string (RFC 9651 3.3.3), for the RateLimit header. */

@@ -11,8 +11,8 @@ export function readYaml(text: string): Read {
     return { value: load(text, { maxDepth: MAX_DEPTH, maxAliases: MAX_ALIASES }) }
   } catch (error) {
     const { reason, mark } = error instanceof YAMLException ? error : { reason: (error as Error).message }
-    return {
-      syntax: mark === undefined ? `not YAML: ${reason}` : `not YAML: ${reason}, at line ${mark.line + 1}, column ${mark.column + 1}`,
-    }
+    const cause = reason.slice(0, 200) // some quote what they found, however long
+    const place = mark === undefined ? '' : `, at line ${mark.line + 1}, column ${mark.column + 1}`
+    return { syntax: `not YAML: ${cause}${place}` }
   }
 }

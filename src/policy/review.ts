@@ -1,5 +1,5 @@
 import { maxCompletionTokens } from '../limiter/llm-budget.ts'
-import { formatPath, type Path, type Problem } from './problem.ts'
+import { formatPath, type Path, type Problem, show } from './problem.ts'
 import type { Bundle, LlmConfig } from './schema.ts'
 
 /** What is valid field by field and still cannot be meant: ids that come twice. Looks at whatever is readable. */
@@ -40,7 +40,7 @@ function note(seen: Map<string, string>, item: unknown, nameField: string, path:
   const text = formatPath(path)
   const first = seen.get(name)
   if (first === undefined) seen.set(name, text)
-  else problems.push({ path: text, message: `${JSON.stringify(name)} is taken by ${first}` })
+  else problems.push({ path: text, message: `${show(name)} is taken by ${first}` })
 }
 
 function field(data: unknown, name: string): unknown {

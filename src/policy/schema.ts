@@ -149,7 +149,8 @@ export const policySchema = z.object(
 
 const VERSION = 'a whole number, or a text of up to 30 digits'
 
-export const bundleSchema = z.object(
+/** A bundle without a look at its policies. */
+export const envelopeSchema = z.object(
   {
     $schema: z.string({ error: 'the address of a JSON Schema' }).optional(),
     bundle_version: z
@@ -157,14 +158,16 @@ export const bundleSchema = z.object(
         error: VERSION,
       })
       .meta({ description: 'Must rise with each published bundle.' }),
-    policies: z
-      .array(policySchema, { error: 'a list of policies' })
-      .meta({ description: 'All that match a request are applied, in this order.' }),
+    policies: z.array(z.unknown(), { error: 'a list of policies' }),
   },
   { error: 'an object with bundle_version and policies' },
 )
 
+export const bundleSchema = envelopeSchema.extend({
+  policies: z.array(policySchema).meta({ description: 'All that match a request are applied, in this order.' }),
+})
+
 export type Bundle = z.output<typeof bundleSchema>
-export type Policy = Bundle['policies'][number]
+export type Policy = z.output<typeof policySchema>
 export type Rule = Policy['spec']['rules'][number]
 export type LlmConfig = z.output<typeof llmConfig>

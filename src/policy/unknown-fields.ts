@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import { bundleSchema, policySchema } from './schema.ts'
+import { policySchema } from './schema.ts'
 import { closest } from './suggest.ts'
 
 export interface UnknownFields {
@@ -10,9 +10,9 @@ export interface UnknownFields {
 }
 
 /** Fields that the schema does not know. They change nothing, but are seldom meant that way. */
-export function findUnknownFields(data: unknown): UnknownFields {
+export function findUnknownFields(schema: z.core.$ZodType, data: unknown, path: Path): UnknownFields {
   const result: UnknownFields = { errors: [], warnings: [] }
-  visit(bundleSchema, data, [], result)
+  visit(schema, data, path, result)
   return result
 }
 
@@ -47,21 +47,22 @@ function report(key: string, known: readonly string[], path: Path, result: Unkno
   const misplaced = suggestion === undefined ? rightPlace(key, path) : undefined
   const hint = suggestion !== undefined ? `: did you mean "${suggestion}"?` : misplaced !== undefined ? `: it belongs in ${misplaced}` : ''
   const problem = { path: formatPath(path), message: `unknown field ${show(key)}${hint}` }
-  const isGuarded = misplaced !== undefined || (suggestion !== undefined && GUARDED.has(path.at(-1)))
+  // Whatever stands in a selector was meant to narrow it: ignored, it would widen the policy.
+  const isGuarded = path.at(-1) === 'selector' || misplaced !== undefined || (suggestion !== undefined && path.at(-1) === 'spec')
   if (isGuarded) result.errors.push(problem)
   else result.warnings.push(problem)
 }
 
-const GUARDED: ReadonlySet<PropertyKey | undefined> = new Set(['spec', 'selector'])
 const SPEC = policySchema.shape.spec
-const SELECTOR = SPEC.shape.selector.unwrap()
+const SPEC_FIELDS = Object.keys(SPEC.shape)
+const SELECTOR_FIELDS = Object.keys(SPEC.shape.selector.unwrap().shape)
 
 /** A mode or selector that stands one level too high would arm a policy for everything, just as a misspelt one. */
 function rightPlace(key: string, path: Path): string | undefined {
   const isPolicy = path.length === 2 && path[0] === 'policies'
   const isSpec = path.length === 3 && path[2] === 'spec'
-  if (isPolicy && Object.hasOwn(SPEC.shape, key)) return 'spec'
-  return (isPolicy || isSpec) && Object.hasOwn(SELECTOR.shape, key) ? 'spec.selector' : undefined
+  if (isPolicy && closest(key, SPEC_FIELDS) !== undefined) return 'spec'
+  return (isPolicy || isSpec) && closest(key, SELECTOR_FIELDS) !== undefined ? 'spec.selector' : undefined
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

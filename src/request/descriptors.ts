@@ -24,6 +24,7 @@ export class Descriptors {
   #keys: readonly DescriptorKey[] = []
   #values: (string | undefined)[] = []
   #stamps = new Int32Array(0)
+  #missStamps = new Int32Array(0)
   #stamp = 0
   #view: RequestView | undefined
   #claims: Claims | undefined
@@ -40,6 +41,7 @@ export class Descriptors {
       this.#keys = keys
       this.#values = new Array<string | undefined>(keys.length).fill(undefined)
       this.#stamps = new Int32Array(keys.length)
+      this.#missStamps = new Int32Array(keys.length)
       this.#stamp = 0
     }
     this.#stamp++
@@ -55,6 +57,13 @@ export class Descriptors {
     this.#stamps[index] = this.#stamp
     this.#values[index] = value
     return value
+  }
+
+  /** Answers true once per request for each key: a missing one is reported once, however many rules want it. */
+  isFirstMiss(index: number): boolean {
+    const isFirst = this.#missStamps[index] !== this.#stamp
+    this.#missStamps[index] = this.#stamp
+    return isFirst
   }
 
   #read(key: DescriptorKey): string | undefined {

@@ -28,9 +28,26 @@ describe('the claims of a bearer token', () => {
   test('come back as they went in, whatever they are', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (claims) => {
-        expect(readBearerClaims(`Bearer ${jwt(claims)}`)).toEqual(JSON.parse(JSON.stringify(claims)))
+        expect(readBearerClaims(`Bearer ${jwt(claims)}`)).toEqual(JSON.parse(JSON.stringify(claims), keptAsText))
       }),
     )
+  })
+
+  test('keep every digit of a whole number that a double cannot hold, and touch no text', () => {
+    const payload =
+      '{"sub":175928847299117063,"list":[-99999999999999999999],"text":"a:175928847299117063,\\"12345678901234567","half":1.2345678901234567}'
+    const token = `x.${Buffer.from(payload).toString('base64url')}.x`
+    expect(readBearerClaims(`Bearer ${token}`)).toEqual({
+      sub: '175928847299117063',
+      list: ['-99999999999999999999'],
+      text: 'a:175928847299117063,"12345678901234567',
+      half: 1.2345678901234567,
+    })
+  })
+
+  test('that are not finite numbers are missing', () => {
+    const token = `x.${Buffer.from('{"sub":1e400}').toString('base64url')}.x`
+    expect(claimText(readBearerClaims(`Bearer ${token}`)!, 'sub', ['sub'])).toBeUndefined()
   })
 
   test.each([
@@ -106,3 +123,10 @@ describe('a claim', () => {
     expect(claimText(claims, 'constructor', ['constructor'])).toBe('y')
   })
 })
+
+/** Whole numbers beyond what a double holds come as their digits. */
+function keptAsText(_key: string, value: unknown): unknown {
+  return typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21
+    ? String(value)
+    : value
+}

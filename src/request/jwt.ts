@@ -9,7 +9,7 @@ export function readBearerClaims(authorization: string | undefined): Claims | un
   const payload = authorization === undefined ? undefined : bearerPayload(authorization)
   if (payload === undefined) return undefined
   try {
-    const claims: unknown = JSON.parse(payload)
+    const claims: unknown = JSON.parse(keepLongNumbers(payload))
     return typeof claims === 'object' && claims !== null && !Array.isArray(claims) ? (claims as Claims) : undefined
   } catch {
     return undefined // not JSON: the descriptor counts as missing, and that is counted
@@ -48,7 +48,18 @@ function decodeBase64(text: string): string | undefined {
   return bytes.length === Math.floor((end * 3) / 4) ? bytes.toString('utf8') : undefined
 }
 
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+const LONG_INTEGER = /^-?\d{16,}$/
+
+/** Whole numbers that a double cannot hold become texts, or neighbouring ids would share a bucket. */
+function keepLongNumbers(json: string): string {
+  if (!/\d{16}/.test(json)) return json
+  return json.replace(STRING_OR_NUMBER, (token) =>
+    LONG_INTEGER.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token,
+  )
+}
+
 function scalarText(value: unknown): string | undefined {
   if (typeof value === 'string') return value
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+  return typeof value === 'boolean' || Number.isFinite(value) ? String(value) : undefined
 }

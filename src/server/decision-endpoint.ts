@@ -39,10 +39,7 @@ export class DecisionEndpoint {
     const startMs = clock.nowMs()
     const decision = engine.decide(view, explains)
     if (decision instanceof Promise) {
-      decision.then(
-        (later) => this.#answer(res, later, startMs, explains),
-        (error: unknown) => this.fail(res, error),
-      )
+      decision.then((later) => this.#answer(res, later, startMs, explains)).catch((error: unknown) => this.fail(res, error))
     } else {
       this.#answer(res, decision, startMs, explains)
     }
@@ -69,6 +66,7 @@ export class DecisionEndpoint {
 
   #refuse(res: ServerResponse, status: number, reason: Reason): void {
     this.#parts.metrics.countRefused(reason)
+    this.#log.noteRefused(status, reason, this.#parts.clock.nowMs())
     respondReason(res, status, reason)
   }
 

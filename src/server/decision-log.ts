@@ -1,16 +1,17 @@
 import type { Logger } from 'pino'
 import type { Allowed, Rejected } from '../engine/decision.ts'
+import type { Reason } from '../engine/reasons.ts'
 import type { LimitReason, PlanRule } from '../policy/plan.ts'
-
-const INTERVAL_MS = 1000
+import { Sampler } from './sampler.ts'
 
 /**
- * One line per rule and second for rejects and would-rejects; the next line says how many it stands for. Keys are
- * named, values are not: they may be API keys.
+ * One line per rule and second for rejects and would-rejects, one per reason and second for refusals; each says how
+ * many more it stands for. Keys are named, values are not: they may be API keys.
  */
 export class DecisionLog {
   readonly #logger: Logger
-  readonly #samples = new WeakMap<PlanRule, Sample>()
+  readonly #byRule = new Sampler<PlanRule>(new WeakMap())
+  readonly #byReason = new Sampler<Reason>(new Map())
 
   constructor(logger: Logger) {
     this.#logger = logger
@@ -21,28 +22,19 @@ export class DecisionLog {
     for (const { rule, reason } of decision.wouldRejects) this.#write('would_reject', rule, reason, nowMs)
   }
 
+  /** A request that could not be decided. */
+  noteRefused(status: number, reason: Reason, nowMs: number): void {
+    const unlogged = this.#byReason.admit(reason, nowMs)
+    if (unlogged !== undefined) this.#logger.warn({ event: 'refused', status, reason, unlogged }, 'request could not be decided')
+  }
+
   #write(event: 'reject' | 'would_reject', rule: PlanRule, reason: LimitReason, nowMs: number): void {
-    let sample = this.#samples.get(rule)
-    if (sample === undefined) {
-      sample = { nextAtMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
-      this.#samples.set(rule, sample)
-    }
-    if (nowMs < sample.nextAtMs) {
-      sample.unlogged++
-      return
-    }
+    const unlogged = this.#byRule.admit(rule, nowMs)
+    if (unlogged === undefined) return
     const { policy, name, limitKeys } = rule
     this.#logger.info(
-      { event, policy: policy.id, rule: name, reason, route: policy.route, limit_keys: limitKeys, unlogged: sample.unlogged },
+      { event, policy: policy.id, rule: name, reason, route: policy.route, limit_keys: limitKeys, unlogged },
       event === 'reject' ? 'request rejected' : 'request would be rejected',
     )
-    sample.nextAtMs = nowMs + INTERVAL_MS
-    sample.unlogged = 0
   }
-}
-
-interface Sample {
-  nextAtMs: number
-  /** Since the last line. */
-  unlogged: number
 }

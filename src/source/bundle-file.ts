@@ -12,6 +12,9 @@ export interface ReloadCounter {
 // A bundle can be wrong in ten thousand places; the first ones tell what happened, `edge validate` tells the rest.
 const LOGGED_PROBLEMS = 50
 
+// Ten thousand policies are some 4 MB.
+const MAX_BUNDLE_BYTES = 16 * 1024 * 1024
+
 /** Offers a file's content to the intake, at the start and whenever it changes, and tells the operator what became of it. */
 export class BundleFile {
   readonly #path: string
@@ -27,7 +30,7 @@ export class BundleFile {
     this.#intake = intake
     this.#logger = logger
     this.#reloads = reloads
-    this.#file = new WatchedFile(path, {
+    this.#file = new WatchedFile(path, MAX_BUNDLE_BYTES, {
       onContent: (bytes) => this.#offer(bytes),
       onProblem: (error) => this.#cannotRead(error),
     })

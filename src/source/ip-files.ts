@@ -17,12 +17,17 @@ export interface IpFileListener {
   onProblem(path: string, problem: string): void
 }
 
-/** Loads the IP databases into `facts` and again whenever they change. Answers a function that stops watching. */
-export async function followIpFiles(paths: IpFilePaths, facts: IpFacts, listener: IpFileListener): Promise<() => void> {
+export interface FollowedFiles {
+  /** All have been looked at once. */
+  readonly started: Promise<void>
+  stop(): void
+}
+
+/** Loads the IP databases into `facts`, and again whenever they change. */
+export function followIpFiles(paths: IpFilePaths, facts: IpFacts, listener: IpFileListener): FollowedFiles {
   const loadCountries = (path: string, bytes: Buffer): undefined => {
     facts.countryOf = countryLookup(bytes, (problem) => listener.onProblem(path, problem))
   }
-  loadCountries(embeddedCountryFile(), await readFile(embeddedCountryFile()))
   const files = [
     follow(paths.geoip, listener, (bytes) => loadCountries(paths.geoip!, bytes)),
     follow(paths.ipType, listener, (bytes) => {
@@ -36,15 +41,23 @@ export async function followIpFiles(paths: IpFilePaths, facts: IpFacts, listener
       return list.entryCount
     }),
   ]
-  await Promise.all(files.map((file) => file?.start()))
-  return () => {
-    for (const file of files) file?.stop()
+  const start = async (): Promise<void> => {
+    loadCountries(embeddedCountryFile(), await readFile(embeddedCountryFile()))
+    await Promise.all(files.map((file) => file?.start()))
+  }
+  return {
+    started: start(),
+    stop() {
+      for (const file of files) file?.stop()
+    },
   }
 }
 
+const MAX_IP_FILE_BYTES = 256 * 1024 * 1024
+
 function follow(path: string | undefined, listener: IpFileListener, load: (bytes: Buffer) => number | undefined): WatchedFile | undefined {
   if (path === undefined) return undefined
-  return new WatchedFile(path, {
+  return new WatchedFile(path, MAX_IP_FILE_BYTES, {
     onContent(bytes) {
       try {
         listener.onLoaded(path, load(bytes))

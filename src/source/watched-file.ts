@@ -13,20 +13,21 @@ export interface FileListener {
 const POLL_MS = 250
 /** A file is taken when two looks this far apart agree: half-written YAML can be valid. */
 const SETTLE_MS = 100
-const MAX_BYTES = 64 * 1024 * 1024
 
 /** Follows one path through edits, renames, symlink swaps, disappearance and return. */
 export class WatchedFile {
   readonly #path: string
   readonly #listener: FileListener
+  readonly #maxBytes: number
   #seen = ''
   #problem = ''
   #looking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
-  constructor(path: string, listener: FileListener) {
+  constructor(path: string, maxBytes: number, listener: FileListener) {
     this.#path = path
+    this.#maxBytes = maxBytes
     this.#listener = listener
   }
 
@@ -92,8 +93,11 @@ export class WatchedFile {
 
   /** Changes with every write and every replacement; the link's target counts, not the link. */
   async #fingerprint(): Promise<string> {
-    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(this.#path, { bigint: true })
-    if (size > MAX_BYTES) throw Object.assign(new Error(`it has ${size} bytes, more than ${MAX_BYTES}`), { code: 'EFBIG' })
+    const found = await stat(this.#path, { bigint: true })
+    const { dev, ino, size, mtimeNs, ctimeNs } = found
+    if (found.isDirectory()) throw new Error('it is a directory')
+    if (!found.isFile()) throw new Error('it is not a regular file') // a pipe would be waited on for ever
+    if (size > this.#maxBytes) throw new Error(`it has ${size} bytes, more than ${this.#maxBytes}`)
     return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
   }
 

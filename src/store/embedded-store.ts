@@ -8,12 +8,15 @@ import { HalfSipHash, type HashState } from './half-sip-hash.ts'
 import { newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
 import { SubjectWords } from './subject.ts'
 
-/** A store with a table of its own, in `bytes` of memory that it takes at once and never exceeds. */
+/** A store with a table of its own, in `bytes` of memory that it never exceeds. */
 export function newEmbeddedStore(bytes: number): EmbeddedStore {
   // Unknown to callers, so that they cannot aim at one another's counters.
   const key = randomBytes(8)
   return new EmbeddedStore(new SharedTable(newTableBuffer(bytes), 1), [key.readInt32LE(0), key.readInt32LE(4)])
 }
+
+// Insertion beats a comparator call up to here.
+const FEW_ROWS = 16
 
 /** Counters in the process's own memory, shared by its threads. */
 export class EmbeddedStore implements CounterStore {
@@ -47,7 +50,7 @@ export class EmbeddedStore implements CounterStore {
     this.#lockSets(charges.length)
     let fits = true
     for (let row = 0; row < charges.length; row++) fits = this.#look(charges, row, nowMs, wallMs) && fits
-    if (fits) for (let row = 0; row < charges.length; row++) this.#take(charges, row, nowMs, wallMs)
+    if (fits) for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
     this.#unlockSets(charges.length)
     return fits
   }
@@ -71,14 +74,24 @@ export class EmbeddedStore implements CounterStore {
       this.#lows[row] = hash.low
       this.#highs[row] = hash.high
       this.#sets[row] = this.#table.setOf(hash.high)
-      this.#insertInOrder(row)
+      this.#order[row] = row
     }
+    if (charges.length > 1) this.#sortBySet(charges.length)
   }
 
-  #insertInOrder(row: number): void {
-    let place = row
-    for (; place > 0 && this.#sets[this.#order[place - 1]!]! > this.#sets[row]!; place--) this.#order[place] = this.#order[place - 1]!
-    this.#order[place] = row
+  #sortBySet(count: number): void {
+    const order = this.#order
+    const sets = this.#sets
+    if (count > FEW_ROWS) {
+      order.subarray(0, count).sort((a, b) => sets[a]! - sets[b]!)
+      return
+    }
+    for (let i = 1; i < count; i++) {
+      const row = order[i]!
+      let place = i
+      for (; place > 0 && sets[order[place - 1]!]! > sets[row]!; place--) order[place] = order[place - 1]!
+      order[place] = row
+    }
   }
 
   #lockSets(count: number): void {
@@ -137,7 +150,9 @@ export class EmbeddedStore implements CounterStore {
     return refill(level, at, tokensPerMs, burst, nowMs)
   }
 
-  #take(charges: Charges, row: number, nowMs: number, wallMs: number): void {
+  /** Takes the row at `place` of the order. */
+  #take(charges: Charges, place: number, nowMs: number, wallMs: number): void {
+    const row = this.#order[place]!
     const counter = charges.counters[row] as EmbeddedCounter
     const table = this.#table
     const cost = charges.costs[row]!
@@ -145,7 +160,9 @@ export class EmbeddedStore implements CounterStore {
     charges.levels[row]! -= cost
     const known = this.#slots[row]!
     const slot =
-      known >= 0 ? known : table.claim(this.#sets[row]!, this.#lows[row]!, this.#highs[row]!, nowMs, this.#slotsInUse(row, charges.length))
+      known >= 0
+        ? known
+        : table.claim(this.#sets[row]!, this.#lows[row]!, this.#highs[row]!, nowMs, this.#slotsInUse(place, charges.length))
     if (slot < 0) return
     this.#slots[row] = slot
     if (counter.limit.kind === 'bucket') {
@@ -156,11 +173,15 @@ export class EmbeddedStore implements CounterStore {
     }
   }
 
-  /** A bit for each slot of the row's set that this very decision uses: they must not be evicted for one another. */
-  #slotsInUse(row: number, count: number): number {
+  /** A bit for each slot of the set that this very decision uses: they must not be evicted for one another. */
+  #slotsInUse(place: number, count: number): number {
+    const set = this.#sets[this.#order[place]!]!
     let bits = 0
-    for (let other = 0; other < count; other++) {
-      if (other !== row && this.#sets[other] === this.#sets[row] && this.#slots[other]! >= 0) bits |= 1 << wayOf(this.#slots[other]!)
+    let first = place
+    while (first > 0 && this.#sets[this.#order[first - 1]!] === set) first--
+    for (let i = first; i < count && this.#sets[this.#order[i]!] === set; i++) {
+      const slot = this.#slots[this.#order[i]!]!
+      if (slot >= 0) bits |= 1 << wayOf(slot)
     }
     return bits
   }

@@ -15,7 +15,6 @@ import { acquire, ownerOf, release } from './set-locks.ts'
  * spent and `at` is when the day is over. Size and rate are there for whoever must judge a slot without its rule.
  */
 export class SharedTable {
-  readonly buffer: SharedArrayBuffer
   readonly setCount: number
   readonly #owner: number
   readonly #marks: Uint16Array
@@ -25,7 +24,6 @@ export class SharedTable {
 
   /** Each thread looks at the buffer through a table of its own, under its own owner number (1 to 63). */
   constructor(buffer: SharedArrayBuffer, owner: number) {
-    this.buffer = buffer
     this.setCount = Math.floor((buffer.byteLength - LANES_BYTES) / SET_BYTES)
     if (this.setCount < 1) throw new RangeError(`a table needs at least ${MIN_TABLE_BYTES} bytes, got ${buffer.byteLength}`)
     if (!Number.isInteger(owner) || owner < 1 || owner >= MAX_OWNERS) throw new RangeError(`no such owner: ${owner}`)

@@ -12,7 +12,7 @@ const BAD: readonly (readonly [variable: string, values: readonly string[]])[] =
   ['EDGE_ADMIN_PORT', ['admin', '70000', '-5']],
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
   ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
-  ['EDGE_KEEPALIVE_MS', ['-1', '1.5', '75s', '1e3', '99999999999']],
+  ['EDGE_KEEPALIVE_MS', ['0', '-1', '1.5', '75s', '1e3', '99999999999']],
   ['EDGE_DRAIN_MS', ['soon', '-1', 'NaN', 'Infinity']],
   ['EDGE_SHUTDOWN_MS', ['never', '30s', '0x10']],
 ]
@@ -41,6 +41,13 @@ describe.concurrent('bad values', () => {
     const { status, stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_TRUSTED_PROXIES: `loopback,${word}` }, t)
     expect(stderr).toMatch(/^edge cannot start:\n {2}EDGE_TRUSTED_PROXIES: expected .*\n$/)
     expect(status).toBe(1)
+  })
+
+  test('a debug secret that no header can carry is refused, and not shown', async (t) => {
+    const { status, stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_DEBUG_SESSION_SECRET: 's3cret\n' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toContain('EDGE_DEBUG_SESSION_SECRET: expected a secret without white space at its ends')
+    expect(stderr).not.toContain('s3cret')
   })
 
   test('every bad entry of EDGE_TRUSTED_PROXIES is named', async (t) => {
