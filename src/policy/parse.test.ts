@@ -155,7 +155,7 @@ describe('a bundle that is wrong all over', () => {
   })
 
   test('and one that aliases blow up to millions of rules are refused before they are looked at', () => {
-    const rules = 'rules: [' + '*r, '.repeat(400) + '*r]'
+    const rules = `rules: [${'*r, '.repeat(400)}*r]`
     const rule = '{name: r, limit_keys: [], algorithm: token_bucket, algorithm_config: {tokens_per_second: 1, burst: 1}}'
     const text = `r: &r ${rule}\np: &p {id: p, spec: {${rules}}}\nbundle_version: 1\npolicies: [${'*p, '.repeat(520)}*p]\n`
     const parsed = parseBundle(text, 'yaml')
