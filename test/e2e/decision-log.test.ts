@@ -9,6 +9,24 @@ import { running, scratchDirectory, serving } from '../support/running.ts'
 
 const CALLER = { uri: '/api/x', fields: [['X-Caller', 'alice']] } as const
 
+describe('requests that cannot be decided', () => {
+  test('are logged with status and reason, once a second and reason, with the number of those left out', async () => {
+    const clock = new ManualClock()
+    const edge = await start(clock, perCaller('p', 'enforce'))
+    const refused = (): unknown[] =>
+      edge.log.filter(({ event }) => event === 'refused').map(({ level, status, reason, unlogged }) => [level, status, reason, unlogged])
+    for (let i = 0; i < 3; i++) await edge.post('/v1/decision')
+    await edge.decide({ uri: '' })
+    expect(refused()).toEqual([
+      [40, 400, 'missing_original_method', 0],
+      [40, 400, 'missing_original_uri', 0],
+    ])
+    clock.advance(1000)
+    await edge.post('/v1/decision')
+    expect(refused().at(-1)).toEqual([40, 400, 'missing_original_method', 2])
+  })
+})
+
 describe('rejects', () => {
   test('are logged with policy, rule, reason, route and keys, once a second and rule, with the number of those left out', async () => {
     const clock = new ManualClock()
