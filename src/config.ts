@@ -18,6 +18,7 @@ export interface Setting<Value> {
 class BadValue extends Error {}
 
 const MODES = ['decision_service', 'reverse_proxy'] as const
+const BACKEND_HOSTS = ['backend', 'client'] as const
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 export const SETTINGS = {
@@ -27,14 +28,49 @@ export const SETTINGS = {
     env: 'EDGE_MODE',
     flag: 'mode',
     fallback: 'decision_service',
-    about: 'decision_service; reverse_proxy comes in a later release',
+    about: 'decision_service answers a gateway; reverse_proxy stands before a backend itself',
     read: (text) => readChoice(text!, MODES),
   },
   backendUrl: {
     env: 'EDGE_BACKEND_URL',
     flag: 'backend-url',
     about: 'where reverse_proxy sends what it allows; required there, not read elsewhere',
-    read: readHttpUrl,
+    read: readBackendUrl,
+  },
+  backendHost: {
+    env: 'EDGE_BACKEND_HOST',
+    flag: 'backend-host',
+    fallback: 'backend',
+    about: "Host that the backend sees: backend (the URL's own) or client (what the client sent)",
+    read: (text) => readChoice(text!, BACKEND_HOSTS),
+  },
+  backendConnectTimeoutMs: {
+    env: 'EDGE_BACKEND_CONNECT_TIMEOUT_MS',
+    flag: 'backend-connect-timeout-ms',
+    fallback: '5000',
+    about: 'how long a connection to the backend may take',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  backendHeadersTimeoutMs: {
+    env: 'EDGE_BACKEND_HEADERS_TIMEOUT_MS',
+    flag: 'backend-headers-timeout-ms',
+    fallback: '300000',
+    about: "how long the head of the backend's answer may take; 0: for ever",
+    read: (text) => readDurationMs(text!),
+  },
+  backendIdleTimeoutMs: {
+    env: 'EDGE_BACKEND_IDLE_TIMEOUT_MS',
+    flag: 'backend-idle-timeout-ms',
+    fallback: '300000',
+    about: 'how long a body may pause in the middle, either way; 0: for ever',
+    read: (text) => readDurationMs(text!),
+  },
+  maxBodyBytes: {
+    env: 'EDGE_MAX_BODY_BYTES',
+    flag: 'max-body-bytes',
+    fallback: '16m',
+    about: 'how much of a body is read for a token budget, such as 512k, 16m; more is refused with 413',
+    read: (text) => readSize(text!, 1, MAX_BODY_BYTES),
   },
   configFile: {
     env: 'EDGE_CONFIG_FILE',
@@ -72,7 +108,7 @@ export const SETTINGS = {
     flag: 'store-size',
     fallback: '64m',
     about: 'memory for counters, such as 512k, 64m, 2g; 64m hold a million callers',
-    read: (text) => readSize(text!),
+    read: (text) => readSize(text!, MIN_TABLE_BYTES, MAX_STORE_BYTES),
   },
   geoipFile: {
     env: 'EDGE_GEOIP_FILE',
@@ -132,7 +168,6 @@ export function readConfig(
 }
 
 function* contradictions(config: ServerConfig): Generator<string> {
-  if (config.mode === 'reverse_proxy') yield 'EDGE_MODE: reverse_proxy is not part of this release yet; expected decision_service'
   if (config.mode === 'reverse_proxy' && config.backendUrl === undefined)
     yield 'EDGE_BACKEND_URL: expected a URL, for EDGE_MODE is reverse_proxy'
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
@@ -170,10 +205,11 @@ function readChoice<Choice extends string>(text: string, choices: readonly Choic
 }
 
 /** The value is not repeated in the message: URLs may carry passwords. */
-function readHttpUrl(text: string | undefined): URL | undefined {
+function readBackendUrl(text: string | undefined): URL | undefined {
   if (text === undefined) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== '') throw new BadValue('a URL without user, password, query or fragment')
   return url
 }
 
@@ -188,12 +224,18 @@ function readTrustedProxies(text: string): TrustedProxies {
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
 const MAX_STORE_BYTES = 8 * 1024 ** 3
+/** JavaScript's texts end before 512 MiB. */
+const MAX_BODY_BYTES = 256 * 1024 ** 2
 
-function readSize(text: string): number {
+function readSize(text: string, least: number, most: number): number {
   const [, digits, unit] = /^(\d{1,15})([kmg]?)b?$/i.exec(text) ?? []
   const bytes = digits === undefined ? Number.NaN : Number(digits) * UNITS[unit!.toLowerCase()]!
-  if (!(bytes >= MIN_TABLE_BYTES && bytes <= MAX_STORE_BYTES)) throw bad(`a size from ${MIN_TABLE_BYTES} bytes to 8g, such as 64m`, text)
+  if (!(bytes >= least && bytes <= most)) throw bad(`a size from ${least} bytes to ${sizeText(most)}, such as 64m`, text)
   return bytes
+}
+
+function sizeText(bytes: number): string {
+  return bytes >= UNITS['g']! ? `${bytes / UNITS['g']!}g` : `${bytes / UNITS['m']!}m`
 }
 
 // setTimeout takes no more

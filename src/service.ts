@@ -51,6 +51,12 @@ export async function startService(config: ServerConfig, logger: Logger, clock: 
     { event: 'started', version: VERSION, mode: config.mode, port: server.port, admin_port: server.adminPort, pid: process.pid },
     'edge started',
   )
+  if (config.mode === 'reverse_proxy' && config.adminPort === undefined) {
+    logger.warn(
+      { event: 'admin_endpoints_exposed' },
+      'clients can reach /livez, /readyz, /metrics and the debug endpoints: set EDGE_ADMIN_PORT to move them',
+    )
+  }
   return {
     port: server.port,
     adminPort: server.adminPort,

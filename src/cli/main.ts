@@ -12,6 +12,8 @@ async function run(args: string[]): Promise<number> {
       return (await import('./serve.ts')).serve(rest)
     case 'validate':
       return (await import('./validate.ts')).validate(rest)
+    case 'fake-llm':
+      return (await import('./fake-llm.ts')).fakeLlm(rest)
     case undefined:
     case '-h':
     case '--help':

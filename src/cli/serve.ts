@@ -102,9 +102,18 @@ function greeting(config: ServerConfig, service: Service): string {
   const admin = service.adminPort === undefined ? '' : `  admin   ${base}${service.adminPort}\n`
   return `edge ${VERSION}, ${config.mode}
   listens ${base}${service.port}${config.host === undefined ? ' (all interfaces)' : ''}
-${admin}  bundle  ${describeBundle(config, service)}
-  try     curl -i -X POST ${base}${service.port}/v1/decision -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'
+${admin}${describeBackend(config)}  bundle  ${describeBundle(config, service)}
+  try     ${exampleCommand(config, `${base}${service.port}`)}
 `
+}
+
+function describeBackend({ mode, backendUrl }: ServerConfig): string {
+  return mode === 'reverse_proxy' ? `  backend ${backendUrl}\n` : ''
+}
+
+function exampleCommand({ mode }: ServerConfig, base: string): string {
+  if (mode === 'reverse_proxy') return `curl -i ${base}/`
+  return `curl -i -X POST ${base}/v1/decision -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'`
 }
 
 function describeBundle(config: ServerConfig, service: Service): string {

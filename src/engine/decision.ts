@@ -1,4 +1,5 @@
 import type { LimitReason, PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { Reservation } from './reservation.ts'
 
 /** What the engine found. A reject is a value like any other. */
 export type Decision = Allowed | Rejected | Refused
@@ -9,12 +10,17 @@ export interface Allowed extends Evaluated {
   readonly reason: 'all_rules_passed' | LimitReason
   /** The most constrained enforcing rule; absent when none applied. */
   readonly limit: RateLimit | undefined
+  /** What LLM rules took and is to be settled; where no body is read, nothing is. */
+  readonly reservation: Reservation | undefined
 }
 
 export interface Rejected extends Evaluated {
   readonly action: 'reject'
   readonly reason: LimitReason
   readonly limit: RateLimit
+  /** What the rule that rejected was asked for, and what it had: whole tokens. */
+  readonly requested: number
+  readonly available: number
 }
 
 /** Nothing was evaluated, nothing taken. */

@@ -161,6 +161,8 @@ describe('an engine', () => {
     const { decide } = engineOn({
       open: (spec) => store.open(spec),
       stats: () => store.stats(),
+      checkAll: (charges, nowMs, wallMs) => store.checkAll(charges, nowMs, wallMs),
+      settleAll: (charges, nowMs, wallMs, takenWallMs) => store.settleAll(charges, nowMs, wallMs, takenWallMs),
       takeAll: async (charges, nowMs, wallMs) => {
         if (breaks) throw new Error('connection lost')
         return store.takeAll(charges, nowMs, wallMs)

@@ -1,12 +1,15 @@
 import type { Clock } from '../clock.ts'
+import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
+import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import { type ActivePlan, openPlan } from './active-plan.ts'
+import { type ActivePlan, identityName, openPlan } from './active-plan.ts'
 import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
+import type { Hold, Reservation } from './reservation.ts'
 import { Run } from './run.ts'
-import { mostConstrained, worstObjection } from './verdict.ts'
+import { mostConstrained, type Objection, worstObjection } from './verdict.ts'
 
 export interface EngineOptions {
   readonly store: CounterStore
@@ -43,17 +46,14 @@ export class Engine {
 
   /**
    * Decides and takes. Answers at once where the store does. `explains` adds the descriptor values, which cost and
-   * are nobody's business but an operator's.
+   * are nobody's business but an operator's. With `llm`, what is known of the body, LLM rules take what it may cost, and
+   * the decision has a reservation to settle.
    */
-  decide(view: RequestView, explains = false): Decision | Promise<Decision> {
+  decide(view: RequestView, explains = false, llm?: LlmRequest): Decision | Promise<Decision> {
     const active = this.#active
     if (active === undefined) return NO_BUNDLE
-    const run = this.#idle.pop() ?? new Run(this.#identification)
-    const wallMs = active.plan.hasDayLimits ? this.#clock.wallMs() : 0
-    if (!run.begin(view, active, this.#clock.nowMs(), wallMs, explains)) {
-      this.#idle.push(run)
-      return NO_HOST
-    }
+    const run = this.#begin(view, active, explains, llm)
+    if (run === undefined) return NO_HOST
     run.beginGroup()
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!)
@@ -61,12 +61,71 @@ export class Engine {
     return typeof taken === 'boolean' ? this.#afterEnforcing(run, taken) : taken.then((fits) => this.#afterEnforcing(run, fits))
   }
 
+  /** Whether a rule that counts tokens covers the request: then its body must be read before it can be decided. */
+  needsBody(view: RequestView): boolean {
+    const active = this.#active
+    if (active === undefined || !active.plan.hasLlmRules) return false
+    const run = this.#begin(view, active, false, undefined)
+    if (run === undefined) return false
+    run.beginGroup()
+    const { policies, count } = run.matches
+    for (let i = 0; i < count; i++) if (policies[i]!.hasLlmRules) run.charge(policies[i]!)
+    this.#idle.push(run)
+    for (let i = 0; i < run.ruleCount; i++) if (run.rules[i]!.llm !== undefined) return true
+    return false
+  }
+
+  /** What stands against the request as far as its head tells: plain rules are checked, and nothing is taken. */
+  objection(view: RequestView, explains = false): Rejected | Refused | undefined | Promise<Rejected | undefined> {
+    const active = this.#active
+    if (active === undefined) return NO_BUNDLE
+    const run = this.#begin(view, active, explains, undefined)
+    if (run === undefined) return NO_HOST
+    run.beginGroup()
+    const { policies, count } = run.matches
+    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, true)
+    const fits = run.charges.length === 0 || this.#store.checkAll(run.charges, run.nowMs, run.wallMs)
+    return typeof fits === 'boolean' ? this.#afterCheck(run, fits) : fits.then((later) => this.#afterCheck(run, later))
+  }
+
+  /**
+   * Corrects what a rule holds to what was used, in the counters that it was taken from. To be called once for each
+   * hold. A rule that is gone from the bundle is settled all the same.
+   */
+  settle(reservation: Reservation, hold: Hold, usedTokens: number): void | Promise<void> {
+    if (hold.tokens === usedTokens) return
+    const charges = new Charges()
+    for (const counter of hold.rule.counters) {
+      for (const value of hold.values) charges.addValue(value)
+      const taken = reservation.active.counters[counter.index]!
+      const current = reservation.active === this.#active ? taken : this.#active?.byIdentity.get(identityName(counter))
+      charges.add(current ?? taken, hold.tokens - usedTokens)
+    }
+    return this.#store.settleAll(charges, this.#clock.nowMs(), this.#clock.wallMs(), reservation.takenWallMs)
+  }
+
+  /** A run for the request, or undefined when a host is needed to tell which policies apply, and it names none. */
+  #begin(view: RequestView, active: ActivePlan, explains: boolean, llm: LlmRequest | undefined): Run | undefined {
+    const run = this.#idle.pop() ?? new Run(this.#identification)
+    const wallMs = active.plan.hasDayLimits ? this.#clock.wallMs() : 0
+    if (run.begin(view, active, this.#clock.nowMs(), wallMs, explains, llm)) return run
+    this.#idle.push(run)
+    return undefined
+  }
+
   #take(run: Run): boolean | Promise<boolean> {
     return run.charges.length === 0 || this.#store.takeAll(run.charges, run.nowMs, run.wallMs)
   }
 
+  #afterCheck(run: Run, fits: boolean): Rejected | undefined {
+    if (!fits) return this.#reject(run)
+    this.#idle.push(run)
+    return undefined
+  }
+
   #afterEnforcing(run: Run, taken: boolean): Decision | Promise<Decision> {
     if (!taken) return this.#reject(run)
+    if (run.llm !== undefined) run.hold()
     run.limit = mostConstrained(run)
     return this.#simulate(run, 0)
   }
@@ -81,25 +140,31 @@ export class Engine {
       const taken = this.#take(run)
       if (typeof taken !== 'boolean') {
         return taken.then((fits) => {
-          if (!fits) run.addWouldReject(worstObjection(run))
+          this.#afterSimulated(run, fits)
           return this.#simulate(run, i + 1)
         })
       }
-      if (!taken) run.addWouldReject(worstObjection(run))
+      this.#afterSimulated(run, taken)
     }
     return this.#allow(run)
+  }
+
+  #afterSimulated(run: Run, taken: boolean): void {
+    if (!taken) run.addWouldReject(worstObjection(run))
+    else if (run.llm !== undefined) run.hold()
   }
 
   #allow(run: Run): Decision {
     const wouldReject = run.wouldRejects[0]
     const rule = wouldReject?.rule ?? run.limit?.rule
-    return this.#conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', run.limit, rule, true)
+    return this.#conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', run.limit, rule, undefined) as Allowed
   }
 
-  #reject(run: Run): Decision {
-    const { rule, reason, limitText, retryAfterMs, canRetry } = worstObjection(run)
+  #reject(run: Run): Rejected {
+    const objection = worstObjection(run)
+    const { rule, reason, limitText, retryAfterMs } = objection
     const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
-    return this.#conclude(run, 'reject', reason, limit, rule, canRetry)
+    return this.#conclude(run, 'reject', reason, limit, rule, objection) as Rejected
   }
 
   /** Writes the decision down in one object of one shape, and puts the run to rest. */
@@ -109,13 +174,16 @@ export class Engine {
     reason: Allowed['reason'],
     limit: RateLimit | undefined,
     rule: PlanRule | undefined,
-    canRetry: boolean,
-  ): Decision {
+    objection: Objection | undefined,
+  ): Allowed | Rejected {
     const decision = {
       action,
       reason,
       limit,
-      canRetry,
+      canRetry: objection === undefined || objection.canRetry,
+      requested: objection === undefined ? 0 : objection.requested,
+      available: objection === undefined ? 0 : objection.available,
+      reservation: run.holds.length === 0 ? undefined : { active: run.active, takenWallMs: run.wallMs, holds: run.holds },
       policy: rule?.policy,
       rule,
       wouldRejects: run.wouldRejects,

@@ -1,4 +1,5 @@
-import { generatesText } from '../limiter/llm-budget.ts'
+import { generatesText, maxCompletionTokens } from '../limiter/llm-budget.ts'
+import type { LlmRequest } from '../llm/llm-request.ts'
 import { normalizeHost } from '../policy/host.ts'
 import { normalizePath } from '../policy/path.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
@@ -8,6 +9,7 @@ import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
+import type { Hold } from './reservation.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
@@ -25,10 +27,13 @@ export class Run {
   // Both leave with the decision, so each decision that has something to put in gets lists of its own.
   wouldRejects: WouldReject[] = NONE
   missingKeys: string[] = NONE
+  holds: Hold[] = NONE
   active!: ActivePlan
   nowMs = 0
   wallMs = 0
   explains = false
+  /** What is known of the body; undefined where none is read. */
+  llm: LlmRequest | undefined
   readonly #descriptors: Descriptors
   #path = ''
 
@@ -37,7 +42,7 @@ export class Run {
   }
 
   /** Answers false when a host is needed to tell which policies apply, and the request has none. */
-  begin(view: RequestView, active: ActivePlan, nowMs: number, wallMs: number, explains: boolean): boolean {
+  begin(view: RequestView, active: ActivePlan, nowMs: number, wallMs: number, explains: boolean, llm: LlmRequest | undefined): boolean {
     const { plan } = active
     this.active = active
     this.nowMs = nowMs
@@ -46,6 +51,8 @@ export class Run {
     this.limit = undefined
     this.wouldRejects = NONE
     this.missingKeys = NONE
+    this.holds = NONE
+    this.llm = llm
     this.#path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
     const host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
@@ -58,12 +65,12 @@ export class Run {
   }
 
   /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. */
-  charge(policy: PlanPolicy): void {
+  charge(policy: PlanPolicy, isPlainOnly = false): void {
     const { charges } = this
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      const isTextless = rule.cost !== rule.costWithoutText && !generatesText(this.#path)
-      const cost = isTextless ? rule.costWithoutText : rule.cost
+      if (isPlainOnly && rule.llm !== undefined) continue
+      const cost = rule.llm === undefined ? 1 : this.#reservationFor(rule)
       const firstRow = charges.length
       for (let c = 0; c < rule.counters.length; c++) {
         if (!this.#pushValues(rule)) break
@@ -72,6 +79,18 @@ export class Run {
       if (charges.length === firstRow) continue
       this.rules[this.ruleCount] = rule
       this.firstRows[this.ruleCount++] = firstRow
+    }
+  }
+
+  /** Remembers what the group's LLM rules have taken, for the day of reckoning. */
+  hold(): void {
+    for (let i = 0; i < this.ruleCount; i++) {
+      const rule = this.rules[i]!
+      if (rule.llm === undefined) continue
+      const { costs, values, valuesFrom } = this.charges
+      const row = this.firstRows[i]!
+      if (this.holds.length === 0) this.holds = []
+      this.holds.push({ rule, tokens: costs[row]!, values: values.slice(valuesFrom[row]!, valuesFrom[row + 1]!) })
     }
   }
 
@@ -91,6 +110,12 @@ export class Run {
       if (value !== undefined) found.push({ key: this.active.plan.keys[index]!.text, value })
     }
     return found
+  }
+
+  #reservationFor(rule: PlanRule): number {
+    const hasText = generatesText(this.#path)
+    if (this.llm === undefined) return hasText ? rule.cost : rule.costWithoutText
+    return this.llm.promptTokens + (hasText ? maxCompletionTokens(this.llm.requestedTokens, rule.llm!.maxCompletionTokens) : 0)
   }
 
   #pushValues(rule: PlanRule): boolean {

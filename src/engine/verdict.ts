@@ -11,6 +11,8 @@ export interface Objection {
   readonly limitText: string
   readonly retryAfterMs: number
   readonly canRetry: boolean
+  readonly requested: number
+  readonly available: number
 }
 
 /** The rule that describes a reject: the one with the longest wait, the first in the bundle on ties. */
@@ -26,9 +28,18 @@ export function worstObjection(run: Run): Objection {
   }
   const rule = run.rules[worst]!
   const firstRow = run.firstRows[worst]!
-  const objecting = rule.counters.find((_, c) => run.charges.waitsMs[firstRow + c]! > 0)!
+  const row = firstRow + rule.counters.findIndex((_, c) => run.charges.waitsMs[firstRow + c]! > 0)
+  const objecting = rule.counters[row - firstRow]!
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(run, firstRow + c, counter.limit)))
-  return { rule, reason: objecting.reason, limitText: objecting.limitText, retryAfterMs, canRetry: longestMs < NEVER }
+  return {
+    rule,
+    reason: objecting.reason,
+    limitText: objecting.limitText,
+    retryAfterMs,
+    canRetry: longestMs < NEVER,
+    requested: run.charges.costs[row]!,
+    available: wholeTokens(run.charges.levels[row]!),
+  }
 }
 
 /** How the most constrained rule stands: the one with the smallest share left, the first in the bundle on ties. */
@@ -50,7 +61,7 @@ export function mostConstrained(run: Run): RateLimit | undefined {
       }
     }
   }
-  return { rule: scarcest, limitText: counter.limitText, remaining: Math.floor(level), resetMs: resetMs(counter.limit, level, run.wallMs) }
+  return { rule: scarcest, limitText: counter.limitText, remaining: wholeTokens(level), resetMs: resetMs(counter.limit, level, run.wallMs) }
 }
 
 function ruleWaitMs(run: Run, index: number): number {
@@ -64,6 +75,11 @@ function ruleWaitMs(run: Run, index: number): number {
 function knownWaitMs(run: Run, row: number, limit: Limit): number {
   const waitMs = run.charges.waitsMs[row]!
   return waitMs === NEVER ? resetMs(limit, run.charges.levels[row]!, run.wallMs) : waitMs
+}
+
+/** Settlements may leave a debt; nobody is told of less than nothing. */
+function wholeTokens(level: number): number {
+  return Math.max(0, Math.floor(level))
 }
 
 function resetMs(limit: Limit, level: number, wallMs: number): number {

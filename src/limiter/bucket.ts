@@ -15,7 +15,8 @@ export function refill(level: number, atMs: number, tokensPerMs: number, burst: 
 
 /** How long until `cost` can be taken: 0 = now, NEVER = it is larger than the bucket. */
 export function waitMs(level: number, cost: number, tokensPerMs: number, burst: number): number {
-  if (level >= cost) return 0
+  // Below zero there is a debt, and still nothing stands against taking nothing.
+  if (level >= cost || cost === 0) return 0
   if (cost > burst) return NEVER
   const wait = (cost - level) / tokensPerMs
   // The division may round down, and a caller that waits just that long would be refused once more.

@@ -7,6 +7,11 @@ export function maxCompletionTokens(requested: number | undefined, configured: n
   return configured === undefined ? requested : Math.min(requested, configured)
 }
 
+/** Tokens in so many characters, by the one rule for prompts and completions. */
+export function estimatedTokens(characters: number): number {
+  return Math.ceil(characters / 4)
+}
+
 /** Embeddings generate no text, so they reserve none. */
 export function generatesText(path: string): boolean {
   return !path.endsWith('/embeddings')

@@ -57,6 +57,7 @@ describe('a token_bucket rule', () => {
       { limit: { kind: 'bucket', tokensPerMs: 0.0005, burst: 2.5 }, size: 2.5, reason: 'token_bucket_exceeded', limitText: '2' },
     ])
     expect([rule!.cost, rule!.costWithoutText]).toEqual([1, 1])
+    expect(rule!.llm).toBeUndefined()
   })
 
   test('has its name as a structured-field string', () => {
@@ -94,6 +95,44 @@ describe('a token_bucket_llm rule', () => {
     expect([unbounded.cost, unbounded.costWithoutText]).toEqual([1000, 0])
   })
 
+  test('watches streams as the specification says where it says nothing of them, and in what it leaves out', () => {
+    const defaults = {
+      enabled: true,
+      enforceMidStream: true,
+      bufferTokens: 100,
+      onLimitExceeded: 'graceful_close',
+      includePartialUsage: true,
+    }
+    expect(llm({ tokens_per_day: 6000 }).llm).toEqual({ maxCompletionTokens: undefined, streaming: defaults })
+    expect(llm({ tokens_per_day: 6000, streaming: {} }).llm!.streaming).toEqual(defaults)
+    expect(llm({ tokens_per_day: 6000, streaming: { buffer_tokens: 7 } }).llm!.streaming).toEqual({ ...defaults, bufferTokens: 7 })
+  })
+
+  test('has the streaming settings that it was given', () => {
+    const streaming = {
+      enabled: false,
+      enforce_mid_stream: false,
+      buffer_tokens: 20,
+      on_limit_exceeded: 'error_chunk',
+      include_partial_usage: false,
+    }
+    const rule = llm({ tokens_per_day: 6000, max_completion_tokens: 70, streaming })
+    expect(rule.llm).toEqual({
+      maxCompletionTokens: 70,
+      streaming: { enabled: false, enforceMidStream: false, bufferTokens: 20, onLimitExceeded: 'error_chunk', includePartialUsage: false },
+    })
+    for (const flag of ['enabled', 'enforce_mid_stream', 'include_partial_usage'] as const) {
+      const { enabled, enforceMidStream, includePartialUsage } = llm({ tokens_per_day: 6000, streaming: { ...streaming, [flag]: true } })
+        .llm!.streaming
+      expect([enabled, enforceMidStream, includePartialUsage]).toEqual([
+        flag === 'enabled',
+        flag === 'enforce_mid_stream',
+        flag === 'include_partial_usage',
+      ])
+    }
+    expect([rule.llm, rule.llm!.streaming].every(Object.isFrozen)).toBe(true)
+  })
+
   function llm(config: object): PlanRule {
     return rulesOf(planFor(policy('p', { rules: [llmRule('r', [], config)] })))[0]!
   }
@@ -127,6 +166,14 @@ describe('the identity of a counter', () => {
 test('a plan knows whether any limit asks for the wall clock', () => {
   expect(planFor(policy('p', { rules: [bucketRule('r', [], 1), llmRule('l', [], { tokens_per_minute: 5000 })] })).hasDayLimits).toBe(false)
   expect(planFor(policy('p', { rules: [bucketRule('r', [], 1), llmRule('l', [], { tokens_per_day: 5000 })] })).hasDayLimits).toBe(true)
+})
+
+test('a plan and its policies know whether they have rules that count tokens', () => {
+  const plain = policy('plain', { rules: [bucketRule('r', [], 1)] })
+  const mixed = policy('mixed', { rules: [bucketRule('r', [], 1), llmRule('l', [], { tokens_per_minute: 5000 })] })
+  expect(planFor(plain).hasLlmRules).toBe(false)
+  expect(planFor(plain, mixed).hasLlmRules).toBe(true)
+  expect(planFor(plain, mixed).policies.map(({ hasLlmRules }) => hasLlmRules)).toEqual([false, true])
 })
 
 function planFor(...policies: PolicyText[]): Plan {

@@ -1,9 +1,9 @@
 import { type Limit, sizeOf } from '../limiter/limit.ts'
 import { maxCompletionTokens } from '../limiter/llm-budget.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
-import type { LimitReason, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
+import type { LimitReason, LlmSettings, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
 import { RouteIndex } from './routes.ts'
-import type { Bundle, Policy, Rule } from './schema.ts'
+import { type Bundle, type LlmConfig, type Policy, type Rule, streamingSchema } from './schema.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
@@ -21,6 +21,7 @@ export function compileBundle(bundle: Bundle): Plan {
     keys: parts.keys,
     counters: parts.counters,
     hasDayLimits: parts.counters.some((counter) => counter.limit.kind === 'day'),
+    hasLlmRules: policies.some((policy) => policy.hasLlmRules),
   })
 }
 
@@ -63,6 +64,7 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
     isShadow: mode === 'shadow',
     route: selector?.pathExact ?? selector?.pathPrefix ?? '/',
     rules,
+    hasLlmRules: policy.spec.rules.some((rule) => rule.algorithm === 'token_bucket_llm'),
   }
   for (const rule of policy.spec.rules) rules.push(compileRule(rule, planned, parts))
   return Object.freeze(planned)
@@ -72,7 +74,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const keys = rule.limit_keys.map((text) => parseDescriptorKey(text)!)
   const limitKeys = keys.map((key) => key.text)
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
-  const isLlm = rule.algorithm === 'token_bucket_llm'
+  const llm = rule.algorithm === 'token_bucket_llm' ? llmSettings(rule.algorithm_config) : undefined
   return Object.freeze({
     policy,
     name: rule.name,
@@ -80,8 +82,23 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     limitKeys,
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
     counters: limitsOf(rule).map(({ part, limit, reason }) => parts.addCounter([...identity, part], limit, reason)),
-    cost: isLlm ? maxCompletionTokens(undefined, rule.algorithm_config.max_completion_tokens) : 1,
-    costWithoutText: isLlm ? 0 : 1,
+    cost: llm === undefined ? 1 : maxCompletionTokens(undefined, llm.maxCompletionTokens),
+    costWithoutText: llm === undefined ? 1 : 0,
+    llm,
+  })
+}
+
+function llmSettings(config: LlmConfig): LlmSettings {
+  const streaming = config.streaming ?? streamingSchema.parse({})
+  return Object.freeze({
+    maxCompletionTokens: config.max_completion_tokens,
+    streaming: Object.freeze({
+      enabled: streaming.enabled,
+      enforceMidStream: streaming.enforce_mid_stream,
+      bufferTokens: streaming.buffer_tokens,
+      onLimitExceeded: streaming.on_limit_exceeded,
+      includePartialUsage: streaming.include_partial_usage,
+    }),
   })
 }
 

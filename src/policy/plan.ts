@@ -13,6 +13,7 @@ export interface Plan {
   /** Every counter of the bundle; a rule names its own by position. */
   readonly counters: readonly PlanCounter[]
   readonly hasDayLimits: boolean
+  readonly hasLlmRules: boolean
 }
 
 export interface PlanPolicy {
@@ -23,6 +24,7 @@ export interface PlanPolicy {
   /** The selector's path as written: a label of bounded variety. */
   readonly route: string
   readonly rules: readonly PlanRule[]
+  readonly hasLlmRules: boolean
 }
 
 export interface PlanRule {
@@ -33,9 +35,26 @@ export interface PlanRule {
   readonly limitKeys: readonly string[]
   readonly keyIndexes: readonly number[]
   readonly counters: readonly PlanCounter[]
-  /** What one request takes when it is known to generate text, and when it is known not to. */
+  /** What one request takes when nothing is known of its body; text that it may generate included, and left out. */
   readonly cost: number
   readonly costWithoutText: number
+  /** What a token_bucket_llm rule has beyond its counters. */
+  readonly llm: LlmSettings | undefined
+}
+
+export interface LlmSettings {
+  /** Upper bound of one completion; undefined: none. */
+  readonly maxCompletionTokens: number | undefined
+  readonly streaming: StreamingSettings
+}
+
+export interface StreamingSettings {
+  readonly enabled: boolean
+  readonly enforceMidStream: boolean
+  /** How many tokens come between two looks at the budget. */
+  readonly bufferTokens: number
+  readonly onLimitExceeded: 'graceful_close' | 'error_chunk'
+  readonly includePartialUsage: boolean
 }
 
 export interface PlanCounter {

@@ -81,6 +81,13 @@ export class DebugSessions {
   }
 }
 
+/** A Cookie header without the session's cookie; undefined when nothing else is in it. */
+export function withoutDebugCookie(cookieHeader: string): string | undefined {
+  if (!cookieHeader.includes(COOKIE_NAME)) return cookieHeader
+  const kept = cookieHeader.split(';').filter((pair) => pair.slice(0, pair.indexOf('=')).trim() !== COOKIE_NAME)
+  return kept.length === 0 ? undefined : kept.join(';').trim()
+}
+
 interface Session {
   readonly id: string
   readonly expiresAtS: number

@@ -4,13 +4,12 @@ import type { Clock } from '../clock.ts'
 import type { Decision } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Reason } from '../engine/reasons.ts'
-import { pushDebug } from './debug-headers.ts'
 import type { DebugSessions } from './debug-sessions.ts'
+import { decisionHeaders } from './decision-headers.ts'
 import { DecisionLog } from './decision-log.ts'
 import { cookieHeader, HttpRequestView } from './http-request-view.ts'
 import type { DecisionMetrics } from './metrics/decision-metrics.ts'
-import { pushRateLimit, pushReject, resetSeconds } from './rate-limit-headers.ts'
-import { type HeaderList, respondEmpty, respondReason } from './respond.ts'
+import { respondEmpty, respondReason } from './respond.ts'
 
 export interface DecisionEndpointParts {
   readonly engine: Engine
@@ -57,11 +56,7 @@ export class DecisionEndpoint {
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.metrics.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
-    const headers: HeaderList = []
-    if (decision.action === 'reject') pushReject(headers, decision)
-    else if (decision.limit !== undefined) pushRateLimit(headers, decision.limit, resetSeconds(decision.limit))
-    if (explains) pushDebug(headers, decision, nowMs - startMs)
-    respondEmpty(res, decision.action === 'reject' ? 429 : 200, headers)
+    respondEmpty(res, decision.action === 'reject' ? 429 : 200, decisionHeaders(decision, explains, nowMs - startMs))
   }
 
   #refuse(res: ServerResponse, status: number, reason: Reason): void {

@@ -26,7 +26,8 @@ export function dispatch(
   }
 }
 
-function pathOf(target: string): string {
+/** A target's path, as it is written. */
+export function pathOf(target: string): string {
   // RFC 9112 3.2.2: a server accepts the absolute form too
   const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
   const query = path.indexOf('?')

@@ -1,35 +1,36 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { dispatch, type Endpoints } from './endpoints.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 
 export interface ListenerOptions {
-  readonly endpoints: Endpoints
   readonly keepAliveMs: number
-  readonly onError: (res: ServerResponse, error: unknown) => void
+  readonly handle: (req: IncomingMessage, res: ServerResponse) => void
+  /** A client that waits for leave to send its body. */
+  readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
+  /** Anything else that this port needs of its server. */
+  readonly configure?: (server: Server) => void
 }
 
-/** One port and the endpoints behind it. */
+/** One port. */
 export class HttpListener {
   readonly #server: Server
   #isDraining = false
 
-  constructor({ endpoints, keepAliveMs, onError }: ListenerOptions) {
-    const handle = (req: IncomingMessage, res: ServerResponse): void => {
-      if (this.#isDraining) res.shouldKeepAlive = false
-      dispatch(endpoints, req, res, onError)
+  constructor({ keepAliveMs, handle, handleExpecting, configure }: ListenerOptions) {
+    const draining = (handler: typeof handle): typeof handle => {
+      return (req, res) => {
+        if (this.#isDraining) res.shouldKeepAlive = false
+        handler(req, res)
+      }
     }
-    this.#server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: keepAliveMs }, handle)
+    this.#server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: keepAliveMs }, draining(handle))
     // Node drops fields beyond its count without a word, and a limit key among them would slip its rule.
     this.#server.maxHeadersCount = 0
-    // No body is ever read here, so none is invited; what follows on the connection cannot be told from it.
-    this.#server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-      res.shouldKeepAlive = false
-      handle(req, res)
-    })
+    this.#server.on('checkContinue', draining(handleExpecting))
+    configure?.(this.#server)
   }
 
   /** Answers the port, which the system chose if it was 0. */
@@ -49,7 +50,7 @@ export class HttpListener {
   }
 
   /** Accepts nothing more, lets open requests finish, and cuts what is left after `graceMs`. */
-  async close(graceMs: number): Promise<void> {
+  async close(graceMs: number, cutRest: () => void = () => {}): Promise<void> {
     this.drain()
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve())
@@ -57,7 +58,10 @@ export class HttpListener {
     this.#server.closeIdleConnections()
     const graceOver = new AbortController()
     const cut = sleep(graceMs, undefined, { signal: graceOver.signal }).then(
-      () => this.#server.closeAllConnections(),
+      () => {
+        this.#server.closeAllConnections()
+        cutRest()
+      },
       () => {}, // closed in time
     )
     await closed

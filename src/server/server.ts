@@ -1,25 +1,38 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
+import type { ServerConfig } from '../config.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { StoreStats } from '../store/counter-store.ts'
 import { DebugEndpoints } from './debug-endpoints.ts'
 import { DebugSessions } from './debug-sessions.ts'
 import { DecisionEndpoint } from './decision-endpoint.ts'
-import type { Endpoint } from './endpoints.ts'
+import { dispatch, type Endpoint } from './endpoints.ts'
 import { handleLivez, handleReadyz } from './health-endpoints.ts'
 import { HttpListener } from './http-listener.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
+import { ProxyFront } from './proxy/proxy-front.ts'
 import { respondText } from './respond.ts'
 
-export interface ServerOptions {
-  readonly port: number
-  readonly host: string | undefined
-  readonly adminPort: number | undefined
-  readonly keepAliveMs: number
-  readonly debugSessionSecret: string | undefined
-}
+export type ServerOptions = Pick<
+  ServerConfig,
+  | 'port'
+  | 'host'
+  | 'adminPort'
+  | 'keepAliveMs'
+  | 'shutdownMs'
+  | 'debugSessionSecret'
+  | 'mode'
+  | 'trustedProxies'
+  | 'backendUrl'
+  | 'backendHost'
+  | 'backendConnectTimeoutMs'
+  | 'backendHeadersTimeoutMs'
+  | 'backendIdleTimeoutMs'
+  | 'maxBodyBytes'
+>
 
 export interface ServerParts {
   readonly engine: Engine
@@ -28,6 +41,11 @@ export interface ServerParts {
   readonly bundle: () => BundleInfo | undefined
   readonly storeStats: () => StoreStats
 }
+
+type Handle = (req: IncomingMessage, res: ServerResponse) => void
+
+/** Ours in both modes, whether or not there is something behind them. */
+const ADMIN_PATHS = new Set(['/livez', '/readyz', '/metrics', '/v1/debug/session', '/v1/debug/logout'])
 
 /** Decisions that take longer than this at shutdown are cut. */
 const DECISION_GRACE_MS = 5000
@@ -38,6 +56,7 @@ export class EdgeServer {
   readonly #options: ServerOptions
   readonly #main: HttpListener
   readonly #admin: HttpListener | undefined
+  readonly #proxy: ProxyFront | undefined
   #isShuttingDown = false
   port = 0
   adminPort: number | undefined
@@ -47,18 +66,26 @@ export class EdgeServer {
     const { keepAliveMs, debugSessionSecret } = options
     this.#options = options
     const decisions = new DecisionMetrics()
-    this.metrics = new Exposition({ decisions, bundle: parts.bundle, storeStats: parts.storeStats })
     const debugSessions = debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs())
+    this.#proxy =
+      options.mode === 'reverse_proxy' ? new ProxyFront(options, { engine, clock, logger, decisions, debugSessions }) : undefined
+    this.metrics = new Exposition({ decisions, bundle: parts.bundle, storeStats: parts.storeStats, proxy: this.#proxy?.metrics })
     const decision = new DecisionEndpoint({ engine, clock, logger, metrics: decisions, debugSessions })
     const onError = decision.fail.bind(decision)
-    const decisionEndpoints: [string, Endpoint][] = [
-      ['/v1/decision', { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }],
-    ]
-    const adminEndpoints = [...this.#healthEndpoints(parts), ...this.#debugEndpoints(parts, debugSessions)]
+    const answer = (endpoints: Iterable<[string, Endpoint]>): Handle => {
+      const byPath = new Map(endpoints)
+      return (req, res) => dispatch(byPath, req, res, onError)
+    }
+    const admin = [...this.#healthEndpoints(parts), ...this.#debugEndpoints(parts, debugSessions)]
     const hasAdminPort = options.adminPort !== undefined
-    const endpoints = new Map(hasAdminPort ? decisionEndpoints : [...decisionEndpoints, ...adminEndpoints])
-    this.#main = new HttpListener({ endpoints, keepAliveMs, onError })
-    this.#admin = hasAdminPort ? new HttpListener({ endpoints: new Map(adminEndpoints), keepAliveMs, onError }) : undefined
+    if (this.#proxy !== undefined) {
+      const isOwn = (path: string): boolean => !hasAdminPort && ADMIN_PATHS.has(path)
+      this.#main = this.#proxy.newListener(keepAliveMs, isOwn, answer(admin))
+    } else {
+      const endpoint: Endpoint = { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }
+      this.#main = plainListener(keepAliveMs, answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)]))
+    }
+    this.#admin = hasAdminPort ? plainListener(keepAliveMs, answer(admin)) : undefined
   }
 
   async listen(): Promise<void> {
@@ -76,7 +103,9 @@ export class EdgeServer {
 
   async close(): Promise<void> {
     this.drain()
-    await this.#main.close(DECISION_GRACE_MS)
+    if (this.#proxy === undefined) await this.#main.close(DECISION_GRACE_MS)
+    else await this.#main.close(this.#options.shutdownMs, () => this.#proxy!.cutTunnels())
+    this.#proxy?.close()
     await this.#admin?.close(DECISION_GRACE_MS)
   }
 
@@ -95,4 +124,13 @@ export class EdgeServer {
     yield ['/v1/debug/session', { methods: ['POST'], handle: (req, res) => debug.handleLogin(req, res) }]
     yield ['/v1/debug/logout', { methods: ['POST'], handle: (req, res) => debug.handleLogout(req, res) }]
   }
+}
+
+/** A port without bodies: none is ever read here, so none is invited, and what follows on the connection cannot be told from it. */
+function plainListener(keepAliveMs: number, handle: Handle): HttpListener {
+  const handleExpecting: Handle = (req, res) => {
+    res.shouldKeepAlive = false
+    handle(req, res)
+  }
+  return new HttpListener({ keepAliveMs, handle, handleExpecting })
 }

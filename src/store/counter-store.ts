@@ -13,6 +13,15 @@ export interface CounterStore {
    */
   takeAll(charges: Charges, nowMs: number, wallMs: number): boolean | Promise<boolean>
 
+  /** The answers that `takeAll` would give, and nothing is taken. */
+  checkAll(charges: Charges, nowMs: number, wallMs: number): boolean | Promise<boolean>
+
+  /**
+   * Gives each row's cost back to the counter that it was taken from: never above its size, and for a daily limit to
+   * the day of `takenWallMs`. A negative cost is charged, whether or not there is enough: the level may fall below zero.
+   */
+  settleAll(charges: Charges, nowMs: number, wallMs: number, takenWallMs: number): void | Promise<void>
+
   /** What there is to say of the store in metrics. */
   stats(): StoreStats
 }

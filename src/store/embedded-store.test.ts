@@ -1,12 +1,16 @@
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { bucketLimit, takeRowsNow } from '../../test/support/charging.ts'
+import { bucketLimit, dayLimit, settleRows, takeRowsNow } from '../../test/support/charging.ts'
 import { newGate, runThread } from '../../test/support/threads.ts'
+import type { Limit } from '../limiter/limit.ts'
+import { Charges } from './charges.ts'
 import { EmbeddedStore } from './embedded-store.ts'
 import { MIN_TABLE_BYTES, newTableBuffer, SharedTable } from './shared-table.ts'
 
 const HASH_KEY = [0x5eed, -0x5eed] as const
 /** All happens at one instant, at which nothing comes back. */
 const NOW_MS = 1000
+const DAY_MS = 86_400_000
 
 interface ThreadRow {
   readonly spec: ReturnType<typeof specOf>
@@ -56,6 +60,80 @@ describe('two threads on one table', () => {
     expect(occupiedSlots).toBe(slots)
     expect(forcedEvictions).toBe(10_000 - slots)
   })
+})
+
+describe('a settlement in a table', () => {
+  test('loses nothing to a thread that takes from the same counter meanwhile', async () => {
+    const buffer = newTableBuffer(MIN_TABLE_BYTES)
+    const row = { spec: specOf('key', 200_000), values: ['caller'], cost: 1 }
+    const store = storeOn(buffer)
+    take(store, { ...row, cost: 100_000 })
+    const charges = new Charges()
+    charges.addValue('caller')
+    charges.add(store.open(row.spec), 1)
+    const gate = newGate(2)
+    const taking = runThread('taking-thread', { buffer, owner: 2, hashKey: HASH_KEY, gate, decisions: [[row]], times: 40_000 })
+    while (Atomics.load(gate.words, 0) === 0) await setTimeout(1)
+    Atomics.add(gate.words, 0, 1)
+    Atomics.notify(gate.words, 0)
+    for (let i = 0; i < 40_000; i++) {
+      store.checkAll(charges, NOW_MS, 0)
+      store.settleAll(charges, NOW_MS, 0, 0)
+    }
+    expect(await taking).toBe(40_000)
+    expect(spent(buffer, row)).toBe(100_000)
+  })
+
+  test('for a bucket that was full again and had to make room takes no slot from anybody', async () => {
+    const { store, counter, stats } = fullTable(bucketLimit(1, 100))
+    await settleRows(store, [{ counter, values: ['mine'], cost: 40 }], 500)
+    expect(stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+    expect(takeRowsNow(store, [{ counter, values: ['mine'], cost: 0 }], 500).levels).toEqual([100])
+  })
+
+  test('for a bucket that had to make room charges a full one', async () => {
+    const { store, counter, stats } = fullTable(bucketLimit(1, 100))
+    await settleRows(store, [{ counter, values: ['mine'], cost: -140 }], 500)
+    expect(stats().forcedEvictions).toBe(1)
+    expect(takeRowsNow(store, [{ counter, values: ['mine'], cost: 0 }], 500).levels).toEqual([-40])
+  })
+
+  test.each([40, -40])('of %i for a day that is over and had to make room takes no slot from anybody', async (cost) => {
+    const { store, counter, stats } = fullTable(dayLimit(100))
+    await settleRows(store, [{ counter, values: ['mine'], cost }], 500, DAY_MS + 400, DAY_MS - 100)
+    expect(stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+  })
+
+  test('leaves a day that is over as one that may go', async () => {
+    const store = storeOn(newTableBuffer(MIN_TABLE_BYTES))
+    const [day, bucket] = [dayLimit(100), bucketLimit(1, 100)].map((limit) => store.open({ identity: [limit.kind], limit, sinceMs: 0 }))
+    takeRowsNow(store, [{ counter: day!, values: ['mine'], cost: 90 }], 0, DAY_MS - 100)
+    await settleRows(store, [{ counter: day!, values: ['mine'], cost: 10 }], 500, DAY_MS + 400, DAY_MS - 100)
+    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: bucket!, values: [`b${i}`], cost: 50 }], 500)
+    expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+  })
+
+  test.each([10, -10])('of %i keeps a day that is not over until its midnight, and no longer', async (cost) => {
+    const store = storeOn(newTableBuffer(MIN_TABLE_BYTES))
+    const [day, bucket] = [dayLimit(100), bucketLimit(0.001, 100)].map((limit) => store.open({ identity: [limit.kind], limit, sinceMs: 0 }))
+    if (cost > 0) takeRowsNow(store, [{ counter: day!, values: ['mine'], cost: 90 }], 0, DAY_MS - 1000)
+    await settleRows(store, [{ counter: day!, values: ['mine'], cost }], 600, DAY_MS - 400, DAY_MS - 1000)
+    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: bucket!, values: [`b${i}`], cost: 50 }], 999)
+    expect(store.stats().forcedEvictions).toBe(1)
+    expect(takeRowsNow(store, [{ counter: day!, values: ['mine'], cost: 0 }], 999, DAY_MS - 1).levels).toEqual([cost > 0 ? 20 : 90])
+    takeRowsNow(store, [{ counter: bucket!, values: ['last'], cost: 50 }], 1000)
+    expect(store.stats().forcedEvictions).toBe(1)
+  })
+
+  /** One counter was taken from, and 32 others have since taken its slot and all the rest, when it was full or over. */
+  function fullTable(limit: Limit) {
+    const store = storeOn(newTableBuffer(MIN_TABLE_BYTES))
+    const counter = store.open({ identity: ['counter'], limit, sinceMs: 0 })
+    const others = store.open({ identity: ['others'], limit: bucketLimit(0.001, 100), sinceMs: 0 })
+    takeRowsNow(store, [{ counter, values: ['mine'], cost: 90 }], 0, DAY_MS - 100)
+    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: others, values: [`other${i}`], cost: 50 }], 500)
+    return { store, counter, stats: () => store.stats() }
+  }
 })
 
 test('a store without the key of the other finds none of its counters', () => {

@@ -48,11 +48,26 @@ export class EmbeddedStore implements CounterStore {
   takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
     this.#locate(charges, wallMs)
     this.#lockSets(charges.length)
-    let fits = true
-    for (let row = 0; row < charges.length; row++) fits = this.#look(charges, row, nowMs, wallMs) && fits
+    const fits = this.#lookAtAll(charges, nowMs, wallMs)
     if (fits) for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
     this.#unlockSets(charges.length)
     return fits
+  }
+
+  checkAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+    this.#locate(charges, wallMs)
+    this.#lockSets(charges.length)
+    const fits = this.#lookAtAll(charges, nowMs, wallMs)
+    this.#unlockSets(charges.length)
+    return fits
+  }
+
+  settleAll(charges: Charges, nowMs: number, wallMs: number, takenWallMs: number): void {
+    this.#locate(charges, takenWallMs)
+    this.#lockSets(charges.length)
+    this.#lookAtAll(charges, nowMs, takenWallMs)
+    for (let place = 0; place < charges.length; place++) this.#settle(charges, place, nowMs, wallMs, takenWallMs)
+    this.#unlockSets(charges.length)
   }
 
   stats(): StoreStats {
@@ -112,6 +127,12 @@ export class EmbeddedStore implements CounterStore {
     }
   }
 
+  #lookAtAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+    let fits = true
+    for (let row = 0; row < charges.length; row++) fits = this.#look(charges, row, nowMs, wallMs) && fits
+    return fits
+  }
+
   /** Writes the row's level and wait; answers whether the row would pass. */
   #look(charges: Charges, row: number, nowMs: number, wallMs: number): boolean {
     const counter = charges.counters[row] as EmbeddedCounter
@@ -153,11 +174,28 @@ export class EmbeddedStore implements CounterStore {
   /** Takes the row at `place` of the order. */
   #take(charges: Charges, place: number, nowMs: number, wallMs: number): void {
     const row = this.#order[place]!
-    const counter = charges.counters[row] as EmbeddedCounter
-    const table = this.#table
     const cost = charges.costs[row]!
     if (cost === 0) return
     charges.levels[row]! -= cost
+    this.#write(charges, place, charges.levels[row]!, cost, nowMs, nowMs + untilMidnightMs(wallMs))
+  }
+
+  /** Gives the row at `place` of the order back. */
+  #settle(charges: Charges, place: number, nowMs: number, wallMs: number, takenWallMs: number): void {
+    const row = this.#order[place]!
+    const { limit } = charges.counters[row]!
+    const cost = charges.costs[row]!
+    // A counter that is not there has nothing spent: a full bucket, or a day that is over.
+    if (cost === 0 || (this.#slots[row]! < 0 && (cost > 0 || (limit.kind === 'day' && utcDay(wallMs) !== utcDay(takenWallMs))))) return
+    const level = limit.kind === 'bucket' ? Math.min(charges.levels[row]! + cost, limit.burst) : 0
+    this.#write(charges, place, level, -cost, nowMs, nowMs + untilMidnightMs(takenWallMs) + takenWallMs - wallMs)
+  }
+
+  /** Writes a bucket's new level, or adds what a day has spent, in a slot that is found if the row has none yet. */
+  #write(charges: Charges, place: number, level: number, spent: number, nowMs: number, dayEndMs: number): void {
+    const row = this.#order[place]!
+    const counter = charges.counters[row] as EmbeddedCounter
+    const table = this.#table
     const known = this.#slots[row]!
     const slot =
       known >= 0
@@ -166,10 +204,10 @@ export class EmbeddedStore implements CounterStore {
     if (slot < 0) return
     this.#slots[row] = slot
     if (counter.limit.kind === 'bucket') {
-      table.write(slot, charges.levels[row]!, this.#ats[row]!, counter.size, counter.rate)
+      table.write(slot, level, this.#ats[row]!, counter.size, counter.rate)
     } else {
       const used = known >= 0 ? table.level(slot) : 0
-      table.write(slot, used + cost, nowMs + untilMidnightMs(wallMs), counter.size, 0)
+      table.write(slot, Math.max(0, used + spent), dayEndMs, counter.size, 0)
     }
   }
 

@@ -1,9 +1,11 @@
 import { MapStore } from '../support/map-store.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
+import { describeSettlement } from './settlement.ts'
 
 // The reference that the properties compare with keeps to the same contract.
 const newStore = () => new MapStore()
 
 describeCounterStore('MapStore', newStore)
 describeLimitChange('MapStore', newStore)
+describeSettlement('MapStore', newStore)

@@ -17,6 +17,18 @@ export class AsyncStore implements CounterStore {
     })
   }
 
+  checkAll(charges: Charges, nowMs: number, wallMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.checkAll(charges, nowMs, wallMs)))
+    })
+  }
+
+  settleAll(charges: Charges, nowMs: number, wallMs: number, takenWallMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.settleAll(charges, nowMs, wallMs, takenWallMs)))
+    })
+  }
+
   stats(): StoreStats {
     return this.#store.stats()
   }

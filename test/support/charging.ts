@@ -26,6 +26,23 @@ export function takeRowsNow(store: CounterStore, rows: readonly Row[], nowMs: nu
   return answersOf(charges, store.takeAll(charges, nowMs, wallMs) as boolean)
 }
 
+/** One checkAll; what it would have taken, it has not. */
+export async function checkRows(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Promise<Taken> {
+  const charges = chargesOf(rows)
+  return answersOf(charges, await store.checkAll(charges, nowMs, wallMs))
+}
+
+/** One settleAll: each row's cost goes back, and one below zero is charged. Without `takenWallMs` it is the same day still. */
+export async function settleRows(
+  store: CounterStore,
+  rows: readonly Row[],
+  nowMs: number,
+  wallMs = 0,
+  takenWallMs = wallMs,
+): Promise<void> {
+  await store.settleAll(chargesOf(rows), nowMs, wallMs, takenWallMs)
+}
+
 export function bucketLimit(tokensPerMs: number, burst: number): Limit {
   return { kind: 'bucket', tokensPerMs, burst }
 }

@@ -19,6 +19,42 @@ export class MapStore implements CounterStore {
   }
 
   takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+    const takes = this.#lookAtAll(charges, nowMs, wallMs)
+    if (takes.length < charges.length) return false
+    for (let row = 0; row < charges.length; row++) {
+      if (charges.costs[row] === 0) continue
+      charges.levels[row]! -= charges.costs[row]!
+      takes[row]!()
+    }
+    return true
+  }
+
+  checkAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+    return this.#lookAtAll(charges, nowMs, wallMs).length === charges.length
+  }
+
+  settleAll(charges: Charges, nowMs: number, wallMs: number, takenWallMs: number): void {
+    for (let row = 0; row < charges.length; row++) {
+      const counter = charges.counters[row] as MapCounter
+      const values = charges.values.slice(charges.valuesFrom[row], charges.valuesFrom[row + 1])
+      const cost = charges.costs[row]!
+      if (cost === 0) continue
+      if (counter.limit.kind === 'bucket') {
+        const { key, state } = this.#bucketNow(counter, values, nowMs)
+        this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
+      } else if (cost > 0 || dayOf(takenWallMs) === dayOf(wallMs)) {
+        const key = JSON.stringify([counter.identity, values, dayOf(takenWallMs)])
+        this.#usedOnDay.set(key, Math.max(0, (this.#usedOnDay.get(key) ?? 0) - cost))
+      }
+    }
+  }
+
+  stats(): StoreStats {
+    return { slots: Number.POSITIVE_INFINITY, occupiedSlots: this.#buckets.size + this.#usedOnDay.size, forcedEvictions: 0 }
+  }
+
+  /** For each row that would pass, how to take it. */
+  #lookAtAll(charges: Charges, nowMs: number, wallMs: number): (() => void)[] {
     const takes: (() => void)[] = []
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as MapCounter
@@ -31,34 +67,28 @@ export class MapStore implements CounterStore {
       charges.waitsMs[row] = waitMs
       if (waitMs === 0) takes.push(take)
     }
-    if (takes.length < charges.length) return false
-    for (let row = 0; row < charges.length; row++) {
-      if (charges.costs[row] === 0) continue
-      charges.levels[row]! -= charges.costs[row]!
-      takes[row]!()
-    }
-    return true
-  }
-
-  stats(): StoreStats {
-    return { slots: Number.POSITIVE_INFINITY, occupiedSlots: this.#buckets.size + this.#usedOnDay.size, forcedEvictions: 0 }
+    return takes
   }
 
   #lookAtBucket(counter: MapCounter, values: string[], cost: number, nowMs: number): Look {
+    const { key, state } = this.#bucketNow(counter, values, nowMs)
+    const { level, limit } = state
+    const waitMs = level >= cost || cost === 0 ? 0 : cost > limit.burst ? Number.POSITIVE_INFINITY : (cost - level) / limit.tokensPerMs
+    return { level, waitMs, take: () => this.#buckets.set(key, { ...state, level: level - cost }) }
+  }
+
+  #bucketNow(counter: MapCounter, values: string[], nowMs: number): { key: string; state: BucketState } {
     const limit = counter.limit as BucketLimit
     const key = JSON.stringify([counter.identity, values])
     let state = this.#buckets.get(key) ?? { level: limit.burst, atMs: nowMs, limit }
     // Until the change, tokens came back as the limit before it said.
     if (state.atMs < counter.sinceMs && !isSame(state.limit, limit)) state = refilled(state, counter.sinceMs)
-    state = refilled({ ...state, limit }, nowMs)
-    const { level } = state
-    const waitMs = level >= cost ? 0 : cost > limit.burst ? Number.POSITIVE_INFINITY : (cost - level) / limit.tokensPerMs
-    return { level, waitMs, take: () => this.#buckets.set(key, { ...state, level: level - cost }) }
+    return { key, state: refilled({ ...state, limit }, nowMs) }
   }
 
   #lookAtDay(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
     const { tokensPerDay } = counter.limit as Extract<Limit, { kind: 'day' }>
-    const day = Math.floor(wallMs / DAY_MS)
+    const day = dayOf(wallMs)
     const key = JSON.stringify([counter.identity, values, day])
     const used = this.#usedOnDay.get(key) ?? 0
     const fits = cost === 0 || used + cost <= tokensPerDay
@@ -100,4 +130,8 @@ function refilled({ level, atMs, limit }: BucketState, nowMs: number): BucketSta
 
 function isSame(a: BucketLimit, b: BucketLimit): boolean {
   return a.tokensPerMs === b.tokensPerMs && a.burst === b.burst
+}
+
+function dayOf(wallMs: number): number {
+  return Math.floor(wallMs / DAY_MS)
 }

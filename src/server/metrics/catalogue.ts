@@ -35,6 +35,63 @@ export const CATALOGUE = {
     labels: [],
     help: 'Counters thrown out before they had refilled, because their set was full: raise EDGE_STORE_SIZE.',
   },
+  edge_llm_tokens_reserved_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Tokens reserved before requests went on: prompt estimate plus max completion.',
+  },
+  edge_llm_tokens_used_total: { type: 'counter', labels: ['policy', 'rule'], help: 'Tokens that answers cost in the end.' },
+  edge_llm_tokens_given_back_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Tokens reserved and not used.',
+  },
+  edge_llm_tokens_overdrawn_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Tokens used beyond what was reserved; they are charged too.',
+  },
+  edge_llm_settlements_total: {
+    type: 'counter',
+    labels: ['end'],
+    help: 'Settled answers by their end: done, truncated, client_gone or backend_failed.',
+  },
+  edge_llm_truncations_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Streams cut because max_completion_tokens was exceeded.',
+  },
+  edge_llm_would_truncate_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Streams that a policy in shadow mode would have cut.',
+  },
+  edge_llm_estimate_ratio: {
+    type: 'histogram',
+    labels: ['kind'],
+    help: "Our estimate divided by the provider's count, for prompt and completion; 1 is exact.",
+  },
+  edge_llm_open_streams: { type: 'gauge', labels: [], help: 'Streamed answers with a reservation that are on their way.' },
+  edge_backend_response_seconds: {
+    type: 'histogram',
+    labels: [],
+    help: "Time from sending a request to the head of the backend's answer.",
+  },
+  edge_backend_responses_total: { type: 'counter', labels: ['status'], help: "The backend's answers by class of status, such as 2xx." },
+  edge_backend_failures_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Requests that the backend did not answer, or not in full, by X-Edge-Reason.',
+  },
+  edge_backend_retries_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Requests sent a second time, by what went wrong the first time.',
+  },
+  edge_backend_connections: { type: 'gauge', labels: [], help: 'Open connections to the backend, idle ones included.' },
+  edge_proxy_open_requests: { type: 'gauge', labels: [], help: 'Requests that wait for the backend or for the rest of its answer.' },
+  edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
+  edge_proxy_client_aborts_total: { type: 'counter', labels: [], help: 'Clients that went away before their answer was complete.' },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_build_info: { type: 'gauge', labels: ['version', 'node'], help: 'This build; always 1.' },
 } as const satisfies Record<string, MetricSpec>

@@ -3,7 +3,9 @@ import type { Reason } from '../../engine/reasons.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { CATALOGUE } from './catalogue.ts'
 import { CounterFamily, type Series } from './counter-family.ts'
-import { DurationHistogram } from './duration-histogram.ts'
+import { Histogram } from './histogram.ts'
+
+const BOUNDS_S = [2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1]
 
 /** What is counted on every decision. */
 export class DecisionMetrics {
@@ -11,7 +13,7 @@ export class DecisionMetrics {
   readonly missingDescriptors = new CounterFamily(CATALOGUE.edge_descriptor_missing_total.labels)
   readonly wouldRejects = new CounterFamily(CATALOGUE.edge_would_reject_total.labels)
   readonly refused = new CounterFamily(CATALOGUE.edge_refused_requests_total.labels)
-  readonly durations = new DurationHistogram()
+  readonly durations = new Histogram(BOUNDS_S)
   /** The usual outcome of a policy, found without building its label key. */
   readonly #passes = new WeakMap<PlanPolicy, Series>()
   readonly #rejects = new WeakMap<PlanRule, Series>()
@@ -19,7 +21,7 @@ export class DecisionMetrics {
 
   count(decision: Allowed | Rejected, durationMs: number): void {
     this.#seriesOf(decision).count++
-    this.durations.observeMs(durationMs)
+    this.durations.observe(durationMs / 1000)
     for (const key of decision.missingKeys) this.missingDescriptors.series(key).count++
     for (const { rule, reason } of decision.wouldRejects) this.#wouldReject(rule, reason).count++
   }

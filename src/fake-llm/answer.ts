@@ -1,0 +1,43 @@
+import type { ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { FAILURE_MESSAGE } from './breakdown.ts'
+import type { Call } from './call.ts'
+import { openAiError } from './dialects/openai-error.ts'
+import { ENDPOINTS } from './endpoints.ts'
+import { MODELS } from './models.ts'
+import type { Asked } from './prompt.ts'
+import { sendStream } from './send-stream.ts'
+import { sendWhole } from './send-whole.ts'
+
+/** Answers a call whose body is here. Throws an AbortError when the client goes away. */
+export async function answer(call: Call): Promise<void> {
+  const { request, res, options, signal } = call
+  const path = request.url.split('?', 1)[0]!
+  if (request.method === 'GET' && path === '/v1/models') return sendWhole(call, { body: MODELS, tokens: 0 })
+  const dialect = request.method === 'POST' ? ENDPOINTS.get(path) : undefined
+  if (dialect === undefined) return respond(res, 404, openAiError('bad-request', `nothing answers ${request.method} ${path}`, 'not_found'))
+  const asked = readBody(request.body)
+  if (asked === undefined) return respond(res, 400, dialect.errorBody('bad-request', 'the body is no JSON object'))
+  const stream = asked['stream'] === true ? dialect.stream : undefined
+  // Where there are no events, an error event has to be a status.
+  const failsAtOnce = options.fail === 'status' || (options.fail === 'error-event' && stream === undefined)
+  if (failsAtOnce) return respond(res, 500, dialect.errorBody('broken', FAILURE_MESSAGE))
+  if (options.delayMs > 0) await sleep(options.delayMs, undefined, { signal })
+  if (stream === undefined) await sendWhole(call, dialect.answer(asked, options))
+  else await sendStream(call, stream, asked)
+}
+
+export function respond(res: ServerResponse, status: number, body: object): void {
+  const text = JSON.stringify(body)
+  res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) })
+  res.end(text)
+}
+
+function readBody(body: Buffer): Asked | undefined {
+  try {
+    const value: unknown = JSON.parse(body.toString())
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Asked) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,31 @@
+import { once } from 'node:events'
+import type { Call } from './call.ts'
+import type { FakeLlmOptions } from './options.ts'
+
+/** What is said where there are words for a failure. */
+export const FAILURE_MESSAGE = 'the fake LLM was told to fail'
+
+/** The ways to fail for which there are none. */
+type Breakdown = 'reset' | 'stall' | 'garbage'
+
+export function breakdownOf({ fail }: FakeLlmOptions): Breakdown | undefined {
+  return fail === 'reset' || fail === 'stall' || fail === 'garbage' ? fail : undefined
+}
+
+export async function breakDown(call: Call, breakdown: Breakdown): Promise<void> {
+  const { res, signal } = call
+  if (signal.aborted) return
+  if (breakdown === 'stall') {
+    await once(signal, 'abort')
+    return
+  }
+  call.isBreaking = true
+  if (breakdown === 'reset') {
+    res.socket!.resetAndDestroy()
+    return
+  }
+  if (!res.headersSent) res.flushHeaders()
+  // A chunk begins with its size in hexadecimal digits.
+  res.socket!.write('this is no chunk\r\n')
+  res.socket!.destroySoon()
+}

@@ -1,0 +1,46 @@
+import { choiceText, complete } from '../completion.ts'
+import { CREATED_SECONDS, type Dialect } from '../dialect.ts'
+import { choicesOf } from './choices.ts'
+import { chunkEvents, errorChunk } from './openai-chunks.ts'
+import { openAiError } from './openai-error.ts'
+import { finishReason, openAiUsage } from './openai-usage.ts'
+
+/** OpenAI's POST /v1/chat/completions. */
+export const chat: Dialect = {
+  answer(asked, options) {
+    const completion = complete(asked, options)
+    const count = choicesOf(asked)
+    const choices = Array.from({ length: count }, (_, index) => ({
+      index,
+      message: { role: 'assistant', content: choiceText(completion, index), refusal: null, annotations: [] },
+      logprobs: null,
+      finish_reason: finishReason(completion),
+    }))
+    const body = { ...head('chat.completion', completion.model), choices, ...openAiUsage(completion, count) }
+    return { body, tokens: completion.tokens * count }
+  },
+
+  stream: {
+    events(asked, options) {
+      const completion = complete(asked, options)
+      const form = {
+        head: head('chat.completion.chunk', completion.model),
+        open: (index: number) => choice(index, { role: 'assistant', content: '', refusal: null }),
+        say: (index: number, content: string) => choice(index, { content }),
+        close: (index: number, reason: string) => choice(index, {}, reason),
+      }
+      return chunkEvents(form, asked, completion, choicesOf(asked))
+    },
+    errorEvent: errorChunk,
+  },
+
+  errorBody: openAiError,
+}
+
+function head(object: string, model: string): object {
+  return { id: 'chatcmpl-fake', object, created: CREATED_SECONDS, model }
+}
+
+function choice(index: number, delta: object, reason: string | null = null): object {
+  return { index, delta, logprobs: null, finish_reason: reason }
+}

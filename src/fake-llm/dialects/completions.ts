@@ -1,0 +1,47 @@
+import { choiceText, complete } from '../completion.ts'
+import { CREATED_SECONDS, type Dialect } from '../dialect.ts'
+import type { Asked } from '../prompt.ts'
+import { choicesOf } from './choices.ts'
+import { chunkEvents, errorChunk } from './openai-chunks.ts'
+import { openAiError } from './openai-error.ts'
+import { finishReason, openAiUsage } from './openai-usage.ts'
+
+/** OpenAI's POST /v1/completions. */
+export const completions: Dialect = {
+  answer(asked, options) {
+    const completion = complete(asked, options)
+    const count = countAnswers(asked)
+    const choices = Array.from({ length: count }, (_, index) => choice(index, choiceText(completion, index), finishReason(completion)))
+    return { body: { ...head(completion.model), choices, ...openAiUsage(completion, count) }, tokens: completion.tokens * count }
+  },
+
+  stream: {
+    events(asked, options) {
+      const completion = complete(asked, options)
+      const form = {
+        head: head(completion.model),
+        say: (index: number, text: string) => choice(index, text),
+        close: (index: number, reason: string) => choice(index, '', reason),
+      }
+      return chunkEvents(form, asked, completion, countAnswers(asked))
+    },
+    errorEvent: errorChunk,
+  },
+
+  errorBody: openAiError,
+}
+
+/** Several prompts in one request are answered `n` times each; a list of numbers is one prompt. */
+function countAnswers(asked: Asked): number {
+  const { prompt } = asked
+  const prompts = Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== 'number' ? prompt.length : 1
+  return prompts * choicesOf(asked)
+}
+
+function head(model: string): object {
+  return { id: 'cmpl-fake', object: 'text_completion', created: CREATED_SECONDS, model }
+}
+
+function choice(index: number, text: string, reason: string | null = null): object {
+  return { index, text, logprobs: null, finish_reason: reason }
+}

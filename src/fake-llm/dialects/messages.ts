@@ -1,0 +1,83 @@
+import { type Completion, choiceText, complete, piecesOf } from '../completion.ts'
+import type { Dialect, ErrorKind, StreamEvent } from '../dialect.ts'
+
+/** Anthropic's POST /v1/messages. */
+export const messages: Dialect = {
+  answer(asked, options) {
+    const completion = complete(asked, options)
+    const content = [textBlock(choiceText(completion))]
+    return { body: message(completion, content, stopReason(completion), completion.tokens), tokens: completion.tokens }
+  },
+
+  stream: {
+    *events(asked, options) {
+      const completion = complete(asked, options)
+      // Like the real one, it has said a little by the time it begins. Later numbers contain earlier ones.
+      const started = message(completion, [], null, Math.min(1, completion.tokens))
+      yield event({ type: 'message_start', message: started })
+      yield event({ type: 'content_block_start', index: 0, content_block: textBlock('') })
+      yield event({ type: 'ping' })
+      for (const { tokens, textOf } of piecesOf(completion)) {
+        yield event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: textOf(0) } }, tokens)
+      }
+      yield event({ type: 'content_block_stop', index: 0 })
+      yield event({ type: 'message_delta', delta: ending(stopReason(completion)), ...finalUsage(completion) })
+      yield event({ type: 'message_stop' })
+    },
+    errorEvent: (_sequence, text) => event(errorBody('broken', text)),
+  },
+
+  errorBody,
+}
+
+type EventData = { readonly type: string } & Readonly<Record<string, unknown>>
+
+const ERROR_TYPES = { 'bad-request': 'invalid_request_error', broken: 'api_error' } as const
+
+function errorBody(kind: ErrorKind, text: string): EventData {
+  return { type: 'error', error: { type: ERROR_TYPES[kind], message: text }, request_id: 'req_fake' }
+}
+
+function event(data: EventData, tokens = 0): StreamEvent {
+  return { name: data.type, data, tokens }
+}
+
+function textBlock(text: string): object {
+  return { type: 'text', text, citations: null }
+}
+
+function stopReason({ isCut }: Completion): string {
+  return isCut ? 'max_tokens' : 'end_turn'
+}
+
+function message(completion: Completion, content: readonly object[], reason: string | null, tokensSoFar: number): object {
+  const { model, hasUsage, promptTokens } = completion
+  const usage = {
+    ...usageFields(promptTokens, tokensSoFar),
+    cache_creation: null,
+    inference_geo: null,
+    service_tier: 'standard',
+    speed: null,
+  }
+  const head = { id: 'msg_fake', type: 'message', role: 'assistant', model, content, ...ending(reason), diagnostics: null }
+  return hasUsage ? { ...head, usage } : head
+}
+
+function ending(reason: string | null): object {
+  return { stop_reason: reason, stop_sequence: null, stop_details: null, container: null }
+}
+
+function finalUsage({ hasUsage, promptTokens, tokens }: Completion): object {
+  return hasUsage ? { usage: usageFields(promptTokens, tokens) } : {}
+}
+
+function usageFields(promptTokens: number, tokens: number): object {
+  return {
+    input_tokens: promptTokens,
+    output_tokens: tokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+    output_tokens_details: null,
+    server_tool_use: null,
+  }
+}

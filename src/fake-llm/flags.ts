@@ -1,0 +1,92 @@
+import { DEFAULT_OPTIONS, FAILURES, type FakeLlmOptions, LINE_ENDS, type LineEnd } from './options.ts'
+
+/** What the command line can say with a value. The rest of the options are switches. */
+type Valued = Omit<FakeLlmOptions, 'hasUsage' | 'isGzip'> & { port: number; host: string }
+
+interface Flag<Value> {
+  readonly name: string
+  readonly about: string
+  /** Throws a BadValue that completes the sentence "--name: expected …". */
+  read(text: string): Value
+}
+
+class BadValue extends Error {}
+
+// setTimeout takes no more
+const MAX_DURATION_MS = 2 ** 31 - 1
+const MAX_TOKENS = 100_000
+const LINE_END_NAMES = Object.keys(LINE_ENDS) as LineEnd[]
+
+const DEFAULTS: Valued = { port: 9000, host: '127.0.0.1', ...DEFAULT_OPTIONS }
+
+const FLAGS: { readonly [Option in keyof Valued]: Flag<Valued[Option]> } = {
+  port: { name: 'port', about: 'port to listen on; 0: any free one', read: whole(0, 65_535) },
+  host: { name: 'host', about: 'address to listen on', read: readHost },
+  tokens: { name: 'tokens', about: 'tokens of a completion, unless the request allows fewer', read: whole(0, MAX_TOKENS) },
+  delayMs: { name: 'delay-ms', about: 'time before the first byte of an answer', read: whole(0, MAX_DURATION_MS) },
+  tokenMs: { name: 'token-ms', about: 'time between two events of a stream', read: whole(0, MAX_DURATION_MS) },
+  tokensPerEvent: { name: 'tokens-per-event', about: 'tokens in one event of a stream', read: whole(1, MAX_TOKENS) },
+  chunkBytes: { name: 'chunk-bytes', about: 'bytes in one write; 0: a write for each event', read: whole(0, 2 ** 30) },
+  lineEnd: { name: 'line-end', about: `line ends of a stream: ${LINE_END_NAMES.join(', ')}`, read: choice(LINE_END_NAMES) },
+  fail: { name: 'fail', about: `how answers fail: ${FAILURES.join(', ')}`, read: choice(FAILURES) },
+  failAfterTokens: { name: 'fail-after', about: 'tokens sent before they do; 0: not even the head', read: whole(0, MAX_TOKENS) },
+}
+
+const SWITCHES = { 'no-usage': 'leave usage out of every answer', gzip: 'compress answers though nobody asked' } as const
+
+type FlagsResult =
+  | { readonly ok: true; readonly options: Valued & FakeLlmOptions }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+/** Every bad value is reported. */
+export function readFlags(given: Readonly<Record<string, string | boolean | undefined>>): FlagsResult {
+  const problems: string[] = []
+  const options: Record<string, unknown> = { ...DEFAULTS, hasUsage: !given['no-usage'], isGzip: given['gzip'] === true }
+  for (const [option, { name, read }] of Object.entries<Flag<unknown>>(FLAGS)) {
+    const text = given[name]
+    if (typeof text !== 'string') continue
+    try {
+      options[option] = read(text)
+    } catch (error) {
+      if (!(error instanceof BadValue)) throw error
+      problems.push(`--${name}: expected ${error.message}, got ${JSON.stringify(text)}`)
+    }
+  }
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, options: options as unknown as Valued & FakeLlmOptions }
+}
+
+/** As node:util's parseArgs wants them. */
+export function flagTypes(): Record<string, { type: 'string' | 'boolean' }> {
+  const valued = Object.values(FLAGS).map(({ name }) => [name, { type: 'string' }])
+  const switches = Object.keys(SWITCHES).map((name) => [name, { type: 'boolean' }])
+  return Object.fromEntries([...valued, ...switches])
+}
+
+/** Each flag and what it does. */
+export function flagRows(): { readonly flag: string; readonly about: string }[] {
+  const valued = (Object.keys(FLAGS) as (keyof Valued)[]).map((option) => ({
+    flag: `--${FLAGS[option].name} VALUE`,
+    about: `${FLAGS[option].about} [${DEFAULTS[option]}]`,
+  }))
+  return [...valued, ...Object.entries(SWITCHES).map(([name, about]) => ({ flag: `--${name}`, about }))]
+}
+
+function whole(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
+    if (!(value >= least && value <= most)) throw new BadValue(`a whole number from ${least} to ${most}`)
+    return value
+  }
+}
+
+function choice<Choice extends string>(choices: readonly Choice[]): (text: string) => Choice {
+  return (text) => {
+    if (!(choices as readonly string[]).includes(text)) throw new BadValue(`one of ${choices.join(', ')}`)
+    return text as Choice
+  }
+}
+
+function readHost(text: string): string {
+  if (!/^[\w.:%-]+$/.test(text)) throw new BadValue('a host name or an address without port')
+  return text
+}

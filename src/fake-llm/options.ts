@@ -1,0 +1,38 @@
+export const FAILURES = ['none', 'status', 'reset', 'stall', 'garbage', 'error-event'] as const
+type Failure = (typeof FAILURES)[number]
+
+export const LINE_ENDS = { lf: '\n', crlf: '\r\n', cr: '\r' } as const
+export type LineEnd = keyof typeof LINE_ENDS
+
+/** How the backend behaves. A request keeps what held when it came in. */
+export interface FakeLlmOptions {
+  /** The longest completion of a choice. */
+  tokens: number
+  /** Before the first byte of an answer. */
+  delayMs: number
+  /** Between two events of a stream. */
+  tokenMs: number
+  tokensPerEvent: number
+  /** Answers leave in writes of so many bytes; 0: a write for each event. */
+  chunkBytes: number
+  hasUsage: boolean
+  /** Compresses whatever the client accepts. */
+  isGzip: boolean
+  lineEnd: LineEnd
+  fail: Failure
+  /** At least so many tokens go out before the failure, over all choices. 0: not even the head. */
+  failAfterTokens: number
+}
+
+export const DEFAULT_OPTIONS: Readonly<FakeLlmOptions> = {
+  tokens: 64,
+  delayMs: 0,
+  tokenMs: 0,
+  tokensPerEvent: 1,
+  chunkBytes: 0,
+  hasUsage: true,
+  isGzip: false,
+  lineEnd: 'lf',
+  fail: 'none',
+  failAfterTokens: 0,
+}

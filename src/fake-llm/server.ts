@@ -1,0 +1,84 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { answer, respond } from './answer.ts'
+import { Call, type ReceivedRequest } from './call.ts'
+import { openAiError } from './dialects/openai-error.ts'
+import { DEFAULT_OPTIONS, type FakeLlmOptions } from './options.ts'
+
+export interface StartOptions extends Partial<FakeLlmOptions> {
+  /** 0, or none: any free one. */
+  readonly port?: number
+  readonly host?: string
+  /** Whether `requests` is filled. It holds every body, so nothing that runs for long wants it. */
+  readonly keepsRequests?: boolean
+}
+
+/** Starts a backend that speaks like an LLM provider. */
+export async function startFakeLlm(options: StartOptions = {}): Promise<FakeLlm> {
+  const { port = 0, host = '127.0.0.1', keepsRequests = true, ...changes } = options
+  const fake = new FakeLlm({ ...DEFAULT_OPTIONS, ...changes }, keepsRequests)
+  await fake.listen(port, host)
+  return fake
+}
+
+// A gateway keeps connections for later, and must not find them closed the moment it takes one.
+const KEEP_ALIVE_MS = 75_000
+
+export class FakeLlm {
+  /** May be changed at any time; requests that came in before go on as they began. */
+  options: FakeLlmOptions
+  /** Everything that came in, oldest first. */
+  readonly requests: ReceivedRequest[] = []
+  readonly #keepsRequests: boolean
+  readonly #server: Server
+  #port = 0
+  readonly #open = new Set<Promise<void>>()
+
+  constructor(options: FakeLlmOptions, keepsRequests: boolean) {
+    this.options = options
+    this.#keepsRequests = keepsRequests
+    this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (req, res) => {
+      const handling = this.#handle(req, res).finally(() => this.#open.delete(handling))
+      this.#open.add(handling)
+    })
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  listen(port: number, host: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ port, host }, () => {
+        this.#server.off('error', reject)
+        this.#port = (this.#server.address() as AddressInfo).port
+        resolve()
+      })
+    })
+  }
+
+  /** Cuts what is open. */
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => {
+      this.#server.close(resolve)
+    })
+    this.#server.closeAllConnections()
+    await closed
+    await Promise.all(this.#open)
+  }
+
+  async #handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const call = new Call(req, res, this.options)
+    if (this.#keepsRequests) this.requests.push(call.request)
+    try {
+      call.request.body = await buffer(req)
+      await answer(call)
+    } catch (error) {
+      if (call.signal.aborted || !req.complete) return
+      if (res.headersSent) res.destroy()
+      else respond(res, 500, openAiError('broken', String(error)))
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import { readAnswer } from './answer.ts'
+import { countTokens, type TokenCounts } from './usage.ts'
+
+function cost(answer: unknown): TokenCounts {
+  return countTokens(readAnswer(typeof answer === 'string' ? answer : JSON.stringify(answer)), 100)
+}
+
+const USAGE = { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21 }
+
+describe('an answer that came whole', () => {
+  test('costs what its usage says, in every dialect', () => {
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'x'.repeat(400) }, finish_reason: 'stop' }]
+    expect(cost({ object: 'chat.completion', choices, usage: USAGE })).toEqual({ prompt: 9, completion: 12 })
+    expect(cost({ object: 'list', data: [{ embedding: [0.1] }], usage: { prompt_tokens: 8, total_tokens: 8 } })).toEqual({
+      prompt: 8,
+      completion: 0,
+    })
+    expect(cost({ object: 'response', output: [], usage: { input_tokens: 36, output_tokens: 87, total_tokens: 123 } })).toEqual({
+      prompt: 36,
+      completion: 87,
+    })
+    expect(cost({ type: 'message', content: [{ type: 'text', text: 'Hi' }], usage: { input_tokens: 10, output_tokens: 25 } })).toEqual({
+      prompt: 10,
+      completion: 25,
+    })
+  })
+
+  test('costs nothing where its usage says zero', () => {
+    const choices = [{ index: 0, message: { content: 'x'.repeat(400) } }]
+    expect(cost({ choices, usage: { prompt_tokens: 0, completion_tokens: 0 } })).toEqual({ prompt: 0, completion: 0 })
+  })
+
+  test.each([
+    ['chat choices together', { choices: [{ message: { content: 'x'.repeat(5) } }, { message: { content: 'y'.repeat(5) } }] }, 3],
+    ['a refusal', { choices: [{ message: { content: null, refusal: 'x'.repeat(8) } }] }, 2],
+    ['reasoning beside the content', { choices: [{ message: { content: 'x'.repeat(4), reasoning_content: 'y'.repeat(8) } }] }, 3],
+    ['reasoning by its other name', { choices: [{ message: { content: 'x'.repeat(4), reasoning: 'y'.repeat(8) } }] }, 3],
+    [
+      'reasoning under both names once',
+      { choices: [{ message: { content: '', reasoning: 'y'.repeat(8), reasoning_content: 'y'.repeat(8) } }] },
+      2,
+    ],
+    [
+      'the arguments of calls',
+      {
+        choices: [
+          {
+            message: {
+              content: null,
+              tool_calls: [{ function: { arguments: 'x'.repeat(4) } }, { function: { arguments: 'y'.repeat(4) } }],
+            },
+          },
+        ],
+      },
+      2,
+    ],
+    [
+      'the arguments of a call of old',
+      { choices: [{ message: { content: null, function_call: { name: 'f', arguments: 'x'.repeat(8) } } }] },
+      2,
+    ],
+    ['content parts', { choices: [{ message: { content: [{ type: 'text', text: 'x'.repeat(8) }] } }] }, 2],
+    [
+      'completions',
+      {
+        object: 'text_completion',
+        choices: [
+          { index: 0, text: 'x'.repeat(8) },
+          { index: 1, text: 'y'.repeat(4) },
+        ],
+      },
+      3,
+    ],
+    [
+      'a Responses output',
+      {
+        object: 'response',
+        output: [
+          { type: 'reasoning', summary: [{ type: 'summary_text', text: 'x'.repeat(4) }] },
+          {
+            type: 'message',
+            content: [
+              { type: 'output_text', text: 'y'.repeat(4) },
+              { type: 'refusal', refusal: 'z'.repeat(4) },
+            ],
+          },
+          { type: 'function_call', arguments: 'a'.repeat(4) },
+          { type: 'custom_tool_call', input: 'b'.repeat(4) },
+        ],
+      },
+      5,
+    ],
+    [
+      'an Anthropic message',
+      {
+        type: 'message',
+        content: [
+          { type: 'thinking', thinking: 'x'.repeat(4), signature: 's'.repeat(99) },
+          { type: 'text', text: 'y'.repeat(4) },
+          { type: 'tool_use', id: 't', name: 'f', input: { a: 1 } },
+          { type: 'tool_use', id: 't', name: 'f', input: {} },
+        ],
+      },
+      4,
+    ],
+    ['code points', { choices: [{ message: { content: '😀'.repeat(4) } }] }, 1],
+  ])('costs a quarter of its text where it has no usage: %s', (_, answer, completion) => {
+    expect(cost(answer)).toEqual({ prompt: 100, completion })
+  })
+
+  test.each([
+    ['JSON of another kind', { result: 'x'.repeat(400) }],
+    ['a list', [{ choices: [{ message: { content: 'x'.repeat(400) } }] }]],
+    ['an error', { error: { message: 'x'.repeat(400), type: 'server_error' } }],
+    ['content that is no message', { type: 'file', content: [{ text: 'x'.repeat(400) }] }],
+    ['embeddings', { object: 'list', data: [{ embedding: Array(400).fill(0.25) }] }],
+    ['text', 'x'.repeat(400)],
+    ['JSON cut short', '{"choices":[{"message":{"content":"xxxxxxxx'],
+    ['nothing', ''],
+  ])('has generated nothing where no text in it is known: %s', (_, answer) => {
+    expect(cost(answer)).toEqual({ prompt: 100, completion: 0 })
+  })
+
+  test.each([
+    [{ choices: null }],
+    [{ choices: {} }],
+    [{ choices: [null, 1, 'x', [], {}, { message: null }, { message: [] }, { message: { content: 5, tool_calls: {}, refusal: [] } }] }],
+    [{ choices: [{ message: { content: [null, 1, 'x', { text: 5 }], tool_calls: [null, {}, { function: null }], function_call: null } }] }],
+    [{ output: [null, 1, [], { content: null, summary: 'x' }, { content: [null, 1, { text: null }] }] }],
+    [{ type: 'message', content: [null, 1, { text: 5, input: [] }, { input: 'x' }] }],
+    [{ usage: [] }],
+    [{ usage: 'x' }],
+  ])('may be nonsense: %j', (answer) => {
+    expect(cost(answer)).toEqual({ prompt: 100, completion: 0 })
+  })
+})

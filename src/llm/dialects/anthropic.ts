@@ -1,0 +1,61 @@
+import { blockCharacters } from '../generated-text.ts'
+import { asCount, asObject, type JsonObject } from '../json.ts'
+import { charactersIn } from '../text-size.ts'
+import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import type { Closing, Dialect, EventMeaning } from './dialect.ts'
+import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
+
+/** More blocks than any message has: a stream that opens more is not remembered further. */
+const MAX_BLOCKS = 1024
+
+/** Anthropic messages. */
+export class AnthropicDialect implements Dialect {
+  readonly #openBlocks = new Set<number>()
+
+  read(event: JsonObject, tally: Tally): EventMeaning {
+    switch (event['type']) {
+      case 'message_start':
+        // Its output_tokens is a placeholder: the count comes with message_delta.
+        tally.promptTokens = asCount(asObject(asObject(event['message'])?.['usage'])?.['input_tokens']) ?? tally.promptTokens
+        return 'content'
+      case 'content_block_start': {
+        const index = asCount(event['index'])
+        if (index !== undefined && this.#openBlocks.size < MAX_BLOCKS) this.#openBlocks.add(index)
+        tally.characters += blockCharacters(event['content_block'])
+        return 'content'
+      }
+      case 'content_block_delta': {
+        const delta = asObject(event['delta'])
+        tally.characters += charactersIn(delta?.['text']) + charactersIn(delta?.['thinking']) + charactersIn(delta?.['partial_json'])
+        return 'content'
+      }
+      case 'content_block_stop':
+        this.#openBlocks.delete(asCount(event['index']) ?? -1)
+        return 'content'
+      case 'message_delta':
+        readUsage(event['usage'], tally)
+        return 'content'
+      case 'message_stop':
+        return 'end'
+      case 'error':
+        return 'error'
+      default:
+        return 'content'
+    }
+  }
+
+  closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
+    if (how === 'error_chunk') {
+      const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion } } : {}
+      return sseText(
+        { type: 'error', error: { type: 'rate_limit_error', message: EXCEEDED_MESSAGE, code: EXCEEDED_CODE }, ...usage },
+        'error',
+      )
+    }
+    const stops = [...this.#openBlocks].map((index) => sseText({ type: 'content_block_stop', index }, 'content_block_stop'))
+    // Clients read output_tokens without asking whether it is there.
+    const usage = hasUsage ? { input_tokens: prompt, output_tokens: completion } : { output_tokens: completion }
+    const delta = { type: 'message_delta', delta: { stop_reason: 'max_tokens', stop_sequence: null }, usage }
+    return `${stops.join('')}${sseText(delta, 'message_delta')}${sseText({ type: 'message_stop' }, 'message_stop')}`
+  }
+}

@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest'
+import { readLlmRequest } from './llm-request.ts'
+
+describe('the prompt estimate', () => {
+  test.each([
+    ['a chat message', { messages: [{ role: 'user', content: 'x'.repeat(40) }] }, 10],
+    ['all messages together, rounded up once', { messages: Array(4).fill({ role: 'user', content: 'x' }) }, 1],
+    [
+      'text parts',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'x'.repeat(8) },
+              { type: 'text', text: 'y'.repeat(4) },
+            ],
+          },
+        ],
+      },
+      3,
+    ],
+    [
+      'no bytes of a picture',
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] }] },
+      0,
+    ],
+    ['no role, name or model', { model: 'gpt-4o', messages: [{ role: 'developer', name: 'someone', content: 'x'.repeat(4) }] }, 1],
+    ['a message without content', { messages: [{ role: 'assistant', content: null }, { role: 'assistant' }] }, 0],
+    [
+      'the arguments of earlier calls and their results',
+      {
+        messages: [
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: 'x'.repeat(12) } }],
+          },
+          { role: 'tool', tool_call_id: 'c', content: 'y'.repeat(8) },
+        ],
+      },
+      5,
+    ],
+    ['a system text beside the messages', { system: 'x'.repeat(20), messages: [{ role: 'user', content: 'y'.repeat(20) }] }, 10],
+    ['a system of text blocks', { system: [{ type: 'text', text: 'x'.repeat(8), cache_control: { type: 'ephemeral' } }], messages: [] }, 2],
+    [
+      'the text of a tool result',
+      {
+        messages: [
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text: 'x'.repeat(16) }] }] },
+        ],
+      },
+      4,
+    ],
+    [
+      'a tool result that is one text',
+      { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x'.repeat(16) }] }] },
+      4,
+    ],
+    ['a prompt', { prompt: 'x'.repeat(9) }, 3],
+    ['a list of prompts', { prompt: ['x'.repeat(5), 'y'.repeat(5)] }, 3],
+    ['a prompt of token ids', { prompt: [1212, 318, 257, 1332, 13] }, 5],
+    ['a list of prompts of token ids', { prompt: [[1212, 318], [257]] }, 3],
+    ['an input to embed', { input: 'x'.repeat(8) }, 2],
+    ['inputs to embed', { input: ['x'.repeat(8), 'y'.repeat(8)] }, 4],
+    ['inputs to embed as token ids', { input: [[1, 2, 3], [4]] }, 4],
+    ['instructions beside an input', { instructions: 'x'.repeat(12), input: 'y'.repeat(12) }, 6],
+    ['input messages', { input: [{ role: 'user', content: [{ type: 'input_text', text: 'x'.repeat(20) }] }] }, 5],
+    [
+      'input items of a call and its output',
+      {
+        input: [
+          { type: 'function_call', call_id: 'c', name: 'f', arguments: 'x'.repeat(8) },
+          { type: 'function_call_output', call_id: 'c', output: 'y'.repeat(8) },
+        ],
+      },
+      4,
+    ],
+    ['nothing where the known fields are empty', { messages: [] }, 0],
+    ['nothing where a known field is nonsense', { messages: { a: 'text' }, prompt: null, input: true }, 0],
+  ])('counts %s', (_, body, tokens) => {
+    expect(readLlmRequest(JSON.stringify(body)).promptTokens).toBe(tokens)
+  })
+
+  test('counts code points, not UTF-16 units and not bytes', () => {
+    expect(readLlmRequest(JSON.stringify({ prompt: '😀'.repeat(8) })).promptTokens).toBe(2)
+    expect(readLlmRequest(JSON.stringify({ prompt: 'ß'.repeat(8) })).promptTokens).toBe(2)
+    expect(readLlmRequest('{"prompt":"\\ud83d\\ude00\\u00df\\n\\""}').promptTokens).toBe(1)
+  })
+
+  test.each([
+    ['has no known field', '{"query":"x","top_k":3}', 6],
+    ['is a list', '["xxxx","yyyy"]', 4],
+    ['is a string', '"0123456789"', 3],
+    ['is no JSON', 'prompt=hello+world', 5],
+    ['is JSON cut short', '{"prompt":"hello', 4],
+    ['is empty', '', 0],
+    ['is emoji', '😀😀😀😀', 1],
+    ['only inherits a field from every object', '{"__proto__":{"prompt":""}}', 7],
+  ])('counts the whole of a body that %s', (_, body, tokens) => {
+    expect(readLlmRequest(body).promptTokens).toBe(tokens)
+  })
+
+  test('ends at content nested beyond all reason', () => {
+    const body = `{"messages":${'[{"content":'.repeat(20_000)}"x"${'}]'.repeat(20_000)}}`
+    expect(readLlmRequest(body).promptTokens).toBe(0)
+  })
+})
+
+describe('the tokens that a request asks for', () => {
+  test.each([
+    [{}, undefined],
+    [{ max_tokens: 50 }, 50],
+    [{ max_completion_tokens: 60 }, 60],
+    [{ max_output_tokens: 70 }, 70],
+    [{ max_tokens: 1, max_completion_tokens: 5000 }, 5000],
+    [{ max_tokens: 5000, max_completion_tokens: 1, max_output_tokens: 2 }, 5000],
+    [{ max_output_tokens: 30, max_tokens: 20 }, 30],
+    [{ max_tokens: 50, n: 4 }, 200],
+    [{ max_tokens: 50, n: 1 }, 50],
+    [{ n: 4 }, undefined],
+  ])('of %j are %s', (fields, tokens) => {
+    expect(readLlmRequest(JSON.stringify({ messages: [], ...fields })).requestedTokens).toBe(tokens)
+  })
+
+  test.each([[0], [-1], [1.5], ['50'], [null], [true], [[50]], [{}]])('leave out a bound of %j', (value) => {
+    expect(readLlmRequest(JSON.stringify({ max_tokens: value })).requestedTokens).toBeUndefined()
+    expect(readLlmRequest(JSON.stringify({ max_tokens: value, max_completion_tokens: 7 })).requestedTokens).toBe(7)
+  })
+
+  test.each([[0], [-2], [2.5], ['3'], [null], [[2]]])('take an n of %j for one choice', (n) => {
+    expect(readLlmRequest(JSON.stringify({ max_tokens: 50, n })).requestedTokens).toBe(50)
+  })
+
+  test('are read however the number is spelled', () => {
+    expect(readLlmRequest('{"max_tokens":5e1}').requestedTokens).toBe(50)
+    expect(readLlmRequest('{"max_tokens":50.0}').requestedTokens).toBe(50)
+  })
+
+  test.each(['', 'max_tokens=5', '[{"max_tokens":5}]', 'null'])('of a body such as %j are unknown', (body) => {
+    expect(readLlmRequest(body)).toMatchObject({ requestedTokens: undefined, isStream: false })
+  })
+})
+
+describe('a request for a stream', () => {
+  test('says stream true', () => {
+    expect(readLlmRequest('{"messages":[],"stream":true}').isStream).toBe(true)
+  })
+
+  test.each(['{}', '{"stream":false}', '{"stream":"true"}', '{"stream":1}', '{"stream":null}', 'stream:true', '[true]'])(
+    'is not %s',
+    (body) => {
+      expect(readLlmRequest(body).isStream).toBe(false)
+    },
+  )
+})

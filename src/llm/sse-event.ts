@@ -1,0 +1,40 @@
+import type { SsePiece } from './sse-framing.ts'
+
+/** The data of an event, and where in its bytes that stands. */
+export interface EventData {
+  readonly text: string
+  /** Starts and ends of the values of its `data` lines, in the event's bytes. */
+  readonly spans: readonly number[]
+}
+
+/** Joins the `data` lines of an event; undefined when it has none. Comments and other fields are nobody's business here. */
+export function readEventData({ bytes, lines, isFirst }: SsePiece): EventData | undefined {
+  const spans: number[] = []
+  for (let i = 0; i < lines.length; i += 2) {
+    const end = lines[i + 1]!
+    const start = lines[i]! + (isFirst && i === 0 && hasByteOrderMark(bytes) ? BYTE_ORDER_MARK_BYTES : 0)
+    const value = dataStart(bytes, start, end)
+    if (value >= 0) spans.push(value, end)
+  }
+  if (spans.length === 0) return undefined
+  let text = bytes.toString('utf8', spans[0], spans[1])
+  for (let i = 2; i < spans.length; i += 2) text += `\n${bytes.toString('utf8', spans[i], spans[i + 1])}`
+  return { text, spans }
+}
+
+const BYTE_ORDER_MARK_BYTES = 3
+const COLON = 0x3a
+const SPACE = 0x20
+
+function hasByteOrderMark(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+}
+
+/** Where the value of a `data` line begins, or -1 when it is another line. One space after the colon does not count. */
+function dataStart(bytes: Buffer, start: number, end: number): number {
+  if (bytes[start] !== 0x64 || bytes[start + 1] !== 0x61 || bytes[start + 2] !== 0x74 || bytes[start + 3] !== 0x61) return -1
+  const colon = start + 4
+  if (colon === end) return end
+  if (colon > end || bytes[colon] !== COLON) return -1
+  return colon + 1 < end && bytes[colon + 1] === SPACE ? colon + 2 : colon + 1
+}

@@ -1,0 +1,164 @@
+/**
+ * Cuts a stream of bytes into server-sent events, whatever the line ends (LF, CRLF, CR, mixed) and however the bytes
+ * are chunked. Every byte that goes in comes out in exactly one piece, in order. An event is a piece as soon as its
+ * blank line is there; a CR ends it at once, and an LF that follows belongs to nobody.
+ */
+export class SseFraming {
+  readonly #maxEventBytes: number
+  /** Bytes of an event that is not complete yet, from #start up to #end. Never written to again once pieces point into it. */
+  #buffer: Buffer = EMPTY
+  #start = 0
+  #end = 0
+  /** The buffer was made here, and behind its bytes there is room that nobody else uses. */
+  #isOwn = false
+  /** How far the buffer was looked through: no byte is looked at twice, or one byte a chunk would cost the square. */
+  #scanned = 0
+  #lineStart = 0
+  /** Starts and ends of the event's lines so far, relative to #start. */
+  #lines: number[] = []
+  /** The byte before was a CR: an LF now is the rest of that line end. */
+  #isAfterCr = false
+  /** Bytes of an oversized event that have gone out already. */
+  #passedBytes = 0
+  #isFirst = true
+
+  constructor(maxEventBytes: number) {
+    this.#maxEventBytes = maxEventBytes
+  }
+
+  push(chunk: Buffer): SsePiece[] {
+    this.#append(chunk)
+    const pieces: SsePiece[] = []
+    this.#scan(pieces)
+    if (this.#end - this.#start + this.#passedBytes > this.#maxEventBytes) this.#pass(pieces)
+    return pieces
+  }
+
+  /** What is left at the end of the stream: clients read an event without a blank line too. */
+  end(): SsePiece[] {
+    if (this.#end === this.#start && this.#passedBytes === 0) return []
+    if (this.#lineStart < this.#end) this.#lines.push(this.#lineStart - this.#start, this.#end - this.#start)
+    const pieces: SsePiece[] = []
+    this.#complete(pieces, this.#end)
+    return pieces
+  }
+
+  #append(chunk: Buffer): void {
+    const held = this.#end - this.#start
+    if (held === 0) {
+      this.#buffer = chunk
+      this.#isOwn = false
+      this.#shift(this.#start)
+      this.#end = chunk.length
+      return
+    }
+    if (this.#end + chunk.length > this.#buffer.length || !this.#isOwn) {
+      const larger = Buffer.allocUnsafe(Math.max((held + chunk.length) * 2, MIN_BUFFER_BYTES))
+      this.#buffer.copy(larger, 0, this.#start, this.#end)
+      this.#buffer = larger
+      this.#isOwn = true
+      this.#shift(this.#start)
+      this.#end = held
+    }
+    chunk.copy(this.#buffer, this.#end)
+    this.#end += chunk.length
+  }
+
+  /** The bytes now begin `by` earlier in their buffer. */
+  #shift(by: number): void {
+    this.#start -= by
+    this.#scanned -= by
+    this.#lineStart -= by
+  }
+
+  #scan(pieces: SsePiece[]): void {
+    const end = this.#end
+    // Behind the end of an own buffer there is anything.
+    const buffer = this.#isOwn ? this.#buffer.subarray(0, end) : this.#buffer
+    let i = this.#scanned
+    let [lf, cr] = [-1, -1]
+    while (i < end) {
+      const from = i
+      // Searched natively, and each again only when it was passed: streams have one kind or the other.
+      if (lf < i) lf = indexOf(buffer, LF, i, end)
+      if (cr < i) cr = indexOf(buffer, CR, i, end)
+      i = Math.min(lf, cr)
+      if (i > from) this.#isAfterCr = false
+      if (i === end) break
+      const byte = buffer[i]
+      if (byte === LF && this.#isAfterCr) this.#endCrLf(pieces, i)
+      else if (i > this.#lineStart) this.#endLine(i, byte === CR)
+      else {
+        const hasLf = byte === CR && i + 1 < end && buffer[i + 1] === LF
+        if (hasLf) i++
+        this.#isAfterCr = byte === CR && !hasLf
+        this.#complete(pieces, i + 1)
+      }
+      i++
+    }
+    this.#scanned = end
+  }
+
+  #endLine(at: number, isCr: boolean): void {
+    this.#lines.push(this.#lineStart - this.#start, at - this.#start)
+    this.#lineStart = at + 1
+    this.#isAfterCr = isCr
+  }
+
+  /** The LF of a line end whose CR was dealt with already, and perhaps ended an event that is gone. */
+  #endCrLf(pieces: SsePiece[], at: number): void {
+    this.#isAfterCr = false
+    this.#lineStart = at + 1
+    if (at !== this.#start || this.#passedBytes > 0) return
+    pieces.push({ bytes: this.#buffer.subarray(at, at + 1), kind: 'line_end', lines: NO_LINES, size: 1, isFirst: false })
+    this.#start = at + 1
+  }
+
+  #complete(pieces: SsePiece[], after: number): void {
+    const bytes = this.#buffer.subarray(this.#start, after)
+    const size = this.#passedBytes + bytes.length
+    const kind = size > this.#maxEventBytes ? 'oversize' : 'event'
+    pieces.push({ bytes, kind, lines: this.#lines, size, isFirst: this.#isFirst })
+    this.#start = after
+    this.#lineStart = after
+    this.#lines = []
+    this.#passedBytes = 0
+    this.#isFirst = false
+  }
+
+  /** Lets go of an event that is too large to hold, before its end. */
+  #pass(pieces: SsePiece[]): void {
+    const bytes = this.#buffer.subarray(this.#start, this.#end)
+    this.#passedBytes += bytes.length
+    // Whether the line at hand is empty must survive; where it began need not.
+    const isLineEmpty = this.#lineStart === this.#end
+    this.#start = this.#end
+    this.#lineStart = isLineEmpty ? this.#end : this.#end - 1
+    this.#lines = []
+    pieces.push({ bytes, kind: 'part', lines: NO_LINES, size: 0, isFirst: false })
+  }
+}
+
+/** Where the byte is next, or `end`. */
+function indexOf(buffer: Buffer, byte: number, from: number, end: number): number {
+  const at = buffer.indexOf(byte, from)
+  return at < 0 ? end : at
+}
+
+export interface SsePiece {
+  readonly bytes: Buffer
+  /** An event; one too large to be read, whole or its last part; a part of such a one; an LF that came late. */
+  readonly kind: 'event' | 'oversize' | 'part' | 'line_end'
+  /** Starts and ends of the lines that are not empty, in `bytes`. */
+  readonly lines: readonly number[]
+  /** Bytes of the whole event. */
+  readonly size: number
+  /** A byte order mark may come before it. */
+  readonly isFirst: boolean
+}
+
+const EMPTY = Buffer.alloc(0)
+const NO_LINES: readonly number[] = []
+const MIN_BUFFER_BYTES = 1024
+const LF = 0x0a
+const CR = 0x0d

@@ -1,0 +1,149 @@
+import { estimatedTokens } from '../limiter/llm-budget.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import { type Closing, type Dialect, defaultDialect, dialectOf } from './dialects/dialect.ts'
+import { asObject, parseJson } from './json.ts'
+import { type EventData, readEventData } from './sse-event.ts'
+import { SseFraming, type SsePiece } from './sse-framing.ts'
+import { chatUsageText, countTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
+import { spliceUsage } from './usage-splice.ts'
+
+/** An event above this passes unread: no text of a model comes in pieces so large. */
+export const MAX_EVENT_BYTES = 1024 * 1024
+
+export interface StreamFilterOptions {
+  /** The LLM rules that hold for this request and have streaming enabled, in bundle order. */
+  readonly rules: readonly PlanRule[]
+  readonly promptEstimate: number
+  /** The client asked for a stream. One that nobody asked for is counted and never touched. */
+  readonly isActivated: boolean
+  readonly maxEventBytes?: number
+}
+
+/** A rule whose max_completion_tokens the stream has exceeded. */
+export interface Excess {
+  readonly rule: PlanRule
+  readonly completionTokens: number
+}
+
+/**
+ * Reads an SSE answer on its way through: counts what is generated, adds usage to events where a rule asks for it, and
+ * cuts the stream where the first enforcing rule is exceeded. Gives back the bytes to send on.
+ */
+export class StreamFilter {
+  readonly #options: StreamFilterOptions
+  readonly #framing: SseFraming
+  readonly #watches: Watch[]
+  readonly #addsUsage: boolean
+  readonly #tally = newTally()
+  #dialect: Dialect | undefined
+  #hasError = false
+  /** The stream has said that it is over: what follows brings no more text. */
+  hasEnded = false
+  /** The rule that cut the stream. Nothing of it passes any more. */
+  cut: Excess | undefined
+  /** Rules that would have cut it, had their policy not been in shadow mode; each once. */
+  readonly wouldCut: Excess[] = []
+
+  constructor(options: StreamFilterOptions) {
+    this.#options = options
+    this.#framing = new SseFraming(options.maxEventBytes ?? MAX_EVENT_BYTES)
+    this.#watches = options.rules.map((rule) => ({ rule, lookedAtTokens: 0, isExceeded: false }))
+    this.#addsUsage = options.isActivated && options.rules.some(({ policy, llm }) => !policy.isShadow && llm!.streaming.includePartialUsage)
+  }
+
+  push(chunk: Buffer): Buffer {
+    return this.#passOn(this.#framing.push(chunk))
+  }
+
+  end(): Buffer {
+    return this.#passOn(this.#framing.end())
+  }
+
+  /** What the answer has cost so far. */
+  get counts(): TokenCounts {
+    return countTokens(this.#tally, this.#options.promptEstimate)
+  }
+
+  /** By our own count, whatever the provider says. */
+  get estimatedCompletionTokens(): number {
+    return estimatedTokens(this.#tally.characters)
+  }
+
+  /** The provider told its own count of the completion. */
+  get hasProviderCount(): boolean {
+    return this.#tally.completionTokens !== undefined
+  }
+
+  /** The answer was an error and nothing else. */
+  get hasFailed(): boolean {
+    return this.#hasError && this.#tally.characters === 0 && !hasUsage(this.#tally)
+  }
+
+  #passOn(pieces: readonly SsePiece[]): Buffer {
+    const out: Buffer[] = []
+    for (const piece of pieces) {
+      if (this.cut !== undefined) break
+      this.#read(piece, out)
+    }
+    return out.length === 1 ? out[0]! : Buffer.concat(out)
+  }
+
+  #read(piece: SsePiece, out: Buffer[]): void {
+    const { bytes, kind } = piece
+    if (kind === 'event') return this.#readEvent(piece, out)
+    out.push(bytes)
+    if (kind !== 'oversize') return
+    // It has passed already, at least in part: it is counted by its size, and a cut comes after it.
+    this.#tally.characters += piece.size
+    this.#look()
+    if (this.cut !== undefined) out.push(this.#closing(this.cut))
+  }
+
+  #readEvent(piece: SsePiece, out: Buffer[]): void {
+    const data = readEventData(piece)
+    if (data === undefined) return void out.push(piece.bytes)
+    if (data.text === '[DONE]') this.hasEnded = true
+    const event = data.text.startsWith('{') ? asObject(parseJson(data.text)) : undefined
+    if (event === undefined) return void out.push(piece.bytes)
+    this.#dialect ??= dialectOf(event)
+    const meaning = this.#dialect?.read(event, this.#tally) ?? (event['error'] === undefined ? 'content' : 'error')
+    if (meaning === 'end') this.hasEnded = true
+    if (meaning === 'error') this.#hasError = true
+    this.#look()
+    if (this.cut !== undefined) out.push(this.#closing(this.cut))
+    else out.push(this.#addsUsage && Array.isArray(event['choices']) ? this.#withUsage(piece.bytes, data, event['usage']) : piece.bytes)
+  }
+
+  /** Looks at each rule that has seen enough tokens since its last look. */
+  #look(): void {
+    const completionTokens = this.estimatedCompletionTokens
+    for (const watch of this.#watches) {
+      const { rule } = watch
+      const { maxCompletionTokens, streaming } = rule.llm!
+      if (completionTokens - watch.lookedAtTokens < streaming.bufferTokens) continue
+      watch.lookedAtTokens = completionTokens
+      if (watch.isExceeded || maxCompletionTokens === undefined || completionTokens <= maxCompletionTokens) continue
+      watch.isExceeded = true
+      if (!this.#options.isActivated || !streaming.enforceMidStream) continue
+      if (rule.policy.isShadow) this.wouldCut.push({ rule, completionTokens })
+      else this.cut ??= { rule, completionTokens }
+    }
+  }
+
+  #closing({ rule }: Excess): Buffer {
+    const { onLimitExceeded, includePartialUsage } = rule.llm!.streaming
+    const dialect = this.#dialect ?? defaultDialect()
+    return Buffer.from(dialect.closing(onLimitExceeded satisfies Closing, this.counts, includePartialUsage))
+  }
+
+  #withUsage(bytes: Buffer, { spans }: EventData, usage: unknown): Buffer {
+    if (usage !== undefined && usage !== null) return bytes
+    return spliceUsage(bytes, spans, chatUsageText(this.counts), usage === null)
+  }
+}
+
+interface Watch {
+  readonly rule: PlanRule
+  lookedAtTokens: number
+  isExceeded: boolean
+}

@@ -1,0 +1,168 @@
+import type { Socket } from 'node:net'
+import type { Backend } from './backend.ts'
+import type { BackendConnection, ConnectionUser } from './backend-connection.ts'
+import type { BackendFailure } from './backend-failure.ts'
+import type { ResponseHead } from './response-head.ts'
+import type { ResponseSink } from './response-reader.ts'
+
+export interface BackendRequest {
+  readonly method: string
+  /** The whole head, its blank line included. */
+  readonly head: string
+  /** None, all of it at hand, or still to come through `write`, framed by its length or as chunks. */
+  readonly body: Buffer | undefined | 'by_length' | 'chunked'
+  readonly isUpgrade: boolean
+}
+
+export interface BackendHandler extends ResponseSink {
+  /** The head has gone out: a body that is still to come may be written. */
+  onReady(): void
+  onDrain(): void
+  onQuiet(): void
+  onUpgraded(socket: Socket, rest: Buffer): void
+  /** There will be no answer, or no more of it. */
+  onFailure(failure: BackendFailure): void
+  /** The first try failed in a way that allows a second. */
+  onRetry(failure: BackendFailure): void
+}
+
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+/** One request to the backend, tried a second time where that can do no harm. */
+export class BackendCall implements ConnectionUser {
+  readonly #backend: Backend
+  readonly #request: BackendRequest
+  readonly #handler: BackendHandler
+  #connection: BackendConnection | undefined
+  #isRetry = false
+  /** Everything was written that will be. */
+  #isSent = false
+  #head: ResponseHead | undefined
+
+  constructor(backend: Backend, request: BackendRequest, handler: BackendHandler) {
+    this.#backend = backend
+    this.#request = request
+    this.#handler = handler
+    // A connection that becomes another protocol's begins as its own.
+    const idle = request.isUpgrade ? undefined : backend.reuse(this)
+    this.#connection = idle ?? backend.connect(this)
+    if (idle !== undefined) this.#begin(idle)
+  }
+
+  onConnected(): void {
+    this.#begin(this.#connection!)
+  }
+
+  /** Writes a part of the body. Answers false when it is time to wait for onDrain. */
+  write(chunk: Buffer): boolean {
+    const connection = this.#connection
+    if (connection === undefined) return true
+    const hasRoom = this.#request.body === 'chunked' ? connection.writeChunk(chunk) : connection.write(chunk)
+    // While the backend takes nothing, it is the backend that is slow; else it is the client.
+    connection.limitSilence(hasRoom ? 0 : this.#backend.options.idleTimeoutMs)
+    return hasRoom
+  }
+
+  endBody(): void {
+    if (this.#request.body === 'chunked') this.#connection?.write(LAST_CHUNK)
+    this.#sent()
+  }
+
+  /** Nothing more for now. If that lasts longer than the backend may be silent, the call fails like a silent backend's. */
+  pause(): void {
+    this.#connection?.pause()
+  }
+
+  resume(): void {
+    this.#connection?.resume()
+  }
+
+  /** Ends the call at once, and its connection with it. The handler hears nothing more. */
+  abort(): void {
+    if (this.#connection !== undefined) this.#backend.drop(this.#connection)
+    this.#connection = undefined
+  }
+
+  onDrain(): void {
+    if (!this.#isSent) this.#connection?.limitSilence(0)
+    this.#handler.onDrain()
+  }
+
+  onInterim(head: ResponseHead): void {
+    this.#handler.onInterim(head)
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#head = head
+    this.#handler.onHead(head)
+  }
+
+  onData(chunk: Buffer): void {
+    this.#handler.onData(chunk)
+  }
+
+  onEnd(trailers: readonly string[]): void {
+    this.#handler.onEnd(trailers)
+  }
+
+  onQuiet(): void {
+    this.#limitSilence()
+    this.#handler.onQuiet()
+  }
+
+  onUpgraded(socket: Socket, rest: Buffer): void {
+    this.#backend.release(this.#connection!)
+    this.#connection = undefined
+    this.#handler.onUpgraded(socket, rest)
+  }
+
+  onDone(canBeUsedAgain: boolean): void {
+    const connection = this.#connection
+    if (connection === undefined) return
+    this.#connection = undefined
+    connection.keepAliveMs = this.#head!.keepAliveMs
+    // An answer before the end of the request leaves the rest of it in the way.
+    if (canBeUsedAgain && this.#head!.keepsAlive && this.#isSent) this.#backend.giveBack(connection)
+    else this.#backend.drop(connection)
+  }
+
+  onFailure(failure: BackendFailure): void {
+    const canRetry = this.#canRetry(failure)
+    this.abort()
+    if (!canRetry) return this.#handler.onFailure(failure)
+    this.#isRetry = true
+    this.#isSent = false
+    this.#handler.onRetry(failure)
+    this.#connection = this.#backend.connect(this)
+  }
+
+  #begin(connection: BackendConnection): void {
+    const { method, head, body, isUpgrade } = this.#request
+    const isWhole = typeof body !== 'string'
+    connection.begin(method, isUpgrade, head, isWhole ? body : undefined)
+    if (isWhole) this.#sent()
+    else this.#handler.onReady()
+  }
+
+  #sent(): void {
+    this.#isSent = true
+    this.#limitSilence()
+  }
+
+  #limitSilence(): void {
+    if (!this.#isSent) return
+    const { headersTimeoutMs, idleTimeoutMs } = this.#backend.options
+    this.#connection?.limitSilence(this.#head === undefined ? headersTimeoutMs : idleTimeoutMs)
+  }
+
+  /** No byte was sent, or none of an answer came on a connection that the backend may have closed long before. */
+  #canRetry({ code }: BackendFailure): boolean {
+    const connection = this.#connection
+    if (connection === undefined || this.#isRetry) return false
+    if (connection.isConnecting) return true
+    const isStale = code === 'backend_reset' && connection.served > 0 && !connection.hasAnswerBegun
+    return isStale && IDEMPOTENT.has(this.#request.method) && typeof this.#request.body !== 'string'
+  }
+}
+
+const LAST_CHUNK = Buffer.from('0\r\n\r\n')

@@ -1,0 +1,195 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { BackendFailure, connectFailure, exchangeFailure } from './backend-failure.ts'
+import { ResponseReader, type ResponseSink } from './response-reader.ts'
+
+/** One call's view of the connection that it was given. */
+export interface ConnectionUser extends ResponseSink {
+  /** The connection is there: the request may be written. */
+  onConnected(): void
+  /** What was written has gone out. */
+  onDrain(): void
+  /** All that has arrived was handed over. */
+  onQuiet(): void
+  /** The bytes behind a 101 answer's head: from now on the socket is the user's own. */
+  onUpgraded(socket: Socket, rest: Buffer): void
+  onFailure(failure: BackendFailure): void
+  /** The whole answer was handed over. */
+  onDone(canBeUsedAgain: boolean): void
+}
+
+/** A connection to the backend: one request at a time, any number one after the other. */
+export class BackendConnection {
+  readonly #socket: Socket
+  readonly #reader = new ResponseReader()
+  #user: ConnectionUser | undefined
+  #state: 'connecting' | 'busy' | 'idle' | 'closed' = 'connecting'
+  /** Requests that it has carried before the one at hand. */
+  served = 0
+  /** What the backend says of how long an idle connection lives. */
+  keepAliveMs: number | undefined
+  readonly #onIdleClosed: (connection: BackendConnection) => void
+  readonly #listeners = {
+    error: (error: Error) => this.#fail(this.#state === 'connecting' ? connectFailure(error) : exchangeFailure(error)),
+    data: (chunk: Buffer) => this.#read(chunk),
+    end: () => this.#finish(),
+    drain: () => this.#user?.onDrain(),
+    timeout: () => this.#timeOut(),
+    close: () => this.#fail(new BackendFailure('backend_reset', 'the connection was closed')),
+  }
+
+  constructor(url: URL, connectTimeoutMs: number, user: ConnectionUser, onIdleClosed: (connection: BackendConnection) => void) {
+    this.#user = user
+    this.#onIdleClosed = onIdleClosed
+    this.#socket = open(url)
+    this.#socket.setNoDelay(true)
+    const timer = setTimeout(() => {
+      this.#fail(new BackendFailure('backend_timeout', `no connection within ${connectTimeoutMs} ms`))
+    }, connectTimeoutMs)
+    this.#socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+      clearTimeout(timer)
+      this.#state = 'busy'
+      this.#user?.onConnected()
+    })
+    this.#socket.once('close', () => clearTimeout(timer))
+    for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.on(event, listener)
+  }
+
+  /** No byte of the request at hand has gone out: there was no connection for it. */
+  get isConnecting(): boolean {
+    return this.#state === 'connecting'
+  }
+
+  get hasAnswerBegun(): boolean {
+    return this.#reader.hasBegun
+  }
+
+  /** Takes an idle connection into use. The user may write at once. */
+  use(user: ConnectionUser): void {
+    this.#user = user
+    this.#state = 'busy'
+    this.served++
+    this.#socket.setTimeout(0)
+  }
+
+  /** Writes the head of a request, with as much of its body as is there. */
+  begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): void {
+    this.#reader.begin(method, isUpgradeAsked, this.#user!)
+    if (body === undefined) this.#socket.write(head, 'latin1')
+    else {
+      this.#socket.cork()
+      this.#socket.write(head, 'latin1')
+      this.#socket.write(body)
+      this.#socket.uncork()
+    }
+  }
+
+  /** Answers false when it is time to wait for onDrain. */
+  write(chunk: Buffer): boolean {
+    return this.#socket.write(chunk)
+  }
+
+  writeChunk(chunk: Buffer): boolean {
+    this.#socket.cork()
+    this.#socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
+    this.#socket.write(chunk)
+    const hasRoom = this.#socket.write('\r\n', 'latin1')
+    this.#socket.uncork()
+    return hasRoom
+  }
+
+  /** How long the backend may stay silent from now on; 0: as long as it likes. */
+  limitSilence(ms: number): void {
+    this.#socket.setTimeout(ms)
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  /** Puts it to rest, for so long. */
+  rest(ms: number): void {
+    this.#user = undefined
+    this.#state = 'idle'
+    this.#socket.setTimeout(ms)
+    this.#socket.resume()
+  }
+
+  /** Ends it at once. The user hears nothing more. */
+  destroy(): void {
+    this.#user = undefined
+    this.#state = 'closed'
+    this.#socket.destroy()
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#state !== 'busy') return this.#closeIdle() // an idle backend that talks is out of step
+    const user = this.#user!
+    try {
+      const rest = this.#reader.push(chunk)
+      if (this.#user !== user) return // it gave the connection up meanwhile
+      if (this.#reader.isUpgraded) return this.#handOver(rest)
+      if (this.#reader.isDone) this.#done(rest.length === 0)
+      else user.onQuiet()
+    } catch (error) {
+      this.#fail(exchangeFailure(error))
+    }
+  }
+
+  #finish(): void {
+    if (this.#state !== 'busy') return this.#closeIdle()
+    const isWhole = this.#reader.finish()
+    if (this.#user === undefined) return
+    if (isWhole) this.#done(false)
+    else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its answer was whole'))
+  }
+
+  #done(canBeUsedAgain: boolean): void {
+    const user = this.#user!
+    this.#user = undefined
+    user.onDone(canBeUsedAgain)
+  }
+
+  #handOver(rest: Buffer): void {
+    const user = this.#user!
+    this.#user = undefined
+    this.#state = 'closed'
+    this.#socket.setTimeout(0)
+    this.#socket.pause()
+    for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.off(event, listener)
+    user.onUpgraded(this.#socket, rest)
+  }
+
+  #timeOut(): void {
+    if (this.#state === 'idle') return this.#closeIdle()
+    this.#fail(new BackendFailure('backend_timeout', 'the backend was silent for too long'))
+  }
+
+  #fail(failure: BackendFailure): void {
+    if (this.#state === 'closed') return
+    if (this.#state === 'idle') return this.#closeIdle()
+    const user = this.#user
+    // The state is left for the user to see: whether it was still connecting.
+    this.#user = undefined
+    this.#socket.destroy()
+    user?.onFailure(failure)
+    this.#state = 'closed'
+  }
+
+  #closeIdle(): void {
+    if (this.#state === 'closed') return
+    this.destroy()
+    this.#onIdleClosed(this)
+  }
+}
+
+function open(url: URL): Socket {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (url.protocol === 'http:') return connectTcp({ host, port: Number(url.port || 80) })
+  const servername = isIP(host) === 0 ? { servername: host } : {}
+  return connectTls({ host, port: Number(url.port || 443), ALPNProtocols: ['http/1.1'], ...servername })
+}

@@ -1,0 +1,99 @@
+/** What came is no HTTP/1.1 answer. */
+export class InvalidResponse extends Error {
+  readonly code = 'EDGE_INVALID_RESPONSE'
+}
+
+export interface ResponseHead {
+  readonly status: number
+  readonly reason: string
+  /** Names and values in turn, as they came. */
+  readonly fields: readonly string[]
+  readonly isChunked: boolean
+  readonly contentLength: number | undefined
+  /** The connection may be used again. */
+  readonly keepsAlive: boolean
+  /** How long the backend says that it keeps an idle connection. */
+  readonly keepAliveMs: number | undefined
+}
+
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?$/
+const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const BAD_VALUE = /[^\t\x20-\x7e\x80-\xff]/
+
+/** Reads a head without its last line end. */
+export function parseHead(text: string): ResponseHead {
+  const lines = text.split('\r\n')
+  const match = STATUS_LINE.exec(lines[0]!)
+  if (match === null) throw new InvalidResponse('its status line is not valid')
+  const isHttp11 = match[1] === '1'
+  const fields = parseFields(lines, 1)
+  return { status: Number(match[2]), reason: match[3] ?? '', fields, ...framing(fields, isHttp11) }
+}
+
+/** Reads lines of a head or of trailers, from the given one on. */
+export function parseFields(lines: readonly string[], from: number): string[] {
+  const fields: string[] = []
+  for (let i = from; i < lines.length; i++) {
+    const line = lines[i]!
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon)
+    // RFC 9112 5.1, 5.2: no white space before the colon, no folded lines
+    if (colon < 1 || !FIELD_NAME.test(name)) throw new InvalidResponse('a header field has no valid name')
+    const value = trimmed(line, colon + 1)
+    if (BAD_VALUE.test(value)) throw new InvalidResponse('a header field has control characters')
+    fields.push(name, value)
+  }
+  return fields
+}
+
+function trimmed(line: string, from: number): string {
+  let end = line.length
+  while (from < end && isSpace(line.charCodeAt(from))) from++
+  while (end > from && isSpace(line.charCodeAt(end - 1))) end--
+  return line.slice(from, end)
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09
+}
+
+type Framing = Pick<ResponseHead, 'isChunked' | 'contentLength' | 'keepsAlive' | 'keepAliveMs'>
+
+/** RFC 9112 6.3: where the body ends, and what becomes of the connection. */
+function framing(fields: readonly string[], isHttp11: boolean): Framing {
+  let isChunked = false
+  let contentLength: number | undefined
+  let keepsAlive = isHttp11
+  let keepAliveMs: number | undefined
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i]!
+    const value = fields[i + 1]!
+    if (name.length !== 10 && name.length !== 14 && name.length !== 17) continue
+    switch (name.toLowerCase()) {
+      case 'content-length':
+        if (!/^\d{1,15}$/.test(value) || (contentLength !== undefined && contentLength !== Number(value))) {
+          throw new InvalidResponse('its Content-Length is not valid')
+        }
+        contentLength = Number(value)
+        break
+      case 'transfer-encoding':
+        if (isChunked || !isHttp11 || value.toLowerCase() !== 'chunked') throw new InvalidResponse('its Transfer-Encoding is not chunked')
+        isChunked = true
+        break
+      case 'connection':
+        if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) keepsAlive = false
+        else if (!isHttp11 && /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value)) keepsAlive = true
+        break
+      case 'keep-alive':
+        keepAliveMs = keepAliveHint(value)
+        break
+    }
+  }
+  if (isChunked && contentLength !== undefined) throw new InvalidResponse('it has both Content-Length and Transfer-Encoding')
+  return { isChunked, contentLength, keepsAlive, keepAliveMs }
+}
+
+function keepAliveHint(value: string): number | undefined {
+  const [, seconds] = /(?:^|,)\s*timeout=(\d{1,6})/i.exec(value) ?? []
+  return seconds === undefined ? undefined : Number(seconds) * 1000
+}

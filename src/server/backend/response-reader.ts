@@ -1,0 +1,186 @@
+import { InvalidResponse, parseFields, parseHead, type ResponseHead } from './response-head.ts'
+
+/** Whoever waits for an answer. */
+export interface ResponseSink {
+  /** A 1xx answer that is not the last word. */
+  onInterim(head: ResponseHead): void
+  onHead(head: ResponseHead): void
+  onData(chunk: Buffer): void
+  /** Names and values of the trailers in turn. */
+  onEnd(trailers: readonly string[]): void
+}
+
+/** As much as common servers send. */
+const MAX_HEAD_BYTES = 64 * 1024
+const MAX_CHUNK_LINE_BYTES = 4096
+const MAX_INTERIM_ANSWERS = 100
+const HEAD_END = Buffer.from('\r\n\r\n')
+const LINE_END = Buffer.from('\r\n')
+const EMPTY = Buffer.alloc(0)
+const NO_TRAILERS: readonly string[] = []
+
+/**
+ * Reads one answer after the other from the bytes of a connection (RFC 9112). Strict: where two readers could disagree
+ * about where an answer ends, it throws.
+ */
+export class ResponseReader {
+  #state: 'idle' | 'head' | 'length' | 'close' | 'chunk_size' | 'chunk_data' | 'chunk_end' | 'trailers' | 'upgraded' = 'idle'
+  #method = ''
+  #isUpgradeAsked = false
+  #sink: ResponseSink | undefined
+  #interimCount = 0
+  /** Bytes of a head, a size or a trailer that is not complete yet. */
+  #held: Buffer = EMPTY
+  #remaining = 0
+
+  begin(method: string, isUpgradeAsked: boolean, sink: ResponseSink): void {
+    this.#state = 'head'
+    this.#method = method
+    this.#isUpgradeAsked = isUpgradeAsked
+    this.#sink = sink
+    this.#interimCount = 0
+    this.#held = EMPTY
+  }
+
+  /** Reads what it can. Answers the bytes behind the answer's end: empty, unless the backend talks out of turn or was upgraded. */
+  push(chunk: Buffer): Buffer {
+    let rest = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
+    this.#held = EMPTY
+    while (rest.length > 0 && this.#state !== 'idle' && this.#state !== 'upgraded') {
+      const next = this.#read(rest)
+      if (next === undefined) {
+        this.#held = rest
+        return EMPTY
+      }
+      rest = next
+    }
+    return rest
+  }
+
+  /** The connection has ended. Answers whether the answer is whole. */
+  finish(): boolean {
+    if (this.#state !== 'close') return this.#state === 'idle'
+    this.#end(NO_TRAILERS)
+    return true
+  }
+
+  /** An answer began: some of its bytes were read. */
+  get hasBegun(): boolean {
+    return this.#state !== 'head' || this.#held.length > 0 || this.#interimCount > 0
+  }
+
+  /** The answer was read to its end. */
+  get isDone(): boolean {
+    return this.#state === 'idle'
+  }
+
+  get isUpgraded(): boolean {
+    return this.#state === 'upgraded'
+  }
+
+  /** Takes one step and answers what is left, or undefined when that is too little to go on. */
+  #read(bytes: Buffer): Buffer | undefined {
+    switch (this.#state) {
+      case 'head':
+        return this.#readHead(bytes)
+      case 'length':
+      case 'chunk_data':
+        return this.#readData(bytes)
+      case 'close':
+        this.#sink!.onData(bytes)
+        return EMPTY
+      case 'chunk_size':
+        return this.#readChunkSize(bytes)
+      case 'chunk_end':
+        return this.#readChunkEnd(bytes)
+      default:
+        return this.#readTrailers(bytes)
+    }
+  }
+
+  #readHead(bytes: Buffer): Buffer | undefined {
+    const end = bytes.indexOf(HEAD_END)
+    if (end < 0 ? bytes.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES) throw new InvalidResponse('its head is too large')
+    if (end < 0) {
+      refuseEarly(bytes)
+      return undefined
+    }
+    const text = bytes.toString('latin1', 0, end)
+    const rest = bytes.subarray(end + HEAD_END.length)
+    const head = parseHead(text)
+    if (head.status === 101) this.#upgrade(head)
+    else if (head.status < 200) {
+      if (++this.#interimCount > MAX_INTERIM_ANSWERS) throw new InvalidResponse('it has more than 100 interim answers')
+      this.#sink!.onInterim(head)
+    } else this.#begin(head)
+    return rest
+  }
+
+  #upgrade(head: ResponseHead): void {
+    if (!this.#isUpgradeAsked) throw new InvalidResponse('it switches protocols though nobody asked')
+    this.#state = 'upgraded'
+    this.#sink!.onHead(head)
+  }
+
+  #begin(head: ResponseHead): void {
+    const hasNoBody = this.#method === 'HEAD' || head.status === 204 || head.status === 304
+    const { contentLength } = head
+    if (hasNoBody) this.#state = 'idle'
+    else if (head.isChunked) this.#state = 'chunk_size'
+    else if (contentLength === undefined) this.#state = 'close'
+    else this.#state = contentLength === 0 ? 'idle' : 'length'
+    this.#remaining = contentLength ?? 0
+    this.#sink!.onHead(head)
+    if (this.#state === 'idle') this.#sink!.onEnd(NO_TRAILERS)
+  }
+
+  #readData(bytes: Buffer): Buffer {
+    const taken = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining)
+    this.#remaining -= taken.length
+    this.#sink!.onData(taken)
+    if (this.#remaining === 0) {
+      if (this.#state === 'chunk_data') this.#state = 'chunk_end'
+      else this.#end(NO_TRAILERS)
+    }
+    return taken.length === bytes.length ? EMPTY : bytes.subarray(taken.length)
+  }
+
+  #readChunkSize(bytes: Buffer): Buffer | undefined {
+    const end = bytes.indexOf(LINE_END)
+    if (end < 0 ? bytes.length > MAX_CHUNK_LINE_BYTES : end > MAX_CHUNK_LINE_BYTES) throw new InvalidResponse('a chunk size is too long')
+    if (end < 0) return undefined
+    // RFC 9112 7.1: extensions that nobody knows are ignored
+    const [, size] = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/.exec(bytes.toString('latin1', 0, end)) ?? []
+    if (size === undefined) throw new InvalidResponse('a chunk has no valid size')
+    this.#remaining = Number.parseInt(size, 16)
+    this.#state = this.#remaining === 0 ? 'trailers' : 'chunk_data'
+    return bytes.subarray(end + LINE_END.length)
+  }
+
+  #readChunkEnd(bytes: Buffer): Buffer | undefined {
+    if (bytes[0] !== 0x0d || (bytes.length > 1 && bytes[1] !== 0x0a)) throw new InvalidResponse('a chunk is longer than its size')
+    if (bytes.length < 2) return undefined
+    this.#state = 'chunk_size'
+    return bytes.subarray(2)
+  }
+
+  #readTrailers(bytes: Buffer): Buffer | undefined {
+    const isEmpty = bytes.length >= 2 && bytes[0] === 0x0d && bytes[1] === 0x0a
+    const end = isEmpty ? 0 : bytes.indexOf(HEAD_END)
+    if (end < 0 ? bytes.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES) throw new InvalidResponse('its trailers are too large')
+    if (end < 0) return undefined
+    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', 0, end).split('\r\n'), 0))
+    return bytes.subarray(isEmpty ? 2 : end + HEAD_END.length)
+  }
+
+  #end(trailers: readonly string[]): void {
+    this.#state = 'idle'
+    this.#sink!.onEnd(trailers)
+  }
+}
+
+/** Rubbish is told from a slow head at once, and not when the time is up. */
+function refuseEarly(bytes: Buffer): void {
+  const start = bytes.toString('latin1', 0, Math.min(bytes.length, 5))
+  if (!'HTTP/'.startsWith(start)) throw new InvalidResponse('it does not begin with HTTP/')
+}

@@ -1,0 +1,45 @@
+import type { ServerResponse } from 'node:http'
+import type { Rejected } from '../../engine/decision.ts'
+import type { Reason } from '../../engine/reasons.ts'
+import { resetSeconds } from '../rate-limit-headers.ts'
+import type { HeaderList } from '../respond.ts'
+
+/** How long a client may go on with a body that nobody reads before its connection is cut. */
+const LINGER_MS = 5000
+
+/** Answers in the client's stead of the backend: with a body in the shape that LLM clients already read. */
+export function respondError(res: ServerResponse, status: number, code: Reason, message: string, fields: HeaderList = []): void {
+  const body = JSON.stringify({ error: { message, type: errorType(status), code } })
+  const isUploading = !res.req.complete
+  // RFC 9112 9.6: what is left of the request stands between this answer and the next
+  if (isUploading) res.shouldKeepAlive = false
+  const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
+  res.writeHead(status, [...fields, ...own, 'Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))])
+  res.end(body)
+  if (isUploading) linger(res)
+}
+
+/** What a rejected client reads. */
+export function rejectMessage(decision: Rejected): string {
+  const { requested, available, reason, canRetry, limit } = decision
+  const retryAfterS = Math.max(1, resetSeconds(limit))
+  if (reason === 'token_bucket_exceeded') return `Rate limit exceeded. Retry in ${retryAfterS} s.`
+  const period = reason === 'tpm_exceeded' ? 'per-minute' : 'daily'
+  const needs = `this request needs ${requested} tokens and ${available} are available`
+  if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS} s.`
+  return `The ${period} token budget can never cover this request: ${needs}, of ${limit.limitText} at most. Ask for fewer tokens.`
+}
+
+/** Reads and drops the rest of a body, so that a client that is still writing gets to see the answer. */
+function linger(res: ServerResponse): void {
+  const { req } = res
+  req.resume()
+  const timer = setTimeout(() => req.socket.destroy(), LINGER_MS)
+  res.once('close', () => clearTimeout(timer))
+}
+
+function errorType(status: number): string {
+  if (status === 429) return 'rate_limit_error'
+  if (status < 500) return 'invalid_request_error'
+  return status === 502 || status === 504 ? 'backend_error' : 'service_unavailable'
+}

@@ -1,0 +1,33 @@
+import type { RequestView } from '../../request/view.ts'
+import { isPeersWord } from './forwarded-fields.ts'
+import type { Peer } from './peer.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
+
+/** What the engine sees of a request that came through us: what its peer has no right to say is not there. */
+export class ProxiedRequestView implements RequestView {
+  readonly #request: ProxiedRequest
+  readonly #peer: Peer
+
+  constructor(request: ProxiedRequest, peer: Peer) {
+    this.#request = request
+    this.#peer = peer
+  }
+
+  get method(): string {
+    return this.#request.method
+  }
+
+  get uri(): string {
+    return this.#request.target
+  }
+
+  get host(): string {
+    return this.#request.host
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#peer.isTrusted || !isPeersWord(name) ? this.#request.header(name) : undefined
+    // A peer that forwards for nobody is itself the client.
+    return value === undefined && name === 'x-forwarded-for' ? this.#peer.address : value
+  }
+}

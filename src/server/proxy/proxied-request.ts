@@ -1,0 +1,116 @@
+import type { IncomingMessage } from 'node:http'
+import { headerValue } from '../http-request-view.ts'
+
+/** A request on its way through, its head read once for everybody who asks. */
+export class ProxiedRequest {
+  readonly req: IncomingMessage
+  readonly method: string
+  /** The target in origin form (or `*`), the bytes that came. */
+  readonly target: string
+  /** Names and values in turn, as they came. */
+  readonly fields: readonly string[]
+  /** The names in lower case: names[i] belongs to fields[2 * i]. */
+  readonly names: readonly string[]
+  readonly host: string
+  readonly contentLength: number | undefined
+  readonly isChunked: boolean
+  /** A WebSocket's first request: the one protocol that we let through. */
+  readonly isUpgrade: boolean
+
+  private constructor(req: IncomingMessage, head: Head) {
+    this.req = req
+    this.method = req.method!
+    this.fields = req.rawHeaders
+    this.target = head.target
+    this.names = head.names
+    this.host = head.host
+    this.contentLength = head.contentLength
+    this.isChunked = head.isChunked
+    this.isUpgrade = head.isUpgrade
+  }
+
+  /** Strict where two readers could disagree about a request: answers what is wrong with it, in words. */
+  static read(req: IncomingMessage): ProxiedRequest | string {
+    const head = readHead(req)
+    return typeof head === 'string' ? head : new ProxiedRequest(req, head)
+  }
+
+  get hasBody(): boolean {
+    return this.isChunked || (this.contentLength ?? 0) > 0
+  }
+
+  /** `name` is in lower case; repeated fields are joined by ", ". */
+  header(name: string): string | undefined {
+    return headerValue(this.fields, name)
+  }
+}
+
+interface Head {
+  readonly target: string
+  readonly names: readonly string[]
+  readonly host: string
+  readonly contentLength: number | undefined
+  readonly isChunked: boolean
+  readonly isUpgrade: boolean
+}
+
+// RFC 3986 3.2.2 and 3.2.3: a name or an address, and a port
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::\d{0,5})?$/
+
+function readHead(req: IncomingMessage): Head | string {
+  const { rawHeaders, httpVersion } = req
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return `HTTP/${httpVersion} is not spoken here`
+  const names: string[] = []
+  let host: string | undefined
+  let contentLength: number | undefined
+  let isChunked = false
+  let upgrade = ''
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase()
+    const value = rawHeaders[i + 1]!
+    names.push(name)
+    switch (name) {
+      case 'host':
+        if (host !== undefined) return 'Host comes more than once'
+        if (!HOST.test(value)) return 'Host is not valid'
+        host = value
+        break
+      case 'content-length':
+        if (contentLength !== undefined || !/^\d{1,15}$/.test(value)) return 'Content-Length is not valid'
+        contentLength = Number(value)
+        break
+      case 'transfer-encoding':
+        if (isChunked || value.toLowerCase() !== 'chunked' || httpVersion === '1.0')
+          return 'Transfer-Encoding must be chunked, once, in HTTP/1.1'
+        isChunked = true
+        break
+      case 'upgrade':
+        upgrade = upgrade === '' ? value : `${upgrade},${value}`
+        break
+    }
+  }
+  if (isChunked && contentLength !== undefined) return 'Content-Length and Transfer-Encoding exclude each other'
+  const target = originForm(req.url!, req.method!, host)
+  if (target === undefined) return 'the request target is not valid, or names another host than Host'
+  return { target, names, host: host ?? '', contentLength, isChunked, isUpgrade: isWebSocket(req, upgrade) }
+}
+
+function isWebSocket(req: IncomingMessage, upgrade: string): boolean {
+  return upgrade.toLowerCase() === 'websocket' && req.method === 'GET' && req.httpVersion === '1.1'
+}
+
+/** RFC 9112 3.2: an absolute target is accepted when it names the host that Host names. */
+function originForm(url: string, method: string, host: string | undefined): string | undefined {
+  if (url.startsWith('/')) return url
+  if (url === '*') return method === 'OPTIONS' ? url : undefined
+  const [whole, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
+  if (whole === undefined || authority === undefined) return undefined
+  if (host !== undefined && withoutDefaultPort(authority) !== withoutDefaultPort(host)) return undefined
+  if (!HOST.test(authority)) return undefined
+  const rest = url.slice(whole.length)
+  return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+function withoutDefaultPort(authority: string): string {
+  return authority.toLowerCase().replace(/:(?:80|443)?$/, '')
+}

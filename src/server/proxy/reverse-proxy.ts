@@ -1,0 +1,182 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Logger } from 'pino'
+import type { Clock } from '../../clock.ts'
+import type { Allowed, Decision } from '../../engine/decision.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { REASONS, type Reason } from '../../engine/reasons.ts'
+import type { Reservation } from '../../engine/reservation.ts'
+import type { Backend } from '../backend/backend.ts'
+import type { BackendFailure } from '../backend/backend-failure.ts'
+import type { DebugSessions } from '../debug-sessions.ts'
+import { decisionHeaders } from '../decision-headers.ts'
+import { DecisionLog } from '../decision-log.ts'
+import { cookieHeader } from '../http-request-view.ts'
+import type { BackendMetrics } from '../metrics/backend-metrics.ts'
+import type { DecisionMetrics } from '../metrics/decision-metrics.ts'
+import type { LlmMetrics } from '../metrics/llm-metrics.ts'
+import type { HeaderList } from '../respond.ts'
+import { Sampler } from '../sampler.ts'
+import { rejectMessage, respondError } from './error-answer.ts'
+import { Exchange } from './exchange.ts'
+import type { LlmAnswerParts } from './llm-answer.ts'
+import type { Peer, Peers } from './peer.ts'
+import { ProxiedRequest } from './proxied-request.ts'
+import { ProxiedRequestView } from './proxied-request-view.ts'
+import { type ReadBody, readBody } from './request-body.ts'
+import { Settlement } from './settlement.ts'
+
+export interface ProxyParts {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly backend: Backend
+  readonly peers: Peers
+  readonly decisions: DecisionMetrics
+  readonly llmMetrics: LlmMetrics
+  readonly backendMetrics: BackendMetrics
+  readonly debugSessions: DebugSessions | undefined
+  readonly backendHost: 'backend' | 'client'
+  readonly maxBodyBytes: number
+}
+
+/** Stands between clients and the backend: decides on each request first, and lets it through or answers itself. */
+export class ReverseProxy {
+  readonly #parts: ProxyParts
+  readonly #log: DecisionLog
+  readonly #failures = new Sampler<Reason>(new Map())
+  readonly #basePath: string
+
+  constructor(parts: ProxyParts) {
+    this.#parts = parts
+    this.#log = new DecisionLog(parts.logger)
+    this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
+  }
+
+  /** `early` is what a client that asks for another protocol has sent behind its request. */
+  handle(req: IncomingMessage, res: ServerResponse, early?: Buffer): void {
+    const request = ProxiedRequest.read(req)
+    if (typeof request === 'string') return this.#refuse(res, 400, 'bad_request', request)
+    const { engine, clock, peers, debugSessions } = this.#parts
+    const peer = peers.of(req.socket)
+    const explains = debugSessions?.isActive(cookieHeader(req.rawHeaders)) ?? false
+    const incoming = { request, peer, res, early, explains, view: new ProxiedRequestView(request, peer), startMs: clock.nowMs() }
+    if (engine.needsBody(incoming.view)) {
+      this.#decideWithBody(incoming).catch((error: unknown) => this.fail(res, error))
+      return
+    }
+    const decision = engine.decide(incoming.view, explains)
+    if (decision instanceof Promise) {
+      decision.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.fail(res, error))
+    } else this.#answer(incoming, decision)
+  }
+
+  /** Something of ours broke. The client learns that, the log learns what. */
+  fail(res: ServerResponse, error: unknown): void {
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
+    if (res.headersSent) res.destroy()
+    else this.#refuse(res, 500, 'internal_error')
+  }
+
+  /** A request that could not even be read. */
+  noteMalformed(): void {
+    this.#parts.decisions.countRefused('bad_request')
+    this.#log.noteRefused(400, 'bad_request', this.#parts.clock.nowMs())
+  }
+
+  /** A token budget must see the body first. What the head alone decides is decided before it is read. */
+  async #decideWithBody(incoming: Incoming): Promise<void> {
+    const { engine, clock, maxBodyBytes } = this.#parts
+    const { request, res, view, explains } = incoming
+    if ((request.contentLength ?? 0) > maxBodyBytes) return this.#refuse(res, 413, 'body_too_large')
+    const objection = await engine.objection(view, explains)
+    if (objection !== undefined) return this.#answer(incoming, objection)
+    invite(incoming)
+    request.req.setTimeout(this.#parts.backend.options.idleTimeoutMs)
+    const body = await readBody(request, maxBodyBytes).catch(() => undefined)
+    request.req.setTimeout(0)
+    if (body === undefined) return // the client went away, and nothing was taken
+    if (typeof body === 'string') return this.#refuse(res, body === 'body_too_large' ? 413 : 400, body)
+    const startMs = clock.nowMs()
+    const decision = await engine.decide(view, explains, body.llm)
+    this.#answer({ ...incoming, startMs }, decision, body)
+  }
+
+  #answer(incoming: Incoming, decision: Decision, body?: ReadBody): void {
+    const { res, explains, startMs } = incoming
+    if (decision.action === 'refuse') return this.#refuse(res, decision.reason === 'no_bundle_loaded' ? 503 : 400, decision.reason)
+    const nowMs = this.#parts.clock.nowMs()
+    this.#parts.decisions.count(decision, nowMs - startMs)
+    this.#log.note(decision, nowMs)
+    const fields = decisionHeaders(decision, explains, nowMs - startMs)
+    if (decision.action === 'reject') respondError(res, 429, decision.reason, rejectMessage(decision), fields)
+    else this.#forward(incoming, decision, fields, body)
+  }
+
+  #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList, body: ReadBody | undefined): void {
+    const { backend, backendMetrics, backendHost, clock } = this.#parts
+    const { request, peer, res, early } = incoming
+    const llm = reservation && body && this.#llmParts(reservation, request, body)
+    if (res.destroyed) {
+      // The client went away while the store was asked.
+      llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
+      return
+    }
+    if (body === undefined) invite(incoming)
+    const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
+    const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
+    const parts = {
+      backend,
+      metrics: backendMetrics,
+      nowMs: () => clock.nowMs(),
+      onFailure: (failure: BackendFailure) => this.#failBackend(res, failure, fields),
+    }
+    new Exchange(parts, { request, peer, res, fields, body: body?.bytes, llm, early, host, target })
+  }
+
+  #llmParts(reservation: Reservation, request: ProxiedRequest, body: ReadBody): LlmAnswerParts {
+    const { engine, logger, llmMetrics: metrics, maxBodyBytes } = this.#parts
+    const isActivated = body.llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
+    const settlement = new Settlement(reservation, { engine, metrics, logger })
+    return { settlement, request: body.llm, isActivated, maxBodyBytes, metrics, logger }
+  }
+
+  /** The backend gave no answer, or not the whole of it. Half an answer is broken off, not ended as if it were whole. */
+  #failBackend(res: ServerResponse, failure: BackendFailure, fields: HeaderList): void {
+    const { backendMetrics, logger, clock } = this.#parts
+    const { code, message } = failure
+    backendMetrics.countFailure(code)
+    const unlogged = this.#failures.admit(code, clock.nowMs())
+    if (unlogged !== undefined)
+      logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole answer')
+    if (res.headersSent) reset(res)
+    else respondError(res, code === 'backend_timeout' ? 504 : 502, code, REASONS[code], fields)
+  }
+
+  #refuse(res: ServerResponse, status: number, reason: Reason, message: string = REASONS[reason]): void {
+    this.#parts.decisions.countRefused(reason)
+    this.#log.noteRefused(status, reason, this.#parts.clock.nowMs())
+    if (reason === 'bad_request') res.shouldKeepAlive = false
+    respondError(res, status, reason, message)
+  }
+}
+
+/** A request on its way to a decision. */
+interface Incoming {
+  readonly request: ProxiedRequest
+  readonly peer: Peer
+  readonly res: ServerResponse
+  readonly early: Buffer | undefined
+  readonly explains: boolean
+  readonly view: ProxiedRequestView
+  readonly startMs: number
+}
+
+/** RFC 9110 10.1.1: a client that waits for leave to send its body gets it now. */
+function invite({ request, res }: Incoming): void {
+  if (request.header('expect')?.toLowerCase() === '100-continue' && request.req.httpVersion === '1.1') res.writeContinue()
+}
+
+function reset(res: ServerResponse): void {
+  if (res.socket === null) res.destroy()
+  else res.socket.resetAndDestroy()
+}

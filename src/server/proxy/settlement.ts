@@ -1,0 +1,63 @@
+import type { Logger } from 'pino'
+import type { Engine } from '../../engine/engine.ts'
+import type { Reservation } from '../../engine/reservation.ts'
+import type { TokenCounts } from '../../llm/usage.ts'
+import type { LlmMetrics } from '../metrics/llm-metrics.ts'
+
+/** What ended an answer. */
+export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
+
+export interface SettlementParts {
+  readonly engine: Engine
+  readonly metrics: LlmMetrics
+  readonly logger: Logger
+}
+
+/** A reservation and its one settlement: of all the ends that an answer can have, the first counts. */
+export class Settlement {
+  readonly reservation: Reservation
+  readonly #parts: SettlementParts
+  #isSettled = false
+
+  constructor(reservation: Reservation, parts: SettlementParts) {
+    this.reservation = reservation
+    this.#parts = parts
+    for (const { rule, tokens } of reservation.holds) parts.metrics.countReserved(rule, tokens)
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled
+  }
+
+  /** Corrects what each rule holds to what was used. Where `isStream`, rules without streaming keep what they took. */
+  settle(end: SettlementEnd, used: TokenCounts, isStream = false): void {
+    this.#settle(end, (hold) => (isStream && !hold.rule.llm!.streaming.enabled ? hold.tokens : used.prompt + used.completion))
+  }
+
+  /** Nothing was used: all of it goes back. */
+  giveBack(end: SettlementEnd): void {
+    this.#settle(end, () => 0)
+  }
+
+  /** What was used cannot be told: what was taken stays taken. */
+  stand(end: SettlementEnd): void {
+    this.#settle(end, (hold) => hold.tokens)
+  }
+
+  #settle(end: SettlementEnd, usedBy: (hold: Reservation['holds'][number]) => number): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    const { engine, metrics, logger } = this.#parts
+    metrics.countSettlement(end)
+    for (const hold of this.reservation.holds) {
+      const used = usedBy(hold)
+      metrics.countUsed(hold.rule, hold.tokens, used)
+      Promise.resolve(engine.settle(this.reservation, hold, used)).catch((error: unknown) => {
+        logger.error(
+          { event: 'settlement_failed', policy: hold.rule.policy.id, rule: hold.rule.name, err: error },
+          'tokens could not be settled',
+        )
+      })
+    }
+  }
+}

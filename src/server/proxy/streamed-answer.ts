@@ -1,0 +1,160 @@
+import type { Transform } from 'node:stream'
+import { type Excess, StreamFilter } from '../../llm/stream-filter.ts'
+import type { ResponseHead } from '../backend/response-head.ts'
+import { headerValue } from '../http-request-view.ts'
+import { codingOf, newDecoder } from './content-coding.ts'
+import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
+
+/**
+ * An SSE answer. Where an enforcing rule watches a stream that the client asked for, its bytes go through the filter; else
+ * they pass as they are, and the filter counts beside them.
+ */
+export class StreamedAnswer implements LlmAnswer {
+  readonly isFiltered: boolean
+  readonly isDecoded: boolean
+  readonly #parts: LlmAnswerParts
+  readonly #flow: AnswerFlow
+  readonly #status: number
+  /** Absent where no rule has streaming enabled, or the bytes cannot be read: then the reservation stands. */
+  #filter: StreamFilter | undefined
+  #decoder: Transform | undefined
+  #loggedWouldCuts = 0
+
+  constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
+    const { settlement, request, isActivated } = parts
+    this.#parts = parts
+    this.#flow = flow
+    this.#status = head.status
+    const rules = settlement.reservation.holds.map(({ rule }) => rule).filter(({ llm }) => llm!.streaming.enabled)
+    const coding = codingOf(headerValue(head.fields, 'content-encoding'))
+    const isRead = rules.length > 0 && coding !== undefined
+    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated })
+    this.isFiltered = isRead && isActivated && rules.some(({ policy }) => !policy.isShadow)
+    if (isRead && coding !== 'identity') this.#decoder = this.#newDecoder(coding)
+    this.isDecoded = this.isFiltered && this.#decoder !== undefined
+    parts.metrics.openStreams++
+  }
+
+  read(chunk: Buffer): void {
+    if (!this.isFiltered) this.#flow.deliver(chunk)
+    if (this.#decoder === undefined) this.#pass(chunk)
+    else if (!this.#decoder.write(chunk)) this.#flow.pauseBackend()
+  }
+
+  end(onEnded: () => void): void {
+    const decoder = this.#decoder
+    if (decoder === undefined) {
+      this.#finish()
+      return onEnded()
+    }
+    decoder.once('end', () => {
+      this.#finish()
+      if (this.isFiltered) onEnded()
+    })
+    decoder.end()
+    if (!this.isFiltered) onEnded()
+  }
+
+  clientGone(): void {
+    const filter = this.#filter
+    this.#settle(() => {
+      if (filter === undefined) this.#parts.settlement.stand('client_gone')
+      else this.#parts.settlement.settle('client_gone', filter.counts, true)
+    })
+    this.#decoder?.destroy()
+  }
+
+  backendFailed(): void {
+    this.#settle(() => this.#parts.settlement.giveBack('backend_failed'))
+    this.#decoder?.destroy()
+  }
+
+  pause(): void {
+    this.#decoder?.pause()
+  }
+
+  resume(): void {
+    this.#decoder?.resume()
+  }
+
+  /** Takes decoded bytes. */
+  #pass(bytes: Buffer): void {
+    const filter = this.#filter
+    if (filter === undefined) return
+    const passed = filter.push(bytes)
+    this.#afterPass(filter)
+    if (!this.isFiltered) return
+    if (passed.length > 0) this.#flow.deliver(passed)
+    if (filter.cut !== undefined) this.#flow.cut()
+  }
+
+  #finish(): void {
+    const filter = this.#filter
+    if (filter === undefined) return this.#settle(() => this.#parts.settlement.stand('done'))
+    const rest = filter.end()
+    this.#afterPass(filter)
+    this.#settleDone(filter)
+    if (this.isFiltered && rest.length > 0) this.#flow.deliver(rest)
+  }
+
+  #newDecoder(coding: 'gzip' | 'deflate' | 'br'): Transform {
+    const decoder = newDecoder(coding)
+    decoder.on('data', (bytes: Buffer) => {
+      this.#pass(bytes)
+      this.#flow.quiet()
+    })
+    decoder.on('drain', () => this.#flow.resumeBackend())
+    decoder.on('error', (error) => this.#onDamaged(error))
+    return decoder
+  }
+
+  /** Bytes that are not what Content-Encoding says. Where they only are counted they pass, and the reservation stands. */
+  #onDamaged(error: Error): void {
+    if (this.isFiltered) return this.#flow.fail(error)
+    this.#filter = undefined
+    this.#decoder = undefined
+    this.#flow.resumeBackend()
+    this.#settle(() => this.#parts.settlement.stand('done'))
+  }
+
+  #afterPass(filter: StreamFilter): void {
+    for (; this.#loggedWouldCuts < filter.wouldCut.length; this.#loggedWouldCuts++) {
+      const excess = filter.wouldCut[this.#loggedWouldCuts]!
+      this.#parts.metrics.countWouldTruncate(excess.rule)
+      this.#log('would_truncate', excess, 'stream would be truncated')
+    }
+    const { cut } = filter
+    if (cut !== undefined) {
+      this.#settle(() => {
+        this.#parts.metrics.countTruncation(cut.rule)
+        this.#log('truncated', cut, 'stream truncated')
+        this.#parts.settlement.settle('truncated', filter.counts, true)
+      })
+    } else if (filter.hasEnded) this.#settleDone(filter)
+  }
+
+  #settleDone(filter: StreamFilter): void {
+    this.#settle(() => {
+      const { settlement, metrics, request } = this.#parts
+      const { hasProviderCount, counts } = filter
+      if (filter.hasFailed || (this.#status >= 400 && !hasProviderCount)) return settlement.giveBack('done')
+      settlement.settle('done', counts, true)
+      if (!hasProviderCount) return
+      metrics.compareEstimate('prompt', request.promptTokens, counts.prompt)
+      metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)
+    })
+  }
+
+  /** Of all ends, the first counts. */
+  #settle(settle: () => void): void {
+    if (this.#parts.settlement.isSettled) return
+    this.#parts.metrics.openStreams--
+    settle()
+  }
+
+  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: Excess, message: string): void {
+    const { policy, name, llm } = rule
+    const bound = { completion_tokens: completionTokens, max_completion_tokens: llm!.maxCompletionTokens }
+    this.#parts.logger.info({ event, policy: policy.id, rule: name, ...bound }, message)
+  }
+}
