@@ -41,11 +41,12 @@ describe('a reservation', () => {
   })
 
   test('that no body is read for has nothing to settle, and stands', () => {
-    const service = newService(budget('p', { tokens_per_minute: 6000, max_completion_tokens: 70 }))
+    const config = { tokens_per_minute: 6000, max_completion_tokens: 70 }
+    const service = newService(budget('p', config), budget('s', config, [], 'shadow'))
     expect(service.allow(CHAT, undefined).reservation).toBeUndefined()
-    expect(service.levels()).toEqual([6000 - 70])
+    expect(service.levels()).toEqual([6000 - 70, 6000 - 70])
     expect(service.allow('/v1/embeddings', undefined).reservation).toBeUndefined()
-    expect(service.levels()).toEqual([6000 - 70])
+    expect(service.levels()).toEqual([6000 - 70, 6000 - 70])
   })
 
   test('is none where no rule counts tokens, or none of them covers the request', () => {
@@ -150,7 +151,8 @@ describe('a request that a budget cannot cover', () => {
       budget('large', { tokens_per_minute: 6000, tokens_per_day: 9000 }),
       budget('small', { tokens_per_minute: 600 }),
     )
-    service.reject(CHAT, { promptTokens: 0, requestedTokens: 601 })
+    const rejected = service.reject(CHAT, { promptTokens: 0, requestedTokens: 601 })
+    expect(rejected).toMatchObject({ rule: { policy: { id: 'small' } }, requested: 601, available: 600 })
     expect(service.levels()).toEqual([5, 6000, 9000, 600])
   })
 
@@ -166,7 +168,7 @@ describe('a request that a budget cannot cover', () => {
   })
 
   test('takes nothing from shadow policies', () => {
-    const service = newService(budget('p', { tokens_per_minute: 600 }), { ...budget('s', { tokens_per_minute: 6000 }, [], 'shadow') })
+    const service = newService(budget('p', { tokens_per_minute: 600 }), budget('s', { tokens_per_minute: 6000 }, [], 'shadow'))
     service.reject(CHAT, { promptTokens: 0, requestedTokens: 601 })
     expect(service.levels()).toEqual([600, 6000])
   })

@@ -8,6 +8,7 @@ import { PlainRequestView } from '../request/view.ts'
 import { Charges, type Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { MIN_TABLE_BYTES } from '../store/shared-table.ts'
 import type { Allowed } from './decision.ts'
 import { Engine } from './engine.ts'
 import type { Reservation } from './reservation.ts'
@@ -119,6 +120,16 @@ describe('a settlement after midnight', () => {
   })
 })
 
+test('a settlement for a day that is over and forgotten takes no slot from anybody', () => {
+  const store = newEmbeddedStore(MIN_TABLE_BYTES)
+  const service = newServiceOn(store, budget({ tokens_per_day: 9000 }))
+  const reservation = service.reserve(500)
+  service.clock.advance(12 * HOUR_MS)
+  for (let i = 0; i < 32; i++) service.reserve(500, `caller${i}`)
+  service.settle(reservation, 2000)
+  expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+})
+
 describe('a settlement after a new bundle', () => {
   test('with other limits goes by those of now', () => {
     const service = newService(budget({ tokens_per_minute: 6000, tokens_per_day: 9000 }))
@@ -194,16 +205,19 @@ describe('a settlement after a new bundle', () => {
 describe('on a store that answers later', () => {
   test('a reservation is made when it has answered, under the plan and the day of the request', async () => {
     const store = new AsyncStore()
-    const service = newServiceOn(store, budget({ tokens_per_minute: 6000, tokens_per_day: 9000 }))
+    const service = newServiceOn(store, budget({ tokens_per_minute: 30_000, tokens_per_day: 9000 }))
     service.clock.advance(12 * HOUR_MS - 1)
     const [one, two] = [service.decide(1000), service.decide(600, 'b')]
     service.clock.advance(1)
-    service.load(budget({ tokens_per_minute: 6000, tokens_per_day: 20_000 }))
+    const first = policy('first', { rules: [bucketRule('r', ['header:x-key'], 7)] })
+    service.load(first, budget({ tokens_per_minute: 30_000, tokens_per_day: 20_000 }))
     await store.answerAll()
     const [mine, other] = [await one, await two].map((decision) => (decision as Allowed).reservation!)
     expect(mine!.holds).toMatchObject([{ tokens: 1000, values: ['a'] }])
     expect(other!.holds).toMatchObject([{ tokens: 600, values: ['b'] }])
-    expect(await later(store, service.levelsLater())).toEqual([5000.1, 20_000])
+    expect(await later(store, service.levelsLater())).toEqual([7, 29_000.5, 20_000])
+    await later(store, service.settle(mine!, 3000))
+    expect(await later(store, service.levelsLater())).toEqual([7, 27_000.5, 20_000])
   })
 
   test('a settlement is done when it has answered', async () => {

@@ -10,6 +10,8 @@ export interface ListenerOptions {
   readonly handle: (req: IncomingMessage, res: ServerResponse) => void
   /** A client that waits for leave to send its body. */
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
+  /** Whether Node itself answers HTTP/1.1 requests without Host; else the handler sees them. */
+  readonly requiresHost: boolean
   /** Anything else that this port needs of its server. */
   readonly configure?: (server: Server) => void
 }
@@ -19,14 +21,17 @@ export class HttpListener {
   readonly #server: Server
   #isDraining = false
 
-  constructor({ keepAliveMs, handle, handleExpecting, configure }: ListenerOptions) {
+  constructor({ keepAliveMs, handle, handleExpecting, requiresHost, configure }: ListenerOptions) {
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
         if (this.#isDraining) res.shouldKeepAlive = false
         handler(req, res)
       }
     }
-    this.#server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: keepAliveMs }, draining(handle))
+    this.#server = createServer(
+      { maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: keepAliveMs, requireHostHeader: requiresHost },
+      draining(handle),
+    )
     // Node drops fields beyond its count without a word, and a limit key among them would slip its rule.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkContinue', draining(handleExpecting))

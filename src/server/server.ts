@@ -132,5 +132,5 @@ function plainListener(keepAliveMs: number, handle: Handle): HttpListener {
     res.shouldKeepAlive = false
     handle(req, res)
   }
-  return new HttpListener({ keepAliveMs, handle, handleExpecting })
+  return new HttpListener({ keepAliveMs, handle, handleExpecting, requiresHost: true })
 }

@@ -143,7 +143,7 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
 
     test('reaches a bucket or a day that nothing was taken from yet', async () => {
       const [bucket, day] = [open('a', bucketLimit(0.5, 10)), open('b', dayLimit(100))]
-      await settle(bucket, -4, 0)
+      await settle(bucket, -4, 0, NEXT_DAY_MS, MIDNIGHT_MS)
       await settle(day, -30, 0, MIDNIGHT_MS + 5, MIDNIGHT_MS)
       expect(await level(bucket, 0)).toBe(6)
       expect(await level(bucket, 4)).toBe(8)

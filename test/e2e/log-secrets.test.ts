@@ -25,7 +25,6 @@ test('no secret, token, cookie or key shows up in any output or metric of a run 
     EDGE_LOG_LEVEL: 'trace',
     EDGE_CONFIG_FILE: path,
     EDGE_DEBUG_SESSION_SECRET: SECRETS.debugSecret,
-    EDGE_BACKEND_URL: `http://user:${SECRETS.password}@127.0.0.1:9/`,
   })
   const token = jwt({ sub: SECRETS.claim })
   const login = async (secret: string) => ask(cli.port, 'POST', '/v1/debug/session', [['X-Edge-Debug-Secret', secret]])
@@ -68,10 +67,10 @@ test('no secret, token, cookie or key shows up in any output or metric of a run 
   }
 })
 
-test('a start that fails shows no secret either', async () => {
+test.each(['ftp', 'http'])('a start that fails shows no secret either, with a backend at %s', async (scheme) => {
   const cli = await serving({
     EDGE_DEBUG_SESSION_SECRET: SECRETS.debugSecret,
-    EDGE_BACKEND_URL: `ftp://user:${SECRETS.password}@127.0.0.1`,
+    EDGE_BACKEND_URL: `${scheme}://user:${SECRETS.password}@127.0.0.1`,
     EDGE_LOG_LEVEL: 'loud',
   })
   expect(await cli.exited).toBe(1)

@@ -29,7 +29,7 @@ describe('a framing', () => {
       fc.property(anyBytes, anyCuts, anyLimit, (bytes, cuts, maxEventBytes) => {
         expect(Buffer.concat(piecesOf(chunksOf(bytes, cuts), maxEventBytes).map((piece) => piece.bytes))).toEqual(bytes)
       }),
-      { numRuns: 2000 },
+      { numRuns: 1000 },
     )
   })
 
@@ -42,7 +42,7 @@ describe('a framing', () => {
         expect(dataOf(piecesOf(chunksOf(bytes, cuts)))).toEqual(expected)
         expect(dataOf(piecesOf(singleBytes(bytes)))).toEqual(expected)
       }),
-      { numRuns: 2000 },
+      { numRuns: 1000 },
     )
   })
 

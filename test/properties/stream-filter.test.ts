@@ -128,7 +128,7 @@ describe('a filter', () => {
         const bytes = Buffer.from(withLineEnds(text, lineEnd))
         expect(filtered(chunksOf(bytes, cuts), rules, isActivated)).toEqual(filtered([bytes], rules, isActivated))
       }),
-      { numRuns: 600 },
+      { numRuns: 400 },
     )
   })
 
@@ -138,7 +138,7 @@ describe('a filter', () => {
         const bytes = Buffer.from(withLineEnds(text, lineEnd))
         expect(filtered(singleBytes(bytes), rules)).toEqual(filtered([bytes], rules))
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 
@@ -191,7 +191,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, fc.constantFrom(10, 100, undefined), (bytes, cuts, maxEventBytes) => {
         expect(filtered(chunksOf(bytes, cuts), UNTOUCHING, true, maxEventBytes).out).toBe(bytes.toString('latin1'))
       }),
-      { numRuns: 1500 },
+      { numRuns: 400 },
     )
   })
 
@@ -200,7 +200,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, anyRules, (bytes, cuts, rules) => {
         expect(filtered(chunksOf(bytes, cuts), rules, false)).toMatchObject({ out: bytes.toString('latin1'), cut: undefined, wouldCut: [] })
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     )
   })
 
@@ -212,25 +212,32 @@ describe('a filter', () => {
         expect(Number.isSafeInteger(completion) && completion >= 0).toBe(true)
         if (cut !== undefined) expect(out.endsWith('\n\n')).toBe(true)
       }),
-      { numRuns: 1500 },
+      { numRuns: 400 },
     )
   })
 
-  test('passes a beginning of the stream and one ending where it cuts', () => {
-    const rules = rulesOf([{ mode: 'enforce', max: 2, streaming: { buffer_tokens: 1, include_partial_usage: false } }])
+  test('passes whole events within the bound and then one ending, where it looks at every token', () => {
+    const anyClosing = fc.constantFrom('graceful_close', 'error_chunk')
     fc.assert(
-      fc.property(anyEvents, anyCuts, (events, cuts) => {
-        const bytes = Buffer.from(events.join(''))
-        const { out, cut } = filtered(chunksOf(bytes, cuts), rules)
-        fc.pre(cut !== undefined)
-        let [common, text] = [0, bytes.toString('latin1')]
-        while (common < out.length && out[common] === text[common]) common++
-        expect(parseSse(Buffer.from(out.slice(common), 'latin1').toString()).length).toBeLessThan(1024 + 4)
-        for (const { data } of parseSse(Buffer.from(out.slice(out.lastIndexOf('\n\n', common) + 2), 'latin1').toString())) {
-          if (data !== '[DONE]') expect(() => JSON.parse(data)).not.toThrow()
+      fc.property(fc.constantFrom(...STREAMS), fc.integer({ min: 1, max: 14 }), anyClosing, anyCuts, (text, max, how, cuts) => {
+        const streaming = { buffer_tokens: 1, include_partial_usage: false, on_limit_exceeded: how }
+        const bytes = Buffer.from(text)
+        const { out, cut } = filtered(chunksOf(bytes, cuts), rulesOf([{ mode: 'enforce', max, streaming }]))
+        let common = 0
+        while (common < bytes.length && out.charCodeAt(common) === bytes[common]) common++
+        if (cut === undefined) {
+          expect(common).toBe(bytes.length)
+          return
         }
+        const passed = out.slice(0, Math.max(0, out.lastIndexOf('\n\n', common - 1) + 2))
+        const uncut = new StreamFilter({ rules: [], promptEstimate: 0, isActivated: true })
+        uncut.push(Buffer.from(passed, 'latin1'))
+        expect(uncut.estimatedCompletionTokens).toBeLessThanOrEqual(max)
+        const ending = parseSse(out.slice(passed.length)).map(({ data }) => data)
+        expect(ending.length).toBeGreaterThan(0)
+        for (const data of ending) if (data !== '[DONE]') expect(JSON.parse(data)).toBeTypeOf('object')
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     )
   })
 

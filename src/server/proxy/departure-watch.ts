@@ -17,9 +17,10 @@ const COMMENT = ':\n\n'
 export class DepartureWatch {
   readonly #socket: Socket
   readonly #res: ServerResponse
-  readonly #onEnd = (): void => this.#ask(FIRST_PROBE_MS)
+  readonly #onEnd = (): void => this.#wait(FIRST_PROBE_MS)
   #timer: NodeJS.Timeout | undefined
   #phase: 'waiting' | 'events' | 'body' = 'waiting'
+  #probes = 0
   #bytesWritten = 0
 
   constructor(socket: Socket, res: ServerResponse) {
@@ -40,22 +41,18 @@ export class DepartureWatch {
     this.#socket.off('end', this.#onEnd)
   }
 
-  #ask(afterMs: number): void {
-    this.#timer = setTimeout(() => this.#probe(), this.#phase === 'body' ? QUIET_MS : afterMs)
+  #wait(ms: number): void {
+    this.#timer = setTimeout(() => this.#probe(), this.#phase === 'body' ? QUIET_MS : ms)
   }
 
   #probe(): void {
-    const { httpVersion } = this.#res.req
     if (this.#phase === 'events') this.#res.write(COMMENT)
-    else if (this.#phase === 'waiting' && httpVersion === '1.1' && this.#res.socket !== null) this.#res.writeContinue()
     else if (this.#phase === 'body') {
       // Bytes that flow are probes enough; where none do, nobody waits in earnest.
       if (this.#socket.bytesWritten === this.#bytesWritten) return void this.#res.destroy()
       this.#bytesWritten = this.#socket.bytesWritten
-    }
-    this.#ask(this.#isSecondProbe ? QUIET_MS : PROBE_MS)
-    this.#isSecondProbe = !this.#isSecondProbe
+    } else if (this.#res.req.httpVersion === '1.1' && this.#res.socket !== null) this.#res.writeContinue()
+    // The first of a pair asks, the second finds out.
+    this.#wait(++this.#probes % 2 === 1 ? PROBE_MS : QUIET_MS)
   }
-
-  #isSecondProbe = false
 }

@@ -74,7 +74,8 @@ export class Exchange implements BackendHandler, AnswerFlow {
       if (this.#call?.write(chunk) === false) req.pause()
     })
     req.on('end', () => {
-      req.setTimeout(0)
+      // After the answer, Node keeps its own time for the connection.
+      if (!this.#isOver) req.setTimeout(0)
       this.#call?.endBody()
     })
     // A client that stops in the middle of its body is not waited for for ever.

@@ -89,6 +89,7 @@ function readHead(req: IncomingMessage): Head | string {
         break
     }
   }
+  if (host === undefined && httpVersion === '1.1') return 'Host is missing'
   if (isChunked && contentLength !== undefined) return 'Content-Length and Transfer-Encoding exclude each other'
   const target = originForm(req.url!, req.method!, host)
   if (target === undefined) return 'the request target is not valid, or names another host than Host'

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { ServerConfig } from '../../config.ts'
 import { Backend } from '../backend/backend.ts'
 import { pathOf } from '../endpoints.ts'
@@ -63,7 +63,8 @@ export class ProxyFront {
       if (isOwn(pathOf(req.url!))) answerOwn(req, res)
       else this.#handle(req, res)
     }
-    return new HttpListener({ keepAliveMs, handle, handleExpecting: handle, configure: (server) => this.#wire.configure(server) })
+    const configure = (server: Server): void => this.#wire.configure(server)
+    return new HttpListener({ keepAliveMs, handle, handleExpecting: handle, requiresHost: false, configure })
   }
 
   /** Ends the WebSockets that are still open. */

@@ -20,6 +20,8 @@ export class ProxyWire {
     server.requestTimeout = 0
     // A client that has sent its request may close its side and wait for the answer.
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
+    // Pipelined requests all listen to their one connection.
+    server.on('connection', (socket) => socket.setMaxListeners(0))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#answerMalformed(error, socket))
     server.on('upgrade', (req: IncomingMessage, socket: Socket, early: Buffer) => this.#upgrade(server, req, socket, early))
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
@@ -33,8 +35,10 @@ export class ProxyWire {
   }
 
   #answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-    // A connection that broke, or one in the middle of an answer, can be told nothing.
-    if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) return void socket.destroy()
+    const answer = answerOn(socket)
+    // What is malformed may be the body of the request at hand; any other answer on its way would be taken for this one.
+    const isFree = answer === undefined || (!answer.headersSent && !answer.req.complete)
+    if (!socket.writable || error.code === 'ECONNRESET' || !isFree) return void socket.destroy()
     this.#onMalformed()
     const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
     const body = JSON.stringify({ error: { message: 'the request is malformed', type: 'invalid_request_error', code: 'bad_request' } })
@@ -46,7 +50,7 @@ export class ProxyWire {
   #upgrade(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     socket.on('error', () => {}) // its 'close' follows
     // RFC 9110 7.8: it would change the protocol under answers that are still on their way
-    if (isAnswering(socket)) return void socket.destroy()
+    if (answerOn(socket) !== undefined) return void socket.destroy()
     const request = ProxiedRequest.read(req)
     if (typeof request !== 'string' && !request.isUpgrade) return this.#asOrdinary(server, req, socket, early)
     this.#upgraded.add(socket)
@@ -72,9 +76,9 @@ export class ProxyWire {
   }
 }
 
-/** An answer is on its way on this connection. Node keeps it there and offers no other way to ask. */
-function isAnswering(socket: Socket): boolean {
-  return Boolean((socket as { _httpMessage?: unknown })._httpMessage)
+/** The answer that is on its way on this connection. Node keeps it there and offers no other way to ask. */
+function answerOn(socket: Socket): ServerResponse | undefined {
+  return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
 }
 
 function withoutUpgrade(connection: string): string {

@@ -14,7 +14,7 @@ export type BodyProblem = 'body_too_large' | 'bad_request'
 
 /** Reads the body for the estimate. Rejects when the client goes away before it is whole. */
 export async function readBody(request: ProxiedRequest, maxBytes: number): Promise<ReadBody | BodyProblem> {
-  const bytes = await collect(request.req, maxBytes)
+  const bytes = request.hasBody ? await collect(request.req, maxBytes) : EMPTY
   if (bytes === undefined) return 'body_too_large'
   const coding = codingOf(request.header('content-encoding'))
   // What cannot be read is counted as it is, over the whole body.
@@ -26,6 +26,8 @@ export async function readBody(request: ProxiedRequest, maxBytes: number): Promi
     return error instanceof RangeError ? 'body_too_large' : 'bad_request'
   }
 }
+
+const EMPTY = Buffer.alloc(0)
 
 function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
