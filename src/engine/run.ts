@@ -69,7 +69,10 @@ export class Run {
     const { charges } = this
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (isPlainOnly && rule.llm !== undefined) continue
+      if (isPlainOnly && rule.llm !== undefined) {
+        this.#noteMissingOf(rule)
+        continue
+      }
       const cost = rule.llm === undefined ? 1 : this.#reservationFor(rule)
       const firstRow = charges.length
       for (let c = 0; c < rule.counters.length; c++) {
@@ -133,6 +136,12 @@ export class Run {
     }
     if (!isComplete) charges.valueCount = before
     return isComplete
+  }
+
+  #noteMissingOf(rule: PlanRule): void {
+    const before = this.charges.valueCount
+    this.#pushValues(rule)
+    this.charges.valueCount = before
   }
 
   #noteMissing(key: string): void {

@@ -128,7 +128,7 @@ describe('an answer that came whole', () => {
     [{ choices: [null, 1, 'x', [], {}, { message: null }, { message: [] }, { message: { content: 5, tool_calls: {}, refusal: [] } }] }],
     [{ choices: [{ message: { content: [null, 1, 'x', { text: 5 }], tool_calls: [null, {}, { function: null }], function_call: null } }] }],
     [{ output: [null, 1, [], { content: null, summary: 'x' }, { content: [null, 1, { text: null }] }] }],
-    [{ type: 'message', content: [null, 1, { text: 5, input: [] }, { input: 'x' }] }],
+    [{ type: 'message', content: [null, 1, { text: 5, input: ['x'] }, { input: 'x' }] }],
     [{ usage: [] }],
     [{ usage: 'x' }],
   ])('may be nonsense: %j', (answer) => {

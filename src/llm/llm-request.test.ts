@@ -77,6 +77,7 @@ describe('the prompt estimate', () => {
       4,
     ],
     ['nothing where the known fields are empty', { messages: [] }, 0],
+    ['nothing where the one known field is null', { prompt: null, model: 'gpt-3.5-turbo-instruct' }, 0],
     ['nothing where a known field is nonsense', { messages: { a: 'text' }, prompt: null, input: true }, 0],
   ])('counts %s', (_, body, tokens) => {
     expect(readLlmRequest(JSON.stringify(body)).promptTokens).toBe(tokens)

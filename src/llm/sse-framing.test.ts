@@ -114,6 +114,7 @@ describe('a line end of CR and LF in two chunks', () => {
 
   test('is followed by a blank line that counts', () => {
     expect(cut(['data: 1\r\n\r', '\n', '\n'])).toEqual(['event data: 1\r\n\r', 'line_end \n', 'event \n'])
+    expect(cut(['data: 1\r\n\r\n\n'])).toEqual(['event data: 1\r\n\r\n', 'event \n'])
   })
 })
 

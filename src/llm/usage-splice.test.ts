@@ -24,6 +24,7 @@ describe('usage', () => {
     ['into data of several lines', 'data: {\ndata: "a":1\ndata: }\n\n', `data: {\ndata: "a":1\ndata: ,"usage":${USAGE}}\n\n`],
     ['into an empty object of several lines', 'data: {\ndata:\ndata: }\n\n', `data: {\ndata:\ndata: "usage":${USAGE}}\n\n`],
     ['before empty lines', 'data: {"a":1}\ndata:\ndata\n\n', `data: {"a":1,"usage":${USAGE}}\ndata:\ndata\n\n`],
+    ['before other fields and an empty line', 'data: {"a":1}\nid: }\ndata:\n\n', `data: {"a":1,"usage":${USAGE}}\nid: }\ndata:\n\n`],
     [
       'between other fields of the event',
       'id: {}\ndata: {"a":1}\nid: }\n: }\n\n',

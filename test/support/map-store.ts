@@ -41,9 +41,12 @@ export class MapStore implements CounterStore {
       if (cost === 0) continue
       if (counter.limit.kind === 'bucket') {
         const { key, state } = this.#bucketNow(counter, values, nowMs)
+        // What nobody has taken from has nothing to get back.
+        if (cost > 0 && !this.#buckets.has(key)) continue
         this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
-      } else if (cost > 0 || dayOf(takenWallMs) === dayOf(wallMs)) {
+      } else {
         const key = JSON.stringify([counter.identity, values, dayOf(takenWallMs)])
+        if (!this.#usedOnDay.has(key) && (cost > 0 || dayOf(takenWallMs) !== dayOf(wallMs))) continue
         this.#usedOnDay.set(key, Math.max(0, (this.#usedOnDay.get(key) ?? 0) - cost))
       }
     }

@@ -1,0 +1,70 @@
+import { type ClientRequest, request } from 'node:http'
+import { until } from './edge.ts'
+import type { Fields } from './http.ts'
+import { parseSse, type SseEvent } from './llm-streams.ts'
+
+/** A client that reads an answer while it comes, and may go away at any moment. */
+export class StreamClient {
+  status: number | undefined
+  headers: Readonly<Record<string, string | string[] | undefined>> = {}
+  /** `whole`: it came to its end; `broken`: it did not. */
+  outcome: 'open' | 'whole' | 'broken' = 'open'
+  readonly #chunks: Buffer[] = []
+  readonly #req: ClientRequest
+
+  constructor(port: number, path: string, body: string, fields: Fields = []) {
+    const headers = [...fields.flat(), 'Host', `127.0.0.1:${port}`, 'Content-Length', String(Buffer.byteLength(body))]
+    this.#req = request({ host: '127.0.0.1', port, method: 'POST', path, headers, agent: false }, (res) => {
+      this.status = res.statusCode
+      this.headers = res.headers
+      res.on('data', (chunk: Buffer) => this.#chunks.push(chunk))
+      res.on('end', () => this.#close('whole'))
+      res.on('error', () => this.#close('broken'))
+    })
+    this.#req.on('error', () => this.#close('broken'))
+    this.#req.on('close', () => this.#close('broken'))
+    this.#req.end(body)
+  }
+
+  /** All bytes so far. */
+  get bytes(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+
+  get text(): string {
+    return this.bytes.toString()
+  }
+
+  get events(): SseEvent[] {
+    return parseSse(this.text)
+  }
+
+  /** The data of its events: JSON where it is JSON. */
+  get data(): unknown[] {
+    return this.events.map(({ data }) => (data.startsWith('{') ? JSON.parse(data) : data))
+  }
+
+  async untilHead(): Promise<this> {
+    await until(() => this.status !== undefined)
+    return this
+  }
+
+  async untilText(part: string): Promise<this> {
+    await until(() => this.text.includes(part))
+    return this
+  }
+
+  async untilClosed(): Promise<this> {
+    await until(() => this.outcome !== 'open')
+    return this
+  }
+
+  /** Goes away at once. */
+  abort(): void {
+    this.#req.destroy()
+  }
+
+  #close(outcome: 'whole' | 'broken'): void {
+    if (this.outcome === 'open') this.outcome = outcome
+  }
+}
