@@ -51,7 +51,7 @@ function stream(socket, query) {
   socket.write(STREAM_HEAD)
   const send = () => {
     if (left-- > 0) return void socket.write(chunkOf(`${EVENT_START}{"content":"${process.hrtime.bigint() / 1000n}"}${EVENT_END}`))
-    clearInterval(timer)
+    stop()
     socket.write(`${chunkOf('data: [DONE]\n\n')}0\r\n\r\n`)
   }
   // Streams that begin together do not speak at the same moment.
@@ -59,7 +59,11 @@ function stream(socket, query) {
   let timer = setTimeout(() => {
     timer = setInterval(send, gapMs)
   }, phaseMs)
-  socket.once('close', () => clearInterval(timer))
+  const stop = () => {
+    clearInterval(timer)
+    socket.off('close', stop)
+  }
+  socket.once('close', stop)
 }
 
 function chunkOf(text) {

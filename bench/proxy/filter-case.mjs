@@ -73,5 +73,5 @@ function rulesWith(streaming) {
   const policies = [{ id: 'p', spec: { rules: [{ ...rule, algorithm_config: config }] } }]
   const parsed = parseBundle(JSON.stringify({ bundle_version: 1, policies }))
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-  return compileBundle(parsed.bundle).rules
+  return compileBundle(parsed.bundle).policies[0].rules
 }

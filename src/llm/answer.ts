@@ -8,12 +8,12 @@ export function readAnswer(body: string): Tally {
   const tally = newTally()
   const answer = asObject(parseJson(body))
   if (answer === undefined) return tally
-  readUsage(answer['usage'], tally)
   for (const value of asList(answer['choices'])) {
     const choice = asObject(value)
     tally.characters += chatCharacters(choice?.['message']) + charactersIn(choice?.['text'])
   }
   for (const item of asList(answer['output'])) tally.characters += itemCharacters(item)
   if (answer['type'] === 'message') for (const block of asList(answer['content'])) tally.characters += blockCharacters(block)
+  readUsage(answer['usage'], tally)
   return tally
 }

@@ -1,4 +1,4 @@
-import { asList, asObject, asText } from './json.ts'
+import { asList, asObject, asText, type JsonObject, writeJson } from './json.ts'
 import { characters, charactersIn } from './text-size.ts'
 
 /** What a chat choice has generated: a whole message, or the delta of one. */
@@ -8,7 +8,7 @@ export function chatCharacters(value: unknown): number {
   let sum = contentCharacters(message['content']) + charactersIn(message['refusal'])
   sum += charactersIn(message['reasoning_content'] ?? message['reasoning'])
   const calls = message['tool_calls']
-  if (Array.isArray(calls)) for (const call of calls) sum += argumentCharacters(asObject(call)?.['function'])
+  if (Array.isArray(calls)) for (const call of calls) sum += callCharacters(asObject(call))
   return message['function_call'] === undefined ? sum : sum + argumentCharacters(message['function_call'])
 }
 
@@ -17,8 +17,8 @@ export function blockCharacters(value: unknown): number {
   const block = asObject(value)
   if (block === undefined) return 0
   const input = asObject(block['input'])
-  const inputCharacters = input === undefined || Object.keys(input).length === 0 ? 0 : characters(JSON.stringify(input))
-  return charactersIn(block['text']) + charactersIn(block['thinking']) + inputCharacters
+  const inputText = input === undefined || Object.keys(input).length === 0 ? undefined : writeJson(input)
+  return charactersIn(block['text']) + charactersIn(block['thinking']) + charactersIn(inputText)
 }
 
 /** An item of a Responses answer: a message, a call, or reasoning. */
@@ -38,6 +38,10 @@ function contentCharacters(content: unknown): number {
   let sum = 0
   for (const part of asList(content)) sum += charactersIn(asObject(part)?.['text'])
   return sum
+}
+
+function callCharacters(call: JsonObject | undefined): number {
+  return argumentCharacters(call?.['function']) + charactersIn(asObject(call?.['custom'])?.['input'])
 }
 
 function argumentCharacters(call: unknown): number {

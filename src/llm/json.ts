@@ -25,3 +25,12 @@ export function parseJson(text: string): unknown {
     return undefined
   }
 }
+
+/** Undefined for what is nested so deeply that it can be read and not be written. */
+export function writeJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}

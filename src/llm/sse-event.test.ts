@@ -4,7 +4,8 @@ import { SseFraming } from './sse-framing.ts'
 
 /** The data of the last event in a text. */
 function read(text: string): EventData | undefined {
-  return readEventData(new SseFraming(1 << 20).push(Buffer.from(text)).at(-1)!)
+  const events = new SseFraming(1 << 20).push(Buffer.from(text)).filter(({ kind }) => kind === 'event')
+  return readEventData(events.at(-1)!)
 }
 
 describe('the data of an event', () => {

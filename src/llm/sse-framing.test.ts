@@ -3,11 +3,16 @@ import { SseFraming, type SsePiece } from './sse-framing.ts'
 
 const LARGE = 1 << 20
 
-/** Kinds and bytes of the pieces that these chunks give, the end included. */
+/** Kinds and bytes of the pieces that these chunks give, the end included. An LF behind a CR is shown with its CR. */
 function cut(chunks: readonly string[], maxEventBytes = LARGE): string[] {
   const framing = new SseFraming(maxEventBytes)
-  const pieces = chunks.flatMap((chunk) => framing.push(Buffer.from(chunk, 'latin1')))
-  return [...pieces, ...framing.end()].map(({ kind, bytes }) => `${kind} ${bytes.toString('latin1')}`)
+  const pieces = [...chunks.flatMap((chunk) => framing.push(Buffer.from(chunk, 'latin1'))), ...framing.end()]
+  const texts: string[] = []
+  for (const { kind, bytes } of pieces) {
+    if (kind === 'line_end') texts.push(`${texts.pop()}${bytes.toString('latin1')}`)
+    else texts.push(`${kind} ${bytes.toString('latin1')}`)
+  }
+  return texts
 }
 
 /** The lines that are not empty, as the pieces name them. */
@@ -98,12 +103,17 @@ describe('a line end of CR and LF in two chunks', () => {
     expect(cut(['data: 1\r', '\ndata: 2\r', '\n\r\n'])).toEqual(['event data: 1\r\ndata: 2\r\n\r\n'])
   })
 
-  test('lets the event go at the CR, and its LF belongs to nobody', () => {
-    expect(cut(['data: 1\r\n\r', '\ndata: 2\r\n\r\n'])).toEqual(['event data: 1\r\n\r', 'line_end \n', 'event data: 2\r\n\r\n'])
+  test('lets the event go at the CR, and its LF by itself', () => {
+    const framing = new SseFraming(LARGE)
+    expect(framing.push(Buffer.from('data: 1\r\n\r\n')).map(({ kind, bytes }) => [kind, bytes.toString()])).toEqual([
+      ['event', 'data: 1\r\n\r'],
+      ['line_end', '\n'],
+    ])
+    expect(cut(['data: 1\r\n\r', '\ndata: 2\r\n\r\n'])).toEqual(['event data: 1\r\n\r\n', 'event data: 2\r\n\r\n'])
   })
 
   test('is recognised behind an empty chunk too', () => {
-    expect(cut(['data: 1\r\n\r', '', '\n', 'data: 2\n\n'])).toEqual(['event data: 1\r\n\r', 'line_end \n', 'event data: 2\n\n'])
+    expect(cut(['data: 1\r\n\r', '', '\n', 'data: 2\n\n'])).toEqual(['event data: 1\r\n\r\n', 'event data: 2\n\n'])
     expect(cut(['data: 1\r', '', '\n', '\n'])).toEqual(['event data: 1\r\n\n'])
   })
 
@@ -113,7 +123,7 @@ describe('a line end of CR and LF in two chunks', () => {
   })
 
   test('is followed by a blank line that counts', () => {
-    expect(cut(['data: 1\r\n\r', '\n', '\n'])).toEqual(['event data: 1\r\n\r', 'line_end \n', 'event \n'])
+    expect(cut(['data: 1\r\n\r', '\n', '\n'])).toEqual(['event data: 1\r\n\r\n', 'event \n'])
     expect(cut(['data: 1\r\n\r\n\n'])).toEqual(['event data: 1\r\n\r\n', 'event \n'])
   })
 })

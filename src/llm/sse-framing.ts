@@ -1,7 +1,7 @@
 /**
  * Cuts a stream of bytes into server-sent events, whatever the line ends (LF, CRLF, CR, mixed) and however the bytes
  * are chunked. Every byte that goes in comes out in exactly one piece, in order. An event is a piece as soon as its
- * blank line is there; a CR ends it at once, and an LF that follows belongs to nobody.
+ * blank line is there; a CR ends that line at once, and an LF that follows is a piece of its own.
  */
 export class SseFraming {
   readonly #maxEventBytes: number
@@ -39,7 +39,7 @@ export class SseFraming {
     if (this.#end === this.#start && this.#passedBytes === 0) return []
     if (this.#lineStart < this.#end) this.#lines.push(this.#lineStart - this.#start, this.#end - this.#start)
     const pieces: SsePiece[] = []
-    this.#complete(pieces, this.#end)
+    this.#complete(pieces, this.#end, false)
     return pieces
   }
 
@@ -89,10 +89,8 @@ export class SseFraming {
       if (byte === LF && this.#isAfterCr) this.#endCrLf(pieces, i)
       else if (i > this.#lineStart) this.#endLine(i, byte === CR)
       else {
-        const hasLf = byte === CR && i + 1 < end && buffer[i + 1] === LF
-        if (hasLf) i++
-        this.#isAfterCr = byte === CR && !hasLf
-        this.#complete(pieces, i + 1)
+        this.#isAfterCr = byte === CR
+        this.#complete(pieces, i + 1, true)
       }
       i++
     }
@@ -110,15 +108,15 @@ export class SseFraming {
     this.#isAfterCr = false
     this.#lineStart = at + 1
     if (at !== this.#start || this.#passedBytes > 0) return
-    pieces.push({ bytes: this.#buffer.subarray(at, at + 1), kind: 'line_end', lines: NO_LINES, size: 1, isFirst: false })
+    pieces.push({ bytes: this.#buffer.subarray(at, at + 1), kind: 'line_end', lines: NO_LINES, size: 1, isFirst: false, isEnded: true })
     this.#start = at + 1
   }
 
-  #complete(pieces: SsePiece[], after: number): void {
+  #complete(pieces: SsePiece[], after: number, isEnded: boolean): void {
     const bytes = this.#buffer.subarray(this.#start, after)
     const size = this.#passedBytes + bytes.length
     const kind = size > this.#maxEventBytes ? 'oversize' : 'event'
-    pieces.push({ bytes, kind, lines: this.#lines, size, isFirst: this.#isFirst })
+    pieces.push({ bytes, kind, lines: this.#lines, size, isFirst: this.#isFirst, isEnded })
     this.#start = after
     this.#lineStart = after
     this.#lines = []
@@ -135,7 +133,7 @@ export class SseFraming {
     this.#start = this.#end
     this.#lineStart = isLineEmpty ? this.#end : this.#end - 1
     this.#lines = []
-    pieces.push({ bytes, kind: 'part', lines: NO_LINES, size: 0, isFirst: false })
+    pieces.push({ bytes, kind: 'part', lines: NO_LINES, size: 0, isFirst: false, isEnded: false })
   }
 }
 
@@ -147,7 +145,7 @@ function indexOf(buffer: Buffer, byte: number, from: number, end: number): numbe
 
 export interface SsePiece {
   readonly bytes: Buffer
-  /** An event; one too large to be read, whole or its last part; a part of such a one; an LF that came late. */
+  /** An event; one too large to be read, whole or its last part; a part of such a one; the LF of an event that a CR has ended. */
   readonly kind: 'event' | 'oversize' | 'part' | 'line_end'
   /** Starts and ends of the lines that are not empty, in `bytes`. */
   readonly lines: readonly number[]
@@ -155,6 +153,8 @@ export interface SsePiece {
   readonly size: number
   /** A byte order mark may come before it. */
   readonly isFirst: boolean
+  /** Its blank line is there. */
+  readonly isEnded: boolean
 }
 
 const EMPTY = Buffer.alloc(0)

@@ -1,6 +1,6 @@
 import { estimatedTokens } from '../limiter/llm-budget.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import { type Closing, type Dialect, defaultDialect, dialectOf } from './dialects/dialect.ts'
+import { type Closing, type Dialect, defaultDialect, dialectOf, isErrorEvent } from './dialects/dialect.ts'
 import { asObject, parseJson } from './json.ts'
 import { type EventData, readEventData } from './sse-event.ts'
 import { SseFraming, type SsePiece } from './sse-framing.ts'
@@ -96,22 +96,25 @@ export class StreamFilter {
     // It has passed already, at least in part: it is counted by its size, and a cut comes after it.
     this.#tally.characters += piece.size
     this.#look()
-    if (this.cut !== undefined) out.push(this.#closing(this.cut))
+    if (this.cut === undefined) return
+    if (!piece.isEnded) out.push(BLANK_LINE)
+    out.push(this.#closing(this.cut))
   }
 
   #readEvent(piece: SsePiece, out: Buffer[]): void {
     const data = readEventData(piece)
     if (data === undefined) return void out.push(piece.bytes)
-    if (data.text === '[DONE]') this.hasEnded = true
-    const event = data.text.startsWith('{') ? asObject(parseJson(data.text)) : undefined
+    if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
+    const event = BEGINS_OBJECT.test(data.text) ? asObject(parseJson(data.text)) : undefined
     if (event === undefined) return void out.push(piece.bytes)
     this.#dialect ??= dialectOf(event)
-    const meaning = this.#dialect?.read(event, this.#tally) ?? (event['error'] === undefined ? 'content' : 'error')
+    const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
     this.#look()
-    if (this.cut !== undefined) out.push(this.#closing(this.cut))
-    else out.push(this.#addsUsage && Array.isArray(event['choices']) ? this.#withUsage(piece.bytes, data, event['usage']) : piece.bytes)
+    if (this.cut !== undefined) return void out.push(this.#closing(this.cut))
+    this.#dialect?.remember(event)
+    out.push(this.#addsUsage && Array.isArray(event['choices']) ? this.#withUsage(piece.bytes, data, event['usage']) : piece.bytes)
   }
 
   /** Looks at each rule that has seen enough tokens since its last look. */
@@ -141,6 +144,9 @@ export class StreamFilter {
     return spliceUsage(bytes, spans, chatUsageText(this.counts), usage === null)
   }
 }
+
+const BLANK_LINE = Buffer.from('\n\n')
+const BEGINS_OBJECT = /^\s*\{/
 
 interface Watch {
   readonly rule: PlanRule

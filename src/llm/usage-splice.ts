@@ -31,8 +31,7 @@ function joined(bytes: Buffer, from: number, to: number, text: string): Buffer {
 /** The brace that ends the object: the last one in the data. */
 function lastBrace(bytes: Buffer, spans: readonly number[]): number {
   for (let i = spans.length - 2; i >= 0; i -= 2) {
-    const at = bytes.lastIndexOf(CLOSE, spans[i + 1]! - 1)
-    if (at >= spans[i]!) return at
+    for (let at = spans[i + 1]! - 1; at >= spans[i]!; at--) if (bytes[at] === CLOSE) return at
   }
   return -1
 }

@@ -8,6 +8,8 @@ export interface Tally {
   /** As the provider counts them; undefined until it says so. */
   promptTokens: number | undefined
   completionTokens: number | undefined
+  /** How much text there was when the provider last counted the completion. */
+  countedCharacters: number
 }
 
 export interface TokenCounts {
@@ -16,15 +18,18 @@ export interface TokenCounts {
 }
 
 export function newTally(): Tally {
-  return { characters: 0, promptTokens: undefined, completionTokens: undefined }
+  return { characters: 0, promptTokens: undefined, completionTokens: undefined, countedCharacters: 0 }
 }
 
-/** The provider's word where there is one, zero included; the estimate elsewhere. */
+/**
+ * The provider's word where there is one, zero included; the estimate elsewhere. A count that came before the last of the
+ * text does not know of it: then the larger of both holds.
+ */
 export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
-  return {
-    prompt: tally.promptTokens ?? promptEstimate,
-    completion: tally.completionTokens ?? estimatedTokens(tally.characters),
-  }
+  const { promptTokens, completionTokens, characters, countedCharacters } = tally
+  const prompt = promptTokens ?? promptEstimate
+  if (completionTokens !== undefined && characters === countedCharacters) return { prompt, completion: completionTokens }
+  return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)) }
 }
 
 export function hasUsage(tally: Tally): boolean {
@@ -38,14 +43,18 @@ export function hasUsage(tally: Tally): boolean {
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
   if (usage === undefined) return
-  const prompt = asCount(usage['prompt_tokens']) ?? asCount(usage['input_tokens'])
   const total = asCount(usage['total_tokens'])
-  const rest = total === undefined ? undefined : Math.max(0, total - (prompt ?? 0))
-  const completion = asCount(usage['completion_tokens']) ?? asCount(usage['output_tokens']) ?? rest
-  if (prompt !== undefined) tally.promptTokens = prompt
-  // A total alone is the whole cost: nothing is left for the prompt.
-  else if (rest !== undefined && completion === rest) tally.promptTokens = 0
-  if (completion !== undefined) tally.completionTokens = completion
+  let prompt = asCount(usage['prompt_tokens']) ?? asCount(usage['input_tokens'])
+  let completion = asCount(usage['completion_tokens']) ?? asCount(usage['output_tokens'])
+  // What is left of a total is the part that is not named.
+  if (total !== undefined) {
+    completion ??= Math.max(0, total - (prompt ?? 0))
+    prompt ??= Math.max(0, total - completion)
+  }
+  tally.promptTokens = prompt ?? tally.promptTokens
+  if (completion === undefined) return
+  tally.completionTokens = completion
+  tally.countedCharacters = tally.characters
 }
 
 /** The usage object of the OpenAI chat API. */

@@ -19,7 +19,7 @@ export interface SeenRequest {
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, seen: SeenRequest) => void | Promise<void>
 
-/** A real HTTP server for as long as the test runs, with a record of what came. */
+/** A real HTTP server with a record of what came. */
 export class HttpBackend {
   readonly seen: SeenRequest[] = []
   connections = 0
@@ -39,10 +39,21 @@ export class HttpBackend {
     })
   }
 
-  static async start(handler: Handler = answerHello): Promise<HttpBackend> {
-    const backend = new HttpBackend(handler)
-    await listenForTest(backend.#server, () => backend.#server.closeAllConnections())
+  /** For as long as the test runs. */
+  static async start(handler?: Handler): Promise<HttpBackend> {
+    const backend = await HttpBackend.listen(handler)
+    onTestFinished(() => backend.close())
     return backend
+  }
+
+  static async listen(handler: Handler = answerHello): Promise<HttpBackend> {
+    const backend = new HttpBackend(handler)
+    await listen(backend.#server)
+    return backend
+  }
+
+  close(): Promise<void> {
+    return closeServer(this.#server, () => this.#server.closeAllConnections())
   }
 
   get port(): number {
@@ -120,12 +131,11 @@ export class RawBackend {
     })
   }
 
-  /** `onConnection` may speak or close before anything was said. */
+  /** For as long as the test runs. `onConnection` may speak or close before anything was said. */
   static async start(script: Script, onConnection?: (socket: Socket) => void): Promise<RawBackend> {
     const backend = new RawBackend(script, onConnection)
-    await listenForTest(backend.#server, () => {
-      for (const { socket } of backend.connections) socket.destroy()
-    })
+    await listen(backend.#server)
+    onTestFinished(() => backend.close())
     return backend
   }
 
@@ -160,9 +170,14 @@ export class RawBackend {
   }
 
   /** Accepts nothing more; connections that are there stay. */
-  stopListening(): Promise<void> {
+  stopListening(): void {
     this.#server.close()
-    return Promise.resolve()
+  }
+
+  close(): Promise<void> {
+    return closeServer(this.#server, () => {
+      for (const { socket } of this.connections) socket.destroy()
+    })
   }
 }
 
@@ -175,13 +190,17 @@ export async function closedPort(): Promise<number> {
   return port
 }
 
-async function listenForTest(server: Server, cut: () => void): Promise<void> {
-  onTestFinished(async () => {
-    const closed = new Promise((resolve) => server.close(resolve))
-    cut()
-    await closed
+function listen(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+}
+
+function closeServer(server: Server, cut: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    cut()
+  })
 }
 
 function newSeenRequest(req: IncomingMessage, connection: number): SeenRequest {

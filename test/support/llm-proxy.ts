@@ -1,4 +1,5 @@
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { type FakeLlm, type StartOptions, startFakeLlm } from '../../src/fake-llm/server.ts'
 import { bundle, llmRule, policy } from './bundles.ts'
 import { type Edge, until } from './edge.ts'
 import { type Answer, ask, type Fields } from './http.ts'
@@ -49,6 +50,13 @@ export async function llmProxy(backend: { readonly port: number }, options: LlmP
     env: { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend), ...env },
   })
   return new LlmProxy(edge, clock, minuteTokens, dayTokens)
+}
+
+/** The stand-in backend, for as long as the test runs. */
+export async function fakeLlm(options: StartOptions = {}): Promise<FakeLlm> {
+  const fake = await startFakeLlm(options)
+  onTestFinished(() => fake.close())
+  return fake
 }
 
 /** What tells the service where it stands. */

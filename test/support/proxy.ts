@@ -6,7 +6,11 @@ import { running } from './running.ts'
 
 /** Edge in reverse_proxy before this backend, for as long as the test runs. Without a bundle of its own, every request is allowed. */
 export function proxying(backend: { readonly url: string }, options: EdgeOptions = {}): Promise<Edge> {
-  return running({ bundle: bundle(1), ...options, env: { ...proxyEnv(backend.url), ...options.env } })
+  return running(proxyOptions(backend, options))
+}
+
+export function proxyOptions(backend: { readonly url: string }, options: EdgeOptions = {}): EdgeOptions {
+  return { bundle: bundle(1), ...options, env: { ...proxyEnv(backend.url), ...options.env } }
 }
 
 export function proxyEnv(backendUrl: string): Record<string, string> {
@@ -129,4 +133,9 @@ export function pairs(rawHeaders: readonly string[]): [string, string][] {
 
 function statusOf(text: string): number {
   return Number(text.slice(9, 12))
+}
+
+/** A body in one chunk, with its end. */
+export function inChunks(body: string): string {
+  return `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 }

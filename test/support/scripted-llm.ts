@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
@@ -96,6 +97,23 @@ export class ScriptedCall {
   async write(bytes: string | Buffer): Promise<void> {
     this.#res.write(bytes)
     await nextTurn()
+  }
+
+  /** Goes on until nobody takes it any more. */
+  async writeUntilAborted(bytes: string): Promise<void> {
+    await until(() => {
+      if (!this.isAborted) this.#res.write(bytes)
+      return this.isAborted
+    })
+  }
+
+  /** Answers false when it is time to wait. */
+  writeNow(bytes: string | Buffer): boolean {
+    return this.#res.write(bytes)
+  }
+
+  async drained(): Promise<void> {
+    await once(this.#res, 'drain')
   }
 
   async writeInPieces(bytes: string | Buffer, pieceBytes: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { type ClientRequest, request } from 'node:http'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { until } from './edge.ts'
 import type { Fields } from './http.ts'
 import { parseSse, type SseEvent } from './llm-streams.ts'
@@ -11,10 +11,12 @@ export class StreamClient {
   outcome: 'open' | 'whole' | 'broken' = 'open'
   readonly #chunks: Buffer[] = []
   readonly #req: ClientRequest
+  #res: IncomingMessage | undefined
 
   constructor(port: number, path: string, body: string, fields: Fields = []) {
     const headers = [...fields.flat(), 'Host', `127.0.0.1:${port}`, 'Content-Length', String(Buffer.byteLength(body))]
     this.#req = request({ host: '127.0.0.1', port, method: 'POST', path, headers, agent: false }, (res) => {
+      this.#res = res
       this.status = res.statusCode
       this.headers = res.headers
       res.on('data', (chunk: Buffer) => this.#chunks.push(chunk))
@@ -57,6 +59,15 @@ export class StreamClient {
   async untilClosed(): Promise<this> {
     await until(() => this.outcome !== 'open')
     return this
+  }
+
+  /** Reads nothing for now. */
+  pause(): void {
+    this.#res?.pause()
+  }
+
+  resume(): void {
+    this.#res?.resume()
   }
 
   /** Goes away at once. */

@@ -19,14 +19,20 @@ function blockDelta(delta: unknown): Event {
 
 function tallyOf(...events: readonly Event[]): Tally {
   const [dialect, tally] = [new AnthropicDialect(), newTally()]
-  for (const event of events) dialect.read(event, tally)
+  for (const event of events) {
+    dialect.read(event, tally)
+    dialect.remember(event)
+  }
   return tally
 }
 
 /** Names and data of the closing events, after these. */
 function closing(events: readonly Event[], how: Closing = 'graceful_close', hasUsage = true): [string | undefined, unknown][] {
   const dialect = new AnthropicDialect()
-  for (const event of events) dialect.read(event, newTally())
+  for (const event of events) {
+    dialect.read(event, newTally())
+    dialect.remember(event)
+  }
   return parseSse(dialect.closing(how, COUNTS, hasUsage)).map(({ event, data }) => [event, JSON.parse(data)])
 }
 
@@ -50,7 +56,7 @@ describe('an Anthropic stream', () => {
   })
 
   test('tells its input at the start, and its output in message_delta alone', () => {
-    expect(tallyOf(START)).toEqual({ characters: 0, promptTokens: 25, completionTokens: undefined })
+    expect(tallyOf(START)).toMatchObject({ characters: 0, promptTokens: 25, completionTokens: undefined })
     expect(tallyOf(START, { type: 'message_delta', delta: {}, usage: { output_tokens: 15 } })).toMatchObject({
       promptTokens: 25,
       completionTokens: 15,

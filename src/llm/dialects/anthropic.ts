@@ -2,7 +2,7 @@ import { blockCharacters } from '../generated-text.ts'
 import { asCount, asObject, type JsonObject } from '../json.ts'
 import { charactersIn } from '../text-size.ts'
 import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
-import type { Closing, Dialect, EventMeaning } from './dialect.ts'
+import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
 
 /** More blocks than any message has: a stream that opens more is not remembered further. */
@@ -18,30 +18,29 @@ export class AnthropicDialect implements Dialect {
         // Its output_tokens is a placeholder: the count comes with message_delta.
         tally.promptTokens = asCount(asObject(asObject(event['message'])?.['usage'])?.['input_tokens']) ?? tally.promptTokens
         return 'content'
-      case 'content_block_start': {
-        const index = asCount(event['index'])
-        if (index !== undefined && this.#openBlocks.size < MAX_BLOCKS) this.#openBlocks.add(index)
+      case 'content_block_start':
         tally.characters += blockCharacters(event['content_block'])
         return 'content'
-      }
       case 'content_block_delta': {
         const delta = asObject(event['delta'])
         tally.characters += charactersIn(delta?.['text']) + charactersIn(delta?.['thinking']) + charactersIn(delta?.['partial_json'])
         return 'content'
       }
-      case 'content_block_stop':
-        this.#openBlocks.delete(asCount(event['index']) ?? -1)
-        return 'content'
       case 'message_delta':
         readUsage(event['usage'], tally)
         return 'content'
       case 'message_stop':
         return 'end'
-      case 'error':
-        return 'error'
       default:
-        return 'content'
+        return isErrorEvent(event) ? 'error' : 'content'
     }
+  }
+
+  remember(event: JsonObject): void {
+    const index = asCount(event['index'])
+    if (index === undefined) return
+    if (event['type'] === 'content_block_stop') this.#openBlocks.delete(index)
+    else if (event['type'] === 'content_block_start' && this.#openBlocks.size < MAX_BLOCKS) this.#openBlocks.add(index)
   }
 
   closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {

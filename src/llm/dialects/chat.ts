@@ -1,8 +1,8 @@
 import { chatCharacters } from '../generated-text.ts'
 import { asCount, asObject, type JsonObject } from '../json.ts'
-import { charactersIn } from '../text-size.ts'
+import { characters } from '../text-size.ts'
 import { chatUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
-import type { Closing, Dialect, EventMeaning } from './dialect.ts'
+import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
 
 const REPEATED_FIELDS = ['id', 'object', 'created', 'model'] as const
@@ -11,19 +11,31 @@ const MAX_CHOICES = 1024
 
 /** OpenAI chat completions, and the completions before them. */
 export class ChatDialect implements Dialect {
-  /** The stream's first chunk, for the fields that a closing one repeats. */
-  #first: JsonObject | undefined
+  /** What the closing chunk repeats of those before it. */
+  readonly #repeated: Record<string, unknown> = {}
   /** Choices by index, and whether they have ended. */
   readonly #hasEnded = new Map<number, boolean>()
   #isText = false
 
   read(event: JsonObject, tally: Tally): EventMeaning {
-    if (event['usage'] !== null && event['usage'] !== undefined) readUsage(event['usage'], tally)
-    if (asObject(event['error']) !== undefined) return 'error'
-    if (this.#first === undefined && event['id'] !== undefined) this.#first = event
+    this.#rememberFields(event)
     const choices = event['choices']
     if (Array.isArray(choices)) for (const choice of choices) this.#readChoice(asObject(choice), tally)
-    return 'content'
+    // The count covers the text that it comes with.
+    readUsage(event['usage'], tally)
+    return isErrorEvent(event) ? 'error' : 'content'
+  }
+
+  /** Only a client that has seen a choice end can do without its closing. */
+  remember(event: JsonObject): void {
+    const choices = event['choices']
+    if (!Array.isArray(choices)) return
+    for (const value of choices) {
+      const choice = asObject(value)
+      const index = asCount(choice?.['index'])
+      if (index === undefined || !this.#hasEnded.has(index)) continue
+      this.#hasEnded.set(index, choice!['finish_reason'] !== null && choice!['finish_reason'] !== undefined)
+    }
   }
 
   closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string {
@@ -35,20 +47,27 @@ export class ChatDialect implements Dialect {
     return `${sseText(payload)}data: [DONE]\n\n`
   }
 
+  #rememberFields(event: JsonObject): void {
+    for (const field of REPEATED_FIELDS) {
+      if (this.#repeated[field] !== undefined) continue
+      const value = event[field]
+      // The first chunk of some providers has these fields empty.
+      if ((typeof value === 'string' || typeof value === 'number') && value) this.#repeated[field] = value
+    }
+  }
+
   #readChoice(choice: JsonObject | undefined, tally: Tally): void {
     if (choice === undefined) return
-    if (typeof choice['text'] === 'string') {
-      this.#isText = true
-      tally.characters += charactersIn(choice['text'])
-    } else tally.characters += chatCharacters(choice['delta'])
+    const { text } = choice
+    if (typeof text === 'string') this.#isText = true
+    tally.characters += typeof text === 'string' ? characters(text) : chatCharacters(choice['delta'])
     const index = asCount(choice['index'])
-    if (index === undefined || (this.#hasEnded.size >= MAX_CHOICES && !this.#hasEnded.has(index))) return
-    this.#hasEnded.set(index, choice['finish_reason'] !== null && choice['finish_reason'] !== undefined)
+    if (index !== undefined && !this.#hasEnded.has(index) && this.#hasEnded.size < MAX_CHOICES) this.#hasEnded.set(index, false)
   }
 
   #repeatedFields(): object {
-    const first = this.#first ?? {}
-    return Object.fromEntries(REPEATED_FIELDS.filter((field) => first[field] !== undefined).map((field) => [field, first[field]]))
+    const seen = REPEATED_FIELDS.filter((field) => this.#repeated[field] !== undefined)
+    return Object.fromEntries(seen.map((field) => [field, this.#repeated[field]]))
   }
 
   #closingChoices(): object[] {

@@ -20,14 +20,20 @@ type Event = Record<string, unknown>
 
 function tallyOf(...events: readonly Event[]): Tally {
   const [dialect, tally] = [new ResponsesDialect(), newTally()]
-  for (const event of events) dialect.read(event, tally)
+  for (const event of events) {
+    dialect.read(event, tally)
+    dialect.remember(event)
+  }
   return tally
 }
 
 /** Name and data of the one closing event, after these. */
 function closing(events: readonly Event[], how: Closing = 'graceful_close', hasUsage = true): [string | undefined, unknown] {
   const dialect = new ResponsesDialect()
-  for (const event of events) dialect.read(event, newTally())
+  for (const event of events) {
+    dialect.read(event, newTally())
+    dialect.remember(event)
+  }
   const [only, ...rest] = parseSse(dialect.closing(how, COUNTS, hasUsage))
   expect(rest).toEqual([])
   return [only!.event, JSON.parse(only!.data)]

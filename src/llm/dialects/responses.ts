@@ -1,7 +1,7 @@
-import { asCount, asObject, type JsonObject } from '../json.ts'
+import { asCount, asObject, type JsonObject, writeJson } from '../json.ts'
 import { charactersIn } from '../text-size.ts'
 import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
-import type { Closing, Dialect, EventMeaning } from './dialect.ts'
+import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
 
 /** Deltas that are no text: sound and pictures in base64. */
@@ -15,19 +15,20 @@ export class ResponsesDialect implements Dialect {
 
   read(event: JsonObject, tally: Tally): EventMeaning {
     const { type } = event
-    this.#sequence = asCount(event['sequence_number']) ?? this.#sequence
     if (typeof type !== 'string') return 'content'
     if (type.endsWith('.delta')) {
       if (!BINARY_DELTAS.has(type)) tally.characters += charactersIn(event['delta'])
       return 'content'
     }
-    if (type === 'error') return 'error'
-    const response = asObject(event['response'])
-    if (response === undefined) return 'content'
-    this.#response = response
+    if (isErrorEvent(event)) return 'error'
     if (!ENDS.has(type)) return 'content'
-    readUsage(response['usage'], tally)
+    readUsage(asObject(event['response'])?.['usage'], tally)
     return type === 'response.failed' ? 'error' : 'end'
+  }
+
+  remember(event: JsonObject): void {
+    this.#sequence = asCount(event['sequence_number']) ?? this.#sequence
+    this.#response = asObject(event['response']) ?? this.#response
   }
 
   closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
@@ -36,7 +37,8 @@ export class ResponsesDialect implements Dialect {
     if (how === 'error_chunk') {
       return sseText({ type: 'error', code: EXCEEDED_CODE, message: EXCEEDED_MESSAGE, param: null, ...sequence, ...usage }, 'error')
     }
-    const response = { ...this.#response, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, ...usage }
+    const known = writeJson(this.#response) === undefined ? {} : this.#response
+    const response = { ...known, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, ...usage }
     return sseText({ type: 'response.incomplete', ...sequence, response }, 'response.incomplete')
   }
 }

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import { bundle, llmRule, policy } from '../../test/support/bundles.ts'
+import { chatChunk, parseSse, sse } from '../../test/support/llm-streams.ts'
+import { compileBundle } from '../policy/compile.ts'
+import { parseBundle } from '../policy/parse.ts'
+import { readAnswer } from './answer.ts'
+import { readLlmRequest } from './llm-request.ts'
+import { StreamFilter, type StreamFilterOptions } from './stream-filter.ts'
+import { countTokens, newTally, readUsage } from './usage.ts'
+
+const LONG = 'x'.repeat(100)
+
+function newFilter(max: number | undefined = 5, options: Partial<StreamFilterOptions> = {}): StreamFilter {
+  const config = { tokens_per_minute: 1000, ...(max === undefined ? {} : { max_completion_tokens: max }), streaming: { buffer_tokens: 1 } }
+  const parsed = parseBundle(JSON.stringify(bundle(1, policy('p', { rules: [llmRule('r', [], config)] }))))
+  if (!('bundle' in parsed)) throw new Error('bad bundle')
+  return new StreamFilter({ rules: compileBundle(parsed.bundle).policies[0]!.rules, promptEstimate: 3, isActivated: true, ...options })
+}
+
+function push(filter: StreamFilter, text: string): string {
+  return filter.push(Buffer.from(text)).toString()
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a closing event of any dialect
+function closingOf(out: string): any {
+  return JSON.parse(parseSse(out).find(({ data }) => data !== '[DONE]')!.data)
+}
+
+describe('text behind white space', () => {
+  test.each([
+    ['two spaces', `data:  {"choices":[{"index":0,"delta":{"content":"${LONG}"}}]}\n\n`],
+    ['a tab', `data:\t{"choices":[{"index":0,"delta":{"content":"${LONG}"}}]}\n\n`],
+    ['an empty data line', `data:\ndata: {"choices":[{"index":0,"delta":{"content":"${LONG}"}}]}\n\n`],
+  ])('is counted: %s', (_, event) => {
+    const filter = newFilter(1000)
+    push(filter, event)
+    expect(filter.counts.completion).toBe(25)
+  })
+})
+
+describe('a cut describes what the client has seen, not the event that was withheld', () => {
+  test('a choice whose finish_reason was in the withheld event is still open', () => {
+    const filter = newFilter()
+    push(filter, chatChunk({ content: 'x' }))
+    expect(closingOf(push(filter, chatChunk({ content: LONG }, 'stop'))).choices).toEqual([
+      { index: 0, delta: {}, finish_reason: 'length' },
+    ])
+  })
+  test('the same with two choices', () => {
+    const filter = newFilter()
+    push(filter, chatChunk({ content: 'x' }, null, 0) + chatChunk({ content: 'x' }, null, 1))
+    const { choices } = closingOf(push(filter, chatChunk({ content: LONG }, 'stop', 0)))
+    expect(choices.map(({ index }: { index: number }) => index)).toEqual([0, 1])
+  })
+  test('a block that the client never saw start is not stopped', () => {
+    const filter = newFilter()
+    push(filter, sse({ type: 'message_start', message: {} }, 'message_start'))
+    const out = push(
+      filter,
+      sse({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: LONG } }, 'content_block_start'),
+    )
+    expect(parseSse(out).map(({ event }) => event)).toEqual(['message_delta', 'message_stop'])
+  })
+  test('sequence numbers have no hole', () => {
+    const filter = newFilter()
+    push(filter, sse({ type: 'response.created', sequence_number: 0, response: {} }))
+    expect(closingOf(push(filter, sse({ type: 'response.output_text.delta', sequence_number: 1, delta: LONG }))).sequence_number).toBe(1)
+  })
+})
+
+describe('nesting beyond all reason does not throw', () => {
+  const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`
+  test('in a whole answer', () => {
+    expect(() => readAnswer(`{"type":"message","content":[{"type":"tool_use","input":${deep}}]}`)).not.toThrow()
+  })
+  test('in a block that starts', () => {
+    expect(() => push(newFilter(), sse(`{"type":"content_block_start","index":0,"content_block":{"input":${deep}}}`))).not.toThrow()
+  })
+  test('in a field that the closing repeats', () => {
+    expect(() => push(newFilter(), sse(`{"id":${deep},"choices":[{"index":0,"delta":{"content":"${LONG}"}}]}`))).not.toThrow()
+  })
+  test('in a response that the closing repeats', () => {
+    const filter = newFilter()
+    push(filter, sse(`{"type":"response.created","response":${deep}}`))
+    expect(() => push(filter, sse({ type: 'response.output_text.delta', delta: LONG }))).not.toThrow()
+  })
+})
+
+test('a Responses stream that is one error event has failed', () => {
+  const filter = newFilter()
+  push(filter, sse({ type: 'error', code: 'server_error', message: 'x', param: null, sequence_number: 0 }, 'error'))
+  expect(filter.hasFailed).toBe(true)
+})
+
+test('an error of null is no error', () => {
+  const filter = newFilter()
+  push(filter, sse({ error: null, status: 'warming up' }))
+  expect(filter.hasFailed).toBe(false)
+})
+
+test('an error that is a text is one, in a chat stream too', () => {
+  const filter = newFilter()
+  push(filter, chatChunk({ role: 'assistant' }) + sse({ error: 'overloaded' }))
+  expect(filter.hasFailed).toBe(true)
+})
+
+test('the closing does not stick to the last line of an oversized event that never ended', () => {
+  const filter = newFilter(5, { maxEventBytes: 40 })
+  const out = push(filter, `data: ${LONG}`) + filter.end().toString()
+  expect(parseSse(out).map(({ data }) => data)).toEqual([LONG, expect.stringContaining('"length"'), '[DONE]'])
+})
+
+describe('the closing repeats what was seen', () => {
+  test('though there is no id', () => {
+    const chunk = { object: 'chat.completion.chunk', created: 7, model: 'm', choices: [{ index: 0, delta: { content: LONG } }] }
+    expect(closingOf(push(newFilter(), sse(chunk)))).toMatchObject({ object: 'chat.completion.chunk', created: 7, model: 'm' })
+  })
+  test("though Azure's first chunk has empty ones", () => {
+    const filter = newFilter()
+    push(filter, sse({ choices: [], created: 0, id: '', model: '', object: '', prompt_filter_results: [] }))
+    expect(closingOf(push(filter, chatChunk({ content: LONG })))).toMatchObject({
+      object: 'chat.completion.chunk',
+      model: 'gpt-4o-2024-08-06',
+    })
+  })
+})
+
+test('an early count of the provider does not stand for text that came after it', () => {
+  const filter = newFilter()
+  push(
+    filter,
+    sse({ choices: [{ index: 0, delta: { role: 'assistant' } }], usage: { prompt_tokens: 9, completion_tokens: 0, total_tokens: 9 } }),
+  )
+  expect(closingOf(push(filter, chatChunk({ content: LONG }))).usage.completion_tokens).toBe(25)
+})
+
+test('a ping does not make a chat stream an Anthropic one', () => {
+  const filter = newFilter(1000)
+  push(filter, sse({ type: 'ping' }) + chatChunk({ content: LONG }))
+  expect(filter.counts.completion).toBe(25)
+})
+
+test('a total and a completion leave the rest for the prompt', () => {
+  const tally = newTally()
+  readUsage({ completion_tokens: 20, total_tokens: 30 }, tally)
+  expect(countTokens(tally, 999)).toEqual({ prompt: 10, completion: 20 })
+})
+
+describe('a prompt', () => {
+  const tokens = (body: object): number => readLlmRequest(JSON.stringify(body)).promptTokens
+  test('counts the text parts of a function_call_output', () => {
+    expect(tokens({ input: [{ type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: LONG }] }] })).toBe(25)
+  })
+  test('counts a document of plain text', () => {
+    const source = { type: 'text', media_type: 'text/plain', data: LONG }
+    expect(tokens({ messages: [{ role: 'user', content: [{ type: 'document', source }] }] })).toBe(25)
+  })
+  test('counts reasoning summaries among input items', () => {
+    expect(tokens({ input: [{ type: 'reasoning', summary: [{ type: 'summary_text', text: LONG }] }] })).toBe(25)
+  })
+})
+
+test('a positive integer beyond 2^53 is a bound', () => {
+  expect(readLlmRequest('{"prompt":"x","max_tokens":10000000000000000000}').requestedTokens).toBe(1e19)
+})
+
+describe('CRLF between two chunks at an oversized event', () => {
+  test('gives the same bytes where it cuts', () => {
+    const text = `data: ${LONG}\r\n\r\n`
+    const filter = newFilter(5, { maxEventBytes: 40 })
+    expect(push(filter, text.slice(0, -1)) + push(filter, '\n')).toBe(push(newFilter(5, { maxEventBytes: 40 }), text))
+  })
+  test('gives the same count at the very size', () => {
+    const text = 'data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\r\n\r\n'
+    const [one, two] = [newFilter(500, { maxEventBytes: text.length - 1 }), newFilter(500, { maxEventBytes: text.length - 1 })]
+    push(one, text)
+    push(two, text.slice(0, -1))
+    push(two, '\n')
+    expect(two.counts).toEqual(one.counts)
+  })
+})
+
+test('[DONE] may have white space after it', () => {
+  const filter = newFilter()
+  push(filter, 'data: [DONE] \n\n')
+  expect(filter.hasEnded).toBe(true)
+})
