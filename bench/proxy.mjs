@@ -46,7 +46,8 @@ async function compareItems() {
   }
   console.log(`small JSON answers, one rule, 32 connections, ${ITEM_ROUNDS} rounds of ${ITEM_MS} ms`)
   print('', 'requests/s', 'CPU µs each', 'fastest round')
-  for (const { name, perSecond, cpuUs } of contestants) print(name, whole(median(perSecond)), median(cpuUs).toFixed(1), Math.min(...cpuUs).toFixed(1))
+  for (const { name, perSecond, cpuUs } of contestants)
+    print(name, whole(median(perSecond)), median(cpuUs).toFixed(1), Math.min(...cpuUs).toFixed(1))
   const throughput = ratio(edge.perSecond, undici.perSecond)
   const cpu = ratio(undici.cpuUs, edge.cpuUs)
   console.log(`edge : undici = ${throughput.toFixed(2)} by requests/s, ${cpu.toFixed(2)} by CPU time (target: at least 0.9)\n`)
@@ -73,7 +74,12 @@ async function compareStreams() {
 
 function delays({ rounds }) {
   const of = (pick) => median(rounds.map(pick))
-  return [of(({ headUs }) => headUs.p50), of(({ headUs }) => headUs.p99), of(({ eventUs }) => eventUs.p50), of(({ eventUs }) => eventUs.p99)]
+  return [
+    of(({ headUs }) => headUs.p50),
+    of(({ headUs }) => headUs.p99),
+    of(({ eventUs }) => eventUs.p50),
+    of(({ eventUs }) => eventUs.p99),
+  ]
 }
 
 /** A thousand streams at once, through a process that has done nothing before. */

@@ -100,7 +100,7 @@ export const SETTINGS = {
     env: 'EDGE_TRUSTED_PROXIES',
     flag: 'trusted-proxies',
     fallback: DEFAULT_TRUSTED_PROXIES,
-    about: 'CIDRs whose X-Forwarded-For is believed; also the words loopback, linklocal, uniquelocal',
+    about: 'CIDRs that are believed about who they forward for; also the words loopback, linklocal, uniquelocal',
     read: (text) => readTrustedProxies(text!),
   },
   storeBytes: {
@@ -168,7 +168,8 @@ export function readConfig(
 }
 
 function* contradictions(config: ServerConfig): Generator<string> {
-  if (config.mode === 'reverse_proxy' && config.backendUrl === undefined)
+  // One that was given and is bad has its own complaint.
+  if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
     yield 'EDGE_BACKEND_URL: expected a URL, for EDGE_MODE is reverse_proxy'
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
     yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
@@ -230,7 +231,7 @@ const MAX_BODY_BYTES = 256 * 1024 ** 2
 function readSize(text: string, least: number, most: number): number {
   const [, digits, unit] = /^(\d{1,15})([kmg]?)b?$/i.exec(text) ?? []
   const bytes = digits === undefined ? Number.NaN : Number(digits) * UNITS[unit!.toLowerCase()]!
-  if (!(bytes >= least && bytes <= most)) throw bad(`a size from ${least} bytes to ${sizeText(most)}, such as 64m`, text)
+  if (!(bytes >= least && bytes <= most)) throw bad(`a size from ${least} to ${sizeText(most)} bytes, such as 64m`, text)
   return bytes
 }
 

@@ -35,7 +35,6 @@ export async function startEdge(backend) {
   return edge
 }
 
-/** The script is named by its whole path where it is not the usual one. */
 export async function startPassThrough(backend) {
   const proxy = await start(MEASURED, './undici-pass-through.mjs', [`http://127.0.0.1:${backend.port}`])
   await expectToPass(proxy)
@@ -43,7 +42,10 @@ export async function startPassThrough(backend) {
 }
 
 async function expectToPass({ port }) {
-  const { body } = await fetchFrom(port, '/echo?a=b', { body: 'some text', fields: { Connection: 'keep-alive, X-Hop', 'X-Hop': 'gone', 'X-Kept': 'kept' } })
+  const { body } = await fetchFrom(port, '/echo?a=b', {
+    body: 'some text',
+    fields: { Connection: 'keep-alive, X-Hop', 'X-Hop': 'gone', 'X-Kept': 'kept' },
+  })
   const { request: seen } = JSON.parse(body)
   const isKept = seen.startsWith('POST /echo?a=b HTTP/1.1\r\n') && /\r\nx-kept: kept\r\n/i.test(seen) && seen.includes('some text')
   expect(isKept && !/x-hop/i.test(seen), `a proxy passes on: ${seen}`)

@@ -18,7 +18,7 @@ process.on('exit', () => {
 
 /** Starts a script that sends a message, or prints a line with its address, when it is ready. */
 export async function start(core, script, args = [], env = {}) {
-  const command = [process.execPath, ...(process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []), '--import', PROBE, pathOf(script), ...args]
+  const command = [process.execPath, '--import', PROBE, pathOf(script), ...args]
   const [file, ...rest] = hasCores ? ['taskset', '-c', String(core), ...command] : command
   const child = spawn(file, rest, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'], env: { ...process.env, ...env } })
   running.add(child)

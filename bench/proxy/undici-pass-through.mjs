@@ -1,8 +1,8 @@
 // What `npm run bench:proxy` compares the proxy with: the least that one would write with node:http and undici 7. It
 // copies fields, drops those that end with their hop, and streams bodies both ways. No limits, no checks, no metrics.
 //
-// Pool.dispatch with the documented handler, and not Pool.request: measured here, request takes a fifth more CPU time for
-// its promise and its body stream.
+// Pool.dispatch with its documented handler is the fastest way: side by side, Pool.stream took 4 % more CPU time, and
+// Pool.request, with its promise and its body stream, 4 to 13 % more.
 import { createServer } from 'node:http'
 import { Pool } from 'undici'
 
@@ -31,7 +31,8 @@ class Answer {
   onResponseStart(controller, status, fields, reason) {
     if (status < 200) return
     const { connection } = fields
-    if (connection !== undefined && connection !== 'keep-alive') for (const name of connection.split(',')) delete fields[name.trim().toLowerCase()]
+    if (connection !== undefined && connection !== 'keep-alive')
+      for (const name of connection.split(',')) delete fields[name.trim().toLowerCase()]
     for (const name of HOP_BY_HOP) if (fields[name] !== undefined) delete fields[name]
     this.#res.writeHead(status, reason, fields)
     this.#res.on('drain', () => controller.resume())

@@ -108,7 +108,7 @@ ${admin}${describeBackend(config)}  bundle  ${describeBundle(config, service)}
 }
 
 function describeBackend({ mode, backendUrl }: ServerConfig): string {
-  return mode === 'reverse_proxy' ? `  backend ${backendUrl}\n` : ''
+  return mode === 'reverse_proxy' ? `  backend ${String(backendUrl).replace(/\/$/, '')}\n` : ''
 }
 
 function exampleCommand({ mode }: ServerConfig, base: string): string {
@@ -119,6 +119,6 @@ function exampleCommand({ mode }: ServerConfig, base: string): string {
 function describeBundle(config: ServerConfig, service: Service): string {
   const bundle = service.bundle()
   if (bundle !== undefined) return `version ${bundle.version} from ${config.configFile}`
-  if (config.configFile === undefined) return 'none: set EDGE_CONFIG_FILE; until then decisions answer 503'
-  return `none yet: ${config.configFile} is missing or refused; decisions answer 503 until it is good`
+  if (config.configFile === undefined) return 'none: set EDGE_CONFIG_FILE; until then every request is answered 503'
+  return `none yet: ${config.configFile} is missing or refused; every request is answered 503 until it is good`
 }

@@ -61,18 +61,26 @@ export class Engine {
     return typeof taken === 'boolean' ? this.#afterEnforcing(run, taken) : taken.then((fits) => this.#afterEnforcing(run, fits))
   }
 
-  /** Whether a rule that counts tokens covers the request: then its body must be read before it can be decided. */
-  needsBody(view: RequestView): boolean {
+  /**
+   * Whether rules that count tokens cover the request, so that its body must be read before it can be decided: 'must' where one
+   * enforces, 'may' where all are in shadow mode and no answer may change because of them.
+   */
+  needsBody(view: RequestView): 'must' | 'may' | 'no' {
     const active = this.#active
-    if (active === undefined || !active.plan.hasLlmRules) return false
+    if (active === undefined || !active.plan.hasLlmRules) return 'no'
     const run = this.#begin(view, active, false, undefined)
-    if (run === undefined) return false
+    if (run === undefined) return 'no'
     run.beginGroup()
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (policies[i]!.hasLlmRules) run.charge(policies[i]!)
     this.#idle.push(run)
-    for (let i = 0; i < run.ruleCount; i++) if (run.rules[i]!.llm !== undefined) return true
-    return false
+    let need: 'may' | 'no' = 'no'
+    for (let i = 0; i < run.ruleCount; i++) {
+      if (run.rules[i]!.llm === undefined) continue
+      if (!run.rules[i]!.policy.isShadow) return 'must'
+      need = 'may'
+    }
+    return need
   }
 
   /** What stands against the request as far as its head tells: plain rules are checked, and nothing is taken. */

@@ -19,42 +19,42 @@ describe('a body is needed', () => {
 
   test('where a rule that counts tokens covers the request', () => {
     const { needsBody } = engineOn([chat])
-    expect(needsBody({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe(true)
-    expect(needsBody({ uri: '/elsewhere', headers: { 'x-key': 'a' } })).toBe(false)
-    expect(needsBody({ uri: '/v1/chat', method: 'GET', headers: { 'x-key': 'a' } })).toBe(false)
+    expect(needsBody({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe('must')
+    expect(needsBody({ uri: '/elsewhere', headers: { 'x-key': 'a' } })).toBe('no')
+    expect(needsBody({ uri: '/v1/chat', method: 'GET', headers: { 'x-key': 'a' } })).toBe('no')
   })
 
   test('for embeddings too: their prompt counts', () => {
-    expect(engineOn([chat]).needsBody({ uri: '/v1/embeddings', headers: { 'x-key': 'a' } })).toBe(true)
+    expect(engineOn([chat]).needsBody({ uri: '/v1/embeddings', headers: { 'x-key': 'a' } })).toBe('must')
   })
 
   test('not for a rule that lacks a descriptor, unless another has all of its own', () => {
-    expect(engineOn([chat]).needsBody({ uri: '/v1/chat' })).toBe(false)
+    expect(engineOn([chat]).needsBody({ uri: '/v1/chat' })).toBe('no')
     const everyone = policy('everyone', { rules: [llmRule('budget', [], TOKENS)] })
-    expect(engineOn([chat, everyone]).needsBody({ uri: '/v1/chat' })).toBe(true)
+    expect(engineOn([chat, everyone]).needsBody({ uri: '/v1/chat' })).toBe('must')
     const pair = policy('pair', { rules: [llmRule('budget', ['header:x-key', 'header:x-team'], TOKENS)] })
-    expect(engineOn([pair]).needsBody({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe(false)
+    expect(engineOn([pair]).needsBody({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe('no')
   })
 
   test('by a shadow policy too, which is to count what enforcement would', () => {
     const shadow = policy('s', { mode: 'shadow', rules: [llmRule('budget', [], TOKENS)] })
-    expect(engineOn([shadow]).needsBody({ uri: '/' })).toBe(true)
+    expect(engineOn([shadow]).needsBody({ uri: '/' })).toBe('may')
   })
 
   test('not where no rule counts tokens, no policy matches, no host is named or no bundle is loaded', () => {
-    expect(engineOn([policy('p', { rules: [bucketRule('r', [], 5)] })]).needsBody({ uri: '/' })).toBe(false)
-    expect(engineOn([]).needsBody({ uri: '/' })).toBe(false)
+    expect(engineOn([policy('p', { rules: [bucketRule('r', [], 5)] })]).needsBody({ uri: '/' })).toBe('no')
+    expect(engineOn([]).needsBody({ uri: '/' })).toBe('no')
     const hosts = policy('h', { selector: { hosts: ['a.test'] }, rules: [llmRule('budget', [], TOKENS)] })
-    expect(engineOn([hosts]).needsBody({ uri: '/' })).toBe(false)
-    expect(engineOn([hosts]).needsBody({ uri: '/', host: 'a.test' })).toBe(true)
+    expect(engineOn([hosts]).needsBody({ uri: '/' })).toBe('no')
+    expect(engineOn([hosts]).needsBody({ uri: '/', host: 'a.test' })).toBe('must')
     const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock: new ManualClock() })
-    expect(engine.needsBody(viewOf({ uri: '/' }))).toBe(false)
+    expect(engine.needsBody(viewOf({ uri: '/' }))).toBe('no')
   })
 
   test('is asked of no store, and leaves nothing behind for the next decision', () => {
     const store = new AsyncStore()
     const { needsBody } = engineOn([chat], store)
-    expect(needsBody({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe(true)
+    expect(needsBody({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe('must')
     expect(store.waiting).toBe(0)
 
     const { engine, needsBody: again } = engineOn([chat])

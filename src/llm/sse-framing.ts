@@ -34,6 +34,11 @@ export class SseFraming {
     return pieces
   }
 
+  /** A part of an event that is too large to hold has gone out, and its end has not. */
+  get isInsideOversize(): boolean {
+    return this.#passedBytes > 0
+  }
+
   /** What is left at the end of the stream: clients read an event without a blank line too. */
   end(): SsePiece[] {
     if (this.#end === this.#start && this.#passedBytes === 0) return []

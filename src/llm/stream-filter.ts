@@ -59,6 +59,11 @@ export class StreamFilter {
     return this.#passOn(this.#framing.end())
   }
 
+  /** What has passed ends with a whole event. */
+  get isBetweenEvents(): boolean {
+    return !this.#framing.isInsideOversize
+  }
+
   /** What the answer has cost so far. */
   get counts(): TokenCounts {
     return countTokens(this.#tally, this.#options.promptEstimate)

@@ -31,9 +31,9 @@ export class DecisionEndpoint {
 
   handle(req: IncomingMessage, res: ServerResponse): void {
     const { engine, clock } = this.#parts
-    if (engine.plan === undefined) return this.#refuse(res, 503, 'no_bundle_loaded')
+    if (engine.plan === undefined) return this.#refuse(res, 'no_bundle_loaded')
     const view = readOriginal(req.rawHeaders)
-    if (typeof view === 'string') return this.#refuse(res, 400, view)
+    if (typeof view === 'string') return this.#refuse(res, view)
     const explains = this.#hasDebugSession(req)
     const startMs = clock.nowMs()
     const decision = engine.decide(view, explains)
@@ -48,21 +48,21 @@ export class DecisionEndpoint {
   fail(res: ServerResponse, error: unknown): void {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
     if (res.headersSent) res.destroy()
-    else this.#refuse(res, 500, 'internal_error')
+    else this.#refuse(res, 'internal_error')
   }
 
   #answer(res: ServerResponse, decision: Decision, startMs: number, explains: boolean): void {
-    if (decision.action === 'refuse') return this.#refuse(res, decision.reason === 'no_bundle_loaded' ? 503 : 400, decision.reason)
+    if (decision.action === 'refuse') return this.#refuse(res, decision.reason)
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.metrics.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
     respondEmpty(res, decision.action === 'reject' ? 429 : 200, decisionHeaders(decision, explains, nowMs - startMs))
   }
 
-  #refuse(res: ServerResponse, status: number, reason: Reason): void {
+  #refuse(res: ServerResponse, reason: Reason): void {
     this.#parts.metrics.countRefused(reason)
-    this.#log.noteRefused(status, reason, this.#parts.clock.nowMs())
-    respondReason(res, status, reason)
+    this.#log.noteRefused(reason, this.#parts.clock.nowMs())
+    respondReason(res, reason)
   }
 
   #hasDebugSession(req: IncomingMessage): boolean {

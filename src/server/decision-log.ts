@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Allowed, Rejected } from '../engine/decision.ts'
-import type { Reason } from '../engine/reasons.ts'
+import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { LimitReason, PlanRule } from '../policy/plan.ts'
 import { Sampler } from './sampler.ts'
 
@@ -23,9 +23,10 @@ export class DecisionLog {
   }
 
   /** A request that could not be decided. */
-  noteRefused(status: number, reason: Reason, nowMs: number): void {
+  noteRefused(reason: Reason, nowMs: number, detail?: string): void {
     const unlogged = this.#byReason.admit(reason, nowMs)
-    if (unlogged !== undefined) this.#logger.warn({ event: 'refused', status, reason, unlogged }, 'request could not be decided')
+    if (unlogged === undefined) return
+    this.#logger.warn({ event: 'refused', status: REASONS[reason].status, reason, detail, unlogged }, 'request could not be decided')
   }
 
   #write(event: 'reject' | 'would_reject', rule: PlanRule, reason: LimitReason, nowMs: number): void {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { REASONS, type Reason } from '../engine/reasons.ts'
 
 /** Names and values in turn, as they go on the wire. */
 export type HeaderList = string[]
@@ -20,6 +21,6 @@ export function respondJson(res: ServerResponse, status: number, body: unknown):
   respondText(res, status, 'application/json', JSON.stringify(body))
 }
 
-export function respondReason(res: ServerResponse, status: number, reason: string): void {
-  respondEmpty(res, status, ['X-Edge-Reason', reason])
+export function respondReason(res: ServerResponse, reason: Reason): void {
+  respondEmpty(res, REASONS[reason].status, ['X-Edge-Reason', reason])
 }

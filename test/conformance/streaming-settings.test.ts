@@ -3,8 +3,8 @@ import { parseBundle } from '../../src/index.ts'
 import { bundle, llmRule, policy } from '../support/bundles.ts'
 
 /**
- * Specification: Resources and their fields; the streaming object. Its effect comes with reverse_proxy; what a bundle
- * may say, and what holds when it says nothing, is settled when it is read.
+ * Specification: Resources and their fields; the streaming object. What a bundle may say, and what holds when it says
+ * nothing, is settled when it is read; streaming.test.ts shows the effect.
  */
 
 function parse(streaming: object) {

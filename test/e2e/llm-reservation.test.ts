@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../support/bundles.ts'
@@ -89,7 +90,6 @@ describe('the prompt is ceil(characters / 4) over all its text', () => {
     const bytes = gzipSync(JSON.stringify({ messages: HELLO, max_tokens: 7 }))
     const backend = await scriptedLlm()
     const proxy = await llmProxy(backend)
-    const { request } = await import('node:http')
     const req = request({ port: proxy.port, method: 'POST', path: CHAT, headers: { 'Content-Encoding': 'gzip' }, agent: false })
     req.end(bytes)
     const call = await backend.next()
@@ -187,7 +187,6 @@ describe('before anything reaches the backend', () => {
     const untold = await ask(proxy.port, 'POST', CHAT, [['Transfer-Encoding', 'chunked']], undefined)
     expect([told.status, told.headers['x-edge-reason']]).toEqual([413, 'body_too_large'])
     expect(untold.status).toBe(200)
-    const { request } = await import('node:http')
     const status = await new Promise((resolve) => {
       const req = request({ port: proxy.port, method: 'POST', path: CHAT, agent: false }, (res) => {
         res.resume()

@@ -233,12 +233,13 @@ describe('what activates the filter', () => {
 describe('back-pressure', () => {
   test('a client that reads nothing stops the backend, and gets everything when it reads on', async () => {
     const events = 20_000
-    const line = chatChunk({ content: 'abcd' })
+    // More than the sockets on the way can hold.
+    const line = `${chatChunk({ content: 'abcd' })}: ${'x'.repeat(1500)}\n\n`
     let written = 0
     const backend = await scriptedLlm(async (call) => {
       call.begin()
-      for (; written < events; written += 100) {
-        if (!call.writeNow(line.repeat(100))) await call.drained()
+      for (; written < events; written += 10) {
+        if (!call.writeNow(line.repeat(10))) await call.drained()
       }
       call.end(sse('[DONE]'))
     })

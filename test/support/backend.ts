@@ -40,15 +40,15 @@ export class HttpBackend {
   }
 
   /** For as long as the test runs. */
-  static async start(handler?: Handler): Promise<HttpBackend> {
-    const backend = await HttpBackend.listen(handler)
+  static async start(handler?: Handler, port = 0): Promise<HttpBackend> {
+    const backend = await HttpBackend.listen(handler, port)
     onTestFinished(() => backend.close())
     return backend
   }
 
-  static async listen(handler: Handler = answerHello): Promise<HttpBackend> {
+  static async listen(handler: Handler = answerHello, port = 0): Promise<HttpBackend> {
     const backend = new HttpBackend(handler)
-    await listen(backend.#server)
+    await listen(backend.#server, port)
     return backend
   }
 
@@ -190,9 +190,9 @@ export async function closedPort(): Promise<number> {
   return port
 }
 
-function listen(server: Server): Promise<void> {
+function listen(server: Server, port = 0): Promise<void> {
   return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
+    server.listen(port, '127.0.0.1', resolve)
   })
 }
 

@@ -1,5 +1,5 @@
+import { EventEmitter, once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
-import { until } from './edge.ts'
 import type { Fields } from './http.ts'
 import { parseSse, type SseEvent } from './llm-streams.ts'
 
@@ -10,6 +10,7 @@ export class StreamClient {
   /** `whole`: it came to its end; `broken`: it did not. */
   outcome: 'open' | 'whole' | 'broken' = 'open'
   readonly #chunks: Buffer[] = []
+  readonly #changes = new EventEmitter()
   readonly #req: ClientRequest
   #res: IncomingMessage | undefined
 
@@ -19,7 +20,11 @@ export class StreamClient {
       this.#res = res
       this.status = res.statusCode
       this.headers = res.headers
-      res.on('data', (chunk: Buffer) => this.#chunks.push(chunk))
+      this.#changes.emit('change')
+      res.on('data', (chunk: Buffer) => {
+        this.#chunks.push(chunk)
+        this.#changes.emit('change')
+      })
       res.on('end', () => this.#close('whole'))
       res.on('error', () => this.#close('broken'))
     })
@@ -47,18 +52,15 @@ export class StreamClient {
   }
 
   async untilHead(): Promise<this> {
-    await until(() => this.status !== undefined)
-    return this
+    return this.#until(() => this.status !== undefined)
   }
 
   async untilText(part: string): Promise<this> {
-    await until(() => this.text.includes(part))
-    return this
+    return this.#until(() => this.text.includes(part))
   }
 
   async untilClosed(): Promise<this> {
-    await until(() => this.outcome !== 'open')
-    return this
+    return this.#until(() => this.outcome !== 'open')
   }
 
   /** Reads nothing for now. */
@@ -70,12 +72,26 @@ export class StreamClient {
     this.#res?.resume()
   }
 
-  /** Goes away at once. */
+  /** Goes away at once, as programs do: its side of the connection ends. */
   abort(): void {
     this.#req.destroy()
   }
 
+  /** Goes away at once, and says so. */
+  reset(): void {
+    this.#req.socket?.resetAndDestroy()
+  }
+
+  async #until(isTrue: () => boolean): Promise<this> {
+    while (!isTrue()) {
+      if (this.outcome !== 'open') throw new Error(`the answer is ${this.outcome} and has only: ${this.text.slice(0, 1000)}`)
+      await once(this.#changes, 'change')
+    }
+    return this
+  }
+
   #close(outcome: 'whole' | 'broken'): void {
     if (this.outcome === 'open') this.outcome = outcome
+    this.#changes.emit('change')
   }
 }

@@ -16,7 +16,7 @@ export interface BackendRequest {
 
 export interface BackendHandler extends ResponseSink {
   /** The head has gone out: a body that is still to come may be written. */
-  onReady(): void
+  onReady(call: BackendCall): void
   onDrain(): void
   onQuiet(): void
   onUpgraded(socket: Socket, rest: Buffer): void
@@ -141,7 +141,7 @@ export class BackendCall implements ConnectionUser {
     const isWhole = typeof body !== 'string'
     connection.begin(method, isUpgrade, head, isWhole ? body : undefined)
     if (isWhole) this.#sent()
-    else this.#handler.onReady()
+    else this.#handler.onReady(this)
   }
 
   #sent(): void {

@@ -19,7 +19,8 @@ export class DepartureWatch {
   readonly #res: ServerResponse
   readonly #onEnd = (): void => this.#wait(FIRST_PROBE_MS)
   #timer: NodeJS.Timeout | undefined
-  #phase: 'waiting' | 'events' | 'body' = 'waiting'
+  /** Since the answer's head is there: whether it is a stream at the end of an event, where a comment may come. */
+  #isBetweenEvents: (() => boolean) | undefined
   #probes = 0
   #bytesWritten = 0
 
@@ -30,9 +31,8 @@ export class DepartureWatch {
     else socket.once('end', this.#onEnd)
   }
 
-  /** The answer's head is there. Comments may come between whole events alone. */
-  onHead(isBetweenEvents: boolean): void {
-    this.#phase = isBetweenEvents ? 'events' : 'body'
+  onHead(isBetweenEvents: () => boolean): void {
+    this.#isBetweenEvents = isBetweenEvents
     this.#bytesWritten = this.#socket.bytesWritten
   }
 
@@ -42,16 +42,19 @@ export class DepartureWatch {
   }
 
   #wait(ms: number): void {
-    this.#timer = setTimeout(() => this.#probe(), this.#phase === 'body' ? QUIET_MS : ms)
+    const canAsk = this.#isBetweenEvents === undefined || this.#isBetweenEvents()
+    this.#timer = setTimeout(() => this.#probe(), canAsk ? ms : QUIET_MS)
   }
 
   #probe(): void {
-    if (this.#phase === 'events') this.#res.write(COMMENT)
-    else if (this.#phase === 'body') {
+    if (this.#isBetweenEvents === undefined) {
+      if (this.#res.req.httpVersion === '1.1' && this.#res.socket !== null) this.#res.writeContinue()
+    } else if (this.#isBetweenEvents()) this.#res.write(COMMENT)
+    else {
       // Bytes that flow are probes enough; where none do, nobody waits in earnest.
       if (this.#socket.bytesWritten === this.#bytesWritten) return void this.#res.destroy()
       this.#bytesWritten = this.#socket.bytesWritten
-    } else if (this.#res.req.httpVersion === '1.1' && this.#res.socket !== null) this.#res.writeContinue()
+    }
     // The first of a pair asks, the second finds out.
     this.#wait(++this.#probes % 2 === 1 ? PROBE_MS : QUIET_MS)
   }

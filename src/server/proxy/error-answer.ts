@@ -1,16 +1,18 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Rejected } from '../../engine/decision.ts'
-import type { Reason } from '../../engine/reasons.ts'
+import { REASONS, type Reason } from '../../engine/reasons.ts'
+import { headerValue } from '../http-request-view.ts'
 import { resetSeconds } from '../rate-limit-headers.ts'
 import type { HeaderList } from '../respond.ts'
 
 /** How long a client may go on with a body that nobody reads before its connection is cut. */
 const LINGER_MS = 5000
 
-/** Answers in the client's stead of the backend: with a body in the shape that LLM clients already read. */
-export function respondError(res: ServerResponse, status: number, code: Reason, message: string, fields: HeaderList = []): void {
+/** Answers instead of the backend, with a body in the shape that LLM clients already read. */
+export function respondError(res: ServerResponse, code: Reason, message: string, fields: HeaderList = []): void {
+  const { status } = REASONS[code]
   const body = JSON.stringify({ error: { message, type: errorType(status), code } })
-  const isUploading = !res.req.complete
+  const isUploading = !res.req.complete && hasBody(res.req)
   // RFC 9112 9.6: what is left of the request stands between this answer and the next
   if (isUploading) res.shouldKeepAlive = false
   const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
@@ -36,6 +38,11 @@ function linger(res: ServerResponse): void {
   req.resume()
   const timer = setTimeout(() => req.socket.destroy(), LINGER_MS)
   res.once('close', () => clearTimeout(timer))
+}
+
+/** A request without a body is not complete either, until its handler has returned. */
+function hasBody({ rawHeaders }: IncomingMessage): boolean {
+  return headerValue(rawHeaders, 'transfer-encoding') !== undefined || Number(headerValue(rawHeaders, 'content-length') ?? 0) > 0
 }
 
 function errorType(status: number): string {

@@ -11,6 +11,7 @@ import { requestHead, responseFields, trailerFields } from './forwarded-fields.t
 import { type AnswerFlow, type LlmAnswer, type LlmAnswerParts, newLlmAnswer } from './llm-answer.ts'
 import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
+import type { ReadBody } from './request-body.ts'
 import { tunnel } from './tunnel.ts'
 
 export interface ExchangeParts {
@@ -27,8 +28,8 @@ export interface AllowedRequest {
   readonly res: ServerResponse
   /** The decision's fields, for the answer. */
   readonly fields: HeaderList
-  /** The body, where it was read for an estimate. */
-  readonly body: Buffer | undefined
+  /** The body, or the first part of it, where it was read for an estimate. */
+  readonly body: Pick<ReadBody, 'bytes' | 'isPartial'> | undefined
   /** What it takes to settle, where tokens were reserved. */
   readonly llm: LlmAnswerParts | undefined
   /** What a WebSocket's client sent behind its first request. */
@@ -63,20 +64,23 @@ export class Exchange implements BackendHandler, AnswerFlow {
     res.on('drain', () => this.#onClientDrain())
     this.#departure = new DepartureWatch(request.req.socket, res)
     const asksForIdentity = llm?.settlement.reservation.holds.some(({ rule }) => !rule.policy.isShadow) ?? false
-    const head = requestHead(request, peer, { host: allowed.host, target: allowed.target, bodyLength: body?.length, asksForIdentity })
+    const whole = body?.isPartial === false ? body.bytes : undefined
+    const head = requestHead(request, peer, { host: allowed.host, target: allowed.target, bodyLength: whole?.length, asksForIdentity })
     const streamed = request.isChunked ? 'chunked' : request.hasBody ? 'by_length' : undefined
-    this.#call = parts.backend.send({ method: request.method, head, body: body ?? streamed, isUpgrade: request.isUpgrade }, this)
+    this.#call = parts.backend.send({ method: request.method, head, body: whole ?? streamed, isUpgrade: request.isUpgrade }, this)
   }
 
-  onReady(): void {
-    const { req } = this.#allowed.request
+  onReady(call: BackendCall): void {
+    const { request, body } = this.#allowed
+    const { req } = request
     req.on('data', (chunk: Buffer) => {
-      if (this.#call?.write(chunk) === false) req.pause()
+      if (!call.write(chunk)) req.pause()
     })
+    if (body === undefined || call.write(body.bytes)) req.resume()
     req.on('end', () => {
       // After the answer, Node keeps its own time for the connection.
       if (!this.#isOver) req.setTimeout(0)
-      this.#call?.endBody()
+      call.endBody()
     })
     // A client that stops in the middle of its body is not waited for for ever.
     if (!req.complete) req.setTimeout(this.#parts.backend.options.idleTimeoutMs)
@@ -110,7 +114,7 @@ export class Exchange implements BackendHandler, AnswerFlow {
     const keepsLength = head.status !== 204 && !(isFiltered && hasBody)
     const keepsTrailers = head.isChunked && hasBody && request.req.httpVersion === '1.1'
     res.writeHead(head.status, head.reason, responseFields(head.fields, { ours: fields, keepsLength, keepsTrailers, isDecoded }))
-    this.#departure.onHead(isFiltered)
+    this.#departure.onHead(() => this.#answer?.isBetweenEvents ?? false)
   }
 
   onData(chunk: Buffer): void {

@@ -79,10 +79,9 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
 
 /** What of the backend's fields goes on to the client. Ours are in `ours`, and theirs of the same name give way. */
 export function responseFields(fields: readonly string[], options: ResponseFieldOptions): HeaderList {
-  const names: string[] = []
-  for (let i = 0; i < fields.length; i += 2) names.push(fields[i]!.toLowerCase())
+  const names = lowerNames(fields)
   const named = connectionNames(fields, names)
-  const ownNames = options.ours.length === 0 ? undefined : new Set(options.ours.map((name) => name.toLowerCase()))
+  const ownNames = options.ours.length === 0 ? undefined : new Set(lowerNames(options.ours))
   const kept: HeaderList = []
   let hasLength = false
   for (let i = 0; i < names.length; i++) {
@@ -117,6 +116,12 @@ export function trailerFields(trailers: readonly string[]): [string, string][] {
     if (!HOP_BY_HOP.has(name) && !NO_TRAILERS.has(name)) pairs.push([trailers[i]!, trailers[i + 1]!])
   }
   return pairs
+}
+
+function lowerNames(fields: readonly string[]): string[] {
+  const names: string[] = []
+  for (let i = 0; i < fields.length; i += 2) names.push(fields[i]!.toLowerCase())
+  return names
 }
 
 /** The fields that Connection names. */

@@ -12,6 +12,8 @@ export interface LlmAnswer {
   /** Its bytes may be changed: its length is not the backend's any more, and it goes on decoded. */
   readonly isFiltered: boolean
   readonly isDecoded: boolean
+  /** All that was delivered of a filtered stream ends with a whole event. */
+  readonly isBetweenEvents: boolean
   read(chunk: Buffer): void
   /** The backend has sent all of it. Calls back when it is settled and delivered. */
   end(onEnded: () => void): void

@@ -7,7 +7,7 @@ import { BackendMetrics } from '../metrics/backend-metrics.ts'
 import type { ProxyMetricSources } from '../metrics/exposition.ts'
 import { LlmMetrics } from '../metrics/llm-metrics.ts'
 import { Peers } from './peer.ts'
-import { ProxyWire } from './proxy-wire.ts'
+import { type Handle, ProxyWire } from './proxy-wire.ts'
 import { type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
 
 export type ProxyOptions = Pick<
@@ -25,7 +25,7 @@ export type ProxyOptions = Pick<
 export class ProxyFront {
   readonly metrics: ProxyMetricSources
   readonly #proxy: ReverseProxy
-  readonly #wire: ProxyWire
+  #wire: ProxyWire | undefined
   readonly #backend: Backend
 
   constructor(options: ProxyOptions, parts: Pick<ProxyParts, 'engine' | 'clock' | 'logger' | 'decisions' | 'debugSessions'>) {
@@ -47,10 +47,6 @@ export class ProxyFront {
       backendHost: options.backendHost,
       maxBodyBytes: options.maxBodyBytes,
     })
-    this.#wire = new ProxyWire(
-      (req, res, early) => this.#handle(req, res, early),
-      () => this.#proxy.noteMalformed(),
-    )
   }
 
   /** Paths that are `isOwn` are answered here, all others go to the backend. */
@@ -59,17 +55,19 @@ export class ProxyFront {
     isOwn: (path: string) => boolean,
     answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
   ): HttpListener {
-    const handle = (req: IncomingMessage, res: ServerResponse): void => {
+    const handle: Handle = (req, res, early) => {
       if (isOwn(pathOf(req.url!))) answerOwn(req, res)
-      else this.#handle(req, res)
+      else this.#handle(req, res, early)
     }
-    const configure = (server: Server): void => this.#wire.configure(server)
+    const wire = new ProxyWire(handle, (detail) => this.#proxy.noteMalformed(detail))
+    this.#wire = wire
+    const configure = (server: Server): void => wire.configure(server)
     return new HttpListener({ keepAliveMs, handle, handleExpecting: handle, requiresHost: false, configure })
   }
 
   /** Ends the WebSockets that are still open. */
   cutTunnels(): void {
-    this.#wire.close()
+    this.#wire?.close()
   }
 
   /** To be called when no request is open any more. */

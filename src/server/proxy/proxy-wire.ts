@@ -2,15 +2,15 @@ import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { ProxiedRequest } from './proxied-request.ts'
 
-type Handle = (req: IncomingMessage, res: ServerResponse, early?: Buffer) => void
+export type Handle = (req: IncomingMessage, res: ServerResponse, early?: Buffer) => void
 
 /** What a proxy needs of its server beyond ordinary requests. Remembers the connections that Node has let go of. */
 export class ProxyWire {
   readonly #handle: Handle
-  readonly #onMalformed: () => void
+  readonly #onMalformed: (detail: string) => void
   readonly #upgraded = new Set<Socket>()
 
-  constructor(handle: Handle, onMalformed: () => void) {
+  constructor(handle: Handle, onMalformed: (detail: string) => void) {
     this.#handle = handle
     this.#onMalformed = onMalformed
   }
@@ -39,7 +39,7 @@ export class ProxyWire {
     // What is malformed may be the body of the request at hand; any other answer on its way would be taken for this one.
     const isFree = answer === undefined || (!answer.headersSent && !answer.req.complete)
     if (!socket.writable || error.code === 'ECONNRESET' || !isFree) return void socket.destroy()
-    this.#onMalformed()
+    this.#onMalformed(error.message)
     const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
     const body = JSON.stringify({ error: { message: 'the request is malformed', type: 'invalid_request_error', code: 'bad_request' } })
     const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`

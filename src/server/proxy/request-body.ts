@@ -7,29 +7,34 @@ import type { ProxiedRequest } from './proxied-request.ts'
 export interface ReadBody {
   /** The bytes that came, for the backend. */
   readonly bytes: Buffer
-  readonly llm: LlmRequest
+  /** There is more to come than may be read. */
+  readonly isPartial: boolean
+  /** What it says of its cost; or why that cannot be told. */
+  readonly llm: LlmRequest | 'body_too_large' | 'bad_request'
 }
 
-export type BodyProblem = 'body_too_large' | 'bad_request'
+type Collected = Pick<ReadBody, 'bytes' | 'isPartial'>
 
 /** Reads the body for the estimate. Rejects when the client goes away before it is whole. */
-export async function readBody(request: ProxiedRequest, maxBytes: number): Promise<ReadBody | BodyProblem> {
-  const bytes = request.hasBody ? await collect(request.req, maxBytes) : EMPTY
-  if (bytes === undefined) return 'body_too_large'
+export async function readBody(request: ProxiedRequest, maxBytes: number): Promise<ReadBody> {
+  const { bytes, isPartial } = request.hasBody ? await collect(request.req, maxBytes) : NO_BODY
+  return { bytes, isPartial, llm: isPartial ? 'body_too_large' : await readCost(bytes, request, maxBytes) }
+}
+
+async function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number): Promise<ReadBody['llm']> {
   const coding = codingOf(request.header('content-encoding'))
   // What cannot be read is counted as it is, over the whole body.
-  if (coding === undefined) return { bytes, llm: readLlmRequest(bytes.toString('latin1')) }
+  if (coding === undefined) return readLlmRequest(bytes.toString('latin1'))
   try {
-    const decoded = await decodeWhole(bytes, coding, maxBytes)
-    return { bytes, llm: readLlmRequest(decoded.toString('utf8')) }
+    return readLlmRequest((await decodeWhole(bytes, coding, maxBytes)).toString('utf8'))
   } catch (error) {
     return error instanceof RangeError ? 'body_too_large' : 'bad_request'
   }
 }
 
-const EMPTY = Buffer.alloc(0)
+const NO_BODY: Collected = { bytes: Buffer.alloc(0), isPartial: false }
 
-function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
+function collect(req: IncomingMessage, maxBytes: number): Promise<Collected> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -37,10 +42,10 @@ function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer | undef
       size += chunk.length
       chunks.push(chunk)
       if (size <= maxBytes) return
-      req.off('data', onData).off('end', onEnd)
-      resolve(undefined)
+      req.off('data', onData).off('end', onEnd).pause()
+      resolve({ bytes: Buffer.concat(chunks, size), isPartial: true })
     }
-    const onEnd = (): void => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size))
+    const onEnd = (): void => resolve({ bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size), isPartial: false })
     req.on('data', onData).once('end', onEnd).once('error', reject)
     req.once('close', () => reject(new Error('the client went away')))
   })

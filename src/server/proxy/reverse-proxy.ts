@@ -5,6 +5,7 @@ import type { Allowed, Decision } from '../../engine/decision.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { REASONS, type Reason } from '../../engine/reasons.ts'
 import type { Reservation } from '../../engine/reservation.ts'
+import type { LlmRequest } from '../../llm/llm-request.ts'
 import type { Backend } from '../backend/backend.ts'
 import type { BackendFailure } from '../backend/backend-failure.ts'
 import type { DebugSessions } from '../debug-sessions.ts'
@@ -55,13 +56,15 @@ export class ReverseProxy {
   /** `early` is what a client that asks for another protocol has sent behind its request. */
   handle(req: IncomingMessage, res: ServerResponse, early?: Buffer): void {
     const request = ProxiedRequest.read(req)
-    if (typeof request === 'string') return this.#refuse(res, 400, 'bad_request', request)
+    if (typeof request === 'string') return this.#refuse(res, 'bad_request', request)
     const { engine, clock, peers, debugSessions } = this.#parts
     const peer = peers.of(req.socket)
     const explains = debugSessions?.isActive(cookieHeader(req.rawHeaders)) ?? false
-    const incoming = { request, peer, res, early, explains, view: new ProxiedRequestView(request, peer), startMs: clock.nowMs() }
-    if (engine.needsBody(incoming.view)) {
-      this.#decideWithBody(incoming).catch((error: unknown) => this.fail(res, error))
+    const view = new ProxiedRequestView(request, peer)
+    const incoming = { request, peer, res, early, explains, view, startMs: clock.nowMs(), llm: undefined }
+    const need = engine.needsBody(incoming.view)
+    if (need !== 'no') {
+      this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
       return
     }
     const decision = engine.decide(incoming.view, explains)
@@ -74,20 +77,20 @@ export class ReverseProxy {
   fail(res: ServerResponse, error: unknown): void {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
     if (res.headersSent) res.destroy()
-    else this.#refuse(res, 500, 'internal_error')
+    else this.#refuse(res, 'internal_error')
   }
 
   /** A request that could not even be read. */
-  noteMalformed(): void {
+  noteMalformed(detail: string): void {
     this.#parts.decisions.countRefused('bad_request')
-    this.#log.noteRefused(400, 'bad_request', this.#parts.clock.nowMs())
+    this.#log.noteRefused('bad_request', this.#parts.clock.nowMs(), detail)
   }
 
   /** A token budget must see the body first. What the head alone decides is decided before it is read. */
-  async #decideWithBody(incoming: Incoming): Promise<void> {
+  async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
     const { engine, clock, maxBodyBytes } = this.#parts
     const { request, res, view, explains } = incoming
-    if ((request.contentLength ?? 0) > maxBodyBytes) return this.#refuse(res, 413, 'body_too_large')
+    if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.#refuse(res, 'body_too_large')
     const objection = await engine.objection(view, explains)
     if (objection !== undefined) return this.#answer(incoming, objection)
     invite(incoming)
@@ -95,27 +98,29 @@ export class ReverseProxy {
     const body = await readBody(request, maxBodyBytes).catch(() => undefined)
     request.req.setTimeout(0)
     if (body === undefined) return // the client went away, and nothing was taken
-    if (typeof body === 'string') return this.#refuse(res, body === 'body_too_large' ? 413 : 400, body)
+    // Rules in shadow mode do without an estimate, as if there were no body to be read.
+    const llm = typeof body.llm === 'string' ? undefined : body.llm
+    if (typeof body.llm === 'string' && isEnforced) return this.#refuse(res, body.llm)
     const startMs = clock.nowMs()
-    const decision = await engine.decide(view, explains, body.llm)
-    this.#answer({ ...incoming, startMs }, decision, body)
+    const decision = await engine.decide(view, explains, llm)
+    this.#answer({ ...incoming, startMs, llm }, decision, body)
   }
 
   #answer(incoming: Incoming, decision: Decision, body?: ReadBody): void {
     const { res, explains, startMs } = incoming
-    if (decision.action === 'refuse') return this.#refuse(res, decision.reason === 'no_bundle_loaded' ? 503 : 400, decision.reason)
+    if (decision.action === 'refuse') return this.#refuse(res, decision.reason)
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.decisions.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
     const fields = decisionHeaders(decision, explains, nowMs - startMs)
-    if (decision.action === 'reject') respondError(res, 429, decision.reason, rejectMessage(decision), fields)
+    if (decision.action === 'reject') respondError(res, decision.reason, rejectMessage(decision), fields)
     else this.#forward(incoming, decision, fields, body)
   }
 
   #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList, body: ReadBody | undefined): void {
     const { backend, backendMetrics, backendHost, clock } = this.#parts
     const { request, peer, res, early } = incoming
-    const llm = reservation && body && this.#llmParts(reservation, request, body)
+    const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
     if (res.destroyed) {
       // The client went away while the store was asked.
       llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
@@ -130,14 +135,14 @@ export class ReverseProxy {
       nowMs: () => clock.nowMs(),
       onFailure: (failure: BackendFailure) => this.#failBackend(res, failure, fields),
     }
-    new Exchange(parts, { request, peer, res, fields, body: body?.bytes, llm, early, host, target })
+    new Exchange(parts, { request, peer, res, fields, body, llm, early, host, target })
   }
 
-  #llmParts(reservation: Reservation, request: ProxiedRequest, body: ReadBody): LlmAnswerParts {
+  #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmAnswerParts {
     const { engine, logger, llmMetrics: metrics, maxBodyBytes } = this.#parts
-    const isActivated = body.llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
+    const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const settlement = new Settlement(reservation, { engine, metrics, logger })
-    return { settlement, request: body.llm, isActivated, maxBodyBytes, metrics, logger }
+    return { settlement, request: llm, isActivated, maxBodyBytes, metrics, logger }
   }
 
   /** The backend gave no answer, or not the whole of it. Half an answer is broken off, not ended as if it were whole. */
@@ -149,14 +154,14 @@ export class ReverseProxy {
     if (unlogged !== undefined)
       logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole answer')
     if (res.headersSent) reset(res)
-    else respondError(res, code === 'backend_timeout' ? 504 : 502, code, REASONS[code], fields)
+    else respondError(res, code, REASONS[code].meaning, fields)
   }
 
-  #refuse(res: ServerResponse, status: number, reason: Reason, message: string = REASONS[reason]): void {
+  #refuse(res: ServerResponse, reason: Reason, detail?: string): void {
     this.#parts.decisions.countRefused(reason)
-    this.#log.noteRefused(status, reason, this.#parts.clock.nowMs())
+    this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
     if (reason === 'bad_request') res.shouldKeepAlive = false
-    respondError(res, status, reason, message)
+    respondError(res, reason, detail ?? REASONS[reason].meaning)
   }
 }
 
@@ -169,6 +174,8 @@ interface Incoming {
   readonly explains: boolean
   readonly view: ProxiedRequestView
   readonly startMs: number
+  /** What the body says of its cost, once it was read. */
+  readonly llm: LlmRequest | undefined
 }
 
 /** RFC 9110 10.1.1: a client that waits for leave to send its body gets it now. */

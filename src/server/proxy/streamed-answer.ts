@@ -35,6 +35,10 @@ export class StreamedAnswer implements LlmAnswer {
     parts.metrics.openStreams++
   }
 
+  get isBetweenEvents(): boolean {
+    return this.isFiltered && this.#filter!.isBetweenEvents
+  }
+
   read(chunk: Buffer): void {
     if (!this.isFiltered) this.#flow.deliver(chunk)
     if (this.#decoder === undefined) this.#pass(chunk)

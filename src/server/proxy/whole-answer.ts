@@ -10,6 +10,7 @@ import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
 export class WholeAnswer implements LlmAnswer {
   readonly isFiltered = false
   readonly isDecoded = false
+  readonly isBetweenEvents = false
   readonly #parts: LlmAnswerParts
   readonly #flow: AnswerFlow
   readonly #status: number
