@@ -130,7 +130,7 @@ async function filterAlone() {
 }
 
 function print(name, ...columns) {
-  console.log(`  ${name.padEnd(26)}${columns.map((column) => column.padStart(15)).join('')}`)
+  console.log(`  ${name.padEnd(30)}${columns.map((column) => column.padStart(15)).join('')}`)
 }
 
 function whole(number) {

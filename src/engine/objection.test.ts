@@ -58,7 +58,7 @@ describe('a body is needed', () => {
     expect(store.waiting).toBe(0)
 
     const { engine, needsBody: again } = engineOn([chat])
-    expect(again({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe(true)
+    expect(again({ uri: '/v1/chat', headers: { 'x-key': 'a' } })).toBe('must')
     expect(engine.decide(viewOf({ uri: '/v1/chat' }))).toMatchObject({
       action: 'allow',
       missingKeys: ['header:x-key'],

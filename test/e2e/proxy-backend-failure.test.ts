@@ -81,6 +81,7 @@ describe('a backend that sends rubbish: 502 backend_invalid', () => {
     ['DEL in the status text', 'HTTP/1.1 200 O\x7fK\r\nContent-Length: 0\r\n\r\n'],
     ['a bare CR in the status text', 'HTTP/1.1 200 O\rK\r\nContent-Length: 0\r\n\r\n'],
     ['a bare LF in the status text', 'HTTP/1.1 200 O\nK\r\nContent-Length: 0\r\n\r\n'],
+    ['bare LFs alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
     ['NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: b\x00c\r\nContent-Length: 0\r\n\r\n'],
     ['a control character in a value', 'HTTP/1.1 200 OK\r\nX-A: b\x01c\r\nContent-Length: 0\r\n\r\n'],
     ['a bare CR in a value', 'HTTP/1.1 200 OK\r\nX-A: b\rX-B: c\r\nContent-Length: 0\r\n\r\n'],

@@ -62,7 +62,7 @@ describe.each(WAYS)('a client that goes away (%s)', (leave) => {
   })
 
   test('in the middle of an answer that it did not read', async () => {
-    const backend = await HttpBackend.start((_req, res) => void res.end(Buffer.alloc(50_000_000)))
+    const backend = await HttpBackend.start((_req, res) => void res.write(Buffer.alloc(50_000_000)))
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
     client.socket.pause()
