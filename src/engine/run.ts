@@ -24,7 +24,7 @@ export class Run {
   readonly rules: PlanRule[] = []
   readonly firstRows: number[] = []
   limit: RateLimit | undefined
-  // Both leave with the decision, so each decision that has something to put in gets lists of its own.
+  // These leave with the decision, so each decision that has something to put in gets lists of its own.
   wouldRejects: WouldReject[] = NONE
   missingKeys: string[] = NONE
   holds: Hold[] = NONE

@@ -84,10 +84,6 @@ describe('an event', () => {
     }
   })
 
-  test('knows its size', () => {
-    expect(new SseFraming(LARGE).push(Buffer.from('data: 1\n\n'))[0]!.size).toBe(9)
-  })
-
   test('does not change when more bytes come', () => {
     const framing = new SseFraming(LARGE)
     framing.push(Buffer.from('da'))
@@ -134,7 +130,7 @@ describe('the end of a stream', () => {
     framing.push(Buffer.from('data: 1\n\nevent: e\ndata: 2'))
     const [piece, ...rest] = framing.end()
     expect(rest).toEqual([])
-    expect(piece).toMatchObject({ kind: 'event', size: 16, isFirst: false })
+    expect(piece).toMatchObject({ kind: 'event', isFirst: false, isEnded: false })
     expect(linesOf(piece!)).toEqual(['event: e', 'data: 2'])
   })
 
@@ -158,14 +154,14 @@ describe('an event that is too large', () => {
     expect(cut(['data: 123\n\n'], 10)).toEqual(['oversize data: 123\n\n'])
   })
 
-  test('passes in parts while it comes, with its whole size at its end', () => {
+  test('passes in parts while it comes', () => {
     const framing = new SseFraming(10)
     expect(framing.push(Buffer.from('data: '))).toEqual([])
-    expect(framing.push(Buffer.from('abcdefg'))).toMatchObject([{ kind: 'part', bytes: Buffer.from('data: abcdefg'), size: 0 }])
+    expect(framing.push(Buffer.from('abcdefg'))).toMatchObject([{ kind: 'part', bytes: Buffer.from('data: abcdefg') }])
     expect(framing.push(Buffer.from('hij'))).toMatchObject([{ kind: 'part', bytes: Buffer.from('hij') }])
     expect(framing.push(Buffer.from('k\n\ndata: 2\n\n'))).toMatchObject([
-      { kind: 'oversize', bytes: Buffer.from('k\n\n'), size: 19 },
-      { kind: 'event', bytes: Buffer.from('data: 2\n\n'), size: 9 },
+      { kind: 'oversize', bytes: Buffer.from('k\n\n') },
+      { kind: 'event', bytes: Buffer.from('data: 2\n\n') },
     ])
   })
 

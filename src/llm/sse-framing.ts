@@ -113,15 +113,14 @@ export class SseFraming {
     this.#isAfterCr = false
     this.#lineStart = at + 1
     if (at !== this.#start || this.#passedBytes > 0) return
-    pieces.push({ bytes: this.#buffer.subarray(at, at + 1), kind: 'line_end', lines: NO_LINES, size: 1, isFirst: false, isEnded: true })
+    pieces.push({ bytes: this.#buffer.subarray(at, at + 1), kind: 'line_end', lines: NO_LINES, isFirst: false, isEnded: true })
     this.#start = at + 1
   }
 
   #complete(pieces: SsePiece[], after: number, isEnded: boolean): void {
     const bytes = this.#buffer.subarray(this.#start, after)
-    const size = this.#passedBytes + bytes.length
-    const kind = size > this.#maxEventBytes ? 'oversize' : 'event'
-    pieces.push({ bytes, kind, lines: this.#lines, size, isFirst: this.#isFirst, isEnded })
+    const kind = this.#passedBytes + bytes.length > this.#maxEventBytes ? 'oversize' : 'event'
+    pieces.push({ bytes, kind, lines: this.#lines, isFirst: this.#isFirst, isEnded })
     this.#start = after
     this.#lineStart = after
     this.#lines = []
@@ -138,7 +137,7 @@ export class SseFraming {
     this.#start = this.#end
     this.#lineStart = isLineEmpty ? this.#end : this.#end - 1
     this.#lines = []
-    pieces.push({ bytes, kind: 'part', lines: NO_LINES, size: 0, isFirst: false, isEnded: false })
+    pieces.push({ bytes, kind: 'part', lines: NO_LINES, isFirst: false, isEnded: false })
   }
 }
 
@@ -154,8 +153,6 @@ export interface SsePiece {
   readonly kind: 'event' | 'oversize' | 'part' | 'line_end'
   /** Starts and ends of the lines that are not empty, in `bytes`. */
   readonly lines: readonly number[]
-  /** Bytes of the whole event. */
-  readonly size: number
   /** A byte order mark may come before it. */
   readonly isFirst: boolean
   /** Its blank line is there. */

@@ -97,9 +97,10 @@ export class StreamFilter {
     const { bytes, kind } = piece
     if (kind === 'event') return this.#readEvent(piece, out)
     out.push(bytes)
-    if (kind !== 'oversize') return
+    if (kind === 'line_end') return
     // It has passed already, at least in part: it is counted by its size, and a cut comes after it.
-    this.#tally.characters += piece.size
+    this.#tally.characters += bytes.length
+    if (kind === 'part') return
     this.#look()
     if (this.cut === undefined) return
     if (!piece.isEnded) out.push(BLANK_LINE)

@@ -38,7 +38,8 @@ export function hasUsage(tally: Tally): boolean {
 
 /**
  * Reads a `usage` object of any dialect. It is cumulative everywhere: what is there replaces what was. Details such as
- * cached or reasoning tokens are parts of these sums and are not added to them.
+ * OpenAI's cached or reasoning tokens are parts of these sums and are not added to them; what Anthropic reads from or
+ * writes to its cache is counted apart from `input_tokens`, and is not charged.
  */
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)

@@ -83,6 +83,18 @@ describe.each(WAYS)('a client that goes away (%s)', (leave) => {
     await expectAborted(edge, backend)
   })
 
+  test('while the backend thinks about a WebSocket on which it has spoken already', async () => {
+    const backend = await RawBackend.start(() => {})
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    await until(() => backend.heads === 1)
+    client.send('more')
+    await edge.get('/livez')
+    client.socket[leave]()
+    await expectAborted(edge, backend)
+  })
+
   test('while a connection to the backend is made', async () => {
     const backend = await RawBackend.start(() => {})
     // A TLS handshake that nobody answers.

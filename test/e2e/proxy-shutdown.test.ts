@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../support/backend.ts'
 import { bundle } from '../support/bundles.ts'
 import type { Cli } from '../support/cli.ts'
@@ -117,6 +119,30 @@ describe('when the proxy stops', () => {
     expect(backend.openConnections).toBe(1)
     expect(await cli.stop()).toBe(0)
     await until(() => client.isClosed && backend.openConnections === 0)
+  })
+
+  test.each([
+    ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', 405],
+    ['a refused WebSocket', WEBSOCKET.replace('Host: a', 'Host: a\r\nHost: b'), 400],
+    ['a WebSocket that the backend does not want', WEBSOCKET, 200],
+    ['a malformed request', 'nonsense\r\n\r\n', 400],
+    ['a refused request', 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400],
+  ])('nor does a client that talked on after the answer to %s', async (_what, bytes, status) => {
+    const backend = await HttpBackend.start()
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = connect({ port: cli.port, host: '127.0.0.1', allowHalfOpen: true })
+    onTestFinished(() => void client.destroy())
+    let received = ''
+    client.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+    })
+    client.on('error', () => {}) // it may be cut
+    client.write(bytes)
+    await Promise.race([once(client, 'end'), once(client, 'close')])
+    expect(statusesIn(received)).toEqual([status])
+    if (client.writable) client.end('more')
+    await until(() => client.destroyed)
+    expect(await cli.stop()).toBe(0)
   })
 
   test('the admin port answers until the last stream has ended', async () => {

@@ -263,6 +263,21 @@ describe('an Upgrade that is no WebSocket is an ordinary request', () => {
     expect(new Set(backend.seen.map(({ url }) => url))).toEqual(new Set(['/h2c', '/next']))
   })
 
+  test('again and again on one connection', async () => {
+    const backend = await HttpBackend.start((_req, res) => {
+      res.setHeader('Content-Length', 2)
+      res.end('ok')
+    })
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    for (let i = 0; i < 50; i++) {
+      client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
+      expect((await client.next()).body).toBe('ok')
+    }
+    expect(backend.seen).toHaveLength(50)
+    expect(await edge.metric('edge_proxy_open_requests')).toBe(0)
+  })
+
   test('it is charged once', async () => {
     const backend = await HttpBackend.start()
     const edge = await proxying(backend, { clock: new ManualClock(), bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 3)] })) })

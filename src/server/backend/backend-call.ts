@@ -159,7 +159,8 @@ export class BackendCall implements ConnectionUser {
   #canRetry({ code }: BackendFailure): boolean {
     const connection = this.#connection
     if (connection === undefined || this.#isRetry) return false
-    if (connection.isConnecting) return true
+    // One that took its whole time has used up what there was for a second.
+    if (connection.isConnecting) return code !== 'backend_timeout'
     const isStale = code === 'backend_reset' && connection.served > 0 && !connection.hasAnswerBegun
     return isStale && IDEMPOTENT.has(this.#request.method) && typeof this.#request.body !== 'string'
   }

@@ -23,6 +23,7 @@ export class BackendConnection {
   readonly #socket: Socket
   readonly #reader = new ResponseReader()
   #user: ConnectionUser | undefined
+  #silenceMs = 0
   #state: 'connecting' | 'busy' | 'idle' | 'closed' = 'connecting'
   /** Requests that it has carried before the one at hand. */
   served = 0
@@ -69,7 +70,7 @@ export class BackendConnection {
     this.#user = user
     this.#state = 'busy'
     this.served++
-    this.#socket.setTimeout(0)
+    this.limitSilence(0)
   }
 
   /** Writes the head of a request, with as much of its body as is there. */
@@ -100,7 +101,9 @@ export class BackendConnection {
 
   /** How long the backend may stay silent from now on; 0: as long as it likes. */
   limitSilence(ms: number): void {
-    this.#socket.setTimeout(ms)
+    // Whatever happens on the socket starts the time anew by itself.
+    if (ms !== this.#silenceMs) this.#socket.setTimeout(ms)
+    this.#silenceMs = ms
   }
 
   pause(): void {
@@ -115,7 +118,7 @@ export class BackendConnection {
   rest(ms: number): void {
     this.#user = undefined
     this.#state = 'idle'
-    this.#socket.setTimeout(ms)
+    this.limitSilence(ms)
     this.#socket.resume()
   }
 

@@ -4,6 +4,7 @@ export class InvalidResponse extends Error {
 }
 
 export interface ResponseHead {
+  readonly version: '1.0' | '1.1'
   readonly status: number
   readonly reason: string
   /** Names and values in turn, as they came. */
@@ -27,7 +28,7 @@ export function parseHead(text: string): ResponseHead {
   if (match === null) throw new InvalidResponse('its status line is not valid')
   const isHttp11 = match[1] === '1'
   const fields = parseFields(lines, 1)
-  return { status: Number(match[2]), reason: match[3] ?? '', fields, ...framing(fields, isHttp11) }
+  return { version: isHttp11 ? '1.1' : '1.0', status: Number(match[2]), reason: match[3] ?? '', fields, ...framing(fields, isHttp11) }
 }
 
 /** Reads lines of a head or of trailers, from the given one on. */

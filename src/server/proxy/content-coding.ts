@@ -11,7 +11,7 @@ import {
   constants as zlib,
 } from 'node:zlib'
 
-type Coding = 'identity' | 'gzip' | 'deflate' | 'br'
+export type Coding = 'identity' | 'gzip' | 'deflate' | 'br'
 
 const WHOLE = {
   gzip: promisify<Buffer, ZlibOptions, Buffer>(gunzip),

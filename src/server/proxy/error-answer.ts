@@ -17,8 +17,9 @@ export function respondError(res: ServerResponse, code: Reason, message: string,
   if (isUploading) res.shouldKeepAlive = false
   const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
   res.writeHead(status, [...fields, ...own, 'Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))])
-  res.end(body)
-  if (isUploading) linger(res)
+  if (!isUploading) return void res.end(body)
+  res.write(body)
+  linger(res)
 }
 
 /** What a rejected client reads. */
@@ -32,12 +33,11 @@ export function rejectMessage(decision: Rejected): string {
   return `The ${period} token budget can never cover this request: ${needs}, of ${limit.limitText} at most. Ask for fewer tokens.`
 }
 
-/** Reads and drops the rest of a body, so that a client that is still writing gets to see the answer. */
+/** The end closes the connection, and that would reset a client that is still writing: the rest of its body is read and dropped first. */
 function linger(res: ServerResponse): void {
-  const { req } = res
-  req.resume()
-  const timer = setTimeout(() => req.socket.destroy(), LINGER_MS)
+  const timer = setTimeout(() => res.end(), LINGER_MS)
   res.once('close', () => clearTimeout(timer))
+  res.req.once('end', () => res.end()).resume()
 }
 
 /** A request without a body is not complete either, until its handler has returned. */

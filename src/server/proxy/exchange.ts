@@ -6,25 +6,27 @@ import { BackendFailure } from '../backend/backend-failure.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import type { BackendMetrics } from '../metrics/backend-metrics.ts'
 import type { HeaderList } from '../respond.ts'
+import type { ClientConnection, ClientWatcher } from './client-connection.ts'
 import { DepartureWatch } from './departure-watch.ts'
-import { requestHead, responseFields, trailerFields } from './forwarded-fields.ts'
 import { type AnswerFlow, type LlmAnswer, type LlmAnswerParts, newLlmAnswer } from './llm-answer.ts'
-import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { ReadBody } from './request-body.ts'
+import { requestHead } from './request-head.ts'
+import { headText, responseFields, trailerFields, WITHOUT_BODY } from './response-fields.ts'
 import { tunnel } from './tunnel.ts'
+import { Upload } from './upload.ts'
 
 export interface ExchangeParts {
   readonly backend: Backend
   readonly metrics: BackendMetrics
   readonly nowMs: () => number
-  /** Answers a client whose request got no answer. */
-  readonly onFailure: (failure: BackendFailure) => void
+  /** Answers a client whose request got no answer, or not the whole of it. */
+  readonly onFailure: (res: ServerResponse, failure: BackendFailure, fields: HeaderList) => void
 }
 
 export interface AllowedRequest {
   readonly request: ProxiedRequest
-  readonly peer: Peer
+  readonly client: ClientConnection
   readonly res: ServerResponse
   /** The decision's fields, for the answer. */
   readonly fields: HeaderList
@@ -39,55 +41,45 @@ export interface AllowedRequest {
 }
 
 /** One allowed request on its way to the backend, and the answer on its way back. */
-export class Exchange implements BackendHandler, AnswerFlow {
+export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   readonly #parts: ExchangeParts
   readonly #allowed: AllowedRequest
   readonly #startMs: number
-  readonly #departure: DepartureWatch
+  #departure: DepartureWatch | undefined
   #call: BackendCall | undefined
-  #answer: LlmAnswer | undefined
+  #upload: Upload | undefined
   #head: ResponseHead | undefined
+  #answer: LlmAnswer | undefined
   /** Bytes for the client that wait for company: an answer that came in one piece leaves in one. */
   #held: Buffer | undefined
-  #hasWritten = false
+  #isHeadSent = false
   /** The client does not take more for now. */
   #isBlocked = false
   #isOver = false
 
   constructor(parts: ExchangeParts, allowed: AllowedRequest) {
-    const { request, peer, res, body, llm } = allowed
+    const { request, client, body, llm } = allowed
     this.#parts = parts
     this.#allowed = allowed
     this.#startMs = parts.nowMs()
     parts.metrics.openRequests++
-    res.on('close', () => this.#onClientClose())
-    res.on('drain', () => this.#onClientDrain())
-    this.#departure = new DepartureWatch(request.req.socket, res)
+    client.watch(this)
+    if (client.hasEnded) this.onClientEnd()
     const asksForIdentity = llm?.settlement.reservation.holds.some(({ rule }) => !rule.policy.isShadow) ?? false
     const whole = body?.isPartial === false ? body.bytes : undefined
-    const head = requestHead(request, peer, { host: allowed.host, target: allowed.target, bodyLength: whole?.length, asksForIdentity })
+    const { host, target } = allowed
+    const head = requestHead(request, client.peer, { host, target, bodyLength: whole?.length, asksForIdentity })
     const streamed = request.isChunked ? 'chunked' : request.hasBody ? 'by_length' : undefined
     this.#call = parts.backend.send({ method: request.method, head, body: whole ?? streamed, isUpgrade: request.isUpgrade }, this)
   }
 
   onReady(call: BackendCall): void {
     const { request, body } = this.#allowed
-    const { req } = request
-    req.on('data', (chunk: Buffer) => {
-      if (!call.write(chunk)) req.pause()
-    })
-    if (body === undefined || call.write(body.bytes)) req.resume()
-    req.on('end', () => {
-      // After the answer, Node keeps its own time for the connection.
-      if (!this.#isOver) req.setTimeout(0)
-      call.endBody()
-    })
-    // A client that stops in the middle of its body is not waited for for ever.
-    if (!req.complete) req.setTimeout(this.#parts.backend.options.idleTimeoutMs)
+    this.#upload = new Upload(request.req, call, body?.bytes, this.#parts.backend.options.idleTimeoutMs)
   }
 
   onDrain(): void {
-    this.#allowed.request.req.resume()
+    this.#upload?.goOn()
   }
 
   onRetry({ code }: BackendFailure): void {
@@ -98,23 +90,14 @@ export class Exchange implements BackendHandler, AnswerFlow {
     const { res, request } = this.#allowed
     // 100 was answered by us; HTTP/1.0 knows no interim answers; one that waits its turn in a pipeline has no socket yet.
     if (head.status === 100 || request.req.httpVersion === '1.0' || res.socket === null) return
-    const fields = responseFields(head.fields, { ours: [], keepsLength: false, keepsTrailers: false, isDecoded: false })
-    res.socket.write(`${headText(head, fields)}\r\n`, 'latin1')
+    res.socket.write(`${headText(head, responseFields(head, WITHOUT_BODY))}\r\n`, 'latin1')
   }
 
   onHead(head: ResponseHead): void {
     this.#parts.metrics.countResponse(head.status, this.#parts.nowMs() - this.#startMs)
     this.#head = head
-    if (head.status === 101) return
-    const { res, request, llm, fields } = this.#allowed
-    if (llm !== undefined) this.#answer = newLlmAnswer(head, llm, this)
-    const { isFiltered = false, isDecoded = false } = this.#answer ?? {}
-    const hasBody = request.method !== 'HEAD' && head.status !== 204 && head.status !== 304
-    // RFC 9110 8.6: 204 has no length
-    const keepsLength = head.status !== 204 && !(isFiltered && hasBody)
-    const keepsTrailers = head.isChunked && hasBody && request.req.httpVersion === '1.1'
-    res.writeHead(head.status, head.reason, responseFields(head.fields, { ours: fields, keepsLength, keepsTrailers, isDecoded }))
-    this.#departure.onHead(() => this.#answer?.isBetweenEvents ?? false)
+    const { llm, request } = this.#allowed
+    if (llm !== undefined && head.status !== 101) this.#answer = newLlmAnswer(head, hasBody(head, request), llm, this)
   }
 
   onData(chunk: Buffer): void {
@@ -136,12 +119,12 @@ export class Exchange implements BackendHandler, AnswerFlow {
     const { request, res, fields, early, llm } = this.#allowed
     const client = request.req.socket
     const { metrics } = this.#parts
+    const head = this.#head!
     this.#over()
     // Nothing of what follows is counted.
     llm?.settlement.settle('done', { prompt: llm.request.promptTokens, completion: 0 })
     res.detachSocket(client)
-    const head = this.#head!
-    const kept = responseFields(head.fields, { ours: fields, keepsLength: false, keepsTrailers: false, isDecoded: false })
+    const kept = responseFields(head, { ...WITHOUT_BODY, ours: fields })
     client.write(`${headText(head, kept)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`, 'latin1')
     if (rest.length > 0) client.write(rest)
     if (early !== undefined && early.length > 0) socket.write(early)
@@ -151,16 +134,37 @@ export class Exchange implements BackendHandler, AnswerFlow {
 
   onFailure(failure: BackendFailure): void {
     if (this.#isOver) return
-    const { res } = this.#allowed
-    // It was the client that took nothing for so long.
-    if (this.#isBlocked && failure.code === 'backend_timeout') return void res.destroy()
+    const { res, llm, fields, request } = this.#allowed
+    if (this.#isBlocked && failure.code === 'backend_timeout') {
+      // It was the client that took nothing for so long.
+      this.onClientGone()
+      request.req.socket.destroy()
+      return
+    }
     this.#over()
     if (this.#answer !== undefined) this.#answer.backendFailed()
-    else this.#allowed.llm?.settlement.giveBack('backend_failed')
-    this.#parts.onFailure(failure)
+    else llm?.settlement.giveBack('backend_failed')
+    this.#parts.onFailure(res, failure, fields)
+  }
+
+  onClientEnd(): void {
+    const { request, res } = this.#allowed
+    const isBetweenEvents = this.#isHeadSent ? () => this.#isBetweenEvents : undefined
+    this.#departure ??= new DepartureWatch(request.req.socket, res, isBetweenEvents)
+  }
+
+  onClientGone(): void {
+    if (this.#isOver) return
+    this.#parts.metrics.clientAborts++
+    this.#call?.abort()
+    this.#over()
+    const { llm } = this.#allowed
+    if (this.#answer !== undefined) this.#answer.clientGone()
+    else llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
   }
 
   deliver(bytes: Buffer): void {
+    if (this.#isOver) return
     if (this.#held !== undefined) this.#flush()
     this.#held = bytes
   }
@@ -169,7 +173,7 @@ export class Exchange implements BackendHandler, AnswerFlow {
     if (this.#isOver || this.#head === undefined) return
     if (this.#held !== undefined) this.#flush()
     // The head does not wait for the body. An empty write sends it as it is; flushHeaders would encode it twice.
-    else if (!this.#hasWritten) this.#write(EMPTY)
+    else if (!this.#isHeadSent) this.#write(EMPTY)
   }
 
   cut(): void {
@@ -197,19 +201,40 @@ export class Exchange implements BackendHandler, AnswerFlow {
   }
 
   #write(bytes: Buffer): void {
-    this.#hasWritten = true
+    this.#sendHead()
     if (this.#allowed.res.write(bytes) || this.#isBlocked) return
     this.#isBlocked = true
     this.#call?.pause()
     this.#answer?.pause()
   }
 
+  /** Not before there is something to send behind it, or nothing more for now: until then a failure can still be told. */
+  #sendHead(): void {
+    if (this.#isHeadSent) return
+    this.#isHeadSent = true
+    const { res, request, fields } = this.#allowed
+    const head = this.#head!
+    const { isFiltered = false, isDecoded = false } = this.#answer ?? {}
+    // RFC 9110 8.6: 204 has no length
+    const keepsLength = head.status !== 204 && !isFiltered
+    const keepsTrailers = head.isChunked && hasBody(head, request) && request.req.httpVersion === '1.1'
+    res.on('drain', () => this.#onClientDrain())
+    res.writeHead(head.status, head.reason, responseFields(head, { ours: fields, keepsLength, keepsTrailers, isDecoded }))
+    this.#departure?.onHead(() => this.#isBetweenEvents)
+  }
+
   #finish(trailers: readonly string[]): void {
     if (this.#isOver) return
     const { res } = this.#allowed
+    this.#sendHead()
     this.#over()
     if (trailers.length > 0) res.addTrailers(trailerFields(trailers))
     res.end(this.#held)
+    this.#held = undefined
+  }
+
+  get #isBetweenEvents(): boolean {
+    return this.#answer?.isBetweenEvents ?? false
   }
 
   #onClientDrain(): void {
@@ -218,28 +243,17 @@ export class Exchange implements BackendHandler, AnswerFlow {
     this.#answer?.resume()
   }
 
-  #onClientClose(): void {
-    if (this.#isOver) return
-    this.#parts.metrics.clientAborts++
-    this.#call?.abort()
-    this.#over()
-    const { llm } = this.#allowed
-    if (this.#answer !== undefined) this.#answer.clientGone()
-    else llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
-  }
-
   #over(): void {
     this.#isOver = true
-    this.#departure.end()
+    this.#departure?.end()
+    this.#upload?.drop()
+    this.#allowed.client.unwatch(this)
     this.#parts.metrics.openRequests--
   }
 }
 
-const EMPTY = Buffer.alloc(0)
-
-/** A head as the wire carries it, its blank line left out. */
-function headText({ status, reason }: ResponseHead, fields: HeaderList): string {
-  let text = `HTTP/1.1 ${status} ${reason}\r\n`
-  for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return text
+function hasBody({ status }: ResponseHead, { method }: ProxiedRequest): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304
 }
+
+const EMPTY = Buffer.alloc(0)

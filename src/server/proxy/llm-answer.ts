@@ -45,7 +45,7 @@ export interface LlmAnswerParts {
   readonly logger: Logger
 }
 
-export function newLlmAnswer(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow): LlmAnswer {
-  const isStream = /^text\/event-stream\s*(?:;|$)/i.test(headerValue(head.fields, 'content-type') ?? '')
+export function newLlmAnswer(head: ResponseHead, hasBody: boolean, parts: LlmAnswerParts, flow: AnswerFlow): LlmAnswer {
+  const isStream = hasBody && /^text\/event-stream\s*(?:;|$)/i.test(headerValue(head.fields, 'content-type') ?? '')
   return isStream ? new StreamedAnswer(head, parts, flow) : new WholeAnswer(head, parts, flow)
 }

@@ -1,7 +1,7 @@
 import type { RequestView } from '../../request/view.ts'
-import { isPeersWord } from './forwarded-fields.ts'
-import type { Peer } from './peer.ts'
+import type { Peer } from './client-connection.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
+import { isPeersWord } from './request-head.ts'
 
 /** What the engine sees of a request that came through us: what its peer has no right to say is not there. */
 export class ProxiedRequestView implements RequestView {

@@ -93,7 +93,7 @@ function readHead(req: IncomingMessage): Head | string {
   if (isChunked && contentLength !== undefined) return 'Content-Length and Transfer-Encoding exclude each other'
   const target = originForm(req.url!, req.method!, host)
   if (target === undefined) return 'the request target is not valid, or names another host than Host'
-  return { target, names, host: host ?? '', contentLength, isChunked, isUpgrade: isWebSocket(req, upgrade) }
+  return { target, names, host: host ?? '', contentLength, isChunked, isUpgrade: !isChunked && !contentLength && isWebSocket(req, upgrade) }
 }
 
 function isWebSocket(req: IncomingMessage, upgrade: string): boolean {

@@ -6,9 +6,10 @@ import { HttpListener } from '../http-listener.ts'
 import { BackendMetrics } from '../metrics/backend-metrics.ts'
 import type { ProxyMetricSources } from '../metrics/exposition.ts'
 import { LlmMetrics } from '../metrics/llm-metrics.ts'
-import { Peers } from './peer.ts'
+import { ClientConnections } from './client-connection.ts'
+import { ProxiedRequest } from './proxied-request.ts'
 import { type Handle, ProxyWire } from './proxy-wire.ts'
-import { type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
+import { type Arrival, type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
 
 export type ProxyOptions = Pick<
   ServerConfig,
@@ -27,6 +28,7 @@ export class ProxyFront {
   readonly #proxy: ReverseProxy
   #wire: ProxyWire | undefined
   readonly #backend: Backend
+  readonly #clients: ClientConnections
 
   constructor(options: ProxyOptions, parts: Pick<ProxyParts, 'engine' | 'clock' | 'logger' | 'decisions' | 'debugSessions'>) {
     this.#backend = new Backend({
@@ -35,13 +37,13 @@ export class ProxyFront {
       headersTimeoutMs: options.backendHeadersTimeoutMs,
       idleTimeoutMs: options.backendIdleTimeoutMs,
     })
+    this.#clients = new ClientConnections(options.trustedProxies)
     const llmMetrics = new LlmMetrics()
     const backendMetrics = new BackendMetrics()
     this.metrics = { llm: llmMetrics, backend: backendMetrics, backendConnections: () => this.#backend.openConnections }
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
-      peers: new Peers(options.trustedProxies),
       llmMetrics,
       backendMetrics,
       backendHost: options.backendHost,
@@ -56,10 +58,14 @@ export class ProxyFront {
     answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
   ): HttpListener {
     const handle: Handle = (req, res, early) => {
-      if (isOwn(pathOf(req.url!))) answerOwn(req, res)
-      else this.#handle(req, res, early)
+      const client = this.#clients.of(req.socket)
+      client.begin(res)
+      const request = ProxiedRequest.read(req)
+      if (typeof request === 'string') this.#proxy.refuse(res, 'bad_request', request)
+      else if (isOwn(pathOf(request.target))) answerOwn(req, res)
+      else this.#handle({ request, client, res, early })
     }
-    const wire = new ProxyWire(handle, (detail) => this.#proxy.noteMalformed(detail))
+    const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })
     this.#wire = wire
     const configure = (server: Server): void => wire.configure(server)
     return new HttpListener({ keepAliveMs, handle, handleExpecting: handle, requiresHost: false, configure })
@@ -75,11 +81,11 @@ export class ProxyFront {
     this.#backend.close()
   }
 
-  #handle(req: IncomingMessage, res: ServerResponse, early?: Buffer): void {
+  #handle(arrival: Arrival): void {
     try {
-      this.#proxy.handle(req, res, early)
+      this.#proxy.handle(arrival)
     } catch (error) {
-      this.#proxy.fail(res, error)
+      this.#proxy.fail(arrival.res, error)
     }
   }
 }

@@ -1,18 +1,27 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ClientConnections } from './client-connection.ts'
 import { ProxiedRequest } from './proxied-request.ts'
+
+/** How long a connection that was refused may take to close. */
+const LINGER_MS = 1000
 
 export type Handle = (req: IncomingMessage, res: ServerResponse, early?: Buffer) => void
 
+export interface ProxyWireParts {
+  readonly clients: ClientConnections
+  readonly handle: Handle
+  /** A request that could not be read. */
+  readonly onMalformed: (detail: string) => void
+}
+
 /** What a proxy needs of its server beyond ordinary requests. Remembers the connections that Node has let go of. */
 export class ProxyWire {
-  readonly #handle: Handle
-  readonly #onMalformed: (detail: string) => void
-  readonly #upgraded = new Set<Socket>()
+  readonly #parts: ProxyWireParts
+  readonly #own = new Set<Socket>()
 
-  constructor(handle: Handle, onMalformed: (detail: string) => void) {
-    this.#handle = handle
-    this.#onMalformed = onMalformed
+  constructor(parts: ProxyWireParts) {
+    this.#parts = parts
   }
 
   configure(server: Server): void {
@@ -20,46 +29,58 @@ export class ProxyWire {
     server.requestTimeout = 0
     // A client that has sent its request may close its side and wait for the answer.
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
-    // Pipelined requests all listen to their one connection.
-    server.on('connection', (socket) => socket.setMaxListeners(0))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#answerMalformed(error, socket))
     server.on('upgrade', (req: IncomingMessage, socket: Socket, early: Buffer) => this.#upgrade(server, req, socket, early))
-    server.on('connect', (_req: IncomingMessage, socket: Socket) => {
-      socket.on('error', () => {}).end('HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
-    })
+    server.on('connect', (_req: IncomingMessage, socket: Socket) => this.#answerConnect(socket))
   }
 
-  /** Cuts the connections that became another protocol's. */
+  /** Cuts the connections that Node does not know any more. */
   close(): void {
-    for (const socket of this.#upgraded) socket.destroy()
+    for (const socket of this.#own) socket.destroy()
   }
 
   #answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-    const answer = answerOn(socket)
+    const client = this.#parts.clients.of(socket)
+    const [answer, ...others] = client.answers
     // What is malformed may be the body of the request at hand; any other answer on its way would be taken for this one.
-    const isFree = answer === undefined || (!answer.headersSent && !answer.req.complete)
-    if (!socket.writable || error.code === 'ECONNRESET' || !isFree) return void socket.destroy()
-    this.#onMalformed(error.message)
-    const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
-    const body = JSON.stringify({ error: { message: 'the request is malformed', type: 'invalid_request_error', code: 'bad_request' } })
+    const isFree = answer === undefined || (others.length === 0 && !answer.headersSent && !answer.req.complete)
+    const isSilent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
+    if (!socket.writable || error.code === 'ECONNRESET' || !isFree || isSilent) return void socket.destroy()
+    this.#parts.onMalformed(error.message)
+    this.#refuse(socket, STATUS_BY_CODE.get(error.code ?? '') ?? '400 Bad Request', 'the request is malformed')
+    client.giveUp()
+  }
+
+  #answerConnect(socket: Socket): void {
+    this.#parts.onMalformed('CONNECT')
+    if (this.#parts.clients.of(socket).answers.size > 0) socket.destroy()
+    else this.#refuse(socket, '405 Method Not Allowed', 'CONNECT is not offered here')
+  }
+
+  #refuse(socket: Socket, status: string, message: string): void {
+    const body = JSON.stringify({ error: { message, type: 'invalid_request_error', code: 'bad_request' } })
     const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`
+    this.#adopt(socket)
     socket.end(`HTTP/1.1 ${status}\r\n${fields}\r\n${body}`)
+    this.#linger(socket)
   }
 
   /** Node calls here for every request with an Upgrade field, once somebody listens. */
   #upgrade(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
-    socket.on('error', () => {}) // its 'close' follows
+    const client = this.#parts.clients.of(socket)
+    this.#adopt(socket)
     // RFC 9110 7.8: it would change the protocol under answers that are still on their way
-    if (answerOn(socket) !== undefined) return void socket.destroy()
+    if (client.answers.size > 0) return void socket.destroy()
     const request = ProxiedRequest.read(req)
     if (typeof request !== 'string' && !request.isUpgrade) return this.#asOrdinary(server, req, socket, early)
-    this.#upgraded.add(socket)
-    socket.once('close', () => this.#upgraded.delete(socket))
     const res = new ServerResponse(req)
     res.shouldKeepAlive = false
     res.assignSocket(socket)
-    res.once('finish', () => socket.end())
-    this.#handle(req, res, early)
+    res.once('finish', () => {
+      socket.end()
+      this.#linger(socket)
+    })
+    this.#parts.handle(req, res, early)
   }
 
   /** A protocol that we do not offer (RFC 9110 7.8): the request is read once more, as if it had not asked. */
@@ -71,15 +92,29 @@ export class ProxyWire {
       if (name === 'upgrade' || (name === 'connection' && value === '')) continue
       head += `${req.rawHeaders[i]}: ${value}\r\n`
     }
+    this.#own.delete(socket)
     socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]))
     server.emit('connection', socket)
   }
+
+  #adopt(socket: Socket): void {
+    if (this.#own.has(socket)) return
+    this.#own.add(socket)
+    socket.on('error', () => {}) // its 'close' follows
+    socket.once('close', () => this.#own.delete(socket))
+  }
+
+  #linger(socket: Socket): void {
+    socket.resume()
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+    socket.once('close', () => clearTimeout(timer))
+  }
 }
 
-/** The answer that is on its way on this connection. Node keeps it there and offers no other way to ask. */
-function answerOn(socket: Socket): ServerResponse | undefined {
-  return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
-}
+const STATUS_BY_CODE: ReadonlyMap<string, string> = new Map([
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+])
 
 function withoutUpgrade(connection: string): string {
   const names = connection.split(',').map((name) => name.trim())

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { Allowed, Decision } from '../../engine/decision.ts'
@@ -17,11 +17,11 @@ import type { DecisionMetrics } from '../metrics/decision-metrics.ts'
 import type { LlmMetrics } from '../metrics/llm-metrics.ts'
 import type { HeaderList } from '../respond.ts'
 import { Sampler } from '../sampler.ts'
+import type { ClientConnection } from './client-connection.ts'
 import { rejectMessage, respondError } from './error-answer.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type ExchangeParts } from './exchange.ts'
 import type { LlmAnswerParts } from './llm-answer.ts'
-import type { Peer, Peers } from './peer.ts'
-import { ProxiedRequest } from './proxied-request.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
 import { ProxiedRequestView } from './proxied-request-view.ts'
 import { type ReadBody, readBody } from './request-body.ts'
 import { Settlement } from './settlement.ts'
@@ -31,7 +31,6 @@ export interface ProxyParts {
   readonly clock: Clock
   readonly logger: Logger
   readonly backend: Backend
-  readonly peers: Peers
   readonly decisions: DecisionMetrics
   readonly llmMetrics: LlmMetrics
   readonly backendMetrics: BackendMetrics
@@ -46,28 +45,32 @@ export class ReverseProxy {
   readonly #log: DecisionLog
   readonly #failures = new Sampler<Reason>(new Map())
   readonly #basePath: string
+  readonly #exchangeParts: ExchangeParts
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
     this.#log = new DecisionLog(parts.logger)
+    this.#exchangeParts = {
+      backend: parts.backend,
+      metrics: parts.backendMetrics,
+      nowMs: () => parts.clock.nowMs(),
+      onFailure: (res, failure, fields) => this.#failBackend(res, failure, fields),
+    }
     this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
   }
 
-  /** `early` is what a client that asks for another protocol has sent behind its request. */
-  handle(req: IncomingMessage, res: ServerResponse, early?: Buffer): void {
-    const request = ProxiedRequest.read(req)
-    if (typeof request === 'string') return this.#refuse(res, 'bad_request', request)
-    const { engine, clock, peers, debugSessions } = this.#parts
-    const peer = peers.of(req.socket)
-    const explains = debugSessions?.isActive(cookieHeader(req.rawHeaders)) ?? false
-    const view = new ProxiedRequestView(request, peer)
-    const incoming = { request, peer, res, early, explains, view, startMs: clock.nowMs(), llm: undefined }
-    const need = engine.needsBody(incoming.view)
+  handle(arrival: Arrival): void {
+    const { engine, clock, debugSessions } = this.#parts
+    const { request, client, res } = arrival
+    const explains = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
+    const view = new ProxiedRequestView(request, client.peer)
+    const incoming: Incoming = { ...arrival, explains, view, startMs: clock.nowMs(), llm: undefined }
+    const need = engine.needsBody(view)
     if (need !== 'no') {
       this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
       return
     }
-    const decision = engine.decide(incoming.view, explains)
+    const decision = engine.decide(view, explains)
     if (decision instanceof Promise) {
       decision.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.fail(res, error))
     } else this.#answer(incoming, decision)
@@ -77,7 +80,7 @@ export class ReverseProxy {
   fail(res: ServerResponse, error: unknown): void {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
     if (res.headersSent) res.destroy()
-    else this.#refuse(res, 'internal_error')
+    else this.refuse(res, 'internal_error')
   }
 
   /** A request that could not even be read. */
@@ -90,7 +93,7 @@ export class ReverseProxy {
   async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
     const { engine, clock, maxBodyBytes } = this.#parts
     const { request, res, view, explains } = incoming
-    if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.#refuse(res, 'body_too_large')
+    if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(res, 'body_too_large')
     const objection = await engine.objection(view, explains)
     if (objection !== undefined) return this.#answer(incoming, objection)
     invite(incoming)
@@ -100,7 +103,7 @@ export class ReverseProxy {
     if (body === undefined) return // the client went away, and nothing was taken
     // Rules in shadow mode do without an estimate, as if there were no body to be read.
     const llm = typeof body.llm === 'string' ? undefined : body.llm
-    if (typeof body.llm === 'string' && isEnforced) return this.#refuse(res, body.llm)
+    if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
     const startMs = clock.nowMs()
     const decision = await engine.decide(view, explains, llm)
     this.#answer({ ...incoming, startMs, llm }, decision, body)
@@ -108,7 +111,7 @@ export class ReverseProxy {
 
   #answer(incoming: Incoming, decision: Decision, body?: ReadBody): void {
     const { res, explains, startMs } = incoming
-    if (decision.action === 'refuse') return this.#refuse(res, decision.reason)
+    if (decision.action === 'refuse') return this.refuse(res, decision.reason)
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.decisions.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
@@ -118,8 +121,8 @@ export class ReverseProxy {
   }
 
   #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList, body: ReadBody | undefined): void {
-    const { backend, backendMetrics, backendHost, clock } = this.#parts
-    const { request, peer, res, early } = incoming
+    const { backend, backendHost } = this.#parts
+    const { request, client, res, early } = incoming
     const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
     if (res.destroyed) {
       // The client went away while the store was asked.
@@ -129,13 +132,7 @@ export class ReverseProxy {
     if (body === undefined) invite(incoming)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    const parts = {
-      backend,
-      metrics: backendMetrics,
-      nowMs: () => clock.nowMs(),
-      onFailure: (failure: BackendFailure) => this.#failBackend(res, failure, fields),
-    }
-    new Exchange(parts, { request, peer, res, fields, body, llm, early, host, target })
+    new Exchange(this.#exchangeParts, { request, client, res, fields, body, llm, early, host, target })
   }
 
   #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmAnswerParts {
@@ -157,7 +154,7 @@ export class ReverseProxy {
     else respondError(res, code, REASONS[code].meaning, fields)
   }
 
-  #refuse(res: ServerResponse, reason: Reason, detail?: string): void {
+  refuse(res: ServerResponse, reason: Reason, detail?: string): void {
     this.#parts.decisions.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
     if (reason === 'bad_request') res.shouldKeepAlive = false
@@ -165,12 +162,17 @@ export class ReverseProxy {
   }
 }
 
-/** A request on its way to a decision. */
-interface Incoming {
+/** A request that came, and who waits for its answer. */
+export interface Arrival {
   readonly request: ProxiedRequest
-  readonly peer: Peer
+  readonly client: ClientConnection
   readonly res: ServerResponse
+  /** What a client that asks for another protocol has sent behind its request. */
   readonly early: Buffer | undefined
+}
+
+/** A request on its way to a decision. */
+interface Incoming extends Arrival {
   readonly explains: boolean
   readonly view: ProxiedRequestView
   readonly startMs: number

@@ -29,9 +29,14 @@ export class Settlement {
     return this.#isSettled
   }
 
-  /** Corrects what each rule holds to what was used. Where `isStream`, rules without streaming keep what they took. */
-  settle(end: SettlementEnd, used: TokenCounts, isStream = false): void {
-    this.#settle(end, (hold) => (isStream && !hold.rule.llm!.streaming.enabled ? hold.tokens : used.prompt + used.completion))
+  /** Corrects what each rule holds to what was used. */
+  settle(end: SettlementEnd, used: TokenCounts): void {
+    this.#settle(end, () => used.prompt + used.completion)
+  }
+
+  /** The same after a stream: rules that do not watch streams keep what they took. */
+  settleStream(end: SettlementEnd, used: TokenCounts): void {
+    this.#settle(end, ({ rule, tokens }) => (rule.llm!.streaming.enabled ? used.prompt + used.completion : tokens))
   }
 
   /** Nothing was used: all of it goes back. */

@@ -2,7 +2,7 @@ import type { Transform } from 'node:stream'
 import { type Excess, StreamFilter } from '../../llm/stream-filter.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { headerValue } from '../http-request-view.ts'
-import { codingOf, newDecoder } from './content-coding.ts'
+import { type Coding, codingOf, newDecoder } from './content-coding.ts'
 import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
 
 /**
@@ -17,6 +17,7 @@ export class StreamedAnswer implements LlmAnswer {
   readonly #status: number
   /** Absent where no rule has streaming enabled, or the bytes cannot be read: then the reservation stands. */
   #filter: StreamFilter | undefined
+  readonly #coding: Coding | undefined
   #decoder: Transform | undefined
   #loggedWouldCuts = 0
 
@@ -30,8 +31,8 @@ export class StreamedAnswer implements LlmAnswer {
     const isRead = rules.length > 0 && coding !== undefined
     if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated })
     this.isFiltered = isRead && isActivated && rules.some(({ policy }) => !policy.isShadow)
-    if (isRead && coding !== 'identity') this.#decoder = this.#newDecoder(coding)
-    this.isDecoded = this.isFiltered && this.#decoder !== undefined
+    this.#coding = isRead ? coding : undefined
+    this.isDecoded = this.isFiltered && coding !== 'identity'
     parts.metrics.openStreams++
   }
 
@@ -41,8 +42,9 @@ export class StreamedAnswer implements LlmAnswer {
 
   read(chunk: Buffer): void {
     if (!this.isFiltered) this.#flow.deliver(chunk)
-    if (this.#decoder === undefined) this.#pass(chunk)
-    else if (!this.#decoder.write(chunk)) this.#flow.pauseBackend()
+    if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
+    this.#decoder ??= this.#newDecoder(this.#coding)
+    if (!this.#decoder.write(chunk)) this.#flow.pauseBackend()
   }
 
   end(onEnded: () => void): void {
@@ -63,7 +65,7 @@ export class StreamedAnswer implements LlmAnswer {
     const filter = this.#filter
     this.#settle(() => {
       if (filter === undefined) this.#parts.settlement.stand('client_gone')
-      else this.#parts.settlement.settle('client_gone', filter.counts, true)
+      else this.#parts.settlement.settleStream('client_gone', filter.counts)
     })
     this.#decoder?.destroy()
   }
@@ -73,8 +75,9 @@ export class StreamedAnswer implements LlmAnswer {
     this.#decoder?.destroy()
   }
 
+  /** Where bytes are only counted, the counting goes on. */
   pause(): void {
-    this.#decoder?.pause()
+    if (this.isFiltered) this.#decoder?.pause()
   }
 
   resume(): void {
@@ -89,7 +92,9 @@ export class StreamedAnswer implements LlmAnswer {
     this.#afterPass(filter)
     if (!this.isFiltered) return
     if (passed.length > 0) this.#flow.deliver(passed)
-    if (filter.cut !== undefined) this.#flow.cut()
+    if (filter.cut === undefined) return
+    this.#decoder?.destroy()
+    this.#flow.cut()
   }
 
   #finish(): void {
@@ -116,7 +121,6 @@ export class StreamedAnswer implements LlmAnswer {
   #onDamaged(error: Error): void {
     if (this.isFiltered) return this.#flow.fail(error)
     this.#filter = undefined
-    this.#decoder = undefined
     this.#flow.resumeBackend()
     this.#settle(() => this.#parts.settlement.stand('done'))
   }
@@ -132,7 +136,7 @@ export class StreamedAnswer implements LlmAnswer {
       this.#settle(() => {
         this.#parts.metrics.countTruncation(cut.rule)
         this.#log('truncated', cut, 'stream truncated')
-        this.#parts.settlement.settle('truncated', filter.counts, true)
+        this.#parts.settlement.settleStream('truncated', filter.counts)
       })
     } else if (filter.hasEnded) this.#settleDone(filter)
   }
@@ -142,7 +146,7 @@ export class StreamedAnswer implements LlmAnswer {
       const { settlement, metrics, request } = this.#parts
       const { hasProviderCount, counts } = filter
       if (filter.hasFailed || (this.#status >= 400 && !hasProviderCount)) return settlement.giveBack('done')
-      settlement.settle('done', counts, true)
+      settlement.settleStream('done', counts)
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.prompt)
       metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)

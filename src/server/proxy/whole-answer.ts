@@ -1,5 +1,5 @@
 import { estimatedTokens } from '../../limiter/llm-budget.ts'
-import { readAnswer } from '../../llm/answer.ts'
+import { readAnswer, readPartialAnswer } from '../../llm/answer.ts'
 import { countTokens, hasUsage, type Tally } from '../../llm/usage.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { headerValue } from '../http-request-view.ts'
@@ -34,16 +34,17 @@ export class WholeAnswer implements LlmAnswer {
 
   /** The last bytes wait until it is settled: who has the whole answer finds the budget right. */
   end(onEnded: () => void): void {
-    if (this.#coding === undefined || this.#size > this.#parts.maxBodyBytes) {
+    const coding = this.#size === 0 ? 'identity' : this.#coding
+    if (coding === undefined || this.#size > this.#parts.maxBodyBytes) {
       this.#settleUnread()
       return onEnded()
     }
     const body = Buffer.concat(this.#copy)
-    if (this.#coding === 'identity') {
+    if (coding === 'identity') {
       this.#settle(readAnswer(body.toString('utf8')))
       return onEnded()
     }
-    decodeWhole(body, this.#coding, this.#parts.maxBodyBytes)
+    decodeWhole(body, coding, this.#parts.maxBodyBytes)
       .then(
         (decoded) => this.#settle(readAnswer(decoded.toString('utf8'))),
         () => this.#settleUnread(),
@@ -51,9 +52,13 @@ export class WholeAnswer implements LlmAnswer {
       .then(onEnded, (error: Error) => this.#flow.fail(error))
   }
 
+  /** Who leaves one byte before the end has seen the text, and pays for it. */
   clientGone(): void {
-    const { settlement, request } = this.#parts
-    settlement.settle('client_gone', { prompt: request.promptTokens, completion: 0 })
+    const { settlement, request, maxBodyBytes } = this.#parts
+    const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes)
+    if (!isReadable) return settlement.stand('client_gone')
+    const seen = readPartialAnswer(Buffer.concat(this.#copy).toString('utf8'))
+    settlement.settle('client_gone', countTokens(seen, request.promptTokens))
   }
 
   backendFailed(): void {

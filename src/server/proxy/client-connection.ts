@@ -1,0 +1,77 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { parseAddress } from '../../request/address.ts'
+import type { TrustedProxies } from '../../request/client-address.ts'
+
+/** Who is at the other end of a client's connection. */
+export interface Peer {
+  readonly address: string
+  /** What it says in X-Forwarded-* and the like is believed. */
+  readonly isTrusted: boolean
+}
+
+/** Whoever must know when the client leaves. Node does not tell an answer that still waits its turn in a pipeline. */
+export interface ClientWatcher {
+  /** The client has ended its side; it may still be there. */
+  onClientEnd(): void
+  /** The client is gone. */
+  onClientGone(): void
+}
+
+/** A client's connection and what is under way on it. */
+export class ClientConnection {
+  readonly peer: Peer
+  /** Answers that are not finished, in the order of their requests. */
+  readonly answers = new Set<ServerResponse>()
+  readonly #watchers = new Set<ClientWatcher>()
+  hasEnded = false
+
+  constructor(socket: Socket, trustedProxies: TrustedProxies) {
+    // A server that listens on IPv6 sees IPv4 peers in their mapped form.
+    const text = (socket.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
+    const address = parseAddress(text)
+    this.peer = { address: text, isTrusted: address !== undefined && trustedProxies.includes(address) }
+    socket.once('end', () => {
+      this.hasEnded = true
+      for (const watcher of this.#watchers) watcher.onClientEnd()
+    })
+    socket.once('close', () => this.giveUp())
+  }
+
+  begin(res: ServerResponse): void {
+    this.answers.add(res)
+    res.once('close', () => this.answers.delete(res))
+  }
+
+  watch(watcher: ClientWatcher): void {
+    this.#watchers.add(watcher)
+  }
+
+  unwatch(watcher: ClientWatcher): void {
+    this.#watchers.delete(watcher)
+  }
+
+  /** Nobody waits for answers here any more. */
+  giveUp(): void {
+    for (const watcher of this.#watchers) watcher.onClientGone()
+  }
+}
+
+/** Knows each connection once. */
+export class ClientConnections {
+  readonly #trustedProxies: TrustedProxies
+  readonly #known = new WeakMap<Socket, ClientConnection>()
+
+  constructor(trustedProxies: TrustedProxies) {
+    this.#trustedProxies = trustedProxies
+  }
+
+  of(socket: Socket): ClientConnection {
+    let connection = this.#known.get(socket)
+    if (connection === undefined) {
+      connection = new ClientConnection(socket, this.#trustedProxies)
+      this.#known.set(socket, connection)
+    }
+    return connection
+  }
+}

@@ -1,0 +1,71 @@
+import { withoutDebugCookie } from '../debug-sessions.ts'
+import type { Peer } from './client-connection.ts'
+import { hopByHop } from './hop-by-hop.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
+
+/** Written anew, or meant for us alone. */
+const OWN = new Set([
+  'host',
+  'content-length',
+  'expect',
+  'trailer',
+  'http2-settings',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+])
+
+/** Fields by which a peer speaks for others: only a trusted one is heard. */
+export function isPeersWord(name: string): boolean {
+  return name.startsWith('x-forwarded-') || name === 'forwarded' || name === 'x-asn-type' || name === 'x-tor-exit'
+}
+
+export interface RequestHeadOptions {
+  readonly host: string
+  readonly target: string
+  /** The length of a body that we hold; undefined: the body is framed as it came. */
+  readonly bodyLength: number | undefined
+  /** The answer is to be read, so it had better not be compressed. */
+  readonly asksForIdentity: boolean
+}
+
+/** The head of the backend's request: order, spelling and bytes of the client's fields are kept. */
+export function requestHead(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
+  const { fields, names, method } = request
+  const endsHere = hopByHop(fields, names)
+  let head = `${method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n`
+  let forwardedHost: string | undefined
+  let forwardedProto: string | undefined
+  let forwardedFor = ''
+  for (let i = 0; i < names.length; i++) {
+    const name = names[i]!
+    const value = fields[2 * i + 1]!
+    if (peer.isTrusted) {
+      if (name === 'x-forwarded-for') forwardedFor += `${value}, `
+      else if (name === 'x-forwarded-host') forwardedHost ??= value
+      else if (name === 'x-forwarded-proto') forwardedProto ??= value
+    } else if (isPeersWord(name)) continue
+    if (OWN.has(name) || endsHere(name)) continue
+    if (name === 'accept-encoding' && options.asksForIdentity) continue
+    const kept = name === 'cookie' ? withoutDebugCookie(value) : value
+    if (kept !== undefined) head += `${fields[2 * i]}: ${kept}\r\n`
+  }
+  if (options.asksForIdentity) head += 'Accept-Encoding: identity\r\n'
+  if (request.isUpgrade) head += 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+  // RFC 9110 10.1.4: trailers are passed on, so they may be asked for
+  else if (asksForTrailers(request)) head += 'Connection: TE\r\nTE: trailers\r\n'
+  head += `X-Forwarded-For: ${forwardedFor}${peer.address}\r\n`
+  if (forwardedHost !== undefined || request.host !== '') head += `X-Forwarded-Host: ${forwardedHost ?? request.host}\r\n`
+  head += `X-Forwarded-Proto: ${forwardedProto ?? 'http'}\r\nVia: ${request.req.httpVersion} edge\r\n`
+  return `${head}${bodyFraming(request, options.bodyLength)}\r\n`
+}
+
+function asksForTrailers(request: ProxiedRequest): boolean {
+  return request.names.includes('te') && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(request.header('te')!)
+}
+
+function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: number | undefined): string {
+  if (bodyLength !== undefined) return isChunked || contentLength !== undefined ? `Content-Length: ${bodyLength}\r\n` : ''
+  if (isChunked) return 'Transfer-Encoding: chunked\r\n'
+  return contentLength === undefined ? '' : `Content-Length: ${contentLength}\r\n`
+}

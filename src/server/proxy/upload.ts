@@ -1,0 +1,45 @@
+import type { IncomingMessage } from 'node:http'
+import type { BackendCall } from '../backend/backend-call.ts'
+
+/** A request's body on its way from the client to the backend. */
+export class Upload {
+  readonly #req: IncomingMessage
+  /** How long the client may pause in the middle of it. */
+  readonly #idleTimeoutMs: number
+  #call: BackendCall | undefined
+
+  /** `first` is what was read of it already. */
+  constructor(req: IncomingMessage, call: BackendCall, first: Buffer | undefined, idleTimeoutMs: number) {
+    this.#req = req
+    this.#call = call
+    this.#idleTimeoutMs = idleTimeoutMs
+    req.on('data', (chunk: Buffer) => this.#write(chunk))
+    req.on('end', () => {
+      // Without a call the answer is out, and Node keeps its own time for the connection.
+      if (this.#call !== undefined) req.setTimeout(0)
+      this.#call?.endBody()
+    })
+    this.goOn()
+    if (first !== undefined) this.#write(first)
+  }
+
+  /** The backend takes more. */
+  goOn(): void {
+    if (this.#call === undefined) return
+    if (!this.#req.complete) this.#req.setTimeout(this.#idleTimeoutMs)
+    this.#req.resume()
+  }
+
+  /** Nobody wants the rest: it is read and thrown away, for it stands between this answer and the next. */
+  drop(): void {
+    this.#call = undefined
+    this.#req.resume()
+  }
+
+  #write(chunk: Buffer): void {
+    if (this.#call === undefined || this.#call.write(chunk)) return
+    this.#req.pause()
+    // It is the backend now that is slow.
+    this.#req.setTimeout(0)
+  }
+}
