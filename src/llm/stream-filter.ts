@@ -79,9 +79,13 @@ export class StreamFilter {
     return this.#tally.completionTokens !== undefined
   }
 
+  get hasUsage(): boolean {
+    return hasUsage(this.#tally)
+  }
+
   /** The answer was an error and nothing else. */
   get hasFailed(): boolean {
-    return this.#hasError && this.#tally.characters === 0 && !hasUsage(this.#tally)
+    return this.#hasError && this.#tally.characters === 0 && !this.hasUsage
   }
 
   #passOn(pieces: readonly SsePiece[]): Buffer {

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
 const MAX_HEADER_BYTES = 64 * 1024
+const SWEEP_MS = 50
 
 export interface ListenerOptions {
   readonly keepAliveMs: number
@@ -60,7 +61,9 @@ export class HttpListener {
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve())
     })
+    // Connections whose last answer promised to keep them become idle one by one.
     this.#server.closeIdleConnections()
+    const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS)
     const graceOver = new AbortController()
     const cut = sleep(graceMs, undefined, { signal: graceOver.signal }).then(
       () => {
@@ -70,7 +73,10 @@ export class HttpListener {
       () => {}, // closed in time
     )
     await closed
+    clearInterval(sweep)
     graceOver.abort()
     await cut
+    // What listens to the last connections has its turn before anybody goes on.
+    await turn()
   }
 }

@@ -184,11 +184,15 @@ async function firstAnswer(client: RawClient): Promise<ReturnType<typeof readAns
   return readAnswer(client.received)
 }
 
+/** Connects and asks nothing: a question would go to the backend, and might never be answered. */
 function isClosedPort(port: number): Promise<boolean> {
-  return ask(port, 'GET', '/livez').then(
-    () => false,
-    (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED',
-  )
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(false)
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
+  })
 }
 
 function hasLogged(cli: Cli, name: string): boolean {

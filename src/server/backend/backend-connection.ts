@@ -144,6 +144,9 @@ export class BackendConnection {
   }
 
   #finish(): void {
+    if (this.#state === 'connecting') {
+      return this.#fail(new BackendFailure('backend_refused', 'the backend closed the connection before it was ready'))
+    }
     if (this.#state !== 'busy') return this.#closeIdle()
     const isWhole = this.#reader.finish()
     if (this.#user === undefined) return

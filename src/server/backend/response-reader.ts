@@ -14,6 +14,8 @@ export interface ResponseSink {
 const MAX_HEAD_BYTES = 64 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_ANSWERS = 100
+const CR = 0x0d
+const LF = 0x0a
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LINE_END = Buffer.from('\r\n')
 const EMPTY = Buffer.alloc(0)
@@ -183,4 +185,6 @@ export class ResponseReader {
 function refuseEarly(bytes: Buffer): void {
   const start = bytes.toString('latin1', 0, Math.min(bytes.length, 5))
   if (!'HTTP/'.startsWith(start)) throw new InvalidResponse('it does not begin with HTTP/')
+  const lineEnd = bytes.indexOf(LF)
+  if (lineEnd >= 0 && bytes[lineEnd - 1] !== CR) throw new InvalidResponse('its lines end without CR')
 }

@@ -25,6 +25,8 @@ export class ClientConnection {
   readonly answers = new Set<ServerResponse>()
   readonly #watchers = new Set<ClientWatcher>()
   hasEnded = false
+  /** A request on it was ambiguous: whatever comes behind that one may be part of it, and is not answered. */
+  isRefused = false
 
   constructor(socket: Socket, trustedProxies: TrustedProxies) {
     // A server that listens on IPv6 sees IPv4 peers in their mapped form.

@@ -8,16 +8,19 @@ import type { HeaderList } from '../respond.ts'
 /** How long a client may go on with a body that nobody reads before its connection is cut. */
 const LINGER_MS = 5000
 
+const SMALL_BODY_BYTES = 64 * 1024
+
 /** Answers instead of the backend, with a body in the shape that LLM clients already read. */
 export function respondError(res: ServerResponse, code: Reason, message: string, fields: HeaderList = []): void {
   const { status } = REASONS[code]
   const body = JSON.stringify({ error: { message, type: errorType(status), code } })
-  const isUploading = !res.req.complete && hasBody(res.req)
+  // Where a request is ambiguous, nobody knows where its body ends.
+  const leavesMuch = code !== 'bad_request' && !res.req.complete && hasLargeBody(res.req)
   // RFC 9112 9.6: what is left of the request stands between this answer and the next
-  if (isUploading) res.shouldKeepAlive = false
+  if (leavesMuch) res.shouldKeepAlive = false
   const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
   res.writeHead(status, [...fields, ...own, 'Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))])
-  if (!isUploading) return void res.end(body)
+  if (!leavesMuch) return void res.end(body)
   res.write(body)
   linger(res)
 }
@@ -40,9 +43,11 @@ function linger(res: ServerResponse): void {
   res.req.once('end', () => res.end()).resume()
 }
 
-/** A request without a body is not complete either, until its handler has returned. */
-function hasBody({ rawHeaders }: IncomingMessage): boolean {
-  return headerValue(rawHeaders, 'transfer-encoding') !== undefined || Number(headerValue(rawHeaders, 'content-length') ?? 0) > 0
+/** A small body is on its way already and is thrown away by Node; one that waits for leave to come never does. */
+function hasLargeBody({ rawHeaders }: IncomingMessage): boolean {
+  const length = Number(headerValue(rawHeaders, 'content-length') ?? 0)
+  if (headerValue(rawHeaders, 'transfer-encoding') !== undefined || length > SMALL_BODY_BYTES) return true
+  return length > 0 && headerValue(rawHeaders, 'expect') !== undefined
 }
 
 function errorType(status: number): string {

@@ -13,7 +13,7 @@ import type { ProxiedRequest } from './proxied-request.ts'
 import type { ReadBody } from './request-body.ts'
 import { requestHead } from './request-head.ts'
 import { headText, responseFields, trailerFields, WITHOUT_BODY } from './response-fields.ts'
-import { tunnel } from './tunnel.ts'
+import { type EarlyBytes, tunnel } from './tunnel.ts'
 import { Upload } from './upload.ts'
 
 export interface ExchangeParts {
@@ -35,7 +35,7 @@ export interface AllowedRequest {
   /** What it takes to settle, where tokens were reserved. */
   readonly llm: LlmAnswerParts | undefined
   /** What a WebSocket's client sent behind its first request. */
-  readonly early: Buffer | undefined
+  readonly early: EarlyBytes | undefined
   readonly host: string
   readonly target: string
 }
@@ -127,7 +127,8 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     const kept = responseFields(head, { ...WITHOUT_BODY, ours: fields })
     client.write(`${headText(head, kept)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`, 'latin1')
     if (rest.length > 0) client.write(rest)
-    if (early !== undefined && early.length > 0) socket.write(early)
+    const said = early!.take()
+    if (said.length > 0) socket.write(said)
     metrics.openTunnels++
     tunnel(client, socket, () => metrics.openTunnels--)
   }

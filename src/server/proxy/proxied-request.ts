@@ -65,6 +65,7 @@ function readHead(req: IncomingMessage): Head | string {
   let contentLength: number | undefined
   let isChunked = false
   let upgrade = ''
+  let connection = ''
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
     const value = rawHeaders[i + 1]!
@@ -87,17 +88,29 @@ function readHead(req: IncomingMessage): Head | string {
       case 'upgrade':
         upgrade = upgrade === '' ? value : `${upgrade},${value}`
         break
+      case 'connection':
+        connection = connection === '' ? value : `${connection},${value}`
+        break
     }
   }
   if (host === undefined && httpVersion === '1.1') return 'Host is missing'
   if (isChunked && contentLength !== undefined) return 'Content-Length and Transfer-Encoding exclude each other'
   const target = originForm(req.url!, req.method!, host)
   if (target === undefined) return 'the request target is not valid, or names another host than Host'
-  return { target, names, host: host ?? '', contentLength, isChunked, isUpgrade: !isChunked && !contentLength && isWebSocket(req, upgrade) }
+  return {
+    target,
+    names,
+    host: host ?? '',
+    contentLength,
+    isChunked,
+    isUpgrade: !isChunked && !contentLength && isWebSocket(req, upgrade, connection),
+  }
 }
 
-function isWebSocket(req: IncomingMessage, upgrade: string): boolean {
-  return upgrade.toLowerCase() === 'websocket' && req.method === 'GET' && req.httpVersion === '1.1'
+/** RFC 9110 7.8: Upgrade means nothing where Connection does not name it. */
+function isWebSocket(req: IncomingMessage, upgrade: string, connection: string): boolean {
+  if (upgrade.toLowerCase() !== 'websocket' || req.method !== 'GET' || req.httpVersion !== '1.1') return false
+  return /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(connection)
 }
 
 /** RFC 9112 3.2: an absolute target is accepted when it names the host that Host names. */

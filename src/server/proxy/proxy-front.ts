@@ -59,10 +59,13 @@ export class ProxyFront {
   ): HttpListener {
     const handle: Handle = (req, res, early) => {
       const client = this.#clients.of(req.socket)
+      if (client.isRefused) return
       client.begin(res)
       const request = ProxiedRequest.read(req)
-      if (typeof request === 'string') this.#proxy.refuse(res, 'bad_request', request)
-      else if (isOwn(pathOf(request.target))) answerOwn(req, res)
+      if (typeof request === 'string') {
+        client.isRefused = true
+        this.#proxy.refuse(res, 'bad_request', request)
+      } else if (isOwn(pathOf(request.target))) answerOwn(req, res)
       else this.#handle({ request, client, res, early })
     }
     const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })

@@ -2,11 +2,12 @@ import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientConnections } from './client-connection.ts'
 import { ProxiedRequest } from './proxied-request.ts'
+import { EarlyBytes } from './tunnel.ts'
 
 /** How long a connection that was refused may take to close. */
 const LINGER_MS = 1000
 
-export type Handle = (req: IncomingMessage, res: ServerResponse, early?: Buffer) => void
+export type Handle = (req: IncomingMessage, res: ServerResponse, early?: EarlyBytes) => void
 
 export interface ProxyWireParts {
   readonly clients: ClientConnections
@@ -80,7 +81,7 @@ export class ProxyWire {
       socket.end()
       this.#linger(socket)
     })
-    this.#parts.handle(req, res, early)
+    this.#parts.handle(req, res, new EarlyBytes(socket, early))
   }
 
   /** A protocol that we do not offer (RFC 9110 7.8): the request is read once more, as if it had not asked. */

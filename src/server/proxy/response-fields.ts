@@ -27,19 +27,26 @@ export function responseFields({ fields, version }: ResponseHead, options: Respo
     ownNames !== undefined && (ownNames.has(name) || (name.startsWith('ratelimit') && ownNames.has('ratelimit')))
   const kept: HeaderList = []
   let hasLength = false
+  let lastLength: string | undefined
   for (let i = 0; i < names.length; i++) {
     const name = names[i]!
     if (endsHere(name) || givesWay(name)) continue
     if (name === 'content-length') {
-      // The same length may come twice; it goes on once.
+      // It may come twice, and goes on once.
       if (hasLength || !options.keepsLength) continue
       hasLength = true
+      // Behind a length, Node takes the bytes of Content-Disposition for UTF-8: then the length comes last.
+      if (names.includes('content-disposition')) {
+        lastLength = fields[2 * i + 1]!
+        continue
+      }
     }
     if (name === 'content-encoding' && options.isDecoded) continue
     if (name === 'trailer' && !options.keepsTrailers) continue
     kept.push(fields[2 * i]!, fields[2 * i + 1]!)
   }
   kept.push('Via', `${version} edge`, ...options.ours)
+  if (lastLength !== undefined) kept.push('Content-Length', lastLength)
   return kept
 }
 

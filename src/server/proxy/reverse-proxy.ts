@@ -25,6 +25,7 @@ import type { ProxiedRequest } from './proxied-request.ts'
 import { ProxiedRequestView } from './proxied-request-view.ts'
 import { type ReadBody, readBody } from './request-body.ts'
 import { Settlement } from './settlement.ts'
+import type { EarlyBytes } from './tunnel.ts'
 
 export interface ProxyParts {
   readonly engine: Engine
@@ -168,7 +169,7 @@ export interface Arrival {
   readonly client: ClientConnection
   readonly res: ServerResponse
   /** What a client that asks for another protocol has sent behind its request. */
-  readonly early: Buffer | undefined
+  readonly early: EarlyBytes | undefined
 }
 
 /** A request on its way to a decision. */

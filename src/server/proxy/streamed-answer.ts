@@ -99,7 +99,7 @@ export class StreamedAnswer implements LlmAnswer {
 
   #finish(): void {
     const filter = this.#filter
-    if (filter === undefined) return this.#settle(() => this.#parts.settlement.stand('done'))
+    if (filter === undefined) return this.#settle(() => this.#settleUnread())
     const rest = filter.end()
     this.#afterPass(filter)
     this.#settleDone(filter)
@@ -122,7 +122,7 @@ export class StreamedAnswer implements LlmAnswer {
     if (this.isFiltered) return this.#flow.fail(error)
     this.#filter = undefined
     this.#flow.resumeBackend()
-    this.#settle(() => this.#parts.settlement.stand('done'))
+    this.#settle(() => this.#settleUnread())
   }
 
   #afterPass(filter: StreamFilter): void {
@@ -145,12 +145,17 @@ export class StreamedAnswer implements LlmAnswer {
     this.#settle(() => {
       const { settlement, metrics, request } = this.#parts
       const { hasProviderCount, counts } = filter
-      if (filter.hasFailed || (this.#status >= 400 && !hasProviderCount)) return settlement.giveBack('done')
+      if (filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
       settlement.settleStream('done', counts)
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.prompt)
       metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)
     })
+  }
+
+  #settleUnread(): void {
+    if (this.#status >= 400) this.#parts.settlement.giveBack('done')
+    else this.#parts.settlement.stand('done')
   }
 
   /** Of all ends, the first counts. */

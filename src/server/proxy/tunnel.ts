@@ -1,5 +1,36 @@
 import type { Socket } from 'node:net'
 
+/** What a client says before it knows whether its new protocol is accepted: as much as a few frames. */
+const MAX_EARLY_BYTES = 64 * 1024
+
+/**
+ * Reads on while a WebSocket is being decided and asked for: what comes is kept for the backend, and a client that leaves is
+ * noticed, for a connection that nobody reads never ends.
+ */
+export class EarlyBytes {
+  readonly #socket: Socket
+  readonly #chunks: Buffer[]
+  #size: number
+  readonly #onData = (chunk: Buffer): void => {
+    this.#chunks.push(chunk)
+    this.#size += chunk.length
+    if (this.#size > MAX_EARLY_BYTES) this.#socket.pause()
+  }
+
+  constructor(socket: Socket, first: Buffer) {
+    this.#socket = socket
+    this.#chunks = [first]
+    this.#size = first.length
+    socket.on('data', this.#onData).resume()
+  }
+
+  /** Gives out what came, and leaves the connection to whoever asks. */
+  take(): Buffer {
+    this.#socket.off('data', this.#onData).pause()
+    return Buffer.concat(this.#chunks)
+  }
+}
+
 /** Joins two sockets until one of them is done. Each side's end is passed on, an error ends both. */
 export function tunnel(client: Socket, backend: Socket, onClosed: () => void): void {
   let open = 2
