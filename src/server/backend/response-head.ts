@@ -1,3 +1,5 @@
+import { fieldName } from '../field-name.ts'
+
 /** What came is no HTTP/1.1 answer. */
 export class InvalidResponse extends Error {
   readonly code = 'EDGE_INVALID_RESPONSE'
@@ -18,40 +20,46 @@ export interface ResponseHead {
 }
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?$/
-const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-const BAD_VALUE = /[^\t\x20-\x7e\x80-\xff]/
+/** A control character, or half a line end. */
+const BAD_TEXT = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
 
 /** Reads a head without its last line end. */
 export function parseHead(text: string): ResponseHead {
-  const lines = text.split('\r\n')
-  const match = STATUS_LINE.exec(lines[0]!)
+  const end = lineEnd(text, 0)
+  const match = STATUS_LINE.exec(text.slice(0, end))
   if (match === null) throw new InvalidResponse('its status line is not valid')
   const isHttp11 = match[1] === '1'
-  const fields = parseFields(lines, 1)
-  return { version: isHttp11 ? '1.1' : '1.0', status: Number(match[2]), reason: match[3] ?? '', fields, ...framing(fields, isHttp11) }
+  const fields = parseFields(text, end + 2)
+  const { isChunked, contentLength, keepsAlive, keepAliveMs } = framing(fields, isHttp11)
+  const [version, status, reason] = [isHttp11 ? '1.1' : '1.0', Number(match[2]), match[3] ?? ''] as const
+  return { version, status, reason, fields, isChunked, contentLength, keepsAlive, keepAliveMs }
 }
 
-/** Reads lines of a head or of trailers, from the given one on. */
-export function parseFields(lines: readonly string[], from: number): string[] {
+/** Reads lines of a head or of trailers, from the given place on. */
+export function parseFields(text: string, from: number): string[] {
+  if (BAD_TEXT.test(text)) throw new InvalidResponse('a header field has control characters')
   const fields: string[] = []
-  for (let i = from; i < lines.length; i++) {
-    const line = lines[i]!
-    const colon = line.indexOf(':')
-    const name = line.slice(0, colon)
+  for (let start = from; start < text.length; ) {
+    const end = lineEnd(text, start)
+    const colon = text.indexOf(':', start)
+    const name = text.slice(start, colon)
     // RFC 9112 5.1, 5.2: no white space before the colon, no folded lines
-    if (colon < 1 || !FIELD_NAME.test(name)) throw new InvalidResponse('a header field has no valid name')
-    const value = trimmed(line, colon + 1)
-    if (BAD_VALUE.test(value)) throw new InvalidResponse('a header field has control characters')
-    fields.push(name, value)
+    if (colon < 0 || colon >= end || !fieldName(name).isValid) throw new InvalidResponse('a header field has no valid name')
+    fields.push(name, trimmed(text, colon + 1, end))
+    start = end + 2
   }
   return fields
 }
 
-function trimmed(line: string, from: number): string {
-  let end = line.length
-  while (from < end && isSpace(line.charCodeAt(from))) from++
-  while (end > from && isSpace(line.charCodeAt(end - 1))) end--
-  return line.slice(from, end)
+function lineEnd(text: string, from: number): number {
+  const end = text.indexOf('\r\n', from)
+  return end < 0 ? text.length : end
+}
+
+function trimmed(text: string, from: number, end: number): string {
+  while (from < end && isSpace(text.charCodeAt(from))) from++
+  while (end > from && isSpace(text.charCodeAt(end - 1))) end--
+  return text.slice(from, end)
 }
 
 function isSpace(code: number): boolean {

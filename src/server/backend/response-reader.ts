@@ -171,7 +171,7 @@ export class ResponseReader {
     const end = isEmpty ? 0 : bytes.indexOf(HEAD_END)
     if (end < 0 ? bytes.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES) throw new InvalidResponse('its trailers are too large')
     if (end < 0) return undefined
-    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', 0, end).split('\r\n'), 0))
+    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', 0, end), 0))
     return bytes.subarray(isEmpty ? 2 : end + HEAD_END.length)
   }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { fieldName } from '../field-name.ts'
 import { headerValue } from '../http-request-view.ts'
 
 /** A request on its way through, its head read once for everybody who asks. */
@@ -9,8 +10,6 @@ export class ProxiedRequest {
   readonly target: string
   /** Names and values in turn, as they came. */
   readonly fields: readonly string[]
-  /** The names in lower case: names[i] belongs to fields[2 * i]. */
-  readonly names: readonly string[]
   readonly host: string
   readonly contentLength: number | undefined
   readonly isChunked: boolean
@@ -22,7 +21,6 @@ export class ProxiedRequest {
     this.method = req.method!
     this.fields = req.rawHeaders
     this.target = head.target
-    this.names = head.names
     this.host = head.host
     this.contentLength = head.contentLength
     this.isChunked = head.isChunked
@@ -47,7 +45,6 @@ export class ProxiedRequest {
 
 interface Head {
   readonly target: string
-  readonly names: readonly string[]
   readonly host: string
   readonly contentLength: number | undefined
   readonly isChunked: boolean
@@ -60,17 +57,14 @@ const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::\d{0,5})?
 function readHead(req: IncomingMessage): Head | string {
   const { rawHeaders, httpVersion } = req
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return `HTTP/${httpVersion} is not spoken here`
-  const names: string[] = []
   let host: string | undefined
   let contentLength: number | undefined
   let isChunked = false
   let upgrade = ''
   let connection = ''
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase()
     const value = rawHeaders[i + 1]!
-    names.push(name)
-    switch (name) {
+    switch (fieldName(rawHeaders[i]!).lower) {
       case 'host':
         if (host !== undefined) return 'Host comes more than once'
         if (!HOST.test(value)) return 'Host is not valid'
@@ -99,7 +93,6 @@ function readHead(req: IncomingMessage): Head | string {
   if (target === undefined) return 'the request target is not valid, or names another host than Host'
   return {
     target,
-    names,
     host: host ?? '',
     contentLength,
     isChunked,

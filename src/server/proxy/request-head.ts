@@ -1,6 +1,7 @@
 import { withoutDebugCookie } from '../debug-sessions.ts'
+import { fieldName } from '../field-name.ts'
 import type { Peer } from './client-connection.ts'
-import { hopByHop } from './hop-by-hop.ts'
+import { connectionNames } from './hop-by-hop.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 /** Written anew, or meant for us alone. */
@@ -31,24 +32,24 @@ export interface RequestHeadOptions {
 
 /** The head of the backend's request: order, spelling and bytes of the client's fields are kept. */
 export function requestHead(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
-  const { fields, names, method } = request
-  const endsHere = hopByHop(fields, names)
+  const { fields, method } = request
+  const named = connectionNames(fields)
   let head = `${method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n`
   let forwardedHost: string | undefined
   let forwardedProto: string | undefined
   let forwardedFor = ''
-  for (let i = 0; i < names.length; i++) {
-    const name = names[i]!
-    const value = fields[2 * i + 1]!
+  for (let i = 0; i < fields.length; i += 2) {
+    const { lower: name, isHopByHop } = fieldName(fields[i]!)
+    const value = fields[i + 1]!
     if (peer.isTrusted) {
       if (name === 'x-forwarded-for') forwardedFor += `${value}, `
       else if (name === 'x-forwarded-host') forwardedHost ??= value
       else if (name === 'x-forwarded-proto') forwardedProto ??= value
     } else if (isPeersWord(name)) continue
-    if (OWN.has(name) || endsHere(name)) continue
+    if (isHopByHop || OWN.has(name) || named?.has(name) === true) continue
     if (name === 'accept-encoding' && options.asksForIdentity) continue
     const kept = name === 'cookie' ? withoutDebugCookie(value) : value
-    if (kept !== undefined) head += `${fields[2 * i]}: ${kept}\r\n`
+    if (kept !== undefined) head += `${fields[i]}: ${kept}\r\n`
   }
   if (options.asksForIdentity) head += 'Accept-Encoding: identity\r\n'
   if (request.isUpgrade) head += 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
@@ -61,7 +62,8 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
 }
 
 function asksForTrailers(request: ProxiedRequest): boolean {
-  return request.names.includes('te') && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(request.header('te')!)
+  const te = request.header('te')
+  return te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(te)
 }
 
 function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: number | undefined): string {

@@ -1,6 +1,7 @@
 import type { ResponseHead } from '../backend/response-head.ts'
+import { fieldName } from '../field-name.ts'
 import type { HeaderList } from '../respond.ts'
-import { hopByHop, isHopByHop, lowerNames } from './hop-by-hop.ts'
+import { connectionNames } from './hop-by-hop.ts'
 
 /** What frames or describes a message has no place behind its body (RFC 9110 6.5.1). */
 const NO_TRAILERS = new Set(['content-length', 'host', 'trailer', 'content-encoding', 'content-type', 'content-range', 'set-cookie'])
@@ -20,42 +21,54 @@ export const WITHOUT_BODY: ResponseFieldOptions = { ours: [], keepsLength: false
 
 /** What of the backend's fields goes on to the client. */
 export function responseFields({ fields, version }: ResponseHead, options: ResponseFieldOptions): HeaderList {
-  const names = lowerNames(fields)
-  const endsHere = hopByHop(fields, names)
-  const ownNames = options.ours.length === 0 ? undefined : new Set(lowerNames(options.ours))
-  const givesWay = (name: string): boolean =>
-    ownNames !== undefined && (ownNames.has(name) || (name.startsWith('ratelimit') && ownNames.has('ratelimit')))
+  const { ours } = options
+  const named = connectionNames(fields)
   const kept: HeaderList = []
   let hasLength = false
   let lastLength: string | undefined
-  for (let i = 0; i < names.length; i++) {
-    const name = names[i]!
-    if (endsHere(name) || givesWay(name)) continue
+  for (let i = 0; i < fields.length; i += 2) {
+    const { lower: name, isHopByHop } = fieldName(fields[i]!)
+    if (isHopByHop || named?.has(name) === true || givesWay(name, ours)) continue
     if (name === 'content-length') {
       // It may come twice, and goes on once.
       if (hasLength || !options.keepsLength) continue
       hasLength = true
       // Behind a length, Node takes the bytes of Content-Disposition for UTF-8: then the length comes last.
-      if (names.includes('content-disposition')) {
-        lastLength = fields[2 * i + 1]!
+      if (hasDisposition(fields)) {
+        lastLength = fields[i + 1]!
         continue
       }
     }
     if (name === 'content-encoding' && options.isDecoded) continue
     if (name === 'trailer' && !options.keepsTrailers) continue
-    kept.push(fields[2 * i]!, fields[2 * i + 1]!)
+    kept.push(fields[i]!, fields[i + 1]!)
   }
-  kept.push('Via', `${version} edge`, ...options.ours)
+  kept.push('Via', `${version} edge`, ...ours)
   if (lastLength !== undefined) kept.push('Content-Length', lastLength)
   return kept
+}
+
+/** A field of ours has this name. Where we tell a rate limit, nobody else does. */
+function givesWay(name: string, ours: HeaderList): boolean {
+  const isRateLimit = name.startsWith('ratelimit')
+  for (let i = 0; i < ours.length; i += 2) {
+    const own = fieldName(ours[i]!).lower
+    if (own === name || (isRateLimit && own === 'ratelimit')) return true
+  }
+  return false
+}
+
+function hasDisposition(fields: readonly string[]): boolean {
+  for (let i = 0; i < fields.length; i += 2) if (fieldName(fields[i]!).lower === 'content-disposition') return true
+  return false
 }
 
 /** As pairs. */
 export function trailerFields(trailers: readonly string[]): [string, string][] {
   const pairs: [string, string][] = []
   for (let i = 0; i < trailers.length; i += 2) {
-    const name = trailers[i]!.toLowerCase()
-    if (!isHopByHop(name) && !NO_TRAILERS.has(name)) pairs.push([trailers[i]!, trailers[i + 1]!])
+    const { lower, isHopByHop } = fieldName(trailers[i]!)
+    if (!isHopByHop && !NO_TRAILERS.has(lower)) pairs.push([trailers[i]!, trailers[i + 1]!])
   }
   return pairs
 }
