@@ -65,7 +65,7 @@ export class ReverseProxy {
     const { request, client, res } = arrival
     const explains = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
     const view = new ProxiedRequestView(request, client.peer)
-    const incoming: Incoming = { ...arrival, explains, view, startMs: clock.nowMs(), llm: undefined }
+    const incoming = new Incoming(arrival, view, explains, clock.nowMs())
     const need = engine.needsBody(view)
     if (need !== 'no') {
       this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
@@ -105,9 +105,9 @@ export class ReverseProxy {
     // Rules in shadow mode do without an estimate, as if there were no body to be read.
     const llm = typeof body.llm === 'string' ? undefined : body.llm
     if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
-    const startMs = clock.nowMs()
-    const decision = await engine.decide(view, explains, llm)
-    this.#answer({ ...incoming, startMs, llm }, decision, body)
+    incoming.llm = llm
+    incoming.startMs = clock.nowMs()
+    this.#answer(incoming, await engine.decide(view, explains, llm), body)
   }
 
   #answer(incoming: Incoming, decision: Decision, body?: ReadBody): void {
@@ -173,12 +173,27 @@ export interface Arrival {
 }
 
 /** A request on its way to a decision. */
-interface Incoming extends Arrival {
-  readonly explains: boolean
+class Incoming {
+  readonly request: ProxiedRequest
+  readonly client: ClientConnection
+  readonly res: ServerResponse
+  readonly early: EarlyBytes | undefined
   readonly view: ProxiedRequestView
-  readonly startMs: number
+  readonly explains: boolean
+  /** When its decision began. */
+  startMs: number
   /** What the body says of its cost, once it was read. */
-  readonly llm: LlmRequest | undefined
+  llm: LlmRequest | undefined
+
+  constructor({ request, client, res, early }: Arrival, view: ProxiedRequestView, explains: boolean, startMs: number) {
+    this.request = request
+    this.client = client
+    this.res = res
+    this.early = early
+    this.view = view
+    this.explains = explains
+    this.startMs = startMs
+  }
 }
 
 /** RFC 9110 10.1.1: a client that waits for leave to send its body gets it now. */
