@@ -48,7 +48,7 @@ export interface LlmSettings {
   readonly streaming: StreamingSettings
 }
 
-export interface StreamingSettings {
+interface StreamingSettings {
   readonly enabled: boolean
   readonly enforceMidStream: boolean
   /** How many tokens come between two looks at the budget. */

@@ -13,26 +13,11 @@ import { handleLivez, handleReadyz } from './health-endpoints.ts'
 import { HttpListener } from './http-listener.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
-import { ProxyFront } from './proxy/proxy-front.ts'
+import { ProxyFront, type ProxyOptions } from './proxy/proxy-front.ts'
 import { respondText } from './respond.ts'
 
-export type ServerOptions = Pick<
-  ServerConfig,
-  | 'port'
-  | 'host'
-  | 'adminPort'
-  | 'keepAliveMs'
-  | 'shutdownMs'
-  | 'debugSessionSecret'
-  | 'mode'
-  | 'trustedProxies'
-  | 'backendUrl'
-  | 'backendHost'
-  | 'backendConnectTimeoutMs'
-  | 'backendHeadersTimeoutMs'
-  | 'backendIdleTimeoutMs'
-  | 'maxBodyBytes'
->
+export type ServerOptions = ProxyOptions &
+  Pick<ServerConfig, 'port' | 'host' | 'adminPort' | 'keepAliveMs' | 'shutdownMs' | 'debugSessionSecret' | 'mode'>
 
 export interface ServerParts {
   readonly engine: Engine

@@ -11,6 +11,8 @@ export interface ResponseHead {
   readonly reason: string
   /** Names and values in turn, as they came. */
   readonly fields: readonly string[]
+  /** The values of Connection, joined by commas. */
+  readonly connection: string
   readonly isChunked: boolean
   readonly contentLength: number | undefined
   /** The connection may be used again. */
@@ -30,9 +32,9 @@ export function parseHead(text: string): ResponseHead {
   if (match === null) throw new InvalidResponse('its status line is not valid')
   const isHttp11 = match[1] === '1'
   const fields = parseFields(text, end + 2)
-  const { isChunked, contentLength, keepsAlive, keepAliveMs } = framing(fields, isHttp11)
+  const { connection, isChunked, contentLength, keepsAlive, keepAliveMs } = framing(fields, isHttp11)
   const [version, status, reason] = [isHttp11 ? '1.1' : '1.0', Number(match[2]), match[3] ?? ''] as const
-  return { version, status, reason, fields, isChunked, contentLength, keepsAlive, keepAliveMs }
+  return { version, status, reason, fields, connection, isChunked, contentLength, keepsAlive, keepAliveMs }
 }
 
 /** Reads lines of a head or of trailers, from the given place on. */
@@ -66,10 +68,11 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-type Framing = Pick<ResponseHead, 'isChunked' | 'contentLength' | 'keepsAlive' | 'keepAliveMs'>
+type Framing = Pick<ResponseHead, 'connection' | 'isChunked' | 'contentLength' | 'keepsAlive' | 'keepAliveMs'>
 
 /** RFC 9112 6.3: where the body ends, and what becomes of the connection. */
 function framing(fields: readonly string[], isHttp11: boolean): Framing {
+  let connection = ''
   let isChunked = false
   let contentLength: number | undefined
   let keepsAlive = isHttp11
@@ -90,6 +93,7 @@ function framing(fields: readonly string[], isHttp11: boolean): Framing {
         isChunked = true
         break
       case 'connection':
+        connection = connection === '' ? value : `${connection},${value}`
         if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) keepsAlive = false
         else if (!isHttp11 && /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value)) keepsAlive = true
         break
@@ -99,7 +103,7 @@ function framing(fields: readonly string[], isHttp11: boolean): Framing {
     }
   }
   if (isChunked && contentLength !== undefined) throw new InvalidResponse('it has both Content-Length and Transfer-Encoding')
-  return { isChunked, contentLength, keepsAlive, keepAliveMs }
+  return { connection, isChunked, contentLength, keepsAlive, keepAliveMs }
 }
 
 function keepAliveHint(value: string): number | undefined {

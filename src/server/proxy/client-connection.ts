@@ -10,6 +10,9 @@ export interface Peer {
   readonly isTrusted: boolean
 }
 
+/** It is cheaper to sort out the finished ones now and then than to listen to each. */
+const MANY_ANSWERS = 8
+
 /** Whoever must know when the client leaves. Node does not tell an answer that still waits its turn in a pipeline. */
 export interface ClientWatcher {
   /** The client has ended its side; it may still be there. */
@@ -21,8 +24,7 @@ export interface ClientWatcher {
 /** A client's connection and what is under way on it. */
 export class ClientConnection {
   readonly peer: Peer
-  /** Answers that are not finished, in the order of their requests. */
-  readonly answers = new Set<ServerResponse>()
+  #answers: ServerResponse[] = []
   readonly #watchers = new Set<ClientWatcher>()
   hasEnded = false
   /** A request on it was ambiguous: whatever comes behind that one may be part of it, and is not answered. */
@@ -41,8 +43,13 @@ export class ClientConnection {
   }
 
   begin(res: ServerResponse): void {
-    this.answers.add(res)
-    res.once('close', () => this.answers.delete(res))
+    if (this.#answers.length >= MANY_ANSWERS) this.#answers = this.openAnswers
+    this.#answers.push(res)
+  }
+
+  /** Answers that are not finished, in the order of their requests. */
+  get openAnswers(): ServerResponse[] {
+    return this.#answers.filter((res) => !res.writableFinished && !res.destroyed)
   }
 
   watch(watcher: ClientWatcher): void {

@@ -11,6 +11,8 @@ export class ProxiedRequest {
   /** Names and values in turn, as they came. */
   readonly fields: readonly string[]
   readonly host: string
+  /** The values of Connection, joined by commas. */
+  readonly connection: string
   readonly contentLength: number | undefined
   readonly isChunked: boolean
   /** A WebSocket's first request: the one protocol that we let through. */
@@ -22,6 +24,7 @@ export class ProxiedRequest {
     this.fields = req.rawHeaders
     this.target = head.target
     this.host = head.host
+    this.connection = head.connection
     this.contentLength = head.contentLength
     this.isChunked = head.isChunked
     this.isUpgrade = head.isUpgrade
@@ -45,6 +48,7 @@ export class ProxiedRequest {
 
 interface Head {
   readonly target: string
+  readonly connection: string
   readonly host: string
   readonly contentLength: number | undefined
   readonly isChunked: boolean
@@ -94,6 +98,7 @@ function readHead(req: IncomingMessage): Head | string {
   return {
     target,
     host: host ?? '',
+    connection,
     contentLength,
     isChunked,
     isUpgrade: !isChunked && !contentLength && isWebSocket(req, upgrade, connection),

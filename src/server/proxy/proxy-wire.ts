@@ -20,6 +20,7 @@ export interface ProxyWireParts {
 export class ProxyWire {
   readonly #parts: ProxyWireParts
   readonly #own = new Set<Socket>()
+  readonly #known = new WeakSet<Socket>()
 
   constructor(parts: ProxyWireParts) {
     this.#parts = parts
@@ -42,7 +43,9 @@ export class ProxyWire {
 
   #answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const client = this.#parts.clients.of(socket)
-    const [answer, ...others] = client.answers
+    // What was refused closes the connection, whatever else comes on it.
+    if (client.isRefused && socket.writable) return
+    const [answer, ...others] = client.openAnswers
     // What is malformed may be the body of the request at hand; any other answer on its way would be taken for this one.
     const isFree = answer === undefined || (others.length === 0 && !answer.headersSent && !answer.req.complete)
     const isSilent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
@@ -54,7 +57,7 @@ export class ProxyWire {
 
   #answerConnect(socket: Socket): void {
     this.#parts.onMalformed('CONNECT')
-    if (this.#parts.clients.of(socket).answers.size > 0) socket.destroy()
+    if (this.#parts.clients.of(socket).openAnswers.length > 0) socket.destroy()
     else this.#refuse(socket, '405 Method Not Allowed', 'CONNECT is not offered here')
   }
 
@@ -71,7 +74,7 @@ export class ProxyWire {
     const client = this.#parts.clients.of(socket)
     this.#adopt(socket)
     // RFC 9110 7.8: it would change the protocol under answers that are still on their way
-    if (client.answers.size > 0) return void socket.destroy()
+    if (client.openAnswers.length > 0) return void socket.destroy()
     const request = ProxiedRequest.read(req)
     if (typeof request !== 'string' && !request.isUpgrade) return this.#asOrdinary(server, req, socket, early)
     const res = new ServerResponse(req)
@@ -99,8 +102,10 @@ export class ProxyWire {
   }
 
   #adopt(socket: Socket): void {
-    if (this.#own.has(socket)) return
     this.#own.add(socket)
+    // One that asks for protocols again and again comes here each time.
+    if (this.#known.has(socket)) return
+    this.#known.add(socket)
     socket.on('error', () => {}) // its 'close' follows
     socket.once('close', () => this.#own.delete(socket))
   }

@@ -33,7 +33,7 @@ export interface RequestHeadOptions {
 /** The head of the backend's request: order, spelling and bytes of the client's fields are kept. */
 export function requestHead(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { fields, method } = request
-  const named = connectionNames(fields)
+  const named = connectionNames(request.connection)
   let head = `${method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n`
   let forwardedHost: string | undefined
   let forwardedProto: string | undefined

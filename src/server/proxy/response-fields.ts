@@ -20,9 +20,9 @@ export interface ResponseFieldOptions {
 export const WITHOUT_BODY: ResponseFieldOptions = { ours: [], keepsLength: false, keepsTrailers: false, isDecoded: false }
 
 /** What of the backend's fields goes on to the client. */
-export function responseFields({ fields, version }: ResponseHead, options: ResponseFieldOptions): HeaderList {
+export function responseFields({ fields, version, connection }: ResponseHead, options: ResponseFieldOptions): HeaderList {
   const { ours } = options
-  const named = connectionNames(fields)
+  const named = connectionNames(connection)
   const kept: HeaderList = []
   let hasLength = false
   let lastLength: string | undefined
@@ -51,6 +51,8 @@ export function responseFields({ fields, version }: ResponseHead, options: Respo
 /** A field of ours has this name. Where we tell a rate limit, nobody else does. */
 function givesWay(name: string, ours: HeaderList): boolean {
   const isRateLimit = name.startsWith('ratelimit')
+  // What a decision adds to an answer of the backend begins with one or the other.
+  if (!isRateLimit && !name.startsWith('x-edge-')) return false
   for (let i = 0; i < ours.length; i += 2) {
     const own = fieldName(ours[i]!).lower
     if (own === name || (isRateLimit && own === 'ratelimit')) return true
