@@ -118,7 +118,9 @@ export class SseFraming {
   }
 
   #complete(pieces: SsePiece[], after: number, isEnded: boolean): void {
-    const bytes = this.#buffer.subarray(this.#start, after)
+    // A chunk that is one event, as most are, needs no view of itself.
+    const isWhole = this.#start === 0 && after === this.#buffer.length
+    const bytes = isWhole ? this.#buffer : this.#buffer.subarray(this.#start, after)
     const kind = this.#passedBytes + bytes.length > this.#maxEventBytes ? 'oversize' : 'event'
     pieces.push({ bytes, kind, lines: this.#lines, isFirst: this.#isFirst, isEnded })
     this.#start = after

@@ -115,7 +115,8 @@ export class StreamFilter {
     const data = readEventData(piece)
     if (data === undefined) return void out.push(piece.bytes)
     if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
-    const event = BEGINS_OBJECT.test(data.text) ? asObject(parseJson(data.text)) : undefined
+    const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
+    const event = isObject ? asObject(parseJson(data.text)) : undefined
     if (event === undefined) return void out.push(piece.bytes)
     this.#dialect ??= dialectOf(event)
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
@@ -156,6 +157,7 @@ export class StreamFilter {
 }
 
 const BLANK_LINE = Buffer.from('\n\n')
+const OPEN_BRACE = 0x7b
 const BEGINS_OBJECT = /^\s*\{/
 
 interface Watch {

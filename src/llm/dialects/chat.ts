@@ -13,6 +13,7 @@ const MAX_CHOICES = 1024
 export class ChatDialect implements Dialect {
   /** What the closing chunk repeats of those before it. */
   readonly #repeated: Record<string, unknown> = {}
+  #missingFields: readonly string[] = REPEATED_FIELDS
   /** Choices by index, and whether they have ended. */
   readonly #hasEnded = new Map<number, boolean>()
   #isText = false
@@ -48,12 +49,14 @@ export class ChatDialect implements Dialect {
   }
 
   #rememberFields(event: JsonObject): void {
-    for (const field of REPEATED_FIELDS) {
-      if (this.#repeated[field] !== undefined) continue
+    if (this.#missingFields.length === 0) return
+    this.#missingFields = this.#missingFields.filter((field) => {
       const value = event[field]
       // The first chunk of some providers has these fields empty.
-      if ((typeof value === 'string' || typeof value === 'number') && value) this.#repeated[field] = value
-    }
+      const isSeen = (typeof value === 'string' || typeof value === 'number') && Boolean(value)
+      if (isSeen) this.#repeated[field] = value
+      return !isSeen
+    })
   }
 
   #readChoice(choice: JsonObject | undefined, tally: Tally): void {
