@@ -1,5 +1,6 @@
 import { brotliCompressSync, deflateSync, gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { until } from '../support/edge.ts'
 import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, llmProxy } from '../support/llm-proxy.ts'
 import { chatStream, parseSse } from '../support/llm-streams.ts'
 import { scriptedLlm } from '../support/scripted-llm.ts'
@@ -55,6 +56,19 @@ describe('a stream that is compressed all the same', () => {
     expect(client.text).not.toContain('w010')
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 11))
     expect(await proxy.settlements()).toEqual({ truncated: 1 })
+  })
+
+  test.for([true, false])("what comes behind the end of its coding is nobody's, and it is settled (asked for: %s)", async (stream) => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin({ 'Content-Encoding': 'deflate', 'Content-Type': 'text/event-stream' })
+      await call.write(Buffer.concat([deflateSync(chatStream(WORDS)), Buffer.from('x')]))
+      await until(async () => (await proxy.edge.metric('edge_proxy_open_requests')) === 1)
+      call.end()
+    })
+    const proxy = await llmProxy(backend)
+    const client = await proxy.open(CHAT, { ...ASKED, stream }).untilClosed()
+    expect([client.outcome, await proxy.spent()]).toEqual(['whole', both(HELLO_TOKENS + 50)])
+    expect(await proxy.settlements()).toEqual({ done: 1 })
   })
 
   test('each event goes on before the next one is there', async () => {

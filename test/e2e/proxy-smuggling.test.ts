@@ -218,3 +218,12 @@ describe('a body is one request to the backend', () => {
     expect(backend.seen.map(({ url }) => url)).not.toContain('/hidden')
   })
 })
+
+test('a client that goes on with what nobody can read still gets its 400', async () => {
+  const backend = await RawBackend.saying('')
+  const edge = await proxying(backend)
+  const client = RawClient.connect(edge.port)
+  client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n')
+  for (let i = 0; i < 20; i++) client.send('more of it\r\n')
+  expect(statusesIn(await client.closed())).toEqual([400])
+})

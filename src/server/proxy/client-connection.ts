@@ -27,6 +27,8 @@ export class ClientConnection {
   #answers: ServerResponse[] = []
   readonly #watchers = new Set<ClientWatcher>()
   hasEnded = false
+  /** Nobody is there any more to read an answer. */
+  isGone = false
   /** A request on it was ambiguous: whatever comes behind that one may be part of it, and is not answered. */
   isRefused = false
 
@@ -49,7 +51,7 @@ export class ClientConnection {
 
   /** Answers that are not finished, in the order of their requests. */
   get openAnswers(): ServerResponse[] {
-    return this.#answers.filter((res) => !res.writableFinished && !res.destroyed)
+    return this.#answers.filter((res) => !res.closed)
   }
 
   watch(watcher: ClientWatcher): void {
@@ -62,6 +64,7 @@ export class ClientConnection {
 
   /** Nobody waits for answers here any more. */
   giveUp(): void {
+    this.isGone = true
     for (const watcher of this.#watchers) watcher.onClientGone()
   }
 }

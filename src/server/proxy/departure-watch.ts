@@ -49,8 +49,8 @@ export class DepartureWatch {
     if (this.#isBetweenEvents === undefined) {
       if (this.#res.req.httpVersion === '1.1' && this.#res.socket !== null) this.#res.writeContinue()
     } else if (this.#isBetweenEvents()) this.#res.write(COMMENT)
-    // Bytes that flow are probes enough; where none do, nobody waits in earnest.
-    else if (this.#socket.bytesWritten === this.#bytesWritten) return void this.#socket.destroy()
+    // Bytes that flow, or wait for a slow reader, are probes enough; where there are none, nobody waits in earnest.
+    else if (this.#socket.bytesWritten === this.#bytesWritten && this.#socket.writableLength === 0) return void this.#socket.destroy()
     // The first of a pair asks, the second finds out.
     this.#timer = this.#wait(++this.#probes % 2 === 1 ? PROBE_MS : QUIET_MS)
   }

@@ -207,6 +207,8 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#isBlocked = true
     this.#call?.pause()
     this.#answer?.pause()
+    // One that never reads is cut, also when the backend has long finished.
+    this.#allowed.res.setTimeout(this.#parts.backend.options.idleTimeoutMs)
   }
 
   /** Not before there is something to send behind it, or nothing more for now: until then a failure can still be told. */
@@ -240,6 +242,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   #onClientDrain(): void {
     this.#isBlocked = false
+    if (!this.#isOver) this.#allowed.res.setTimeout(0)
     this.#call?.resume()
     this.#answer?.resume()
   }

@@ -30,9 +30,12 @@ export class ProxiedRequest {
     this.isUpgrade = head.isUpgrade
   }
 
-  /** Strict where two readers could disagree about a request: answers what is wrong with it, in words. */
-  static read(req: IncomingMessage): ProxiedRequest | string {
-    const head = readHead(req)
+  /**
+   * Strict where two readers could disagree about a request: answers what is wrong with it, in words. Only one that Node has
+   * let go of can become a WebSocket.
+   */
+  static read(req: IncomingMessage, canUpgrade: boolean): ProxiedRequest | string {
+    const head = readHead(req, canUpgrade)
     return typeof head === 'string' ? head : new ProxiedRequest(req, head)
   }
 
@@ -58,7 +61,7 @@ interface Head {
 // RFC 3986 3.2.2 and 3.2.3: a name or an address, and a port
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::\d{0,5})?$/
 
-function readHead(req: IncomingMessage): Head | string {
+function readHead(req: IncomingMessage, canUpgrade: boolean): Head | string {
   const { rawHeaders, httpVersion } = req
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return `HTTP/${httpVersion} is not spoken here`
   let host: string | undefined
@@ -101,14 +104,14 @@ function readHead(req: IncomingMessage): Head | string {
     connection,
     contentLength,
     isChunked,
-    isUpgrade: !isChunked && !contentLength && isWebSocket(req, upgrade, connection),
+    isUpgrade: canUpgrade && !isChunked && !contentLength && isWebSocket(req, upgrade, connection),
   }
 }
 
 /** RFC 9110 7.8: Upgrade means nothing where Connection does not name it. */
 function isWebSocket(req: IncomingMessage, upgrade: string, connection: string): boolean {
   if (upgrade.toLowerCase() !== 'websocket' || req.method !== 'GET' || req.httpVersion !== '1.1') return false
-  return /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(connection)
+  return /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(connection)
 }
 
 /** RFC 9112 3.2: an absolute target is accepted when it names the host that Host names. */

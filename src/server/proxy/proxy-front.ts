@@ -61,7 +61,7 @@ export class ProxyFront {
       const client = this.#clients.of(req.socket)
       if (client.isRefused) return
       client.begin(res)
-      const request = ProxiedRequest.read(req)
+      const request = ProxiedRequest.read(req, early !== undefined)
       if (typeof request === 'string') {
         client.isRefused = true
         this.#proxy.refuse(res, 'bad_request', request)

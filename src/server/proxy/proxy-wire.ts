@@ -31,6 +31,8 @@ export class ProxyWire {
     server.requestTimeout = 0
     // A client that has sent its request may close its side and wait for the answer.
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
+    // RFC 9110 10.1.1: what a client expects beyond 100-continue may be ignored; else Node would answer behind our back.
+    server.on('checkExpectation', (req, res) => this.#parts.handle(req, res))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#answerMalformed(error, socket))
     server.on('upgrade', (req: IncomingMessage, socket: Socket, early: Buffer) => this.#upgrade(server, req, socket, early))
     server.on('connect', (_req: IncomingMessage, socket: Socket) => this.#answerConnect(socket))
@@ -43,21 +45,24 @@ export class ProxyWire {
 
   #answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const client = this.#parts.clients.of(socket)
-    // What was refused closes the connection, whatever else comes on it.
-    if (client.isRefused && socket.writable) return
+    const isBroken = error.code === 'ECONNRESET' || error.code === 'EPIPE'
+    // What was refused closes the connection in its time, whatever else comes on it.
+    if (client.isRefused && !isBroken) return
     const [answer, ...others] = client.openAnswers
     // What is malformed may be the body of the request at hand; any other answer on its way would be taken for this one.
     const isFree = answer === undefined || (others.length === 0 && !answer.headersSent && !answer.req.complete)
     const isSilent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
-    if (!socket.writable || error.code === 'ECONNRESET' || !isFree || isSilent) return void socket.destroy()
+    if (!socket.writable || isBroken || !isFree || isSilent) return void socket.destroy()
     this.#parts.onMalformed(error.message)
     this.#refuse(socket, STATUS_BY_CODE.get(error.code ?? '') ?? '400 Bad Request', 'the request is malformed')
     client.giveUp()
   }
 
   #answerConnect(socket: Socket): void {
+    const client = this.#parts.clients.of(socket)
+    if (client.isRefused) return
     this.#parts.onMalformed('CONNECT')
-    if (this.#parts.clients.of(socket).openAnswers.length > 0) socket.destroy()
+    if (client.openAnswers.length > 0) socket.destroy()
     else this.#refuse(socket, '405 Method Not Allowed', 'CONNECT is not offered here')
   }
 
@@ -65,6 +70,7 @@ export class ProxyWire {
     const body = JSON.stringify({ error: { message, type: 'invalid_request_error', code: 'bad_request' } })
     const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`
     this.#adopt(socket)
+    this.#parts.clients.of(socket).isRefused = true
     socket.end(`HTTP/1.1 ${status}\r\n${fields}\r\n${body}`)
     this.#linger(socket)
   }
@@ -73,9 +79,10 @@ export class ProxyWire {
   #upgrade(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     const client = this.#parts.clients.of(socket)
     this.#adopt(socket)
+    if (client.isRefused) return
     // RFC 9110 7.8: it would change the protocol under answers that are still on their way
     if (client.openAnswers.length > 0) return void socket.destroy()
-    const request = ProxiedRequest.read(req)
+    const request = ProxiedRequest.read(req, true)
     if (typeof request !== 'string' && !request.isUpgrade) return this.#asOrdinary(server, req, socket, early)
     const res = new ServerResponse(req)
     res.shouldKeepAlive = false

@@ -125,8 +125,8 @@ export class ReverseProxy {
     const { backend, backendHost } = this.#parts
     const { request, client, res, early } = incoming
     const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
-    if (res.destroyed) {
-      // The client went away while the store was asked.
+    if (client.isGone) {
+      // It went while its body was read or the store was asked.
       llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
       return
     }

@@ -19,6 +19,9 @@ export class StreamedAnswer implements LlmAnswer {
   #filter: StreamFilter | undefined
   readonly #coding: Coding | undefined
   #decoder: Transform | undefined
+  #isDecoderDone = false
+  /** The backend has sent all of it, and waits for the decoder. */
+  #onDecoded: (() => void) | undefined
   #loggedWouldCuts = 0
 
   constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
@@ -44,19 +47,20 @@ export class StreamedAnswer implements LlmAnswer {
     if (!this.isFiltered) this.#flow.deliver(chunk)
     if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
     this.#decoder ??= this.#newDecoder(this.#coding)
-    if (!this.#decoder.write(chunk)) this.#flow.pauseBackend()
+    // Some codings have an end of their own: what comes behind it belongs to nobody.
+    if (!this.#isDecoderDone && !this.#decoder.write(chunk)) this.#flow.pauseBackend()
   }
 
   end(onEnded: () => void): void {
     const decoder = this.#decoder
-    if (decoder === undefined) {
+    if (decoder === undefined || this.#isDecoderDone) {
       this.#finish()
       return onEnded()
     }
-    decoder.once('end', () => {
+    this.#onDecoded = () => {
       this.#finish()
       if (this.isFiltered) onEnded()
-    })
+    }
     decoder.end()
     if (!this.isFiltered) onEnded()
   }
@@ -113,6 +117,11 @@ export class StreamedAnswer implements LlmAnswer {
       this.#flow.quiet()
     })
     decoder.on('drain', () => this.#flow.resumeBackend())
+    decoder.on('end', () => {
+      this.#isDecoderDone = true
+      this.#flow.resumeBackend()
+      this.#onDecoded?.()
+    })
     decoder.on('error', (error) => this.#onDamaged(error))
     return decoder
   }
