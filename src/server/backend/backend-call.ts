@@ -22,6 +22,8 @@ export interface BackendHandler extends ResponseSink {
   onUpgraded(socket: Socket, rest: Buffer): void
   /** There will be no answer, or no more of it. */
   onFailure(failure: BackendFailure): void
+  /** One of us broke while the answer was read. */
+  onBroken(error: unknown): void
   /** The first try failed in a way that allows a second. */
   onRetry(failure: BackendFailure): void
 }
@@ -134,6 +136,11 @@ export class BackendCall implements ConnectionUser {
     this.#isSent = false
     this.#handler.onRetry(failure)
     this.#connection = this.#backend.connect(this)
+  }
+
+  onBroken(error: unknown): void {
+    this.abort()
+    this.#handler.onBroken(error)
   }
 
   #begin(connection: BackendConnection): void {

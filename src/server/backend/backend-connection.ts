@@ -1,6 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { BackendFailure, connectFailure, exchangeFailure } from './backend-failure.ts'
+import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'
 
 /** One call's view of the connection that it was given. */
@@ -14,6 +15,8 @@ export interface ConnectionUser extends ResponseSink {
   /** The bytes behind a 101 answer's head: from now on the socket is the user's own. */
   onUpgraded(socket: Socket, rest: Buffer): void
   onFailure(failure: BackendFailure): void
+  /** Not the backend but one of us broke while the answer was read. */
+  onBroken(error: unknown): void
   /** The whole answer was handed over. */
   onDone(canBeUsedAgain: boolean): void
 }
@@ -132,14 +135,23 @@ export class BackendConnection {
   #read(chunk: Buffer): void {
     if (this.#state !== 'busy') return this.#closeIdle() // an idle backend that talks is out of step
     const user = this.#user!
-    try {
+    this.#guard(user, () => {
       const rest = this.#reader.push(chunk)
       if (this.#user !== user) return // it gave the connection up meanwhile
       if (this.#reader.isUpgraded) return this.#handOver(rest)
       if (this.#reader.isDone) this.#done(rest.length === 0)
       else user.onQuiet()
+    })
+  }
+
+  /** Tells rubbish from the backend and mistakes of our own apart. */
+  #guard(user: ConnectionUser, read: () => void): void {
+    try {
+      read()
     } catch (error) {
-      this.#fail(exchangeFailure(error))
+      if (error instanceof InvalidResponse) return this.#fail(exchangeFailure(error))
+      this.destroy()
+      user.onBroken(error)
     }
   }
 
@@ -148,10 +160,12 @@ export class BackendConnection {
       return this.#fail(new BackendFailure('backend_refused', 'the backend closed the connection before it was ready'))
     }
     if (this.#state !== 'busy') return this.#closeIdle()
-    const isWhole = this.#reader.finish()
-    if (this.#user === undefined) return
-    if (isWhole) this.#done(false)
-    else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its answer was whole'))
+    this.#guard(this.#user!, () => {
+      const isWhole = this.#reader.finish()
+      if (this.#user === undefined) return
+      if (isWhole) this.#done(false)
+      else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its answer was whole'))
+    })
   }
 
   #done(canBeUsedAgain: boolean): void {

@@ -20,7 +20,6 @@ export function connectFailure(error: NodeJS.ErrnoException): BackendFailure {
 
 /** A failure on a connection that was there. */
 export function exchangeFailure(error: unknown): BackendFailure {
-  if (error instanceof BackendFailure) return error
   if (error instanceof InvalidResponse) return new BackendFailure('backend_invalid', error.message, error)
   return new BackendFailure('backend_reset', `the connection broke: ${describe(error as NodeJS.ErrnoException)}`, error)
 }

@@ -22,6 +22,8 @@ export interface ExchangeParts {
   readonly nowMs: () => number
   /** Answers a client whose request got no answer, or not the whole of it. */
   readonly onFailure: (res: ServerResponse, failure: BackendFailure, fields: HeaderList) => void
+  /** One of us broke. */
+  readonly onBroken: (res: ServerResponse, error: unknown) => void
 }
 
 export interface AllowedRequest {
@@ -135,17 +137,22 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   onFailure(failure: BackendFailure): void {
     if (this.#isOver) return
-    const { res, llm, fields, request } = this.#allowed
+    const { res, fields, request } = this.#allowed
     if (this.#isBlocked && failure.code === 'backend_timeout') {
       // It was the client that took nothing for so long.
       this.onClientGone()
       request.req.socket.destroy()
       return
     }
-    this.#over()
-    if (this.#answer !== undefined) this.#answer.backendFailed()
-    else llm?.settlement.giveBack('backend_failed')
+    this.#giveBack()
     this.#parts.onFailure(res, failure, fields)
+  }
+
+  onBroken(error: unknown): void {
+    const { res, request } = this.#allowed
+    if (this.#isOver) request.req.socket.destroy()
+    else this.#giveBack()
+    this.#parts.onBroken(res, error)
   }
 
   onClientEnd(): void {
@@ -234,6 +241,12 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     if (trailers.length > 0) res.addTrailers(trailerFields(trailers))
     res.end(this.#held)
     this.#held = undefined
+  }
+
+  #giveBack(): void {
+    this.#over()
+    if (this.#answer !== undefined) this.#answer.backendFailed()
+    else this.#allowed.llm?.settlement.giveBack('backend_failed')
   }
 
   get #isBetweenEvents(): boolean {

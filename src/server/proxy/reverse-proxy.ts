@@ -56,6 +56,7 @@ export class ReverseProxy {
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (res, failure, fields) => this.#failBackend(res, failure, fields),
+      onBroken: (res, error) => this.fail(res, error),
     }
     this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
   }
