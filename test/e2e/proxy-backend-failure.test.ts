@@ -40,12 +40,7 @@ describe('a backend that does not answer', () => {
     const backend = await RawBackend.start(({ socket }) => socket.resetAndDestroy())
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
-    client.socket.pause() // it reads when it has written
-    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n')
-    client.send(Buffer.alloc(20_000_000))
-    await until(() => client.socket.writableLength === 0)
-    client.socket.resume()
-    await client.closed()
+    await client.uploads(20_000_000)
     expect([statusesIn(client.received), client.errorCode]).toEqual([[502], undefined])
   })
 

@@ -53,6 +53,16 @@ export class RawClient {
     return client
   }
 
+  /** Writes a body of so many bytes, reads only then, and waits for the end. */
+  async uploads(bytes: number): Promise<string> {
+    this.socket.pause()
+    this.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`)
+    this.send(Buffer.alloc(bytes))
+    await until(() => this.socket.writableLength === 0)
+    this.socket.resume()
+    return this.closed()
+  }
+
   send(bytes: string | Buffer): void {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
