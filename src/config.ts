@@ -1,5 +1,6 @@
 import { DEFAULT_TRUSTED_PROXIES, TrustedProxies } from './request/client-address.ts'
 import { MIN_TABLE_BYTES } from './store/shared-table.ts'
+import { availableCores } from './threads/cores.ts'
 
 /** Everything that can be set from outside, read once at the start. */
 export type ServerConfig = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>
@@ -109,6 +110,18 @@ export const SETTINGS = {
     fallback: '64m',
     about: 'memory for counters, such as 512k, 64m, 2g; 64m hold a million callers',
     read: (text) => readSize(text!, MIN_TABLE_BYTES, MAX_STORE_BYTES),
+  },
+  workers: {
+    env: 'EDGE_WORKERS',
+    flag: 'workers',
+    about: 'threads that serve, all on the same counters; unset: the cores that this process may use',
+    read: readWorkers,
+  },
+  stateFile: {
+    env: 'EDGE_STATE_FILE',
+    flag: 'state-file',
+    about: 'keeps the counters over a restart: saved every 5 seconds and at shutdown',
+    read: readAny,
   },
   geoipFile: {
     env: 'EDGE_GEOIP_FILE',
@@ -221,6 +234,15 @@ function readTrustedProxies(text: string): TrustedProxies {
     throw bad('CIDRs, addresses or the words loopback, linklocal, uniquelocal, separated by commas', badEntries.join(', '))
   }
   return proxies
+}
+
+const MAX_WORKERS = 254
+
+function readWorkers(text: string | undefined): number {
+  if (text === undefined) return Math.min(availableCores(), MAX_WORKERS)
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > MAX_WORKERS) throw bad(`a number of threads from 1 to ${MAX_WORKERS}`, text)
+  return count
 }
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }

@@ -1,17 +1,21 @@
-/** The composition root: the only place that knows which store, which source and which server there are. */
+/** The composition root: the only place that knows which store, which source and which workers there are. */
 
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config.ts'
-import { Engine } from './engine/engine.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
-import type { IpFacts } from './request/ip-facts.ts'
-import { EdgeServer } from './server/server.ts'
+import { CounterFamily } from './server/metrics/counter-family.ts'
+import { MetricMemory } from './server/metrics/metric-memory.ts'
+import { DECISION_GRACE_MS } from './server/server.ts'
 import { BundleFile } from './source/bundle-file.ts'
 import { BundleIntake } from './source/bundle-intake.ts'
 import { followIpFiles } from './source/ip-files.ts'
-import { newEmbeddedStore } from './store/embedded-store.ts'
+import { newTableBuffer } from './store/shared-table.ts'
+import type { WorkerHost } from './threads/host.ts'
+import { newSharedMemory, SUPERVISOR } from './threads/shared-memory.ts'
+import { Supervisor } from './threads/supervisor.ts'
 import { VERSION } from './version.ts'
 
 export interface Service {
@@ -27,28 +31,39 @@ export interface Service {
 /** How long the start waits for files to be read. */
 const FIRST_LOOK_MS = 1000
 
-export async function startService(config: ServerConfig, logger: Logger, clock: Clock = systemClock): Promise<Service> {
-  const store = newEmbeddedStore(config.storeBytes)
-  const ipFacts: IpFacts = {}
-  const engine = new Engine({ store, clock, identification: { trustedProxies: config.trustedProxies, ipFacts } })
+/** A worker that does not end by itself is given this much beyond the time that its requests have. */
+const CLOSE_SLACK_MS = 2000
+
+export async function startService(config: ServerConfig, logger: Logger, host: WorkerHost, clock: Clock = systemClock): Promise<Service> {
+  const { workers } = config
+  const key = randomBytes(8)
+  const memory = newSharedMemory(newTableBuffer(config.storeBytes), [key.readInt32LE(0), key.readInt32LE(4)], workers)
+  const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
+  const main = await host.openPort(config.port, config.host, workers)
+  const admin = config.adminPort === undefined ? undefined : await host.openPort(config.adminPort, config.host, workers)
+  const supervisor = new Supervisor({ host, workers, memory, metrics, logger, nowMs: () => clock.nowMs() })
   const intake = new BundleIntake(
-    (plan) => engine.activate(plan),
+    (bundle, info) => supervisor.activate(bundle, info),
     () => clock.wallMs(),
   )
-  const bundle = (): BundleInfo | undefined => intake.active
-  const server = new EdgeServer(config, { engine, clock, logger, bundle, storeStats: () => store.stats() })
-  const bundleFile = config.configFile === undefined ? undefined : new BundleFile(config.configFile, intake, logger, server.metrics.reloads)
-  const ipFiles = followIpFiles({ geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile }, ipFacts, {
-    onLoaded: (path, entries) => logger.info({ event: 'ip_file_loaded', path, entries }, 'IP file loaded'),
-    onProblem: (path, problem) =>
-      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
-  })
+  const reloads = new CounterFamily(metrics, 'edge_bundle_reloads_total')
+  for (const result of ['applied', 'refused', 'unchanged', 'unreadable']) reloads.series(result)
+  const bundleFile = config.configFile === undefined ? undefined : new BundleFile(config.configFile, intake, logger, reloads)
+  const ipFiles = followIpFiles(
+    { geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile },
+    {
+      onContent: (file) => supervisor.loadIpFile(file),
+      onLoaded: (path, entries) => logger.info({ event: 'ip_file_loaded', path, entries }, 'IP file loaded'),
+      onProblem: (path, problem) =>
+        logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
+    },
+  )
   const firstLook = Promise.all([ipFiles.started, bundleFile?.start()])
   // A file that never settles, or a disk that hangs, must not keep the service from being alive.
   await Promise.race([firstLook, sleep(FIRST_LOOK_MS, undefined, { ref: false })])
-  await server.listen()
+  const { port, adminPort } = await supervisor.listen({ main, admin })
   logger.info(
-    { event: 'started', version: VERSION, mode: config.mode, port: server.port, admin_port: server.adminPort, pid: process.pid },
+    { event: 'started', version: VERSION, mode: config.mode, port, admin_port: adminPort, workers, pid: process.pid },
     'edge started',
   )
   if (config.mode === 'reverse_proxy' && config.adminPort === undefined) {
@@ -58,15 +73,15 @@ export async function startService(config: ServerConfig, logger: Logger, clock: 
     )
   }
   return {
-    port: server.port,
-    adminPort: server.adminPort,
-    bundle,
+    port,
+    adminPort,
+    bundle: () => intake.active,
     reload: async () => bundleFile?.reload(),
     async stop(reason) {
       logger.info({ event: 'stopping', reason, drain_ms: config.drainMs }, 'shutting down')
-      server.drain()
+      supervisor.drain()
       await sleep(config.drainMs)
-      await server.close()
+      await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
       bundleFile?.stop()
       ipFiles.stop()
       logger.info({ event: 'stopped' }, 'edge stopped')

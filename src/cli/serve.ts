@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
-import { pino } from 'pino'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config.ts'
+import { newLogger } from '../logging/logger.ts'
 import { type Service, startService } from '../service.ts'
+import { ThreadHost } from '../threads/thread-host.ts'
 import { VERSION } from '../version.ts'
 import { SERVE_HELP } from './help.ts'
-import { LogStream } from './log-stream.ts'
 
 /** Starts the service and returns; the listening sockets keep the process alive. */
 export async function serve(args: string[]): Promise<number> {
@@ -13,16 +13,13 @@ export async function serve(args: string[]): Promise<number> {
   const result = readConfig(process.env, flags)
   if (!result.ok) return complain(result.problems)
   const { config } = result
-  const formatters = { level: (label: string) => ({ level: label }) }
-  const logger = pino(
-    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters },
-    new LogStream(process.stderr.fd),
-  )
+  void process.stderr // naming it makes Node put its descriptor into the mode in which nobody waits for a reader
+  const logger = newLogger(config.logLevel)
   process.on('uncaughtException', (err) => {
     logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
     process.exit(1)
   })
-  const running = startService(config, logger)
+  const running = startService(config, logger, new ThreadHost({ env: { ...process.env }, flags }))
   stopOnSignals(running)
   process.on('SIGHUP', () => void running.then((service) => service.reload()))
   try {

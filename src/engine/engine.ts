@@ -7,6 +7,7 @@ import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { type ActivePlan, identityName, openPlan } from './active-plan.ts'
 import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
+import { PlanSwitch } from './plan-switch.ts'
 import type { Hold, Reservation } from './reservation.ts'
 import { Run } from './run.ts'
 import { mostConstrained, type Objection, worstObjection } from './verdict.ts'
@@ -15,6 +16,8 @@ export interface EngineOptions {
   readonly store: CounterStore
   readonly clock: Clock
   readonly identification?: Identification
+  /** Shared by threads that turn to a new plan as one. */
+  readonly planSwitch?: PlanSwitch
 }
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
@@ -25,7 +28,7 @@ export class Engine {
   readonly #store: CounterStore
   readonly #clock: Clock
   readonly #identification: Identification
-  #active: ActivePlan | undefined
+  readonly #plans: PlanSwitch
   /** Runs at rest. A store that answers at once needs only one. */
   readonly #idle: Run[] = []
 
@@ -33,15 +36,23 @@ export class Engine {
     this.#store = options.store
     this.#clock = options.clock
     this.#identification = options.identification ?? defaultIdentification()
+    this.#plans = options.planSwitch ?? new PlanSwitch()
   }
 
   get plan(): Plan | undefined {
-    return this.#active?.plan
+    return this.#plans.active?.plan
   }
 
   /** From the next decision on, this plan holds. Decisions under way keep theirs. */
   activate(plan: Plan): void {
-    this.#active = openPlan(plan, this.#store, this.#clock.nowMs(), this.#active)
+    const generation = this.#plans.generation + 1
+    this.prepare(generation, plan, this.#clock.nowMs())
+    this.#plans.turnTo(generation)
+  }
+
+  /** Makes a plan ready to hold as soon as the switch is turned to its generation, and its limits count since `sinceMs`. */
+  prepare(generation: number, plan: Plan, sinceMs: number): void {
+    this.#plans.add(generation, openPlan(plan, this.#store, sinceMs, this.#plans.newest))
   }
 
   /**
@@ -50,7 +61,7 @@ export class Engine {
    * the decision has a reservation to settle.
    */
   decide(view: RequestView, explains = false, llm?: LlmRequest): Decision | Promise<Decision> {
-    const active = this.#active
+    const active = this.#plans.active
     if (active === undefined) return NO_BUNDLE
     const run = this.#begin(view, active, explains, llm)
     if (run === undefined) return NO_HOST
@@ -66,7 +77,7 @@ export class Engine {
    * enforces, 'may' where all are in shadow mode and no answer may change because of them.
    */
   needsBody(view: RequestView): 'must' | 'may' | 'no' {
-    const active = this.#active
+    const active = this.#plans.active
     if (active === undefined || !active.plan.hasLlmRules) return 'no'
     const run = this.#begin(view, active, false, undefined)
     if (run === undefined) return 'no'
@@ -85,7 +96,7 @@ export class Engine {
 
   /** What stands against the request as far as its head tells: plain rules are checked, and nothing is taken. */
   objection(view: RequestView, explains = false): Rejected | Refused | undefined | Promise<Rejected | undefined> {
-    const active = this.#active
+    const active = this.#plans.active
     if (active === undefined) return NO_BUNDLE
     const run = this.#begin(view, active, explains, undefined)
     if (run === undefined) return NO_HOST
@@ -103,10 +114,11 @@ export class Engine {
   settle(reservation: Reservation, hold: Hold, usedTokens: number): void | Promise<void> {
     if (hold.tokens === usedTokens) return
     const charges = new Charges()
+    const { active } = this.#plans
     for (const counter of hold.rule.counters) {
       for (const value of hold.values) charges.addValue(value)
       const taken = reservation.active.counters[counter.index]!
-      const current = reservation.active === this.#active ? taken : this.#active?.byIdentity.get(identityName(counter))
+      const current = reservation.active === active ? taken : active?.byIdentity.get(identityName(counter))
       charges.add(current ?? taken, hold.tokens - usedTokens)
     }
     return this.#store.settleAll(charges, this.#clock.nowMs(), this.#clock.wallMs(), reservation.takenWallMs)

@@ -4,10 +4,7 @@ import type { DebugSessions } from './debug-sessions.ts'
 import { cookieHeader, headerValue } from './http-request-view.ts'
 import type { CounterFamily } from './metrics/counter-family.ts'
 import { respondEmpty } from './respond.ts'
-
-const FIRST_DELAY_MS = 50
-const MAX_DELAY_MS = 1000
-const FORGET_MS = 60_000
+import type { WrongSecrets } from './wrong-secrets.ts'
 
 /** POST /v1/debug/session and /v1/debug/logout. */
 export class DebugEndpoints {
@@ -15,19 +12,19 @@ export class DebugEndpoints {
   readonly #logger: Logger
   readonly #logins: CounterFamily
   readonly #nowMs: () => number
-  #failures = 0
-  #lastFailureMs = 0
+  readonly #wrongSecrets: WrongSecrets
 
-  constructor(sessions: DebugSessions, logger: Logger, logins: CounterFamily, nowMs: () => number) {
+  constructor(sessions: DebugSessions, logger: Logger, logins: CounterFamily, nowMs: () => number, wrongSecrets: WrongSecrets) {
     this.#sessions = sessions
     this.#logger = logger
     this.#logins = logins
     this.#nowMs = nowMs
+    this.#wrongSecrets = wrongSecrets
   }
 
   handleLogin(req: IncomingMessage, res: ServerResponse): void {
     if (!this.#sessions.isSecret(headerValue(req.rawHeaders, 'x-edge-debug-secret'))) return this.#refuse(res)
-    this.#failures = 0
+    this.#wrongSecrets.forget()
     this.#logins.series('opened').count++
     this.#logger.info({ event: 'debug_session_opened' }, 'a debug session was opened')
     res.writeHead(204, ['Set-Cookie', this.#sessions.open(), 'Cache-Control', 'no-store']).end()
@@ -39,11 +36,7 @@ export class DebugEndpoints {
 
   /** The first wrong secret is answered at once, each further one later: guessing does not pay. */
   #refuse(res: ServerResponse): void {
-    const nowMs = this.#nowMs()
-    if (nowMs - this.#lastFailureMs > FORGET_MS) this.#failures = 0
-    this.#lastFailureMs = nowMs
-    const delayMs = this.#failures === 0 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (this.#failures - 1))
-    this.#failures = Math.min(this.#failures + 1, 16)
+    const delayMs = this.#wrongSecrets.add(this.#nowMs())
     this.#logins.series('refused').count++
     this.#logger.warn({ event: 'debug_session_refused', delay_ms: delayMs }, 'a debug session was refused: wrong secret')
     if (delayMs === 0) return respondEmpty(res, 403)

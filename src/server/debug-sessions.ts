@@ -1,4 +1,5 @@
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { RevokedSessions } from './revoked-sessions.ts'
 
 const COOKIE_NAME = 'edge_dbg'
 const LIFETIME_S = 15 * 60
@@ -12,20 +13,20 @@ const COOKIE_BYTES = BODY_BYTES + 32
 
 /**
  * Debug sessions live in their cookie: a random id and the time it ends, authenticated with a key made from the secret.
- * Any instance with the same secret accepts them; only those that logged out are remembered here.
+ * Any thread and any instance with the same secret accepts them; only those that logged out are remembered, by the process.
  */
 export class DebugSessions {
   readonly #secretDigest: Buffer
   readonly #key: Buffer
   readonly #wallMs: () => number
-  /** Session ids that logged out, until they would have ended anyway. */
-  readonly #revoked = new Map<string, number>()
+  readonly #revoked: RevokedSessions
 
-  constructor(secret: string, wallMs: () => number) {
+  constructor(secret: string, wallMs: () => number, revoked: RevokedSessions) {
     const bytes = Buffer.from(secret, 'utf8')
     this.#secretDigest = sha256(bytes)
     this.#key = Buffer.from(hkdfSync('sha256', bytes, '', 'edge debug session cookie', 32))
     this.#wallMs = wallMs
+    this.#revoked = revoked
   }
 
   /** Compares digests, so that neither content nor length shows in the time it takes. */
@@ -48,9 +49,7 @@ export class DebugSessions {
 
   /** Ends the sessions that the cookie names. Answers the Set-Cookie value that clears it. */
   close(cookieHeader: string | undefined): string {
-    const nowS = this.#wallMs() / 1000
-    for (const [id, expiresAtS] of this.#revoked) if (expiresAtS <= nowS) this.#revoked.delete(id)
-    for (const { id, expiresAtS } of this.#activeSessions(cookieHeader)) this.#revoked.set(id, expiresAtS)
+    for (const { id, expiresAtS } of this.#activeSessions(cookieHeader)) this.#revoked.add(id, expiresAtS)
     return `${COOKIE_NAME}=; Max-Age=0; ${ATTRIBUTES}`
   }
 
@@ -71,9 +70,9 @@ export class DebugSessions {
     if (bytes.length !== COOKIE_BYTES || bytes.toString('base64url') !== value) return undefined
     const body = bytes.subarray(0, BODY_BYTES)
     if (!timingSafeEqual(bytes.subarray(BODY_BYTES), this.#sign(body))) return undefined
-    const id = body.toString('hex', 0, ID_BYTES)
+    const id = body.subarray(0, ID_BYTES)
     const expiresAtS = body.readUIntBE(ID_BYTES, EXPIRY_BYTES)
-    return expiresAtS <= this.#wallMs() / 1000 || this.#revoked.has(id) ? undefined : { id, expiresAtS }
+    return expiresAtS <= this.#wallMs() / 1000 || this.#revoked.has(id, expiresAtS) ? undefined : { id, expiresAtS }
   }
 
   #sign(body: Buffer): Buffer {
@@ -89,7 +88,7 @@ export function withoutDebugCookie(cookieHeader: string): string | undefined {
 }
 
 interface Session {
-  readonly id: string
+  readonly id: Buffer
   readonly expiresAtS: number
 }
 

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import type { ConnectionShares } from './connection-shares.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
 const MAX_HEADER_BYTES = 64 * 1024
@@ -13,16 +14,20 @@ export interface ListenerOptions {
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
   /** Whether Node itself answers HTTP/1.1 requests without Host; else the handler sees them. */
   readonly requiresHost: boolean
+  readonly shares: ConnectionShares
   /** Anything else that this port needs of its server. */
   readonly configure?: (server: Server) => void
 }
+
+/** A port of our own, or a descriptor of one that is bound already and shared with others. */
+export type ListenOn = { readonly port: number; readonly host: string | undefined } | { readonly fd: number }
 
 /** One port. */
 export class HttpListener {
   readonly #server: Server
   #isDraining = false
 
-  constructor({ keepAliveMs, handle, handleExpecting, requiresHost, configure }: ListenerOptions) {
+  constructor({ keepAliveMs, handle, handleExpecting, requiresHost, shares, configure }: ListenerOptions) {
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
         if (this.#isDraining) res.shouldKeepAlive = false
@@ -37,13 +42,17 @@ export class HttpListener {
     this.#server.maxHeadersCount = 0
     this.#server.on('checkContinue', draining(handleExpecting))
     configure?.(this.#server)
+    this.#server.on('connection', (socket: Socket) => {
+      socket.once('close', () => shares.closed())
+      shares.opened()
+    })
   }
 
   /** Answers the port, which the system chose if it was 0. */
-  listen(port: number, host: string | undefined): Promise<number> {
+  listen(on: ListenOn): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
-      this.#server.listen({ port, host }, () => {
+      this.#server.listen(on, () => {
         this.#server.off('error', reject)
         resolve((this.#server.address() as AddressInfo).port)
       })

@@ -5,19 +5,23 @@ import type { ServerConfig } from '../config.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { StoreStats } from '../store/counter-store.ts'
+import type { ConnectionShares } from './connection-shares.ts'
 import { DebugEndpoints } from './debug-endpoints.ts'
 import { DebugSessions } from './debug-sessions.ts'
 import { DecisionEndpoint } from './decision-endpoint.ts'
 import { dispatch, type Endpoint } from './endpoints.ts'
 import { handleLivez, handleReadyz } from './health-endpoints.ts'
-import { HttpListener } from './http-listener.ts'
+import { HttpListener, type ListenerOptions, type ListenOn } from './http-listener.ts'
+import { CounterFamily } from './metrics/counter-family.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
+import type { MetricMemory } from './metrics/metric-memory.ts'
 import { ProxyFront, type ProxyOptions } from './proxy/proxy-front.ts'
 import { respondText } from './respond.ts'
+import type { RevokedSessions } from './revoked-sessions.ts'
+import type { WrongSecrets } from './wrong-secrets.ts'
 
-export type ServerOptions = ProxyOptions &
-  Pick<ServerConfig, 'port' | 'host' | 'adminPort' | 'keepAliveMs' | 'shutdownMs' | 'debugSessionSecret' | 'mode'>
+export type ServerOptions = ProxyOptions & Pick<ServerConfig, 'adminPort' | 'keepAliveMs' | 'shutdownMs' | 'debugSessionSecret' | 'mode'>
 
 export interface ServerParts {
   readonly engine: Engine
@@ -25,6 +29,10 @@ export interface ServerParts {
   readonly logger: Logger
   readonly bundle: () => BundleInfo | undefined
   readonly storeStats: () => StoreStats
+  readonly metricMemory: MetricMemory
+  readonly revokedSessions: RevokedSessions
+  readonly wrongSecrets: WrongSecrets
+  readonly shares: ConnectionShares
 }
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void
@@ -33,28 +41,28 @@ type Handle = (req: IncomingMessage, res: ServerResponse) => void
 const ADMIN_PATHS = new Set(['/livez', '/readyz', '/metrics', '/v1/debug/session', '/v1/debug/logout'])
 
 /** Decisions that take longer than this at shutdown are cut. */
-const DECISION_GRACE_MS = 5000
+export const DECISION_GRACE_MS = 5000
 
 /** The service's face to the network. */
 export class EdgeServer {
-  readonly metrics: Exposition
+  readonly #metrics: Exposition
   readonly #options: ServerOptions
   readonly #main: HttpListener
   readonly #admin: HttpListener | undefined
   readonly #proxy: ProxyFront | undefined
   #isShuttingDown = false
-  port = 0
-  adminPort: number | undefined
 
   constructor(options: ServerOptions, parts: ServerParts) {
-    const { engine, clock, logger } = parts
+    const { engine, clock, logger, metricMemory, shares } = parts
     const { keepAliveMs, debugSessionSecret } = options
     this.#options = options
-    const decisions = new DecisionMetrics()
-    const debugSessions = debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs())
-    this.#proxy =
-      options.mode === 'reverse_proxy' ? new ProxyFront(options, { engine, clock, logger, decisions, debugSessions }) : undefined
-    this.metrics = new Exposition({ decisions, bundle: parts.bundle, storeStats: parts.storeStats, proxy: this.#proxy?.metrics })
+    const decisions = new DecisionMetrics(metricMemory)
+    const debugSessions =
+      debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs(), parts.revokedSessions)
+    const isProxy = options.mode === 'reverse_proxy'
+    this.#proxy = isProxy ? new ProxyFront(options, metricMemory, { engine, clock, logger, decisions, debugSessions }) : undefined
+    const { bundle, storeStats } = parts
+    this.#metrics = new Exposition({ memory: metricMemory, bundle, storeStats, connections: () => shares.all(), isProxy })
     const decision = new DecisionEndpoint({ engine, clock, logger, metrics: decisions, debugSessions })
     const onError = decision.fail.bind(decision)
     const answer = (endpoints: Iterable<[string, Endpoint]>): Handle => {
@@ -65,18 +73,18 @@ export class EdgeServer {
     const hasAdminPort = options.adminPort !== undefined
     if (this.#proxy !== undefined) {
       const isOwn = (path: string): boolean => !hasAdminPort && ADMIN_PATHS.has(path)
-      this.#main = this.#proxy.newListener(keepAliveMs, isOwn, answer(admin))
+      this.#main = this.#proxy.newListener({ keepAliveMs, shares }, isOwn, answer(admin))
     } else {
       const endpoint: Endpoint = { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }
-      this.#main = plainListener(keepAliveMs, answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)]))
+      this.#main = plainListener({ keepAliveMs, shares }, answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)]))
     }
-    this.#admin = hasAdminPort ? plainListener(keepAliveMs, answer(admin)) : undefined
+    this.#admin = hasAdminPort ? plainListener({ keepAliveMs, shares }, answer(admin)) : undefined
   }
 
-  async listen(): Promise<void> {
-    const { port, adminPort, host } = this.#options
-    this.port = await this.#main.listen(port, host)
-    if (this.#admin !== undefined) this.adminPort = await this.#admin.listen(adminPort!, host)
+  /** Answers the ports. */
+  async listen(main: ListenOn, admin: ListenOn | undefined): Promise<{ readonly port: number; readonly adminPort: number | undefined }> {
+    const port = await this.#main.listen(main)
+    return { port, adminPort: admin === undefined ? undefined : await this.#admin!.listen(admin) }
   }
 
   /** Not ready from now on, but serving: load balancers need time to notice. */
@@ -99,23 +107,25 @@ export class EdgeServer {
     const methods = ['GET', 'HEAD']
     yield ['/livez', { methods, handle: handleLivez }]
     yield ['/readyz', { methods, handle: (_req, res) => handleReadyz(health, res) }]
-    yield ['/metrics', { methods, handle: async (_req, res) => respondText(res, 200, Exposition.contentType, await this.metrics.text()) }]
+    yield ['/metrics', { methods, handle: async (_req, res) => respondText(res, 200, Exposition.contentType, await this.#metrics.text()) }]
   }
 
   /** Without a secret there is nothing here to find. */
-  *#debugEndpoints({ clock, logger }: ServerParts, sessions: DebugSessions | undefined): Generator<[string, Endpoint]> {
+  *#debugEndpoints(parts: ServerParts, sessions: DebugSessions | undefined): Generator<[string, Endpoint]> {
     if (sessions === undefined) return
-    const debug = new DebugEndpoints(sessions, logger, this.metrics.debugLogins, () => clock.nowMs())
+    const { clock, logger, metricMemory, wrongSecrets } = parts
+    const logins = new CounterFamily(metricMemory, 'edge_debug_logins_total')
+    const debug = new DebugEndpoints(sessions, logger, logins, () => clock.nowMs(), wrongSecrets)
     yield ['/v1/debug/session', { methods: ['POST'], handle: (req, res) => debug.handleLogin(req, res) }]
     yield ['/v1/debug/logout', { methods: ['POST'], handle: (req, res) => debug.handleLogout(req, res) }]
   }
 }
 
 /** A port without bodies: none is ever read here, so none is invited, and what follows on the connection cannot be told from it. */
-function plainListener(keepAliveMs: number, handle: Handle): HttpListener {
+function plainListener(options: Pick<ListenerOptions, 'keepAliveMs' | 'shares'>, handle: Handle): HttpListener {
   const handleExpecting: Handle = (req, res) => {
     res.shouldKeepAlive = false
     handle(req, res)
   }
-  return new HttpListener({ keepAliveMs, handle, handleExpecting, requiresHost: true })
+  return new HttpListener({ ...options, handle, handleExpecting, requiresHost: true })
 }

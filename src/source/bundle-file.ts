@@ -48,9 +48,9 @@ export class BundleFile {
     this.#file.stop()
   }
 
-  #offer(bytes: Buffer): void {
+  async #offer(bytes: Buffer): Promise<void> {
     const path = this.#path
-    const taken = this.#intake.offer(bytes, this.#format)
+    const taken = await this.#intake.offer(bytes, this.#format)
     this.#reloads.series(taken.result).count++
     if (taken.result === 'unchanged') {
       this.#logger.info({ event: 'bundle_unchanged', path }, 'bundle unchanged')

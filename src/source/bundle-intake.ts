@@ -1,22 +1,24 @@
 import { createHash } from 'node:crypto'
 import type { BundleInfo } from '../policy/bundle-info.ts'
-import { compileBundle } from '../policy/compile.ts'
 import { type BundleFormat, parseBundle } from '../policy/parse.ts'
-import type { Plan } from '../policy/plan.ts'
 import type { Problem } from '../policy/problem.ts'
+import type { Bundle } from '../policy/schema.ts'
 
 export type IntakeResult =
   | { readonly result: 'applied'; readonly bundle: BundleInfo; readonly policyCount: number; readonly warnings: readonly Problem[] }
   | { readonly result: 'refused'; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
   | { readonly result: 'unchanged' }
 
+/** Makes a bundle the active one everywhere. Throws when it cannot, and then nothing has changed. */
+export type Activate = (bundle: Bundle, info: BundleInfo) => Promise<void>
+
 /** Takes bundles from wherever they come, lets the good and newer ones in, and keeps the last good one otherwise. */
 export class BundleIntake {
-  readonly #activate: (plan: Plan) => void
+  readonly #activate: Activate
   readonly #wallMs: () => number
   #active: (BundleInfo & { readonly versionNumber: bigint }) | undefined
 
-  constructor(activate: (plan: Plan) => void, wallMs: () => number) {
+  constructor(activate: Activate, wallMs: () => number) {
     this.#activate = activate
     this.#wallMs = wallMs
   }
@@ -25,21 +27,27 @@ export class BundleIntake {
     return this.#active
   }
 
-  offer(bytes: Uint8Array, format: BundleFormat): IntakeResult {
+  /** One at a time. */
+  async offer(bytes: Uint8Array, format: BundleFormat): Promise<IntakeResult> {
     const hash = createHash('sha256').update(bytes).digest('hex')
     if (hash === this.#active?.hash) return { result: 'unchanged' }
     const text = decodeUtf8(bytes)
     if (text === undefined) return refused('it is not UTF-8 text')
     const parsed = parseBundle(text, format)
     if (!parsed.ok) return { result: 'refused', problems: parsed.problems, warnings: parsed.warnings }
-    const plan = compileBundle(parsed.bundle)
-    if (this.#active !== undefined && plan.version <= this.#active.versionNumber) {
-      return refused(`expected a version above the active one (${this.#active.version}), got ${plan.version}`, 'bundle_version')
+    const { bundle, warnings } = parsed
+    const versionNumber = BigInt(bundle.bundle_version)
+    if (this.#active !== undefined && versionNumber <= this.#active.versionNumber) {
+      return refused(`expected a version above the active one (${this.#active.version}), got ${versionNumber}`, 'bundle_version')
     }
-    this.#activate(plan)
-    const updatedAtS = Math.floor(this.#wallMs() / 1000)
-    this.#active = { version: plan.version.toString(), versionNumber: plan.version, hash, updatedAtS }
-    return { result: 'applied', bundle: this.#active, policyCount: plan.policies.length, warnings: parsed.warnings }
+    const info = { version: versionNumber.toString(), hash, updatedAtS: Math.floor(this.#wallMs() / 1000) }
+    try {
+      await this.#activate(bundle, info)
+    } catch (error) {
+      return refused((error as Error).message)
+    }
+    this.#active = { ...info, versionNumber }
+    return { result: 'applied', bundle: info, policyCount: bundle.policies.length, warnings }
   }
 }
 

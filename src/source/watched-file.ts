@@ -2,8 +2,8 @@ import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface FileListener {
-  /** New content, seen twice the same. */
-  onContent(bytes: Buffer): void
+  /** New content, seen twice the same. The next look waits until it is dealt with. */
+  onContent(bytes: Buffer): void | Promise<void>
   /** The file cannot be read. Told once for each change of the reason. */
   onProblem(error: Error): void
 }
@@ -71,7 +71,7 @@ export class WatchedFile {
       if (this.#isStopped) return
       this.#seen = fingerprint
       this.#problem = ''
-      this.#listener.onContent(bytes)
+      await this.#listener.onContent(bytes)
     } catch (error) {
       this.#seen = ''
       this.#report(error as NodeJS.ErrnoException)

@@ -14,6 +14,7 @@ import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../support/llm-proxy.ts'
 import { chatChunk, chatStream } from '../support/llm-streams.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { type ScriptedCall, scriptedLlm } from '../support/scripted-llm.ts'
+import { serverMemory } from '../support/server-memory.ts'
 import { StreamClient } from '../support/stream-client.ts'
 
 /** The counters outlive the sockets here, so that they can be read when nobody can be asked any more. */
@@ -24,6 +25,7 @@ const MAX = 500
 
 interface Closing {
   readonly server: EdgeServer
+  readonly port: number
   readonly client: StreamClient
   readonly call: ScriptedCall
   spent(): { minute: number; day: number }
@@ -32,10 +34,7 @@ interface Closing {
 /** A server with one stream on its way, of which two tokens have come. */
 async function streaming(shutdownMs: number): Promise<Closing> {
   const backend = await scriptedLlm()
-  const read = readConfig(
-    { ...proxyEnv(backend), EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_SHUTDOWN_MS: String(shutdownMs), EDGE_ADMIN_PORT: '0' },
-    {},
-  )
+  const read = readConfig({ ...proxyEnv(backend), EDGE_SHUTDOWN_MS: String(shutdownMs), EDGE_ADMIN_PORT: '0' }, {})
   if (!read.ok) throw new Error(read.problems.join('\n'))
   const store = newEmbeddedStore(1024 * 1024)
   const clock = new ManualClock()
@@ -45,11 +44,12 @@ async function streaming(shutdownMs: number): Promise<Closing> {
   if (!parsed.ok) throw new Error('the bundle is invalid')
   engine.activate(compileBundle(parsed.bundle))
   const logger = pino({ level: 'silent' })
-  const server = new EdgeServer(read.config, { engine, clock, logger, bundle: () => undefined, storeStats: () => store.stats() })
-  await server.listen()
+  const parts = { engine, clock, logger, bundle: () => undefined, storeStats: () => store.stats() }
+  const server = new EdgeServer(read.config, { ...parts, ...serverMemory() })
+  const { port } = await server.listen({ port: 0, host: '127.0.0.1' }, { port: 0, host: '127.0.0.1' })
   onTestFinished(() => server.close())
 
-  const client = new StreamClient(server.port, CHAT, JSON.stringify({ stream: true, messages: HELLO, max_tokens: MAX }))
+  const client = new StreamClient(port, CHAT, JSON.stringify({ stream: true, messages: HELLO, max_tokens: MAX }))
   const call = await backend.next()
   call.begin()
   await call.write(chatChunk({ content: 'abcdefgh' }))
@@ -63,7 +63,7 @@ async function streaming(shutdownMs: number): Promise<Closing> {
   }
   const spent = () => ({ minute: MINUTE_TOKENS - available(MINUTE_TOKENS), day: DAY_TOKENS - available(DAY_TOKENS) })
   expect(spent()).toEqual({ minute: HELLO_TOKENS + MAX, day: HELLO_TOKENS + MAX })
-  return { server, client, call, spent }
+  return { server, port, client, call, spent }
 }
 
 test('a stream that a shutdown cuts is settled like one whose client went away, and its backend call ends', async () => {
@@ -75,9 +75,9 @@ test('a stream that a shutdown cuts is settled like one whose client went away, 
 })
 
 test('a stream that ends while the service waits for it is whole, and settled', async () => {
-  const { server, client, call, spent } = await streaming(600_000)
+  const { server, port, client, call, spent } = await streaming(600_000)
   const closed = server.close()
-  await until(async () => (await ask(server.port, 'GET', '/').catch(() => undefined)) === undefined)
+  await until(async () => (await ask(port, 'GET', '/').catch(() => undefined)) === undefined)
   expect(client.outcome).toBe('open')
   call.end(chatStream(['ijkl']))
   await client.untilClosed()

@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Service, startService } from '../../src/service.ts'
 import { type Answer, ask, type Fields } from './http.ts'
+import { InlineHost } from './inline-host.ts'
 
 export interface EdgeOptions {
   /** Written to a file of its own; none: the service starts without a bundle. */
@@ -43,13 +44,15 @@ export class Edge {
     const bundlePath = join(directory, options.fileName ?? 'bundle.json')
     if (options.bundle !== undefined) await writeFile(bundlePath, textOf(options.bundle))
     const config = readConfig(
-      { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_CONFIG_FILE: bundlePath, ...options.env },
+      { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1', EDGE_CONFIG_FILE: bundlePath, ...options.env },
       {},
     )
     if (!config.ok) throw new Error(config.problems.join('\n'))
     const log: Record<string, unknown>[] = []
     const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
-    return new Edge(await startService(config.config, logger, options.clock ?? systemClock), log, directory, bundlePath)
+    const clock = options.clock ?? systemClock
+    const service = await startService(config.config, logger, new InlineHost(config.config, logger, clock), clock)
+    return new Edge(service, log, directory, bundlePath)
   }
 
   get port(): number {

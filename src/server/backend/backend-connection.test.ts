@@ -14,7 +14,10 @@ test.each([
   onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
   const url = new URL(`http://127.0.0.1:${port}`)
-  const backend = new Backend({ url, connectTimeoutMs: 1000, headersTimeoutMs: 1000, idleTimeoutMs: 1000 })
+  let openConnections = -1
+  const backend = new Backend({ url, connectTimeoutMs: 1000, headersTimeoutMs: 1000, idleTimeoutMs: 1000 }, (count) => {
+    openConnections = count
+  })
   onTestFinished(() => backend.close())
   const mistake = new TypeError('a mistake')
   const told = await new Promise((resolve) => {
@@ -36,5 +39,5 @@ test.each([
     backend.send({ method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }, handler)
   })
   expect(told).toBe(mistake)
-  expect(backend.openConnections).toBe(0)
+  expect(openConnections).toBe(0)
 })

@@ -15,16 +15,15 @@ const HINT_MARGIN_MS = 1000
 /** Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. */
 export class Backend {
   readonly options: BackendOptions
+  readonly #onOpenConnections: (count: number) => void
   readonly #idle: BackendConnection[] = []
   readonly #open = new Set<BackendConnection>()
   #isClosed = false
 
-  constructor(options: BackendOptions) {
+  /** `onOpenConnections` hears how many there are, whenever that changes. */
+  constructor(options: BackendOptions, onOpenConnections: (count: number) => void = () => {}) {
     this.options = options
-  }
-
-  get openConnections(): number {
-    return this.#open.size
+    this.#onOpenConnections = onOpenConnections
   }
 
   send(request: BackendRequest, handler: BackendHandler): BackendCall {
@@ -36,6 +35,7 @@ export class Backend {
     this.#isClosed = true
     for (const connection of this.#open) connection.destroy()
     this.#open.clear()
+    this.#onOpenConnections(0)
     this.#idle.length = 0
   }
 
@@ -49,6 +49,7 @@ export class Backend {
   connect(user: ConnectionUser): BackendConnection {
     const connection = new BackendConnection(this.options.url, this.options.connectTimeoutMs, user, (closed) => this.drop(closed))
     this.#open.add(connection)
+    this.#onOpenConnections(this.#open.size)
     return connection
   }
 
@@ -63,11 +64,12 @@ export class Backend {
   /** Its socket belongs to somebody else now. */
   release(connection: BackendConnection): void {
     this.#open.delete(connection)
+    this.#onOpenConnections(this.#open.size)
   }
 
   drop(connection: BackendConnection): void {
     connection.destroy()
-    this.#open.delete(connection)
+    this.release(connection)
     const place = this.#idle.indexOf(connection)
     if (place >= 0) this.#idle.splice(place, 1)
   }

@@ -1,4 +1,4 @@
-/** Every metric of ours, as `docs/metrics.md` lists them. Those of the process come from prom-client. */
+/** Every metric, as `docs/metrics.md` lists them. */
 export const CATALOGUE = {
   edge_decisions_total: {
     type: 'counter',
@@ -20,7 +20,12 @@ export const CATALOGUE = {
     labels: ['reason'],
     help: 'Requests that could not be decided, by X-Edge-Reason.',
   },
-  edge_decision_duration_seconds: { type: 'histogram', labels: [], help: 'Time from the parsed request to the decision.' },
+  edge_decision_duration_seconds: {
+    type: 'histogram',
+    labels: [],
+    bounds: [2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1],
+    help: 'Time from the parsed request to the decision.',
+  },
   edge_bundle_info: { type: 'gauge', labels: ['version', 'hash'], help: 'The active policy bundle; always 1.' },
   edge_bundle_last_update_timestamp_seconds: { type: 'gauge', labels: [], help: 'When the active bundle was applied.' },
   edge_bundle_reloads_total: {
@@ -69,12 +74,14 @@ export const CATALOGUE = {
   edge_llm_estimate_ratio: {
     type: 'histogram',
     labels: ['kind'],
+    bounds: [0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 4],
     help: "Our estimate divided by the provider's count, for prompt and completion; 1 is exact.",
   },
   edge_llm_open_streams: { type: 'gauge', labels: [], help: 'Streamed answers with a reservation that are on their way.' },
   edge_backend_response_seconds: {
     type: 'histogram',
     labels: [],
+    bounds: [1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
     help: "Time from sending a request to the head of the backend's answer.",
   },
   edge_backend_responses_total: { type: 'counter', labels: ['status'], help: "The backend's answers by class of status, such as 2xx." },
@@ -93,13 +100,49 @@ export const CATALOGUE = {
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
   edge_proxy_client_aborts_total: { type: 'counter', labels: [], help: 'Clients that went away before their answer was complete.' },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
+  edge_workers: { type: 'gauge', labels: [], help: 'Threads that serve: EDGE_WORKERS, less those being replaced.' },
+  edge_worker_deaths_total: {
+    type: 'counter',
+    labels: ['cause'],
+    help: 'Workers that died and were replaced: exception, out_of_memory, or exit (any other way).',
+  },
+  edge_worker_connections: { type: 'gauge', labels: ['worker'], help: 'Open connections of clients by worker.' },
+  edge_worker_busy_ratio: { type: 'gauge', labels: ['worker'], help: 'Share of the last second in which the worker did something.' },
+  edge_worker_heap_bytes: { type: 'gauge', labels: ['worker'], help: 'JavaScript heap in use by worker.' },
+  edge_state_saves_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Attempts to save the counters in EDGE_STATE_FILE: saved or failed.',
+  },
+  edge_state_last_save_timestamp_seconds: { type: 'gauge', labels: [], help: 'When the counters were last saved.' },
+  edge_state_last_save_counters: { type: 'gauge', labels: [], help: 'How many counters were saved then.' },
+  edge_metrics_overflow_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Counts that could not be told apart, because too many different policies were seen since the start.',
+  },
+  process_cpu_user_seconds_total: { type: 'counter', labels: [], help: 'CPU time of the process in user mode.' },
+  process_cpu_system_seconds_total: { type: 'counter', labels: [], help: 'CPU time of the process in the system.' },
+  process_cpu_seconds_total: { type: 'counter', labels: [], help: 'CPU time of the process, all threads.' },
+  process_start_time_seconds: { type: 'gauge', labels: [], help: 'When the process started.' },
+  process_resident_memory_bytes: { type: 'gauge', labels: [], help: 'Memory of the process that is in RAM.' },
+  process_open_fds: { type: 'gauge', labels: [], help: 'Open file descriptors (Linux).' },
+  process_max_fds: { type: 'gauge', labels: [], help: 'How many file descriptors may be open (Linux).' },
   edge_build_info: { type: 'gauge', labels: ['version', 'node'], help: 'This build; always 1.' },
 } as const satisfies Record<string, MetricSpec>
 
 export interface MetricSpec {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly labels: readonly string[]
+  /** Of a histogram's buckets. */
+  readonly bounds?: readonly number[]
   readonly help: string
 }
 
 export type MetricName = keyof typeof CATALOGUE
+
+type SpecOf<Name extends MetricName> = (typeof CATALOGUE)[Name]
+
+export type HistogramName = { [Name in MetricName]: SpecOf<Name> extends { bounds: readonly number[] } ? Name : never }[MetricName]
+
+export const METRIC_NAMES = Object.keys(CATALOGUE) as readonly MetricName[]

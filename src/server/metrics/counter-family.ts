@@ -1,29 +1,52 @@
-/** One labelled count. Whoever counts often keeps it at hand. */
-export interface Series {
-  readonly labels: Readonly<Record<string, string>>
-  count: number
-}
+import { CATALOGUE, type MetricName } from './catalogue.ts'
+import type { MetricMemory } from './metric-memory.ts'
+import { labelled, type MetricValue } from './metric-value.ts'
 
-/** A counter by its label values. Series stay once they are there, across bundles too: a counter never goes down. */
+/** A counter or a gauge by its label values. Series stay once they are there, across bundles too: a counter never goes down. */
 export class CounterFamily {
-  readonly #labelNames: readonly string[]
+  readonly name: MetricName
+  readonly #memory: MetricMemory
   readonly #series = new Map<string, Series>()
 
-  constructor(labelNames: readonly string[]) {
-    this.#labelNames = labelNames
+  constructor(memory: MetricMemory, name: MetricName) {
+    this.name = name
+    this.#memory = memory
   }
 
   series(...values: string[]): Series {
-    const key = JSON.stringify(values)
+    const key = values.length === 1 ? values[0]! : JSON.stringify(values)
     let series = this.#series.get(key)
     if (series === undefined) {
-      series = { labels: Object.fromEntries(this.#labelNames.map((name, i) => [name, values[i]!])), count: 0 }
+      series = new Series(this.#memory.own, this.#memory.cellOf(this.name, values))
       this.#series.set(key, series)
     }
     return series
   }
 
-  all(): Iterable<Series> {
-    return this.#series.values()
+  /** Over all threads. */
+  *values(): Generator<MetricValue> {
+    const { labels } = CATALOGUE[this.name]
+    for (const { values, cell } of this.#memory.entriesOf(this.name)) {
+      yield { labels: labelled(labels, values), value: this.#memory.sum(cell) }
+    }
+  }
+}
+
+/** One labelled count of this thread. Whoever counts often keeps it at hand. */
+export class Series {
+  readonly #cells: Float64Array
+  readonly #cell: number
+
+  constructor(cells: Float64Array, cell: number) {
+    this.#cells = cells
+    this.#cell = cell
+  }
+
+  get count(): number {
+    return this.#cells[this.#cell]!
+  }
+
+  set count(value: number) {
+    this.#cells[this.#cell] = value
   }
 }

@@ -1,33 +1,40 @@
 import type { Allowed, Decision, Rejected, WouldReject } from '../../engine/decision.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
-import { CATALOGUE } from './catalogue.ts'
 import { CounterFamily, type Series } from './counter-family.ts'
-import { Histogram } from './histogram.ts'
-
-const BOUNDS_S = [2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1]
+import { Histogram, type HistogramSeries } from './histogram.ts'
+import type { MetricMemory } from './metric-memory.ts'
 
 /** What is counted on every decision. */
 export class DecisionMetrics {
-  readonly decisions = new CounterFamily(CATALOGUE.edge_decisions_total.labels)
-  readonly missingDescriptors = new CounterFamily(CATALOGUE.edge_descriptor_missing_total.labels)
-  readonly wouldRejects = new CounterFamily(CATALOGUE.edge_would_reject_total.labels)
-  readonly refused = new CounterFamily(CATALOGUE.edge_refused_requests_total.labels)
-  readonly durations = new Histogram(BOUNDS_S)
+  readonly #decisions: CounterFamily
+  readonly #missingDescriptors: CounterFamily
+  readonly #wouldRejects: CounterFamily
+  readonly #refused: CounterFamily
+  readonly #durations: HistogramSeries
   /** The usual outcome of a policy, found without building its label key. */
   readonly #passes = new WeakMap<PlanPolicy, Series>()
   readonly #rejects = new WeakMap<PlanRule, Series>()
-  readonly #passWithoutPolicy = this.decisions.series('allow', 'all_rules_passed', 'none', 'none')
+  readonly #passWithoutPolicy: Series
+
+  constructor(memory: MetricMemory) {
+    this.#decisions = new CounterFamily(memory, 'edge_decisions_total')
+    this.#missingDescriptors = new CounterFamily(memory, 'edge_descriptor_missing_total')
+    this.#wouldRejects = new CounterFamily(memory, 'edge_would_reject_total')
+    this.#refused = new CounterFamily(memory, 'edge_refused_requests_total')
+    this.#durations = new Histogram(memory, 'edge_decision_duration_seconds').series()
+    this.#passWithoutPolicy = this.#decisions.series('allow', 'all_rules_passed', 'none', 'none')
+  }
 
   count(decision: Allowed | Rejected, durationMs: number): void {
     this.#seriesOf(decision).count++
-    this.durations.observe(durationMs / 1000)
-    for (const key of decision.missingKeys) this.missingDescriptors.series(key).count++
+    this.#durations.observe(durationMs / 1000)
+    for (const key of decision.missingKeys) this.#missingDescriptors.series(key).count++
     for (const { rule, reason } of decision.wouldRejects) this.#wouldReject(rule, reason).count++
   }
 
   countRefused(reason: Reason): void {
-    this.refused.series(reason).count++
+    this.#refused.series(reason).count++
   }
 
   #seriesOf(decision: Exclude<Decision, { action: 'refuse' }>): Series {
@@ -41,11 +48,11 @@ export class DecisionMetrics {
   }
 
   #series(action: string, reason: string, policy: PlanPolicy): Series {
-    return this.decisions.series(action, reason, policy.id, policy.route)
+    return this.#decisions.series(action, reason, policy.id, policy.route)
   }
 
   #wouldReject(rule: PlanRule, reason: WouldReject['reason']): Series {
-    return this.wouldRejects.series(rule.policy.id, rule.name, reason)
+    return this.#wouldRejects.series(rule.policy.id, rule.name, reason)
   }
 
   #kept<Key extends object>(kept: WeakMap<Key, Series>, key: Key, make: () => Series): Series {

@@ -1,38 +1,58 @@
-export interface HistogramValue {
-  readonly metricName: string
-  readonly labels: Readonly<Record<string, string>>
-  readonly value: number
+import { CATALOGUE, type HistogramName } from './catalogue.ts'
+import type { MetricMemory } from './metric-memory.ts'
+import { labelled, type MetricValue } from './metric-value.ts'
+
+/** Counts values in fixed buckets, by label values. */
+export class Histogram {
+  readonly name: HistogramName
+  readonly #memory: MetricMemory
+  readonly #bounds: readonly number[]
+
+  constructor(memory: MetricMemory, name: HistogramName) {
+    this.name = name
+    this.#memory = memory
+    this.#bounds = CATALOGUE[name].bounds
+  }
+
+  series(...values: string[]): HistogramSeries {
+    // A cell for each bucket, one for what lies above them, one for the sum
+    return new HistogramSeries(this.#memory.own, this.#memory.cellOf(this.name, values, this.#bounds.length + 2), this.#bounds)
+  }
+
+  /** Over all threads. */
+  *values(): Generator<MetricValue> {
+    const { name } = this
+    for (const { values, cell } of this.#memory.entriesOf(name)) {
+      const labels = labelled(CATALOGUE[name].labels, values)
+      let total = 0
+      for (let bucket = 0; bucket <= this.#bounds.length; bucket++) {
+        total += this.#memory.sum(cell + bucket)
+        const le = bucket < this.#bounds.length ? String(this.#bounds[bucket]) : '+Inf'
+        yield { metricName: `${name}_bucket`, labels: { ...labels, le }, value: total }
+      }
+      yield { metricName: `${name}_sum`, labels, value: this.#memory.sum(cell + this.#bounds.length + 1) }
+      yield { metricName: `${name}_count`, labels, value: total }
+    }
+  }
 }
 
-/** Counts values in fixed buckets: an observation is a short walk and two additions. */
-export class Histogram {
+/** An observation is a short walk and two additions. */
+export class HistogramSeries {
+  readonly #cells: Float64Array
+  readonly #cell: number
   readonly #bounds: readonly number[]
-  readonly #counts: Float64Array
-  #sum = 0
 
-  constructor(bounds: readonly number[]) {
+  constructor(cells: Float64Array, cell: number, bounds: readonly number[]) {
+    this.#cells = cells
+    this.#cell = cell
     this.#bounds = bounds
-    this.#counts = new Float64Array(bounds.length + 1)
   }
 
   observe(value: number): void {
     const bounds = this.#bounds
     let bucket = 0
     while (bucket < bounds.length && value > bounds[bucket]!) bucket++
-    this.#counts[bucket]! += 1
-    this.#sum += value
-  }
-
-  values(name: string, labels: Readonly<Record<string, string>> = {}): HistogramValue[] {
-    const values: HistogramValue[] = []
-    let total = 0
-    this.#counts.forEach((count, bucket) => {
-      total += count
-      const le = bucket < this.#bounds.length ? String(this.#bounds[bucket]) : '+Inf'
-      values.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: total })
-    })
-    values.push({ metricName: `${name}_sum`, labels, value: this.#sum })
-    values.push({ metricName: `${name}_count`, labels, value: total })
-    return values
+    this.#cells[this.#cell + bucket]! += 1
+    this.#cells[this.#cell + bounds.length + 1]! += value
   }
 }

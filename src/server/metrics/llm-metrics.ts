@@ -1,53 +1,61 @@
 import type { PlanRule } from '../../policy/plan.ts'
-import { CATALOGUE } from './catalogue.ts'
-import { CounterFamily } from './counter-family.ts'
-import { Histogram } from './histogram.ts'
-
-/** Ratios of our estimate to the provider's count: 1 is exact. */
-const RATIO_BOUNDS = [0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 4]
+import { CounterFamily, type Series } from './counter-family.ts'
+import { Histogram, type HistogramSeries } from './histogram.ts'
+import type { MetricMemory } from './metric-memory.ts'
 
 /** What token budgets did. */
 export class LlmMetrics {
-  readonly reserved = new CounterFamily(CATALOGUE.edge_llm_tokens_reserved_total.labels)
-  readonly used = new CounterFamily(CATALOGUE.edge_llm_tokens_used_total.labels)
-  readonly givenBack = new CounterFamily(CATALOGUE.edge_llm_tokens_given_back_total.labels)
-  readonly overdrawn = new CounterFamily(CATALOGUE.edge_llm_tokens_overdrawn_total.labels)
-  readonly settlements = new CounterFamily(CATALOGUE.edge_llm_settlements_total.labels)
-  readonly truncations = new CounterFamily(CATALOGUE.edge_llm_truncations_total.labels)
-  readonly wouldTruncate = new CounterFamily(CATALOGUE.edge_llm_would_truncate_total.labels)
-  readonly promptEstimates = new Histogram(RATIO_BOUNDS)
-  readonly completionEstimates = new Histogram(RATIO_BOUNDS)
-  openStreams = 0
+  readonly openStreams: Series
+  readonly #reserved: CounterFamily
+  readonly #used: CounterFamily
+  readonly #givenBack: CounterFamily
+  readonly #overdrawn: CounterFamily
+  readonly #settlements: CounterFamily
+  readonly #truncations: CounterFamily
+  readonly #wouldTruncate: CounterFamily
+  readonly #estimates: Readonly<Record<'prompt' | 'completion', HistogramSeries>>
+
+  constructor(memory: MetricMemory) {
+    this.openStreams = new CounterFamily(memory, 'edge_llm_open_streams').series()
+    this.#reserved = new CounterFamily(memory, 'edge_llm_tokens_reserved_total')
+    this.#used = new CounterFamily(memory, 'edge_llm_tokens_used_total')
+    this.#givenBack = new CounterFamily(memory, 'edge_llm_tokens_given_back_total')
+    this.#overdrawn = new CounterFamily(memory, 'edge_llm_tokens_overdrawn_total')
+    this.#settlements = new CounterFamily(memory, 'edge_llm_settlements_total')
+    this.#truncations = new CounterFamily(memory, 'edge_llm_truncations_total')
+    this.#wouldTruncate = new CounterFamily(memory, 'edge_llm_would_truncate_total')
+    const estimates = new Histogram(memory, 'edge_llm_estimate_ratio')
+    this.#estimates = { prompt: estimates.series('prompt'), completion: estimates.series('completion') }
+  }
 
   countReserved(rule: PlanRule, tokens: number): void {
-    series(this.reserved, rule).count += tokens
+    series(this.#reserved, rule).count += tokens
   }
 
   countUsed(rule: PlanRule, reserved: number, used: number): void {
-    series(this.used, rule).count += used
-    if (used < reserved) series(this.givenBack, rule).count += reserved - used
-    if (used > reserved) series(this.overdrawn, rule).count += used - reserved
+    series(this.#used, rule).count += used
+    if (used < reserved) series(this.#givenBack, rule).count += reserved - used
+    if (used > reserved) series(this.#overdrawn, rule).count += used - reserved
   }
 
   countSettlement(end: string): void {
-    this.settlements.series(end).count++
+    this.#settlements.series(end).count++
   }
 
   countTruncation(rule: PlanRule): void {
-    series(this.truncations, rule).count++
+    series(this.#truncations, rule).count++
   }
 
   countWouldTruncate(rule: PlanRule): void {
-    series(this.wouldTruncate, rule).count++
+    series(this.#wouldTruncate, rule).count++
   }
 
   /** How near an estimate came to what the provider counted. Nothing can be near zero. */
   compareEstimate(kind: 'prompt' | 'completion', estimate: number, counted: number): void {
-    const histogram = kind === 'prompt' ? this.promptEstimates : this.completionEstimates
-    if (counted > 0) histogram.observe(estimate / counted)
+    if (counted > 0) this.#estimates[kind].observe(estimate / counted)
   }
 }
 
-function series(family: CounterFamily, rule: PlanRule) {
+function series(family: CounterFamily, rule: PlanRule): Series {
   return family.series(rule.policy.id, rule.name)
 }

@@ -64,7 +64,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#parts = parts
     this.#allowed = allowed
     this.#startMs = parts.nowMs()
-    parts.metrics.openRequests++
+    parts.metrics.openRequests.count++
     client.watch(this)
     if (client.hasEnded) this.onClientEnd()
     const asksForIdentity = llm?.settlement.reservation.holds.some(({ rule }) => !rule.policy.isShadow) ?? false
@@ -131,8 +131,8 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     if (rest.length > 0) client.write(rest)
     const said = early!.take()
     if (said.length > 0) socket.write(said)
-    metrics.openTunnels++
-    tunnel(client, socket, () => metrics.openTunnels--)
+    metrics.openTunnels.count++
+    tunnel(client, socket, () => metrics.openTunnels.count--)
   }
 
   onFailure(failure: BackendFailure): void {
@@ -163,7 +163,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   onClientGone(): void {
     if (this.#isOver) return
-    this.#parts.metrics.clientAborts++
+    this.#parts.metrics.clientAborts.count++
     this.#call?.abort()
     this.#over()
     const { llm } = this.#allowed
@@ -265,7 +265,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#departure?.end()
     this.#upload?.drop()
     this.#allowed.client.unwatch(this)
-    this.#parts.metrics.openRequests--
+    this.#parts.metrics.openRequests.count--
   }
 }
 

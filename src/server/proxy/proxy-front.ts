@@ -2,10 +2,10 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { ServerConfig } from '../../config.ts'
 import { Backend } from '../backend/backend.ts'
 import { pathOf } from '../endpoints.ts'
-import { HttpListener } from '../http-listener.ts'
+import { HttpListener, type ListenerOptions } from '../http-listener.ts'
 import { BackendMetrics } from '../metrics/backend-metrics.ts'
-import type { ProxyMetricSources } from '../metrics/exposition.ts'
 import { LlmMetrics } from '../metrics/llm-metrics.ts'
+import type { MetricMemory } from '../metrics/metric-memory.ts'
 import { ClientConnections } from './client-connection.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { type Handle, ProxyWire } from './proxy-wire.ts'
@@ -22,29 +22,31 @@ export type ProxyOptions = Pick<
   | 'maxBodyBytes'
 >
 
+type SharedParts = Pick<ProxyParts, 'engine' | 'clock' | 'logger' | 'decisions' | 'debugSessions'>
+
 /** The port of reverse_proxy and all that stands behind it. */
 export class ProxyFront {
-  readonly metrics: ProxyMetricSources
   readonly #proxy: ReverseProxy
   #wire: ProxyWire | undefined
   readonly #backend: Backend
   readonly #clients: ClientConnections
 
-  constructor(options: ProxyOptions, parts: Pick<ProxyParts, 'engine' | 'clock' | 'logger' | 'decisions' | 'debugSessions'>) {
-    this.#backend = new Backend({
+  constructor(options: ProxyOptions, memory: MetricMemory, parts: SharedParts) {
+    const backendMetrics = new BackendMetrics(memory)
+    const backendOptions = {
       url: options.backendUrl!,
       connectTimeoutMs: options.backendConnectTimeoutMs,
       headersTimeoutMs: options.backendHeadersTimeoutMs,
       idleTimeoutMs: options.backendIdleTimeoutMs,
+    }
+    this.#backend = new Backend(backendOptions, (count) => {
+      backendMetrics.connections.count = count
     })
     this.#clients = new ClientConnections(options.trustedProxies)
-    const llmMetrics = new LlmMetrics()
-    const backendMetrics = new BackendMetrics()
-    this.metrics = { llm: llmMetrics, backend: backendMetrics, backendConnections: () => this.#backend.openConnections }
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
-      llmMetrics,
+      llmMetrics: new LlmMetrics(memory),
       backendMetrics,
       backendHost: options.backendHost,
       maxBodyBytes: options.maxBodyBytes,
@@ -53,7 +55,7 @@ export class ProxyFront {
 
   /** Paths that are `isOwn` are answered here, all others go to the backend. */
   newListener(
-    keepAliveMs: number,
+    options: Pick<ListenerOptions, 'keepAliveMs' | 'shares'>,
     isOwn: (path: string) => boolean,
     answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
   ): HttpListener {
@@ -71,7 +73,7 @@ export class ProxyFront {
     const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })
     this.#wire = wire
     const configure = (server: Server): void => wire.configure(server)
-    return new HttpListener({ keepAliveMs, handle, handleExpecting: handle, requiresHost: false, configure })
+    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure })
   }
 
   /** Ends the WebSockets that are still open. */

@@ -36,7 +36,7 @@ export class StreamedAnswer implements LlmAnswer {
     this.isFiltered = isRead && isActivated && rules.some(({ policy }) => !policy.isShadow)
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'
-    parts.metrics.openStreams++
+    parts.metrics.openStreams.count++
   }
 
   get isBetweenEvents(): boolean {
@@ -170,7 +170,7 @@ export class StreamedAnswer implements LlmAnswer {
   /** Of all ends, the first counts. */
   #settle(settle: () => void): void {
     if (this.#parts.settlement.isSettled) return
-    this.#parts.metrics.openStreams--
+    this.#parts.metrics.openStreams.count--
     settle()
   }
 

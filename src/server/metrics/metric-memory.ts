@@ -1,0 +1,125 @@
+import { acquire, ownerOf, release } from '../../store/set-locks.ts'
+
+/**
+ * Where threads count: cells in one SharedArrayBuffer, a lane of them for each thread, so that nobody writes what
+ * another writes. Whoever is asked sums the lanes. A directory, common to all, says which cell counts what; it only ever
+ * grows, and outlives the threads that wrote it: a count never goes down.
+ *
+ *     lock, entries, cells in use, directory bytes in use | directory | lane 0 | lane 1 | …
+ *     entry: length, first cell, JSON of the metric's name and its label values
+ */
+export class MetricMemory {
+  /** This thread's cells. */
+  readonly own: Float64Array
+  readonly #lane: number
+  readonly #laneCount: number
+  readonly #words: Int32Array
+  readonly #bytes: Buffer
+  readonly #cells: Float64Array
+  readonly #cellByKey = new Map<string, number>()
+  readonly #entriesByName = new Map<string, MetricEntry[]>()
+  #seenEntries = 0
+  #seenBytes = 0
+
+  constructor(buffer: SharedArrayBuffer, lane: number) {
+    this.#lane = lane
+    this.#laneCount = (buffer.byteLength - LANES_AT) / LANE_BYTES
+    this.#words = new Int32Array(buffer, 0, DIRECTORY_AT / 4)
+    this.#bytes = Buffer.from(buffer, DIRECTORY_AT, DIRECTORY_BYTES)
+    this.#cells = new Float64Array(buffer, LANES_AT)
+    this.own = new Float64Array(buffer, LANES_AT + lane * LANE_BYTES, LANE_CELLS)
+  }
+
+  /**
+   * The first of `size` cells that count this, the same for every thread. Where there is no room left it is the cell
+   * that counts what is not counted elsewhere.
+   */
+  cellOf(name: string, values: readonly string[], size = 1): number {
+    const key = JSON.stringify([name, ...values])
+    return this.#cellByKey.get(key) ?? this.#register(key, size)
+  }
+
+  /** Everything that any thread counts under this name. */
+  entriesOf(name: string): readonly MetricEntry[] {
+    this.#readDirectory()
+    return this.#entriesByName.get(name) ?? []
+  }
+
+  sum(cell: number): number {
+    let sum = 0
+    for (let lane = 0; lane < this.#laneCount; lane++) sum += this.#cells[lane * LANE_CELLS + cell]!
+    return sum
+  }
+
+  /** What a dead thread held is free again, and what it measured of itself is gone; what it counted stays. */
+  bury(lane: number, gauges: readonly string[]): void {
+    if (ownerOf(this.#words, LOCK) === lane + 1) release(this.#words, LOCK)
+    for (const name of gauges) for (const { cell } of this.entriesOf(name)) this.#cells[lane * LANE_CELLS + cell] = 0
+  }
+
+  #register(key: string, size: number): number {
+    const text = Buffer.from(key)
+    const words = this.#words
+    acquire(words, LOCK, this.#lane + 1)
+    const isNews = words[ENTRIES] !== this.#seenEntries
+    const at = words[BYTES_USED]!
+    const cell = words[CELLS_USED]! + FIRST_CELL
+    const fits = cell + size <= LANE_CELLS && at + ENTRY_HEAD + text.length <= DIRECTORY_BYTES
+    if (!isNews && fits) {
+      this.#bytes.writeUInt32LE(text.length, at)
+      this.#bytes.writeUInt32LE(cell, at + 4)
+      this.#bytes.set(text, at + ENTRY_HEAD)
+      words[CELLS_USED]! += size
+      words[BYTES_USED] = at + ENTRY_HEAD + text.length
+      // Last: an entry counts when it is whole, also when its writer dies.
+      words[ENTRIES]! += 1
+    }
+    release(words, LOCK)
+    if (!isNews && !fits) return OVERFLOW_CELL
+    this.#readDirectory()
+    // Somebody else may have been faster; if not, it is our turn again.
+    return this.#cellByKey.get(key) ?? this.#register(key, size)
+  }
+
+  #readDirectory(): void {
+    const count = Atomics.load(this.#words, ENTRIES)
+    for (; this.#seenEntries < count; this.#seenEntries++) {
+      const at = this.#seenBytes
+      const end = at + ENTRY_HEAD + this.#bytes.readUInt32LE(at)
+      const cell = this.#bytes.readUInt32LE(at + 4)
+      const key = this.#bytes.toString('utf8', at + ENTRY_HEAD, end)
+      const [name, ...values] = JSON.parse(key) as [string, ...string[]]
+      this.#cellByKey.set(key, cell)
+      const entries = this.#entriesByName.get(name)
+      if (entries === undefined) this.#entriesByName.set(name, [{ values, cell }])
+      else entries.push({ values, cell })
+      this.#seenBytes = end
+    }
+  }
+}
+
+export interface MetricEntry {
+  readonly values: readonly string[]
+  readonly cell: number
+}
+
+/** Pages that are never touched cost nothing, so there is room for more policies than a bundle can have. */
+export function newMetricBuffer(lanes: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(LANES_AT + lanes * LANE_BYTES)
+}
+
+/** Counts that found no room. */
+export const OVERFLOW_CELL = 0
+
+const LOCK = 0
+const ENTRIES = 1
+const CELLS_USED = 2
+const BYTES_USED = 3
+const FIRST_CELL = 1
+const ENTRY_HEAD = 8
+
+const LANE_CELLS = 128 * 1024
+const LANE_BYTES = LANE_CELLS * 8
+const DIRECTORY_AT = 16
+const DIRECTORY_BYTES = 16 * 1024 * 1024 - DIRECTORY_AT
+const LANES_AT = DIRECTORY_AT + DIRECTORY_BYTES

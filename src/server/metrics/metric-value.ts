@@ -1,0 +1,16 @@
+/** One line of the exposition. */
+export interface MetricValue {
+  /** Where it is not the metric's own: those of a histogram. */
+  readonly metricName?: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+export function labelled(names: readonly string[], values: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name, i) => [name, values[i]!]))
+}
+
+/** The value of a metric without labels. */
+export function single(value: number): MetricValue[] {
+  return [{ labels: {}, value }]
+}

@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import type { MetricName } from './catalogue.ts'
+import { type MetricValue, single } from './metric-value.ts'
+
+/**
+ * The process as a whole, whichever thread is asked: prom-client's own metrics count from the moment that a thread starts,
+ * and would go down when another one answers.
+ */
+export function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> {
+  yield ['process_cpu_user_seconds_total', () => single(process.cpuUsage().user / 1e6)]
+  yield ['process_cpu_system_seconds_total', () => single(process.cpuUsage().system / 1e6)]
+  yield ['process_cpu_seconds_total', () => single((process.cpuUsage().user + process.cpuUsage().system) / 1e6)]
+  const startedAtS = Date.now() / 1000 - process.uptime()
+  yield ['process_start_time_seconds', () => single(startedAtS)]
+  yield ['process_resident_memory_bytes', () => single(process.memoryUsage.rss())]
+  yield ['process_open_fds', () => where(() => readdirSync('/proc/self/fd').length)]
+  yield ['process_max_fds', () => where(() => Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]))]
+}
+
+/** Where there is no /proc, there is nothing to tell. */
+function where(read: () => number): MetricValue[] {
+  try {
+    const value = read()
+    return Number.isFinite(value) ? single(value) : []
+  } catch {
+    return []
+  }
+}

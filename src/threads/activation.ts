@@ -1,0 +1,82 @@
+import type { BundleInfo } from '../policy/bundle-info.ts'
+import type { Bundle } from '../policy/schema.ts'
+import type { ToWorker } from './messages.ts'
+
+type Prepare = ToWorker & { readonly type: 'prepare' }
+
+/** One that has not compiled a bundle by then does nothing else either. */
+const STUCK_MS = 30_000
+
+/**
+ * How a bundle comes to hold in all workers as one: each is told to make it ready and reports, then one shared word is turned,
+ * which every decision reads. One bundle at a time.
+ */
+export class Activation {
+  readonly #word: Int32Array
+  readonly #onStuck: (worker: number) => void
+  #generation = 0
+  #holding: Prepare | undefined
+  #next: Next | undefined
+
+  constructor(word: Int32Array, onStuck: (worker: number) => void) {
+    this.#word = word
+    this.#onStuck = onStuck
+  }
+
+  begin(bundle: Bundle, info: BundleInfo, sinceMs: number, workers: readonly number[], tell: (message: Prepare) => void): Promise<void> {
+    const message: Prepare = { type: 'prepare', generation: ++this.#generation, bundle, info, sinceMs }
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#endStuck(), STUCK_MS)
+      timer.unref()
+      this.#next = { message, missing: new Set(workers), timer, resolve, reject }
+      tell(message)
+      this.#turnIfReady()
+    })
+  }
+
+  /** What a worker that starts now has to make ready. */
+  join(worker: number): Prepare[] {
+    this.#next?.missing.add(worker)
+    return [this.#holding, this.#next?.message].filter((message) => message !== undefined)
+  }
+
+  /** A worker is gone; the one that takes its place has to join. */
+  leave(worker: number): void {
+    this.#next?.missing.delete(worker)
+    this.#turnIfReady()
+  }
+
+  /** A worker reports. */
+  note(worker: number, generation: number, problem: string | undefined): void {
+    const next = this.#next
+    if (next === undefined || next.message.generation !== generation) return
+    next.missing.delete(worker)
+    if (problem === undefined) return this.#turnIfReady()
+    this.#next = undefined
+    clearTimeout(next.timer)
+    next.reject(new Error(problem))
+  }
+
+  #turnIfReady(): void {
+    const next = this.#next
+    if (next === undefined || next.missing.size > 0) return
+    clearTimeout(next.timer)
+    this.#next = undefined
+    this.#holding = next.message
+    Atomics.store(this.#word, 0, next.message.generation)
+    next.resolve()
+  }
+
+  #endStuck(): void {
+    for (const worker of this.#next?.missing ?? []) this.#onStuck(worker)
+  }
+}
+
+interface Next {
+  readonly message: Prepare
+  /** Workers that have not reported yet. */
+  readonly missing: Set<number>
+  readonly timer: NodeJS.Timeout
+  resolve(): void
+  reject(error: Error): void
+}

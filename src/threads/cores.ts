@@ -1,0 +1,4 @@
+import { availableParallelism } from 'node:os'
+export function availableCores(): number {
+  return availableParallelism()
+}

@@ -1,0 +1,13 @@
+/** A child process that lives for a moment: it sends the socket that it is given back, as often as it is told. */
+
+const copies = Number(process.argv[2])
+
+process.once('message', (_message, socket) => {
+  let unsent = copies
+  for (let i = 0; i < copies; i++) {
+    process.send!({}, socket, { keepOpen: true }, (error) => {
+      if (error !== null) process.exit(1)
+      if (--unsent === 0) process.exit(0)
+    })
+  }
+})

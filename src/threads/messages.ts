@@ -1,0 +1,33 @@
+import type { BundleInfo } from '../policy/bundle-info.ts'
+import type { Bundle } from '../policy/schema.ts'
+import type { ListenOn } from '../server/http-listener.ts'
+import type { IpFile } from '../source/ip-files.ts'
+
+/** What the supervisor tells a worker. */
+export type ToWorker =
+  | { readonly type: 'ip_file'; readonly file: IpFile }
+  | {
+      readonly type: 'prepare'
+      readonly generation: number
+      readonly bundle: Bundle
+      readonly info: BundleInfo
+      readonly sinceMs: number
+    }
+  | { readonly type: 'listen'; readonly main: ListenOn; readonly admin: ListenOn | undefined }
+  | { readonly type: 'drain' }
+  | { readonly type: 'close' }
+
+/** What a worker tells the supervisor. */
+export type FromWorker =
+  | { readonly type: 'prepared'; readonly generation: number; readonly problem: string | undefined }
+  | { readonly type: 'listening'; readonly port: number; readonly adminPort: number | undefined }
+  | { readonly type: 'cannot_listen'; readonly error: ListenError }
+  | { readonly type: 'closed' }
+
+/** As much of an error as gets from one thread to another. */
+export interface ListenError {
+  readonly message: string
+  readonly code: string | undefined
+  readonly syscall: string | undefined
+  readonly port: number | undefined
+}

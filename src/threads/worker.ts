@@ -1,0 +1,110 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { ServerConfig } from '../config.ts'
+import { Engine } from '../engine/engine.ts'
+import { PlanSwitch } from '../engine/plan-switch.ts'
+import type { BundleInfo } from '../policy/bundle-info.ts'
+import { compileBundle } from '../policy/compile.ts'
+import type { IpFacts } from '../request/ip-facts.ts'
+import { ConnectionShares } from '../server/connection-shares.ts'
+import { MetricMemory } from '../server/metrics/metric-memory.ts'
+import { RevokedSessions } from '../server/revoked-sessions.ts'
+import { EdgeServer } from '../server/server.ts'
+import { WrongSecrets } from '../server/wrong-secrets.ts'
+import { loadIpFile } from '../source/ip-database.ts'
+import type { IpFile } from '../source/ip-files.ts'
+import { EmbeddedStore } from '../store/embedded-store.ts'
+import { SharedTable } from '../store/shared-table.ts'
+import type { FromWorker, ListenError, ToWorker } from './messages.ts'
+import { ownerNumber, type SharedMemory } from './shared-memory.ts'
+import { Vitals } from './vitals.ts'
+
+export interface WorkerParts {
+  readonly config: ServerConfig
+  readonly memory: SharedMemory
+  /** From 1. */
+  readonly worker: number
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly tell: (message: FromWorker) => void
+}
+
+/** A thread that serves: an engine and its sockets, on the memory that all threads share. Does what it is told. */
+export class Worker {
+  readonly #parts: WorkerParts
+  readonly #ipFacts: IpFacts = {}
+  readonly #plans: PlanSwitch
+  readonly #bundles = new Map<number, BundleInfo>()
+  readonly #engine: Engine
+  readonly #server: EdgeServer
+  readonly #vitals: Vitals
+
+  constructor(parts: WorkerParts) {
+    const { config, memory, worker, clock, logger } = parts
+    this.#parts = parts
+    const owner = ownerNumber(worker)
+    const store = new EmbeddedStore(new SharedTable(memory.table, owner), memory.hashKey)
+    this.#plans = new PlanSwitch(new Int32Array(memory.plan))
+    const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
+    const metricMemory = new MetricMemory(memory.metrics, worker)
+    this.#server = new EdgeServer(config, {
+      engine: this.#engine,
+      clock,
+      logger,
+      bundle: () => this.#bundles.get(this.#plans.generation),
+      storeStats: () => store.stats(),
+      metricMemory,
+      revokedSessions: new RevokedSessions(memory.revokedSessions, owner),
+      wrongSecrets: new WrongSecrets(memory.wrongSecrets),
+      shares: new ConnectionShares(memory.connections, worker),
+    })
+    this.#vitals = new Vitals(metricMemory, worker)
+  }
+
+  async hear(message: ToWorker): Promise<void> {
+    switch (message.type) {
+      case 'ip_file':
+        return this.#load(message.file)
+      case 'prepare':
+        return this.#prepare(message)
+      case 'listen':
+        return this.#listen(message)
+      case 'drain':
+        return this.#server.drain()
+      case 'close':
+        this.#vitals.stop()
+        await this.#server.close()
+        return this.#parts.tell({ type: 'closed' })
+    }
+  }
+
+  #load({ kind, path, bytes }: IpFile): void {
+    const { logger } = this.#parts
+    loadIpFile(this.#ipFacts, kind, Buffer.from(bytes), (problem) =>
+      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
+    )
+  }
+
+  #prepare({ generation, bundle, info, sinceMs }: ToWorker & { type: 'prepare' }): void {
+    let problem: string | undefined
+    try {
+      this.#engine.prepare(generation, compileBundle(bundle), sinceMs)
+      this.#bundles.set(generation, info)
+      for (const older of this.#bundles.keys()) if (older < this.#plans.generation) this.#bundles.delete(older)
+    } catch (error) {
+      problem = `it cannot be compiled: ${(error as Error).message}`
+    }
+    this.#parts.tell({ type: 'prepared', generation, problem })
+  }
+
+  async #listen({ main, admin }: ToWorker & { type: 'listen' }): Promise<void> {
+    const { tell } = this.#parts
+    try {
+      tell({ type: 'listening', ...(await this.#server.listen(main, admin)) })
+    } catch (error) {
+      const { message, code, syscall, port } = error as Error & ListenError
+      tell({ type: 'cannot_listen', error: { message, code, syscall, port } })
+    }
+  }
+}
