@@ -1,4 +1,0 @@
-import { availableParallelism } from 'node:os'
-export function availableCores(): number {
-  return availableParallelism()
-}
