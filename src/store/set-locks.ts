@@ -12,6 +12,14 @@ export function acquire(words: Int32Array, index: number, owner: number): void {
   if (Atomics.compareExchange(words, index, 0, owner) !== 0) acquireContended(words, index, owner)
 }
 
+/** Does not wait for whoever holds it. Answers whether it was free, or became so within a few spins. */
+export function tryAcquire(words: Int32Array, index: number, owner: number): boolean {
+  for (let spin = 0; spin < SPINS; spin++) {
+    if (Atomics.load(words, index) === 0 && Atomics.compareExchange(words, index, 0, owner) === 0) return true
+  }
+  return false
+}
+
 export function release(words: Int32Array, index: number): void {
   if ((Atomics.exchange(words, index, 0) & WAITING) !== 0) Atomics.notify(words, index)
 }
@@ -22,9 +30,7 @@ export function ownerOf(words: Int32Array, index: number): number {
 
 function acquireContended(words: Int32Array, index: number, owner: number): void {
   for (;;) {
-    for (let spin = 0; spin < SPINS; spin++) {
-      if (Atomics.load(words, index) === 0 && Atomics.compareExchange(words, index, 0, owner) === 0) return
-    }
+    if (tryAcquire(words, index, owner)) return
     const held = Atomics.load(words, index)
     if (held === 0) continue
     // Announce the wait, so that the holder knows to wake somebody; a lost race only spins again.

@@ -1,4 +1,5 @@
-import { acquire, ownerOf, release } from './set-locks.ts'
+import { acquire, ownerOf, release, tryAcquire } from './set-locks.ts'
+import { spentShare } from './spent-share.ts'
 
 /**
  * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
@@ -22,7 +23,7 @@ export class SharedTable {
   readonly #floats: Float32Array
   readonly #doubles: Float64Array
 
-  /** Each thread looks at the buffer through a table of its own, under its own owner number (1 to 63). */
+  /** Each thread looks at the buffer through a table of its own, under its own owner number (1 to 255). */
   constructor(buffer: SharedArrayBuffer, owner: number) {
     this.setCount = Math.floor((buffer.byteLength - LANES_BYTES) / SET_BYTES)
     if (this.setCount < 1) throw new RangeError(`a table needs at least ${MIN_TABLE_BYTES} bytes, got ${buffer.byteLength}`)
@@ -55,8 +56,20 @@ export class SharedTable {
     acquire(this.#words, setWord(set), this.#owner)
   }
 
+  /** Waits for nobody. Answers whether the lock was to be had. */
+  tryLock(set: number): boolean {
+    return tryAcquire(this.#words, setWord(set), this.#owner)
+  }
+
   unlock(set: number): void {
     release(this.#words, setWord(set))
+  }
+
+  /** Whether no slot holds a key, at a glance: without the lock, for taking it writes to memory that may be unused yet. */
+  isEmpty(set: number): boolean {
+    const first = firstMark(set)
+    for (let way = 0; way < WAYS; way++) if (this.#marks[first + way] !== 0) return false
+    return true
   }
 
   /** The slot that holds the key, or -1. Under the set's lock, like all that follows. */
@@ -71,6 +84,18 @@ export class SharedTable {
       if (this.#words[record] === low && this.#words[record + 1] === high) return slot
     }
     return -1
+  }
+
+  isOccupied(slot: number): boolean {
+    return this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)] !== 0
+  }
+
+  low(slot: number): number {
+    return this.#words[recordWord(slot)]!
+  }
+
+  high(slot: number): number {
+    return this.#words[recordWord(slot) + 1]!
   }
 
   level(slot: number): number {
@@ -89,6 +114,10 @@ export class SharedTable {
     return this.#floats[recordWord(slot) + 7]!
   }
 
+  spentShare(slot: number, nowMs: number): number {
+    return spentShare(this.level(slot), this.at(slot), this.size(slot), this.rate(slot), nowMs)
+  }
+
   write(slot: number, level: number, at: number, size: number, rate: number): void {
     const record = recordWord(slot)
     const writing = laneWord(this.#owner) + LANE_WRITING
@@ -103,19 +132,22 @@ export class SharedTable {
   /**
    * Finds room for a new key: an empty slot, else one whose counter means nothing any more, else the one with the
    * smallest share spent, daily budgets last, so that a flood of new keys evicts itself. `inUse` has a bit for each
-   * slot of the set that may not go. Answers -1 when none may. The caller writes the record before anything else.
+   * slot of the set that may not go. Answers -1 when none may, or when none has less spent than the new key's own
+   * `share`. The caller writes the record before anything else.
    */
-  claim(set: number, low: number, high: number, nowMs: number, inUse: number): number {
+  claim(set: number, low: number, high: number, nowMs: number, inUse: number, share = Number.POSITIVE_INFINITY): number {
     const first = firstMark(set)
+    // The marks alone first: the records are many more cache lines.
+    for (let way = 0; way < WAYS; way++) {
+      if (this.#marks[first + way] !== 0) continue
+      this.#add(LANE_OCCUPIED, 1)
+      return this.#own(set, way, low, high)
+    }
     let victim = -1
     let smallest = Number.POSITIVE_INFINITY
     for (let way = 0; way < WAYS; way++) {
       if (((inUse >>> way) & 1) !== 0) continue
-      if (this.#marks[first + way] === 0) {
-        this.#add(LANE_OCCUPIED, 1)
-        return this.#own(set, way, low, high)
-      }
-      const spent = this.#spentShare(set * WAYS + way, nowMs)
+      const spent = this.spentShare(set * WAYS + way, nowMs)
       if (spent < smallest) {
         smallest = spent
         victim = way
@@ -123,6 +155,7 @@ export class SharedTable {
     }
     if (victim < 0) return -1
     if (smallest > 0) this.#add(LANE_EVICTIONS, 1)
+    if (smallest >= share) return -1
     return this.#own(set, victim, low, high)
   }
 
@@ -156,17 +189,6 @@ export class SharedTable {
     return slot
   }
 
-  /** 0 = full or over: nothing is lost with it. Up to 1 for buckets, above 1 for days. */
-  #spentShare(slot: number, nowMs: number): number {
-    const size = this.size(slot)
-    const rate = this.rate(slot)
-    const elapsedMs = nowMs - this.at(slot)
-    if (rate === 0) return elapsedMs >= 0 ? 0 : 1 + this.level(slot) / size
-    // Size and rate are rounded to 24 bits: err on the side of keeping.
-    const missing = size * (1 + F32_SLACK) - this.level(slot) - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)
-    return missing > 0 ? Math.min(missing / size, 1) : 0
-  }
-
   #add(lane: number, amount: number): void {
     this.#doubles[(laneWord(this.#owner) >>> 1) + lane]! += amount
   }
@@ -178,6 +200,11 @@ export class SharedTable {
   }
 }
 
+/** How much memory it takes to have this many slots. */
+export function tableBytesFor(slots: number): number {
+  return LANES_BYTES + Math.ceil(slots / WAYS) * SET_BYTES
+}
+
 export function newTableBuffer(bytes: number): SharedArrayBuffer {
   return new SharedArrayBuffer(Math.floor(bytes / 8) * 8)
 }
@@ -187,12 +214,12 @@ export function wayOf(slot: number): number {
   return slot & (WAYS - 1)
 }
 
-const MAX_OWNERS = 64
-const WAYS = 32
+const MAX_OWNERS = 256
+/** Slots in a set. */
+export const WAYS = 32
 const LOCK_BYTES = 8
 const RECORD_BYTES = 32
 const SET_BYTES = LOCK_BYTES + WAYS * 2 + WAYS * RECORD_BYTES
-const F32_SLACK = 2 ** -22
 
 // Before the sets, a lane per owner that no other thread writes: [slot being written + 1, spare], occupied, evictions
 const LANE_BYTES = 64

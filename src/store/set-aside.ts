@@ -1,0 +1,29 @@
+import { lstat, rename } from 'node:fs/promises'
+import { StateFault } from './state-fault.ts'
+
+/**
+ * Gives a file that is not to be trusted a name that nobody reads, and never one that is taken; its lock is held
+ * meanwhile. Answers the name.
+ */
+export async function setAside(path: string, wallMs: number): Promise<string> {
+  const stamp = new Date(wallMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+  const wanted = `${path}.damaged-${stamp}`
+  try {
+    let name = wanted
+    for (let i = 2; await exists(name); i++) name = `${wanted}-${i}`
+    await rename(path, name)
+    return name
+  } catch (error) {
+    throw new StateFault(`cannot set ${path} aside`, error)
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await lstat(path)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return false
+  }
+}

@@ -1,0 +1,66 @@
+import { type SharedTable, WAYS } from './shared-table.ts'
+import { spentShare } from './spent-share.ts'
+
+/** A counter as the table keeps it, whatever its rule is. */
+export interface CounterRecord {
+  low: number
+  high: number
+  level: number
+  at: number
+  size: number
+  rate: number
+}
+
+/**
+ * A set's records outside of the table, in columns, so that copying them allocates nothing. One object serves many
+ * sets; what the columns hold beyond `length` is left over from earlier ones.
+ */
+export class RecordBatch {
+  length = 0
+  readonly lows = new Int32Array(WAYS)
+  readonly highs = new Int32Array(WAYS)
+  readonly levels = new Float64Array(WAYS)
+  readonly ats = new Float64Array(WAYS)
+  readonly sizes = new Float32Array(WAYS)
+  readonly rates = new Float32Array(WAYS)
+}
+
+/**
+ * Copies the set's records that are not full. Answers false where the set is locked: the thread that saves is also the
+ * one that frees a dead thread's locks, so it must not wait for them.
+ */
+export function copyLive(table: SharedTable, set: number, nowMs: number, into: RecordBatch): boolean {
+  into.length = 0
+  if (table.isEmpty(set)) return true
+  if (!table.tryLock(set)) return false
+  let row = 0
+  for (let way = 0; way < WAYS; way++) {
+    const slot = set * WAYS + way
+    if (!table.isOccupied(slot) || table.spentShare(slot, nowMs) === 0) continue
+    into.lows[row] = table.low(slot)
+    into.highs[row] = table.high(slot)
+    into.levels[row] = table.level(slot)
+    into.ats[row] = table.at(slot)
+    into.sizes[row] = table.size(slot)
+    into.rates[row] = table.rate(slot)
+    row++
+  }
+  table.unlock(set)
+  into.length = row
+  return true
+}
+
+/**
+ * Puts a record back, unless it means nothing any more. Where its set is full of live ones, the least spent of them all
+ * is left out, maybe this very one, and counted as evicted.
+ */
+export function restore(table: SharedTable, { low, high, level, at, size, rate }: CounterRecord, nowMs: number): void {
+  const share = spentShare(level, at, size, rate, nowMs)
+  if (share === 0) return
+  const set = table.setOf(high)
+  table.lock(set)
+  const known = table.find(set, low, high)
+  const slot = known >= 0 ? known : table.claim(set, low, high, nowMs, 0, share)
+  if (slot >= 0) table.write(slot, level, at, size, rate)
+  table.unlock(set)
+}
