@@ -10,14 +10,19 @@ import { DebugSessions } from './debug-sessions.ts'
 import { DecisionEndpoint } from './decision-endpoint.ts'
 import { dispatch, type Endpoint } from './endpoints.ts'
 import { handleLivez, handleReadyz } from './health-endpoints.ts'
-import { HttpListener } from './http-listener.ts'
+import { HttpListener, type ListenerOptions, type ListenerTimeouts } from './http-listener.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
 import { ProxyFront, type ProxyOptions } from './proxy/proxy-front.ts'
 import { respondText } from './respond.ts'
+import { DecisionWire } from './wire/decision-wire.ts'
 
 export type ServerOptions = ProxyOptions &
-  Pick<ServerConfig, 'port' | 'host' | 'adminPort' | 'keepAliveMs' | 'shutdownMs' | 'debugSessionSecret' | 'mode'>
+  ListenerTimeouts &
+  Pick<ServerConfig, 'port' | 'host' | 'adminPort' | 'shutdownMs' | 'debugSessionSecret' | 'mode'> & {
+    /** False: `node:http` answers everything. What the fast wire answers is held against that. */
+    readonly hasFastWire?: boolean
+  }
 
 export interface ServerParts {
   readonly engine: Engine
@@ -48,7 +53,7 @@ export class EdgeServer {
 
   constructor(options: ServerOptions, parts: ServerParts) {
     const { engine, clock, logger } = parts
-    const { keepAliveMs, debugSessionSecret } = options
+    const { debugSessionSecret } = options
     this.#options = options
     const decisions = new DecisionMetrics()
     const debugSessions = debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs())
@@ -65,12 +70,14 @@ export class EdgeServer {
     const hasAdminPort = options.adminPort !== undefined
     if (this.#proxy !== undefined) {
       const isOwn = (path: string): boolean => !hasAdminPort && ADMIN_PATHS.has(path)
-      this.#main = this.#proxy.newListener(keepAliveMs, isOwn, answer(admin))
+      this.#main = this.#proxy.newListener(options, isOwn, answer(admin))
     } else {
       const endpoint: Endpoint = { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }
-      this.#main = plainListener(keepAliveMs, answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)]))
+      const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(decision, options, handOver)
+      const handle = answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)])
+      this.#main = plainListener(options, handle, options.hasFastWire === false ? undefined : newFront)
     }
-    this.#admin = hasAdminPort ? plainListener(keepAliveMs, answer(admin)) : undefined
+    this.#admin = hasAdminPort ? plainListener(options, answer(admin)) : undefined
   }
 
   async listen(): Promise<void> {
@@ -112,10 +119,10 @@ export class EdgeServer {
 }
 
 /** A port without bodies: none is ever read here, so none is invited, and what follows on the connection cannot be told from it. */
-function plainListener(keepAliveMs: number, handle: Handle): HttpListener {
+function plainListener(timeouts: ListenerTimeouts, handle: Handle, newFront?: ListenerOptions['newFront']): HttpListener {
   const handleExpecting: Handle = (req, res) => {
     res.shouldKeepAlive = false
     handle(req, res)
   }
-  return new HttpListener({ keepAliveMs, handle, handleExpecting, requiresHost: true })
+  return new HttpListener({ timeouts, handle, handleExpecting, requiresHost: true, newFront })
 }

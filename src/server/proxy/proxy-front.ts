@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { ServerConfig } from '../../config.ts'
 import { Backend } from '../backend/backend.ts'
 import { pathOf } from '../endpoints.ts'
-import { HttpListener } from '../http-listener.ts'
+import { HttpListener, type ListenerTimeouts } from '../http-listener.ts'
 import { BackendMetrics } from '../metrics/backend-metrics.ts'
 import type { ProxyMetricSources } from '../metrics/exposition.ts'
 import { LlmMetrics } from '../metrics/llm-metrics.ts'
@@ -53,7 +53,7 @@ export class ProxyFront {
 
   /** Paths that are `isOwn` are answered here, all others go to the backend. */
   newListener(
-    keepAliveMs: number,
+    timeouts: ListenerTimeouts,
     isOwn: (path: string) => boolean,
     answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
   ): HttpListener {
@@ -71,7 +71,7 @@ export class ProxyFront {
     const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })
     this.#wire = wire
     const configure = (server: Server): void => wire.configure(server)
-    return new HttpListener({ keepAliveMs, handle, handleExpecting: handle, requiresHost: false, configure })
+    return new HttpListener({ timeouts, handle, handleExpecting: handle, requiresHost: false, configure })
   }
 
   /** Ends the WebSockets that are still open. */
