@@ -138,6 +138,20 @@ export const SETTINGS = {
     about: 'how long an idle connection stays open',
     read: (text) => readDurationMs(text!, 1),
   },
+  headersTimeoutMs: {
+    env: 'EDGE_HEADERS_TIMEOUT_MS',
+    flag: 'headers-timeout-ms',
+    fallback: '60000',
+    about: 'how long the head of a request may take',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  requestTimeoutMs: {
+    env: 'EDGE_REQUEST_TIMEOUT_MS',
+    flag: 'request-timeout-ms',
+    fallback: '300000',
+    about: 'how long a whole request may take; not for what reverse_proxy passes on',
+    read: (text) => readDurationMs(text!, 1),
+  },
   drainMs: {
     env: 'EDGE_DRAIN_MS',
     flag: 'drain-ms',
@@ -186,6 +200,9 @@ function* contradictions(config: ServerConfig): Generator<string> {
     yield 'EDGE_BACKEND_URL: expected a URL, for EDGE_MODE is reverse_proxy'
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
     yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
+  }
+  if (config.headersTimeoutMs > config.requestTimeoutMs) {
+    yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
   }
 }
 

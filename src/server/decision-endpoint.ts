@@ -3,13 +3,14 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { Decision } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Reason } from '../engine/reasons.ts'
+import { REASONS, type Reason } from '../engine/reasons.ts'
+import type { RequestView } from '../request/view.ts'
 import type { DebugSessions } from './debug-sessions.ts'
 import { decisionHeaders } from './decision-headers.ts'
 import { DecisionLog } from './decision-log.ts'
-import { cookieHeader, HttpRequestView } from './http-request-view.ts'
+import { HttpQuestion } from './http-question.ts'
 import type { DecisionMetrics } from './metrics/decision-metrics.ts'
-import { respondEmpty, respondReason } from './respond.ts'
+import { type HeaderList, respondEmpty } from './respond.ts'
 
 export interface DecisionEndpointParts {
   readonly engine: Engine
@@ -19,7 +20,21 @@ export interface DecisionEndpointParts {
   readonly debugSessions: DebugSessions | undefined
 }
 
-/** POST /v1/decision: reads the original request from headers, asks the engine, writes the answer. The body is not read. */
+/** A POST to /v1/decision, whichever wire it came in on. */
+export interface Question {
+  /** The original request, or why there is none to be had. A field that comes twice is never guessed. */
+  original(): RequestView | Reason
+  /** All cookies in one text. */
+  cookie(): string | undefined
+}
+
+/** What goes back, whichever wire it goes out on. There is no body. */
+export interface DecisionAnswer {
+  readonly status: number
+  readonly headers: HeaderList
+}
+
+/** POST /v1/decision: reads the original request from headers, asks the engine, says what to answer. The body is not read. */
 export class DecisionEndpoint {
   readonly #parts: DecisionEndpointParts
   readonly #log: DecisionLog
@@ -30,71 +45,67 @@ export class DecisionEndpoint {
   }
 
   handle(req: IncomingMessage, res: ServerResponse): void {
-    const { engine, clock } = this.#parts
-    if (engine.plan === undefined) return this.#refuse(res, 'no_bundle_loaded')
-    const view = readOriginal(req.rawHeaders)
-    if (typeof view === 'string') return this.#refuse(res, view)
-    const explains = this.#hasDebugSession(req)
-    const startMs = clock.nowMs()
-    const decision = engine.decide(view, explains)
-    if (decision instanceof Promise) {
-      decision.then((later) => this.#answer(res, later, startMs, explains)).catch((error: unknown) => this.fail(res, error))
+    const answer = this.decide(new HttpQuestion(req.rawHeaders))
+    if (answer instanceof Promise) {
+      answer.then((later) => respondEmpty(res, later.status, later.headers)).catch((error: unknown) => this.fail(res, error))
     } else {
-      this.#answer(res, decision, startMs, explains)
+      respondEmpty(res, answer.status, answer.headers)
     }
   }
 
-  /** Something of ours broke. The caller learns that, the log learns what. */
-  fail(res: ServerResponse, error: unknown): void {
-    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
-    if (res.headersSent) res.destroy()
-    else this.#refuse(res, 'internal_error')
+  /** Never throws and never rejects. Answers at once where the engine does; until then the question must stay as it is. */
+  decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
+    try {
+      const answer = this.#decide(question)
+      return answer instanceof Promise ? answer.catch((error: unknown) => this.#failure(error)) : answer
+    } catch (error) {
+      return this.#failure(error)
+    }
   }
 
-  #answer(res: ServerResponse, decision: Decision, startMs: number, explains: boolean): void {
-    if (decision.action === 'refuse') return this.#refuse(res, decision.reason)
+  /** Something of ours broke, here or at another endpoint. The caller learns that, the log learns what. */
+  fail(res: ServerResponse, error: unknown): void {
+    if (res.headersSent) {
+      this.#noteFailure(error)
+      res.destroy()
+      return
+    }
+    const { status, headers } = this.#failure(error)
+    respondEmpty(res, status, headers)
+  }
+
+  #decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
+    const { engine, clock, debugSessions } = this.#parts
+    if (engine.plan === undefined) return this.#refusal('no_bundle_loaded')
+    const view = question.original()
+    if (typeof view === 'string') return this.#refusal(view)
+    const explains = debugSessions?.isActive(question.cookie()) ?? false
+    const startMs = clock.nowMs()
+    const decision = engine.decide(view, explains)
+    if (decision instanceof Promise) return decision.then((later) => this.#answer(later, startMs, explains))
+    return this.#answer(decision, startMs, explains)
+  }
+
+  #answer(decision: Decision, startMs: number, explains: boolean): DecisionAnswer {
+    if (decision.action === 'refuse') return this.#refusal(decision.reason)
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.metrics.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
-    respondEmpty(res, decision.action === 'reject' ? 429 : 200, decisionHeaders(decision, explains, nowMs - startMs))
+    return { status: decision.action === 'reject' ? 429 : 200, headers: decisionHeaders(decision, explains, nowMs - startMs) }
   }
 
-  #refuse(res: ServerResponse, reason: Reason): void {
+  #refusal(reason: Reason): DecisionAnswer {
     this.#parts.metrics.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs())
-    respondReason(res, reason)
+    return { status: REASONS[reason].status, headers: ['X-Edge-Reason', reason] }
   }
 
-  #hasDebugSession(req: IncomingMessage): boolean {
-    const { debugSessions } = this.#parts
-    return debugSessions?.isActive(cookieHeader(req.rawHeaders)) ?? false
+  #failure(error: unknown): DecisionAnswer {
+    this.#noteFailure(error)
+    return this.#refusal('internal_error')
   }
-}
 
-/** The original request, or why there is none to be had. A field that comes twice is never guessed. */
-function readOriginal(rawHeaders: readonly string[]): HttpRequestView | Reason {
-  let method: string | undefined
-  let uri: string | undefined
-  let host: string | undefined
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const field = rawHeaders[i]!
-    if (field.length < 14 || field.length > 17) continue
-    switch (field.toLowerCase()) {
-      case 'x-original-method':
-        if (method !== undefined) return 'repeated_original_method'
-        method = rawHeaders[i + 1]!
-        break
-      case 'x-original-uri':
-        if (uri !== undefined) return 'repeated_original_uri'
-        uri = rawHeaders[i + 1]!
-        break
-      case 'x-original-host':
-        if (host !== undefined) return 'repeated_original_host'
-        host = rawHeaders[i + 1]!
-        break
-    }
+  #noteFailure(error: unknown): void {
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
   }
-  if (!method) return 'missing_original_method'
-  if (!uri) return 'missing_original_uri'
-  return new HttpRequestView(rawHeaders, method, uri, host ?? '')
 }

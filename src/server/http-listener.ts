@@ -1,14 +1,28 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import type { ServerConfig } from '../config.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
+const MAX_CHECK_MS = 30_000
+
+export type ListenerTimeouts = Pick<ServerConfig, 'keepAliveMs' | 'headersTimeoutMs' | 'requestTimeoutMs'>
+
+/** Sees connections before Node does, and keeps those that it can serve itself. */
+export interface ConnectionFront {
+  accept(socket: Socket): void
+  /** From now on everything goes to Node. */
+  drain(): void
+  closeIdleConnections(): void
+  closeAllConnections(): void
+  close(): void
+}
 
 export interface ListenerOptions {
-  readonly keepAliveMs: number
+  readonly timeouts: ListenerTimeouts
   readonly handle: (req: IncomingMessage, res: ServerResponse) => void
   /** A client that waits for leave to send its body. */
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
@@ -17,6 +31,8 @@ export interface ListenerOptions {
   readonly shares: ConnectionShares
   /** Anything else that this port needs of its server. */
   readonly configure?: (server: Server) => void
+  /** Gets the way to give a connection to Node, for good. */
+  readonly newFront?: ((handOver: (socket: Socket) => void) => ConnectionFront) | undefined
 }
 
 /** A port of our own, or a descriptor of one that is bound already and shared with others. */
@@ -25,9 +41,10 @@ export type ListenOn = { readonly port: number; readonly host: string | undefine
 /** One port. */
 export class HttpListener {
   readonly #server: Server
+  readonly #front: ConnectionFront | undefined
   #isDraining = false
 
-  constructor({ keepAliveMs, handle, handleExpecting, requiresHost, shares, configure }: ListenerOptions) {
+  constructor({ timeouts, handle, handleExpecting, requiresHost, shares, configure, newFront }: ListenerOptions) {
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
         if (this.#isDraining) res.shouldKeepAlive = false
@@ -35,13 +52,14 @@ export class HttpListener {
       }
     }
     this.#server = createServer(
-      { maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: keepAliveMs, requireHostHeader: requiresHost },
+      { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: requiresHost, ...nodeTimeouts(timeouts) },
       draining(handle),
     )
     // Node drops fields beyond its count without a word, and a limit key among them would slip its rule.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkContinue', draining(handleExpecting))
     configure?.(this.#server)
+    this.#front = newFront?.(takeConnections(this.#server, (socket) => this.#front!.accept(socket)))
     this.#server.on('connection', (socket: Socket) => {
       socket.once('close', () => shares.closed())
       shares.opened()
@@ -62,6 +80,7 @@ export class HttpListener {
   /** From now on every answer is the last on its connection. */
   drain(): void {
     this.#isDraining = true
+    this.#front?.drain()
   }
 
   /** Accepts nothing more, lets open requests finish, and cuts what is left after `graceMs`. */
@@ -71,21 +90,46 @@ export class HttpListener {
       this.#server.close(() => resolve())
     })
     // Connections whose last answer promised to keep them become idle one by one.
-    this.#server.closeIdleConnections()
-    const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS)
+    this.#closeIdle()
+    const sweep = setInterval(() => this.#closeIdle(), SWEEP_MS)
     const graceOver = new AbortController()
     const cut = sleep(graceMs, undefined, { signal: graceOver.signal }).then(
       () => {
         this.#server.closeAllConnections()
+        this.#front?.closeAllConnections()
         cutRest()
       },
       () => {}, // closed in time
     )
     await closed
+    this.#front?.close()
     clearInterval(sweep)
     graceOver.abort()
     await cut
     // What listens to the last connections has its turn before anybody goes on.
     await turn()
   }
+
+  #closeIdle(): void {
+    this.#server.closeIdleConnections()
+    this.#front?.closeIdleConnections()
+  }
+}
+
+function nodeTimeouts({ keepAliveMs, headersTimeoutMs, requestTimeoutMs }: ListenerTimeouts): ServerOptions {
+  // Node looks for heads and requests that take too long only now and then.
+  const connectionsCheckingInterval = Math.ceil(Math.min(MAX_CHECK_MS, headersTimeoutMs / 4, requestTimeoutMs / 4))
+  return { keepAliveTimeout: keepAliveMs, headersTimeout: headersTimeoutMs, requestTimeout: requestTimeoutMs, connectionsCheckingInterval }
+}
+
+/**
+ * Puts `accept` in the place of what Node does with a new connection, and answers that. The server that listens is the one that
+ * connections are given to, so Node goes on to time, count and close them.
+ */
+function takeConnections(server: Server, accept: (socket: Socket) => void): (socket: Socket) => void {
+  const [toNode, ...others] = server.listeners('connection') as ((this: Server, socket: Socket) => void)[]
+  if (toNode === undefined || others.length > 0) throw new Error('expected a server with the one connection listener that Node gives it')
+  server.off('connection', toNode)
+  server.on('connection', accept)
+  return (socket) => toNode.call(server, socket)
 }

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import { REASONS, type Reason } from '../engine/reasons.ts'
 
 /** Names and values in turn, as they go on the wire. */
 export type HeaderList = string[]
@@ -19,8 +18,4 @@ export function respondText(res: ServerResponse, status: number, contentType: st
 
 export function respondJson(res: ServerResponse, status: number, body: unknown): void {
   respondText(res, status, 'application/json', JSON.stringify(body))
-}
-
-export function respondReason(res: ServerResponse, reason: Reason): void {
-  respondEmpty(res, REASONS[reason].status, ['X-Edge-Reason', reason])
 }

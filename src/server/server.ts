@@ -11,7 +11,7 @@ import { DebugSessions } from './debug-sessions.ts'
 import { DecisionEndpoint } from './decision-endpoint.ts'
 import { dispatch, type Endpoint } from './endpoints.ts'
 import { handleLivez, handleReadyz } from './health-endpoints.ts'
-import { HttpListener, type ListenerOptions, type ListenOn } from './http-listener.ts'
+import { HttpListener, type ListenerOptions, type ListenerTimeouts, type ListenOn } from './http-listener.ts'
 import { CounterFamily } from './metrics/counter-family.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
@@ -19,9 +19,15 @@ import type { MetricMemory } from './metrics/metric-memory.ts'
 import { ProxyFront, type ProxyOptions } from './proxy/proxy-front.ts'
 import { respondText } from './respond.ts'
 import type { RevokedSessions } from './revoked-sessions.ts'
+import { DecisionWire } from './wire/decision-wire.ts'
 import type { WrongSecrets } from './wrong-secrets.ts'
 
-export type ServerOptions = ProxyOptions & Pick<ServerConfig, 'adminPort' | 'keepAliveMs' | 'shutdownMs' | 'debugSessionSecret' | 'mode'>
+export type ServerOptions = ProxyOptions &
+  ListenerTimeouts &
+  Pick<ServerConfig, 'adminPort' | 'shutdownMs' | 'debugSessionSecret' | 'mode'> & {
+    /** False: `node:http` answers everything. What the fast wire answers is held against that. */
+    readonly hasFastWire?: boolean
+  }
 
 export interface ServerParts {
   readonly engine: Engine
@@ -54,7 +60,8 @@ export class EdgeServer {
 
   constructor(options: ServerOptions, parts: ServerParts) {
     const { engine, clock, logger, metricMemory, shares } = parts
-    const { keepAliveMs, debugSessionSecret } = options
+    const { debugSessionSecret } = options
+    const onPort = { timeouts: options, shares }
     this.#options = options
     const decisions = new DecisionMetrics(metricMemory)
     const debugSessions =
@@ -73,12 +80,14 @@ export class EdgeServer {
     const hasAdminPort = options.adminPort !== undefined
     if (this.#proxy !== undefined) {
       const isOwn = (path: string): boolean => !hasAdminPort && ADMIN_PATHS.has(path)
-      this.#main = this.#proxy.newListener({ keepAliveMs, shares }, isOwn, answer(admin))
+      this.#main = this.#proxy.newListener(onPort, isOwn, answer(admin))
     } else {
       const endpoint: Endpoint = { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }
-      this.#main = plainListener({ keepAliveMs, shares }, answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)]))
+      const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(decision, options, handOver)
+      const handle = answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)])
+      this.#main = plainListener(onPort, handle, options.hasFastWire === false ? undefined : newFront)
     }
-    this.#admin = hasAdminPort ? plainListener({ keepAliveMs, shares }, answer(admin)) : undefined
+    this.#admin = hasAdminPort ? plainListener(onPort, answer(admin)) : undefined
   }
 
   /** Answers the ports. */
@@ -122,10 +131,14 @@ export class EdgeServer {
 }
 
 /** A port without bodies: none is ever read here, so none is invited, and what follows on the connection cannot be told from it. */
-function plainListener(options: Pick<ListenerOptions, 'keepAliveMs' | 'shares'>, handle: Handle): HttpListener {
+function plainListener(
+  options: Pick<ListenerOptions, 'timeouts' | 'shares'>,
+  handle: Handle,
+  newFront?: ListenerOptions['newFront'],
+): HttpListener {
   const handleExpecting: Handle = (req, res) => {
     res.shouldKeepAlive = false
     handle(req, res)
   }
-  return new HttpListener({ ...options, handle, handleExpecting, requiresHost: true })
+  return new HttpListener({ ...options, handle, handleExpecting, requiresHost: true, newFront })
 }

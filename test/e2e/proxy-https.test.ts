@@ -40,7 +40,11 @@ describe('a backend that speaks TLS', () => {
 
   test('keeps its connections, and those of EDGE_BACKEND_HOST=client are named as the URL says', async () => {
     const { certificate, port, seen, connections } = await start('DNS:localhost')
-    const cli = await serve(`https://localhost:${port}`, { NODE_EXTRA_CA_CERTS: certificate, EDGE_BACKEND_HOST: 'client', EDGE_WORKERS: '1' })
+    const cli = await serve(`https://localhost:${port}`, {
+      NODE_EXTRA_CA_CERTS: certificate,
+      EDGE_BACKEND_HOST: 'client',
+      EDGE_WORKERS: '1',
+    })
     for (let i = 0; i < 3; i++) expect((await ask(cli.port, 'POST', '/', [], 'x')).status).toBe(200)
     expect(seen).toMatchObject([{ serverName: 'localhost', host: `127.0.0.1:${cli.port}` }, {}, {}])
     expect(connections()).toBe(1)

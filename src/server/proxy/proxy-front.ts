@@ -55,7 +55,7 @@ export class ProxyFront {
 
   /** Paths that are `isOwn` are answered here, all others go to the backend. */
   newListener(
-    options: Pick<ListenerOptions, 'keepAliveMs' | 'shares'>,
+    options: Pick<ListenerOptions, 'timeouts' | 'shares'>,
     isOwn: (path: string) => boolean,
     answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
   ): HttpListener {
