@@ -1,6 +1,5 @@
 /** The composition root: the only place that knows which store, which source and which workers there are. */
 
-import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Clock, systemClock } from './clock.ts'
@@ -12,9 +11,11 @@ import { DECISION_GRACE_MS } from './server/server.ts'
 import { BundleFile } from './source/bundle-file.ts'
 import { BundleIntake } from './source/bundle-intake.ts'
 import { followIpFiles } from './source/ip-files.ts'
-import { newTableBuffer } from './store/shared-table.ts'
+import { EvictionWatch } from './threads/eviction-watch.ts'
 import type { WorkerHost } from './threads/host.ts'
+import { openCounters } from './threads/open-counters.ts'
 import { newSharedMemory, SUPERVISOR } from './threads/shared-memory.ts'
+import { StateKeeper } from './threads/state-keeper.ts'
 import { Supervisor } from './threads/supervisor.ts'
 import { VERSION } from './version.ts'
 
@@ -36,18 +37,20 @@ const CLOSE_SLACK_MS = 2000
 
 export async function startService(config: ServerConfig, logger: Logger, host: WorkerHost, clock: Clock = systemClock): Promise<Service> {
   const { workers } = config
-  const key = randomBytes(8)
-  const memory = newSharedMemory(newTableBuffer(config.storeBytes), [key.readInt32LE(0), key.readInt32LE(4)], workers)
-  const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const main = await host.openPort(config.port, config.host, workers)
   const admin = config.adminPort === undefined ? undefined : await host.openPort(config.adminPort, config.host, workers)
+  const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger)
+  const memory = newSharedMemory(counters.buffer, counters.hashKey, workers)
+  const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
+  const stateKeeper = counters.kept === undefined ? undefined : new StateKeeper({ ...counters.kept, metrics, logger, clock })
+  const reloads = new CounterFamily(metrics, 'edge_bundle_reloads_total')
+  for (const result of ['applied', 'refused', 'unchanged', 'unreadable']) reloads.series(result)
+  const evictionWatch = new EvictionWatch(counters.table, logger)
   const supervisor = new Supervisor({ host, workers, memory, metrics, logger, nowMs: () => clock.nowMs() })
   const intake = new BundleIntake(
     (bundle, info) => supervisor.activate(bundle, info),
     () => clock.wallMs(),
   )
-  const reloads = new CounterFamily(metrics, 'edge_bundle_reloads_total')
-  for (const result of ['applied', 'refused', 'unchanged', 'unreadable']) reloads.series(result)
   const bundleFile = config.configFile === undefined ? undefined : new BundleFile(config.configFile, intake, logger, reloads)
   const ipFiles = followIpFiles(
     { geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile },
@@ -62,6 +65,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   // A file that never settles, or a disk that hangs, must not keep the service from being alive.
   await Promise.race([firstLook, sleep(FIRST_LOOK_MS, undefined, { ref: false })])
   const { port, adminPort } = await supervisor.listen({ main, admin })
+  stateKeeper?.start()
   logger.info(
     { event: 'started', version: VERSION, mode: config.mode, port, admin_port: adminPort, workers, pid: process.pid },
     'edge started',
@@ -84,6 +88,8 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
       await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
       bundleFile?.stop()
       ipFiles.stop()
+      evictionWatch.stop()
+      await stateKeeper?.close()
       logger.info({ event: 'stopped' }, 'edge stopped')
     },
   }

@@ -2,6 +2,9 @@ import { parseArgs } from 'node:util'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config.ts'
 import { newLogger } from '../logging/logger.ts'
 import { type Service, startService } from '../service.ts'
+import { StateFault } from '../store/state-fault.ts'
+import { StateInUse } from '../store/state-lock.ts'
+import { StateTooLarge } from '../store/state-read.ts'
 import { ThreadHost } from '../threads/thread-host.ts'
 import { VERSION } from '../version.ts'
 import { SERVE_HELP } from './help.ts'
@@ -28,7 +31,7 @@ export async function serve(args: string[]): Promise<number> {
     process.stdout.write(greeting(config, service))
     return 0
   } catch (error) {
-    const problem = startProblem(config, error as NodeJS.ErrnoException)
+    const problem = startProblem(config, error as Error)
     if (problem === undefined) throw error
     complain([problem])
     // Files may be watched already.
@@ -55,8 +58,10 @@ function complain(problems: readonly string[]): number {
   return 1
 }
 
-function startProblem(config: ServerConfig, { code, syscall, message, ...error }: NodeJS.ErrnoException): string | undefined {
-  const { port } = error as { port?: number }
+function startProblem(config: ServerConfig, error: Error): string | undefined {
+  if (error instanceof StateInUse || error instanceof StateFault) return `EDGE_STATE_FILE: ${error.message}`
+  if (error instanceof StateTooLarge) return `EDGE_STORE_SIZE: ${error.message}; ${error.enoughBytes} bytes are enough`
+  const { code, syscall, message, port } = error as NodeJS.ErrnoException & { readonly port?: number }
   const setting = port !== undefined && port === config.adminPort ? 'EDGE_ADMIN_PORT' : 'EDGE_PORT'
   switch (code) {
     case 'EADDRINUSE':

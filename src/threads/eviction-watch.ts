@@ -1,0 +1,41 @@
+import type { Logger } from 'pino'
+import type { SharedTable } from '../store/shared-table.ts'
+
+const LOOK_MS = 5000
+const MIN_PAUSE_LOOKS = 12
+
+/** Says so when the table is too small for its callers: each counter that is thrown out early is a limit that starts anew. */
+export class EvictionWatch {
+  readonly #table: SharedTable
+  readonly #logger: Logger
+  readonly #timer: NodeJS.Timeout
+  #told: number
+  #looksSinceTold = MIN_PAUSE_LOOKS
+
+  constructor(table: SharedTable, logger: Logger) {
+    this.#table = table
+    this.#logger = logger
+    this.#told = table.forcedEvictions
+    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#tell()
+  }
+
+  /** At most once a minute. */
+  #look(): void {
+    if (++this.#looksSinceTold >= MIN_PAUSE_LOOKS) this.#tell()
+  }
+
+  #tell(): void {
+    const evicted = this.#table.forcedEvictions - this.#told
+    if (evicted === 0) return
+    this.#told += evicted
+    this.#looksSinceTold = 0
+    const { slotCount, occupiedSlots } = this.#table
+    const what = { event: 'counters_evicted', evicted, slots: slotCount, occupied_slots: occupiedSlots }
+    this.#logger.warn(what, 'there are more callers than the table has room for, and some limits started anew: raise EDGE_STORE_SIZE')
+  }
+}

@@ -1,0 +1,72 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import { CounterFamily, type Series } from '../server/metrics/counter-family.ts'
+import type { MetricMemory } from '../server/metrics/metric-memory.ts'
+import type { StateFile } from '../store/state-file.ts'
+import type { StateLock } from '../store/state-lock.ts'
+
+const INTERVAL_MS = 5000
+
+export interface StateKeeperParts {
+  readonly file: StateFile
+  readonly lock: StateLock
+  readonly metrics: MetricMemory
+  readonly logger: Logger
+  readonly clock: Clock
+}
+
+/** Saves the counters every few seconds and at the end. A save that fails changes nothing, is told of, and tried again. */
+export class StateKeeper {
+  readonly #parts: StateKeeperParts
+  readonly #saved: Series
+  readonly #failed: Series
+  readonly #lastSaveS: Series
+  readonly #lastSaveCounters: Series
+  #timer: NodeJS.Timeout | undefined
+  #problem: string | undefined
+
+  constructor(parts: StateKeeperParts) {
+    this.#parts = parts
+    const saves = new CounterFamily(parts.metrics, 'edge_state_saves_total')
+    this.#saved = saves.series('saved')
+    this.#failed = saves.series('failed')
+    this.#lastSaveS = new CounterFamily(parts.metrics, 'edge_state_last_save_timestamp_seconds').series()
+    this.#lastSaveCounters = new CounterFamily(parts.metrics, 'edge_state_last_save_counters').series()
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => void this.#save().then(() => this.#timer?.refresh()), INTERVAL_MS)
+    this.#timer.unref()
+  }
+
+  /** The last save, when nothing is taken any more. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    await this.#save()
+    await this.#parts.lock.release()
+  }
+
+  async #save(): Promise<void> {
+    const { file, logger, clock } = this.#parts
+    try {
+      const { counters } = await file.save()
+      this.#saved.count++
+      this.#lastSaveS.count = Math.floor(clock.wallMs() / 1000)
+      this.#lastSaveCounters.count = counters
+      if (this.#problem !== undefined) logger.info({ event: 'state_saved_again', path: file.path, counters }, 'counters are saved again')
+      this.#problem = undefined
+    } catch (error) {
+      this.#failed.count++
+      const { message } = error as Error
+      // Once for each change of the reason
+      if (message !== this.#problem) {
+        logger.error(
+          { event: 'state_not_saved', path: file.path, reason: message },
+          'counters could not be saved; the file from before stays',
+        )
+      }
+      this.#problem = message
+    }
+  }
+}
