@@ -90,10 +90,14 @@ export class EdgeServer {
     this.#admin = hasAdminPort ? plainListener(onPort, answer(admin)) : undefined
   }
 
-  /** Answers the ports. */
-  async listen(main: ListenOn, admin: ListenOn | undefined): Promise<{ readonly port: number; readonly adminPort: number | undefined }> {
-    const port = await this.#main.listen(main)
-    return { port, adminPort: admin === undefined ? undefined : await this.#admin!.listen(admin) }
+  /** Answers the port. */
+  listen(on: ListenOn): Promise<number> {
+    return this.#main.listen(on)
+  }
+
+  /** To be called where there is an admin port. */
+  listenAdmin(on: ListenOn): Promise<number> {
+    return this.#admin!.listen(on)
   }
 
   /** Not ready from now on, but serving: load balancers need time to notice. */

@@ -54,8 +54,9 @@ export class Supervisor {
   readonly #deaths: CounterFamily
   readonly #ipFiles = new Map<string, IpFile>()
   #ports: Ports | undefined
-  /** While the first workers start, and they all must. */
-  #start: { resolve(ports: PortNumbers): void; reject(error: Error): void } | undefined
+  /** Until all of the first workers listen, as they must. */
+  #start: Start | undefined = newStart()
+  #isDraining = false
   #onClosed: (() => void) | undefined
 
   constructor(parts: SupervisorParts) {
@@ -89,17 +90,14 @@ export class Supervisor {
   /** Done when all workers accept connections. */
   listen(ports: Ports): Promise<PortNumbers> {
     this.#ports = ports
-    return new Promise((resolve, reject) => {
-      this.#start = { resolve, reject }
-      for (const seat of this.#seats) {
-        const { link } = seat
-        this.#shares().then((message) => link?.tell(message), reject)
-      }
-    })
+    const start = this.#start!
+    for (const { link } of this.#seats) this.#shares().then((message) => link?.tell(message), start.reject)
+    return start.listening
   }
 
   /** Every answer is the last on its connection from now on. */
   drain(): void {
+    this.#isDraining = true
     this.#tellAll({ type: 'drain' })
   }
 
@@ -134,6 +132,7 @@ export class Supervisor {
     })
     for (const file of this.#ipFiles.values()) seat.link.tell({ type: 'ip_file', file })
     for (const message of this.#activation.join(seat.worker)) seat.link.tell(message)
+    if (this.#isDraining) seat.link.tell({ type: 'drain' })
   }
 
   async #shares(): Promise<ToWorker> {
@@ -222,6 +221,21 @@ export class Supervisor {
   #noteClosed(): void {
     if (this.#seats.every(({ state }) => state === 'closed')) this.#onClosed?.()
   }
+}
+
+interface Start {
+  readonly listening: Promise<PortNumbers>
+  resolve(ports: PortNumbers): void
+  reject(error: Error): void
+}
+
+function newStart(): Start {
+  let settle!: Pick<Start, 'resolve' | 'reject'>
+  const listening = new Promise<PortNumbers>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  listening.catch(() => {}) // a worker may die before anybody waits
+  return { listening, ...settle }
 }
 
 type Cause = 'exception' | 'out_of_memory' | 'exit'

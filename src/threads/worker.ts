@@ -15,7 +15,7 @@ import { loadIpFile } from '../source/ip-database.ts'
 import type { IpFile } from '../source/ip-files.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
-import type { FromWorker, ListenError, ToWorker } from './messages.ts'
+import type { FromWorker, ToWorker } from './messages.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
 import { Vitals } from './vitals.ts'
 
@@ -99,12 +99,16 @@ export class Worker {
   }
 
   async #listen({ main, admin }: ToWorker & { type: 'listen' }): Promise<void> {
-    const { tell } = this.#parts
+    const { config, tell } = this.#parts
+    let wanted: number | undefined = config.port
     try {
-      tell({ type: 'listening', ...(await this.#server.listen(main, admin)) })
+      const port = await this.#server.listen(main)
+      wanted = config.adminPort
+      const adminPort = admin === undefined ? undefined : await this.#server.listenAdmin(admin)
+      tell({ type: 'listening', port, adminPort })
     } catch (error) {
-      const { message, code, syscall, port } = error as Error & ListenError
-      tell({ type: 'cannot_listen', error: { message, code, syscall, port } })
+      const { message, code, syscall } = error as NodeJS.ErrnoException
+      tell({ type: 'cannot_listen', error: { message, code, syscall, port: wanted } })
     }
   }
 }
