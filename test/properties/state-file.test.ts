@@ -64,7 +64,11 @@ test('what a table has no room for is refused as a whole, or what is left out of
     .chain((count) => fc.uniqueArray(part, { minLength: count, maxLength: count, selector: ({ low }) => low }))
   await fc.assert(
     fc.asyncProperty(parts, fc.integer({ min: -1, max: 2 }), async (list, spareSets) => {
-      const records = list.map(({ isDay, level, low }) => (isDay ? dayRecord(low, level, DAY_MS / 2) : bucketRecord(low, level, 0)))
+      const records = list.map(({ isDay, level, low }) => {
+        const record = isDay ? dayRecord(low, level, DAY_MS / 2) : bucketRecord(low, level, 0)
+        // All in the first half of the sets, which then overflow
+        return { ...record, high: record.high >>> 1 }
+      })
       const clock = clockAt(0, NOON_MS)
       const source = tableOf(100 * WAYS, records, 0)
       expect(source.forcedEvictions).toBe(0)
