@@ -15,7 +15,7 @@ export interface Saved {
 }
 
 /** The longest that a save keeps its thread to itself. */
-const SLICE_MS = 4
+const SLICE_MS = 2
 /** Sets between two looks at the time. */
 const SETS_PER_LOOK = 32
 const CHUNK_BYTES = 256 * 1024

@@ -26,6 +26,16 @@ describe('copying a set', () => {
     expect(table.tryLock(0)).toBe(true)
   })
 
+  test('gives a record from every slot it can be in', () => {
+    const table = newTable(WAYS)
+    for (let i = 0; i < WAYS; i++) table.write(table.claim(0, i, i, 0, 0), 200, 0, 100, 1)
+    for (let way = 0; way < WAYS; way++) {
+      table.write(way, 50, 0, 100, 1)
+      expect(recordsOf(table, 0)).toMatchObject([{ low: way, level: 50 }])
+      table.write(way, 200, 0, 100, 1)
+    }
+  })
+
   test('that has never been used leaves its lock alone', () => {
     const table = newTable(WAYS)
     table.lock(0)
