@@ -67,8 +67,8 @@ export class SharedTable {
 
   /** Whether no slot holds a key, at a glance: without the lock, for taking it writes to memory that may be unused yet. */
   isEmpty(set: number): boolean {
-    const first = firstMark(set)
-    for (let way = 0; way < WAYS; way++) if (this.#marks[first + way] !== 0) return false
+    const first = firstMark(set) / 2 // two marks a word
+    for (let word = 0; word < WAYS / 2; word++) if (this.#words[first + word] !== 0) return false
     return true
   }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import { setAside } from '../store/set-aside.ts'
 import { newTableBuffer, SharedTable } from '../store/shared-table.ts'
-import { StateFile } from '../store/state-file.ts'
-import { acquireStateLock, type StateLock } from '../store/state-lock.ts'
-import { readState, restoreInto, type SavedState } from '../store/state-read.ts'
+import { setAside } from '../store/state/set-aside.ts'
+import { StateFile } from '../store/state/state-file.ts'
+import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
+import { readState, restoreInto, type SavedState } from '../store/state/state-read.ts'
 import { ownerNumber, SUPERVISOR } from './shared-memory.ts'
 
 export interface Counters {

@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { CounterFamily, type Series } from '../server/metrics/counter-family.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
-import type { StateFile } from '../store/state-file.ts'
-import type { StateLock } from '../store/state-lock.ts'
+import type { StateFile } from '../store/state/state-file.ts'
+import type { StateLock } from '../store/state/state-lock.ts'
 
 const INTERVAL_MS = 5000
 
@@ -34,9 +34,10 @@ export class StateKeeper {
     this.#lastSaveCounters = new CounterFamily(parts.metrics, 'edge_state_last_save_counters').series()
   }
 
+  /** Saves at once, so that a disk that takes nothing shows, and then again and again, a while after each save ended. */
   start(): void {
-    this.#timer = setTimeout(() => void this.#save().then(() => this.#timer?.refresh()), INTERVAL_MS)
-    this.#timer.unref()
+    this.#timer = setTimeout(() => void this.#save().then(() => this.#timer?.refresh()), INTERVAL_MS).unref()
+    void this.#save()
   }
 
   /** The last save, when nothing is taken any more. */

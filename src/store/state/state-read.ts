@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
-import type { Clock } from '../clock.ts'
-import { type SharedTable, tableBytesFor } from './shared-table.ts'
+import type { Clock } from '../../clock.ts'
+import { type SharedTable, tableBytesFor } from '../shared-table.ts'
+import { restore } from '../table-records.ts'
 import { StateFault } from './state-fault.ts'
 import { type StateHeader, TimeShift } from './state-format.ts'
 import { Damage, scanState } from './state-scan.ts'
-import { restore } from './table-records.ts'
 
 export type StateRead =
   | { readonly kind: 'none' }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
+import type { CounterRecord } from '../table-records.ts'
 import {
   COUNT_BYTES,
   DIGEST_BYTES,
@@ -10,7 +11,6 @@ import {
   recordCount,
   type StateHeader,
 } from './state-format.ts'
-import type { CounterRecord } from './table-records.ts'
 
 /** The file is not what was once saved; the message completes the sentence "it is no good: …". */
 export class Damage extends Error {}

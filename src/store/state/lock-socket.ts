@@ -41,9 +41,14 @@ export class LockSocket {
   static async listen(path: string): Promise<LockSocket> {
     const socket = new LockSocket()
     await withAddress(path, (address) => socket.#listen(address))
-    // Another user's process must be able to ask; all it hears is who we are.
-    await chmod(path, 0o666)
-    return socket
+    try {
+      // Another user's process must be able to ask; all it hears is who we are.
+      await chmod(path, 0o666)
+      return socket
+    } catch (error) {
+      socket.close()
+      throw error
+    }
   }
 
   close(): void {

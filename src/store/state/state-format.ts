@@ -1,5 +1,5 @@
-import { spentShare } from './spent-share.ts'
-import type { CounterRecord, RecordBatch } from './table-records.ts'
+import { spentShare } from '../spent-share.ts'
+import type { CounterRecord, RecordBatch } from '../table-records.ts'
 
 /**
  * What a state file is made of, all little-endian:

@@ -3,11 +3,11 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import type { Clock } from '../clock.ts'
-import type { SharedTable } from './shared-table.ts'
+import type { Clock } from '../../clock.ts'
+import type { SharedTable } from '../shared-table.ts'
+import { copyLive, RecordBatch } from '../table-records.ts'
 import { StateFault } from './state-fault.ts'
 import { COUNT_BYTES, encodeHeader, encodeRecords, HEADER_BYTES, RECORD_BYTES } from './state-format.ts'
-import { copyLive, RecordBatch } from './table-records.ts'
 
 export interface Saved {
   readonly counters: number
@@ -15,7 +15,7 @@ export interface Saved {
 }
 
 /** The longest that a save keeps its thread to itself. */
-const SLICE_MS = 4
+const SLICE_MS = 2
 /** Sets between two looks at the time. */
 const SETS_PER_LOOK = 32
 const CHUNK_BYTES = 256 * 1024
