@@ -2,7 +2,7 @@
 
 const NEVER_EMPTY = 1_000_000_000
 
-export function rule(name, keys, burst = NEVER_EMPTY) {
+function rule(name, keys, burst = NEVER_EMPTY) {
   return { name, limit_keys: keys, algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst } }
 }
 
