@@ -1,6 +1,5 @@
 import { fiveRules, oneRule } from '../support/bundle.mjs'
 import { MEASURED, start, stop } from '../support/processes.mjs'
-import { familyOf } from './cpu-time.mjs'
 import { startEdge } from './edge.mjs'
 import { startHaproxy } from './haproxy.mjs'
 import { startNginx } from './nginx.mjs'
@@ -63,7 +62,7 @@ export async function startFloors() {
 }
 
 function contestant({ name, request }, server) {
-  return { name, request, server, pids: familyOf(server.pid) }
+  return { name, request, server }
 }
 
 function startScript(name, ...args) {

@@ -1,22 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** A process and its children: nginx serves from a child. */
-export function familyOf(pid) {
-  const children = threadsOf(pid).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
-  )
-  return [pid, ...children.flatMap((child) => familyOf(Number(child)))]
-}
-
 /**
- * What all threads of some processes have used so far, user and system, in ns each. The scheduler's own count: that of
- * /proc/PID/stat is the same one, rounded to 10 ms.
+ * What all threads of a process and of its children have used so far, user and system, in ns each; nginx serves from a child.
+ * This is the scheduler's own count: that of /proc/PID/stat is the same one, rounded to 10 ms.
  */
-export function cpuTimes(pids) {
-  const times = new Map()
-  for (const pid of pids) {
-    for (const thread of threadsOf(pid))
-      times.set(thread, Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]))
+export function cpuTimes(pid, times = new Map()) {
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    times.set(thread, Number(read(pid, thread, 'schedstat').split(' ')[0]))
+    for (const child of read(pid, thread, 'children').split(' ').filter(Boolean)) cpuTimes(child, times)
   }
   return times
 }
@@ -28,6 +19,6 @@ export function usedUs(before, after) {
   return ns / 1000
 }
 
-function threadsOf(pid) {
-  return readdirSync(`/proc/${pid}/task`)
+function read(pid, thread, name) {
+  return readFileSync(`/proc/${pid}/task/${thread}/${name}`, 'utf8')
 }

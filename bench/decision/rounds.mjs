@@ -16,10 +16,10 @@ export async function measureInTurns(cases, load, { rounds, warmUpRounds, roundS
 }
 
 async function measure(each, load, seconds) {
-  const { name, server, request, pids, keys, isRejected = false } = each
-  const before = cpuTimes(pids)
+  const { name, server, request, keys, isRejected = false } = each
+  const before = cpuTimes(server.pid)
   const result = await load.run({ port: server.port, text: textOf(request), seconds, keys })
-  const cpuUs = usedUs(before, cpuTimes(pids))
+  const cpuUs = usedUs(before, cpuTimes(server.pid))
   const { requests, rejected, failed, elapsedMs } = result
   if (failed > 0) throw new Error(`${name}: ${failed} of ${requests} requests failed`)
   if (isRejected ? rejected < requests * 0.99 : rejected > 0) throw new Error(`${name}: ${rejected} of ${requests} were rejected`)

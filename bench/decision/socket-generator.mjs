@@ -22,8 +22,11 @@ function keepAsking(socket, nextBatch, depth, endMs, total) {
   return new Promise((resolve) => {
     let open = depth
     let rest = ''
-    socket.on('error', () => total.failed++)
-    socket.on('close', resolve)
+    socket.on('error', () => {}) // 'close' follows
+    socket.on('close', () => {
+      if (open > 0) total.failed += open
+      resolve()
+    })
     socket.on('data', (chunk) => {
       const seen = rest + chunk.latin1Slice()
       let at = seen.indexOf(STATUS_LINE)

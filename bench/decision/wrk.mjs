@@ -18,7 +18,18 @@ export function newWrkLoad(file) {
     async run({ port, text, seconds, keys }) {
       writeFileSync(path, text)
       const script = [path, ...(keys === undefined ? [] : [keys.first, keys.count])].map(String)
-      const args = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '-s', SCRIPT, `http://127.0.0.1:${port}/`, '--', ...script]
+      const args = [
+        '-t1',
+        `-c${CONNECTIONS}`,
+        `-d${seconds}s`,
+        '--timeout',
+        '10s',
+        '-s',
+        SCRIPT,
+        `http://127.0.0.1:${port}/`,
+        '--',
+        ...script,
+      ]
       const { requests, elapsedUs, rejected, failed } = JSON.parse((await run(OTHERS, file, args)).trim().split('\n').at(-1))
       return { requests, rejected, failed, elapsedMs: elapsedUs / 1000 }
     },
