@@ -4,31 +4,17 @@ import { Engine } from '../dist/engine/engine.js'
 import { compileBundle } from '../dist/policy/compile.js'
 import { parseBundle } from '../dist/policy/parse.js'
 import { newEmbeddedStore } from '../dist/store/embedded-store.js'
+import { EngineRequest, newKeys } from './support/engine-request.mjs'
 
 const { policies, keyCount, storeBytes } = await new Promise((resolve) => process.once('message', resolve))
-
-/** A request as a server would show it to the engine; only the key changes. */
-class View {
-  method = 'GET'
-  uri = '/api/v1/users/42?full=1'
-  host = 'api.example.com'
-  key = ''
-  authorization = `Bearer ${jwt({ sub: 'user-4711', tenant: 'acme', plan: 'gold', region: 'eu', iat: 1_700_000_000 })}`
-
-  header(name) {
-    if (name === 'x-api-key') return this.key
-    return name === 'authorization' ? this.authorization : undefined
-  }
-}
 
 const parsed = parseBundle(JSON.stringify({ bundle_version: 1, policies }))
 if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
 const store = newEmbeddedStore(storeBytes)
 const engine = new Engine({ store, clock: systemClock })
 engine.activate(compileBundle(parsed.bundle))
-// Through a buffer, so that they are plain strings like those a socket brings, not pieces that V8 joins when read.
-const keys = Array.from({ length: keyCount }, (_, i) => Buffer.from(`key-${i}-${(i * 2_654_435_761) >>> 0}`).toString('latin1'))
-const view = new View()
+const keys = newKeys(keyCount)
+const view = new EngineRequest()
 let next = 0
 
 const tasks = {
@@ -66,8 +52,3 @@ const tasks = {
 
 process.on('message', ({ task, count }) => process.send(tasks[task](count)))
 process.send('ready')
-
-function jwt(payload) {
-  const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  return `${part({ alg: 'RS256', typ: 'JWT' })}.${part(payload)}.${'s'.repeat(342)}`
-}

@@ -5,6 +5,9 @@
 // clock once; what that alone takes is printed for scale, for it differs a lot between machines and moments.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { fiveRules, oneRule, policy } from './support/bundle.mjs'
+import { whole } from './support/numbers.mjs'
+import { median, ratio } from './support/statistics.mjs'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 31)
 const DECISIONS_PER_ROUND = 200_000
@@ -12,20 +15,13 @@ const WARM_UP_ROUNDS = 3
 const MILLION = 1_000_000
 const STORE_BYTES = 64 * 1024 * 1024
 
-const perKey = rule('per-key', ['header:x-api-key'])
-const fiveRules = [
-  perKey,
-  rule('subject', ['jwt:sub']),
-  rule('tenant', ['jwt:tenant']),
-  rule('plan', ['jwt:tenant', 'jwt:plan']),
-  rule('all', []),
-]
+const perKey = policy('p', '/api', oneRule())
 
-const one = await newCase('1 rule, 1,000 keys', [policy('p', '/api', [perKey])], 1000)
-const million = await newCase('1 rule, 1,000,000 keys', [policy('p', '/api', [perKey])], MILLION)
-const five = await newCase('5 rules, 3 of them by JWT', [policy('p', '/api', fiveRules)], 1000)
-const ten = await newCase('1 rule + 10 policies that do not match', [policy('p', '/api', [perKey]), ...others(10)], 1000)
-const tenThousand = await newCase('1 rule + 10,000 policies that do not match', [policy('p', '/api', [perKey]), ...others(10_000)], 1000)
+const one = await newCase('1 rule, 1,000 keys', [perKey], 1000)
+const million = await newCase('1 rule, 1,000,000 keys', [perKey], MILLION)
+const five = await newCase('5 rules, 3 of them by JWT', [policy('p', '/api', fiveRules())], 1000)
+const ten = await newCase('1 rule + 10 policies that do not match', [perKey, ...others(10)], 1000)
+const tenThousand = await newCase('1 rule + 10,000 policies that do not match', [perKey, ...others(10_000)], 1000)
 const cases = [one, million, five, ten, tenThousand]
 
 // Every key once: what a million live callers take, and how many had to go for others.
@@ -47,14 +43,14 @@ report()
 for (const { child } of cases) child.disconnect()
 
 function report() {
-  console.log(`node ${process.version}, ${ROUNDS} interleaved rounds of ${DECISIONS_PER_ROUND.toLocaleString('en')} decisions\n`)
+  console.log(`node ${process.version}, ${ROUNDS} interleaved rounds of ${whole(DECISIONS_PER_ROUND)} decisions\n`)
   console.log('decisions/s  ns each  fastest round  case')
   for (const { name, decisionNs } of cases) {
     const ns = median(decisionNs)
-    print(Math.round(1e9 / ns).toLocaleString('en'), ns, Math.min(...decisionNs), name)
+    print(whole(1e9 / ns), ns, Math.min(...decisionNs), name)
   }
   print('', median(clockNs), Math.min(...clockNs), '(reading the clock)')
-  const cost = median(tenThousand.decisionNs.map((ns, round) => ns / ten.decisionNs[round]))
+  const cost = ratio(tenThousand.decisionNs, ten.decisionNs).median
   console.log(`\n10,000 policies that do not match cost ${cost.toFixed(2)} × what 10 cost`)
   const evicted = ((forcedEvictions / MILLION) * 100).toFixed(4)
   console.log(`a million live keys in ${STORE_BYTES >> 20} MiB: ${forcedEvictions} forced evictions (${evicted} %)`)
@@ -79,18 +75,6 @@ async function ask({ child }, task, count) {
   return answer
 }
 
-function median(numbers) {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]
-}
-
-function rule(name, keys) {
-  return { name, limit_keys: keys, algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst: 1_000_000_000 } }
-}
-
-function policy(id, pathPrefix, rules) {
-  return { id, spec: { selector: { pathPrefix }, rules } }
-}
-
 function others(count) {
-  return Array.from({ length: count }, (_, i) => policy(`other-${i}`, `/other-${i}`, [perKey]))
+  return Array.from({ length: count }, (_, i) => policy(`other-${i}`, `/other-${i}`, oneRule()))
 }

@@ -4,7 +4,9 @@
 // see to that). They take turns, round after round, so that a busy machine slows all of them alike. Figures are medians
 // over the rounds, ratios are medians of the per-round ratios. CPU time is that of the measured process, user and system.
 import { startEdge, startPassThrough } from './proxy/contestants.mjs'
-import { ask, hasCores, MEASURED, OTHERS, start, stop } from './proxy/processes.mjs'
+import { whole } from './support/numbers.mjs'
+import { ask, hasCores, MEASURED, OTHERS, PROBE, start, stop } from './support/processes.mjs'
+import { median, ratio } from './support/statistics.mjs'
 
 const WARM_UP_ROUNDS = 3
 const ITEM_ROUNDS = Number(process.env.BENCH_ROUNDS ?? 15)
@@ -15,9 +17,9 @@ const CROWD = { streams: 1000, startGapMs: 0.2, events: 80, eventGapMs: 60, time
 const FILTER_ROUNDS = 15
 const FILTER_STREAMS = 60
 
-const [load, backend] = await Promise.all([start(OTHERS, './load.mjs'), start(OTHERS, './backend.mjs')])
+const [load, backend] = await Promise.all([start(OTHERS, script('load')), start(OTHERS, script('backend'))])
 // Whoever is asked directly is itself what is measured.
-const direct = { name: 'direct', process: await start(MEASURED, './backend.mjs') }
+const direct = { name: 'direct', process: await start(MEASURED, script('backend'), { execArgv: PROBE }) }
 const edge = { name: 'edge', process: await startEdge(backend) }
 const undici = { name: 'undici pass-through', process: await startPassThrough(backend) }
 const contestants = [edge, undici, direct]
@@ -48,8 +50,8 @@ async function compareItems() {
   print('', 'requests/s', 'CPU µs each', 'fastest round')
   for (const { name, perSecond, cpuUs } of contestants)
     print(name, whole(median(perSecond)), median(cpuUs).toFixed(1), Math.min(...cpuUs).toFixed(1))
-  const throughput = ratio(edge.perSecond, undici.perSecond)
-  const cpu = ratio(undici.cpuUs, edge.cpuUs)
+  const throughput = ratio(edge.perSecond, undici.perSecond).median
+  const cpu = ratio(undici.cpuUs, edge.cpuUs).median
   console.log(`edge : undici = ${throughput.toFixed(2)} by requests/s, ${cpu.toFixed(2)} by CPU time (target: at least 0.9)\n`)
 }
 
@@ -110,7 +112,7 @@ async function filterAlone() {
     ['Anthropic', 'anthropic', false],
     ['Responses', 'responses', false],
   ]) {
-    const child = await start(MEASURED, './filter-case.mjs', [dialect, String(addsUsage)])
+    const child = await start(MEASURED, script('filter-case'), { args: [dialect, String(addsUsage)] })
     cases.push({ name, child, single: [], chunked: [] })
   }
   for (let round = 0; round < WARM_UP_ROUNDS + FILTER_ROUNDS; round++) {
@@ -133,18 +135,10 @@ function print(name, ...columns) {
   console.log(`  ${name.padEnd(30)}${columns.map((column) => column.padStart(15)).join('')}`)
 }
 
-function whole(number) {
-  return Math.round(number).toLocaleString('en')
-}
-
 function mebibytes(bytes) {
   return `${Math.round(bytes / 2 ** 20)} MiB`
 }
 
-function ratio(numbers, others) {
-  return median(numbers.map((number, round) => number / others[round]))
-}
-
-function median(numbers) {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]
+function script(name) {
+  return new URL(`./proxy/${name}.mjs`, import.meta.url)
 }

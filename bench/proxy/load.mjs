@@ -1,6 +1,7 @@
 // The load of `npm run bench:proxy`: raw sockets that ask, count what comes back, and look at the clock.
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { percentile } from '../support/statistics.mjs'
 import { StreamClient } from './stream-client.mjs'
 
 const ITEM_REQUEST = Buffer.from(
@@ -76,7 +77,5 @@ async function open(port, count) {
 }
 
 function percentiles(numbers) {
-  const sorted = Float64Array.from(numbers).sort()
-  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
-  return { p50: at(0.5), p99: at(0.99) }
+  return { p50: percentile(numbers, 0.5), p99: percentile(numbers, 0.99) }
 }

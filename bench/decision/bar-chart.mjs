@@ -1,0 +1,43 @@
+const ROW = 22
+const BAR = 14
+const TITLE = 34
+const NAME_WIDTH = 150
+const BAR_WIDTH = 150
+
+/**
+ * One group of bars at a place. A row has a name, a color, and parts: values that lie on one another, the largest last.
+ * Answers the SVG and where it ends.
+ */
+export function drawBars({ x, y, title, note, rows }) {
+  const longest = longestBar(rows)
+  const lines = rows.map((row, i) => drawRow(row, x, y + TITLE + i * ROW, longest))
+  const heading = `<text class="title" x="${x}" y="${y + 14}">${escapeText(title)}</text><text class="note" x="${x}" y="${y + 29}">${escapeText(note)}</text>`
+  return { svg: [heading, ...lines].join('\n'), endY: y + TITLE + rows.length * ROW }
+}
+
+/** One that is far longer than the rest would leave nothing of them to see: it is drawn cut. */
+function longestBar(rows) {
+  const [largest, second = largest] = rows.map(({ parts = [0] }) => Math.max(...parts)).toSorted((a, b) => b - a)
+  return largest > 2 * second && rows.length > 2 ? 1.25 * second : largest
+}
+
+function drawRow({ name, kind, parts = [], value }, x, y, longest) {
+  const barX = x + NAME_WIDTH
+  const middle = y + BAR / 2 + 8
+  const widths = parts.map((part) => Math.max(1, Math.min(part / longest, 1) * BAR_WIDTH))
+  const bars = widths.toReversed().map((width, i) => {
+    const isFaint = i < widths.length - 1
+    return `<rect class="${kind}${isFaint ? ' faint' : ''}" x="${barX}" y="${y + 3}" width="${width.toFixed(1)}" height="${BAR}" rx="2"/>`
+  })
+  const end = barX + Math.max(-6, ...widths)
+  return [
+    `<text class="name${kind === 'edge' ? ' ours' : ''}" x="${barX - 8}" y="${middle}">${escapeText(name)}</text>`,
+    ...bars,
+    Math.max(0, ...parts) > longest ? `<path class="cut" d="M${end - 16} ${y + 19}l6 -18m4 18l6 -18"/>` : '',
+    `<text class="value" x="${(end + 6).toFixed(1)}" y="${middle}">${escapeText(value)}</text>`,
+  ].join('')
+}
+
+export function escapeText(text) {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+}

@@ -1,0 +1,28 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** For programs that cannot choose one themselves. */
+export async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Until somebody listens there. Whoever should and has ended is noticed elsewhere. */
+export async function listening(port) {
+  for (let i = 0; i < 100; i++) {
+    const socket = connect(port, '127.0.0.1')
+    const isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (isOpen) return
+    await sleep(50)
+  }
+  throw new Error(`nobody listens on port ${port}`)
+}

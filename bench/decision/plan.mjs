@@ -1,0 +1,10 @@
+import { parseArgs } from 'node:util'
+
+const FULL = { rounds: 11, warmUpRounds: 3, roundSeconds: 1, keyCount: 1_000_000, latencyRounds: 9, latencySeconds: 1.5, threadRounds: 21 }
+const QUICK = { rounds: 3, warmUpRounds: 1, roundSeconds: 1, keyCount: 100_000, latencyRounds: 3, latencySeconds: 1, threadRounds: 5 }
+
+/** How long and how often. `--quick` is for trying: its figures go nowhere but to the terminal. */
+export function readPlan(args) {
+  const { quick } = parseArgs({ args, options: { quick: { type: 'boolean', default: false } } }).values
+  return { isQuick: quick, ...(quick ? QUICK : FULL) }
+}

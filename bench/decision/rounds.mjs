@@ -1,0 +1,54 @@
+import { median, ratio } from '../support/statistics.mjs'
+import { cpuTimes, usedUs } from './cpu-time.mjs'
+import { textOf } from './requests.mjs'
+
+/** Contestants take turns, so that a busy machine slows all of them alike. Answers the samples of each, round by round. */
+export async function measureInTurns(cases, load, { rounds, warmUpRounds, roundSeconds }) {
+  const samples = new Map(cases.map((each) => [each, []]))
+  for (let round = 0; round < warmUpRounds + rounds; round++) {
+    for (const each of cases) {
+      if (each.isMissing) continue
+      const sample = await measure(each, load, roundSeconds)
+      if (round >= warmUpRounds) samples.get(each).push(sample)
+    }
+  }
+  return samples
+}
+
+async function measure(each, load, seconds) {
+  const { name, server, request, keys, isRejected = false } = each
+  const before = cpuTimes(server.pid)
+  const result = await load.run({ port: server.port, text: textOf(request), seconds, keys })
+  const cpuUs = usedUs(before, cpuTimes(server.pid))
+  const { requests, rejected, failed, elapsedMs } = result
+  if (failed > 0) throw new Error(`${name}: ${failed} of ${requests} requests failed`)
+  if (isRejected ? rejected < requests * 0.99 : rejected > 0) throw new Error(`${name}: ${rejected} of ${requests} were rejected`)
+  if (keys !== undefined) keys.first += requests
+  return { cpuUs: cpuUs / requests, perSecond: (requests / elapsedMs) * 1000, busy: cpuUs / 1000 / elapsedMs }
+}
+
+/** Every key once, so that all of them are live. */
+export async function fill({ name, isMissing, server, request, keys }, load) {
+  if (isMissing) return
+  console.error(`${name}: filling`)
+  while (keys.first < keys.count) {
+    const { requests, rejected, failed } = await load.run({ port: server.port, text: textOf(request), seconds: 2, keys })
+    if (rejected + failed > 0) throw new Error(`${name}: ${rejected} requests were rejected and ${failed} failed`)
+    keys.first += requests
+  }
+}
+
+/** One row: medians over the rounds. */
+export function figures(samples) {
+  const of = (pick) => median(samples.map(pick))
+  return { cpuUs: of(({ cpuUs }) => cpuUs), perSecond: of(({ perSecond }) => perSecond), busy: of(({ busy }) => busy) }
+}
+
+/** How many times as fast the one is as the other, by CPU time. */
+export function speedRatio(samples, others) {
+  if (samples.length === 0 || others.length === 0) return undefined
+  return ratio(
+    others.map(({ cpuUs }) => cpuUs),
+    samples.map(({ cpuUs }) => cpuUs),
+  )
+}

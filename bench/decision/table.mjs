@@ -1,0 +1,72 @@
+import { whole } from '../support/numbers.mjs'
+import { PER_SECOND } from './fixed-rate.mjs'
+
+// Below this the server had no use for its core, or could not have it: requests/s say less then than CPU time does.
+const BUSY_ENOUGH = 0.9
+
+export function formatTable({ machine, load, method, groups, delays, twoThreads, targets }) {
+  return [
+    `node ${machine.node}, ${machine.cpu}, ${machine.cores} cores; load: ${load.name}, ${load.details}`,
+    `${method.rounds} interleaved rounds of ${method.roundSeconds} s; CPU time is user and system of the whole server; ratios by CPU time`,
+    ...groups.flatMap(formatGroup),
+    '',
+    '! the server could not use its core, or had no use for it: look at CPU time, not at requests/s',
+    ...formatDelays(delays, method),
+    ...formatThreads(twoThreads),
+    ...formatTargets(targets),
+  ].join('\n')
+}
+
+function formatGroup({ title, ratioTitle, rows }) {
+  return [
+    '',
+    line(title, 'CPU µs each', 'requests/s', 'busy', ratioTitle, 'middle half'),
+    ...rows.map(({ name, isMissing, cpuUs, perSecond, busy, ratio }) =>
+      isMissing
+        ? line(`  ${name}`, 'not installed')
+        : line(
+            `  ${name}`,
+            cpuUs.toFixed(1),
+            whole(perSecond),
+            `${whole(busy * 100)} %${busy < BUSY_ENOUGH ? '!' : ' '}`,
+            ...formatRatio(ratio),
+          ),
+    ),
+  ]
+}
+
+function formatDelays(delays, { latencyRounds }) {
+  return [
+    '',
+    line(`delays at ${whole(PER_SECOND)} requests/s, ${latencyRounds} rounds`, 'p50 µs', 'p99 µs'),
+    ...delays.map(({ name, isMissing, p50Us, p99Us }) =>
+      isMissing ? line(`  ${name}`, 'not installed') : line(`  ${name}`, whole(p50Us), whole(p99Us)),
+    ),
+  ]
+}
+
+function formatThreads({ one, two, ratio, ratioByCpuTime }) {
+  return [
+    '',
+    line('the engine, one table, one rule', 'decisions/s', '', '', 'it : one', 'middle half'),
+    line('  one thread', whole(one)),
+    line('  two threads', whole(two), '', '', ...formatRatio(ratio)),
+    line('  two threads, by CPU time', '', '', '', ...formatRatio(ratioByCpuTime)),
+  ]
+}
+
+function formatTargets(targets) {
+  return [
+    '',
+    line('targets', 'ratio', 'at least', ''),
+    ...targets.map(({ what, ratio, atLeast, verdict }) => line(`  ${what}`, ratio?.toFixed(2) ?? '', atLeast.toFixed(1), verdict)),
+  ]
+}
+
+function formatRatio(ratio) {
+  return ratio === undefined ? [] : [ratio.median.toFixed(2), `${ratio.low.toFixed(2)}–${ratio.high.toFixed(2)}`]
+}
+
+function line(name, ...columns) {
+  return (name.padEnd(42) + columns.map((column) => column.padStart(14)).join('')).trimEnd()
+}

@@ -1,0 +1,3 @@
+export function whole(number) {
+  return Math.round(number).toLocaleString('en')
+}

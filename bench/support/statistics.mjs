@@ -1,0 +1,14 @@
+export function median(numbers) {
+  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]
+}
+
+/** The median of the per-round ratios, and the quarters around it. */
+export function ratio(numbers, others) {
+  const ratios = numbers.map((number, round) => number / others[round])
+  return { median: median(ratios), low: percentile(ratios, 0.25), high: percentile(ratios, 0.75) }
+}
+
+export function percentile(numbers, share) {
+  const sorted = Float64Array.from(numbers).sort()
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+}
