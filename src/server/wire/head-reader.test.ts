@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
+
+const START = 'POST /v1/decision HTTP/1.1\r\n'
+const PLAIN = `${START}Host: edge\r\nX-Original-Method: GET\r\nX-Original-URI: /a?b\r\nX-Api-Key: alice\r\n\r\n`
+
+describe('a plain head', () => {
+  test('is read to its end, and says what was asked', () => {
+    const reader = read(PLAIN)
+    const view = reader.original()
+    expect(view).toMatchObject({ method: 'GET', uri: '/a?b', host: '' })
+    expect(reader.header('x-api-key')).toBe('alice')
+    expect(reader.header('x-other')).toBeUndefined()
+  })
+
+  test('cut anywhere is incomplete, and never anything else', () => {
+    for (let length = 0; length < PLAIN.length; length++) expect(outcome(PLAIN.slice(0, length))).toBe(INCOMPLETE)
+  })
+
+  test('behind another is read from its own beginning', () => {
+    const reader = new HeadReader()
+    reader.begin(bytesOf(PLAIN + PLAIN.replace('alice', 'bob')))
+    expect(reader.read(0)).toBe(PLAIN.length)
+    expect(reader.header('x-api-key')).toBe('alice')
+    expect(reader.read(PLAIN.length)).toBe(2 * PLAIN.length - 2)
+    expect(reader.header('x-api-key')).toBe('bob')
+  })
+
+  test.each([
+    ['names in any case', 'hOST: edge\r\nx-ORIGINAL-method: GET\r\nX-original-uri: /'],
+    ['no space after the colon', 'Host:edge\r\nX-Original-Method:GET\r\nX-Original-URI:/'],
+    ['an empty Host', 'Host:\r\nX-Original-Method: GET\r\nX-Original-URI: /'],
+    ['an empty Host with a space', 'Host: \r\nX-Original-Method: GET\r\nX-Original-URI: /'],
+    ['a length of 0', 'Host: edge\r\nContent-Length: 0\r\nX-Original-Method: GET\r\nX-Original-URI: /'],
+    ['a connection to keep', 'Host: edge\r\nConnection: Keep-Alive\r\nX-Original-Method: GET\r\nX-Original-URI: /'],
+    ['bytes above ASCII', 'Host: edge\r\nX-A: \x80\xff\r\nX-Original-Method: GET\r\nX-Original-URI: /'],
+  ])('with %s is plain too', (_what, fields) => {
+    expect(read(`${START}${fields}\r\n\r\n`).original()).toMatchObject({ method: 'GET', uri: '/' })
+  })
+
+  test('joins what comes more than once, cookies in their own way', () => {
+    const reader = read(`${START}Host: edge\r\nX-A: 1\r\nCookie: a=1\r\nx-a: \r\nX-A: 3\r\ncookie: b=2\r\n\r\n`)
+    expect(reader.header('x-a')).toBe('1, , 3')
+    expect(reader.cookie()).toBe('a=1; b=2')
+  })
+
+  test('has any number of fields', () => {
+    const crowd = Array.from({ length: 1000 }, (_, i) => `a${i}: ${i}\r\n`).join('')
+    const reader = read(`${START}Host: edge\r\n${crowd}\r\n`)
+    for (const i of [0, 31, 32, 33, 999]) expect(reader.header(`a${i}`)).toBe(String(i))
+  })
+
+  test.each([
+    ['Method: GET', 'missing_original_uri'],
+    ['URI: /', 'missing_original_method'],
+    ['Method: GET\r\nX-Original-URI:', 'missing_original_uri'],
+    ['Method:\r\nX-Original-URI: /', 'missing_original_method'],
+    ['URI: /\r\nX-Original-URI: /\r\nX-Original-Method: a\r\nX-Original-Method: b', 'repeated_original_uri'],
+    ['Method: a\r\nX-Original-Method: a\r\nX-Original-URI: /', 'repeated_original_method'],
+    ['Host: a\r\nX-Original-Host: b', 'repeated_original_host'],
+  ])('with X-Original-%j is refused: %s', (fields, reason) => {
+    expect(read(`${START}Host: edge\r\nX-Original-${fields}\r\n\r\n`).original()).toBe(reason)
+  })
+})
+
+describe('for node:http to judge is', () => {
+  test.each([
+    ['another method', PLAIN.replace('POST', 'PUT')],
+    ['a method in lower case', PLAIN.replace('POST', 'post')],
+    ['another target', PLAIN.replace('/v1/decision', '/livez')],
+    ['a query', PLAIN.replace('/v1/decision', '/v1/decision?')],
+    ['the absolute form', PLAIN.replace('/v1', 'http://edge/v1')],
+    ['another version', PLAIN.replace('1.1', '1.0')],
+    ['a line end before it', `\r\n${PLAIN}`],
+    ['no Host', PLAIN.replace('Host: edge\r\n', '')],
+    ['two Hosts', PLAIN.replace('Host: edge', 'Host: edge\r\nhost: edge')],
+    ...['Transfer-Encoding: chunked', 'Expect: 100-continue', 'Upgrade: h2c', 'Trailer: x', 'TE: trailers', 'Proxy-Connection: close'].map(
+      withField,
+    ),
+    ...['Content-Length: 1', 'Content-Length: 00', 'Content-Length: +0', 'Content-Length:', 'Content-Length: 0, 0'].map(withField),
+    withField('Content-Length: 0\r\nContent-Length: 0'),
+    ...['Connection: close', 'Connection: keep-alive, close', 'Connection:', 'Connection: keep-alive\r\nConnection: keep-alive'].map(
+      withField,
+    ),
+    ...['X-A : b', ' X-A: b', 'X-A', ': b', 'X-A:\tb', 'X-A: b\tc', 'X-A:  b', 'X-A: b ', 'X-(A): b', 'X-\xe9: b'].map(withField),
+    ...['X-A: b\r\n folded', 'X-A: \x00', 'X-A: \x7f', 'X-A: \x1f', 'X-A: b\nX-B: c', 'X-A: b\rX-B: c', 'X-A: b\r\r'].map(withField),
+    ['line feeds alone', PLAIN.replaceAll('\r\n', '\n')],
+    ['a line feed alone at the end', `${PLAIN.slice(0, -2)}\n`],
+  ])('%s', (_what, text) => {
+    expect(outcome(text)).toBe(OTHER)
+  })
+
+  test('a head of more than 16 KiB, as soon as that can be told', () => {
+    const ofLength = (length: number): string => `${PLAIN.slice(0, -2)}X: ${'x'.repeat(length - PLAIN.length - 5)}\r\n\r\n`
+    expect(outcome(ofLength(MAX_HEAD_BYTES))).toBe(MAX_HEAD_BYTES)
+    expect(outcome(ofLength(MAX_HEAD_BYTES + 1))).toBe(OTHER)
+    expect(outcome(ofLength(2 * MAX_HEAD_BYTES).slice(0, MAX_HEAD_BYTES))).toBe(OTHER)
+    expect(outcome(ofLength(2 * MAX_HEAD_BYTES).slice(0, MAX_HEAD_BYTES - 1))).toBe(INCOMPLETE)
+  })
+
+  test.each(['Transfer-Encoding:', 'Content-Length: x', 'Content-Length: 0\r\nContent-Length:', 'X-A: \x00', 'X-A '])(
+    'a piece that ends in %j: node:http objects before the line is whole',
+    (piece) => {
+      expect(outcome(`${START}Host: edge\r\n${piece}`)).toBe(OTHER)
+    },
+  )
+})
+
+function withField(field: string): [string, string] {
+  return [JSON.stringify(field), PLAIN.replace('X-Api-Key: alice', field)]
+}
+
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text, 'latin1')
+}
+
+function outcome(text: string): number {
+  const reader = new HeadReader()
+  reader.begin(bytesOf(text))
+  return reader.read(0)
+}
+
+function read(text: string): HeadReader {
+  const reader = new HeadReader()
+  reader.begin(bytesOf(text))
+  expect(reader.read(0)).toBe(text.length)
+  return reader
+}

@@ -1,0 +1,208 @@
+import fc from 'fast-check'
+
+/** What a client sends on one connection. */
+export interface Talk {
+  /** Well-formed questions, one behind the other, cut anywhere. */
+  readonly plain: readonly Buffer[]
+  readonly plainHeads: number
+  /** What follows when they are all answered: heads of any kind, each cut anywhere. */
+  readonly odd: readonly Buffer[]
+  readonly oddHeads: number
+}
+
+/** Talks in which only callers of this name are counted, so that talks side by side do not disturb each other. */
+export function talkOf(caller: string, cookie: string): fc.Arbitrary<Talk> {
+  const plain = plainHead(caller, cookie)
+  const plains = fc.array(plain, { minLength: 10, maxLength: 60, size: 'max' })
+  const odd = fc.oneof({ weight: 3, arbitrary: mutated(plain) }, { weight: 2, arbitrary: oddHead(plain) }, { weight: 2, arbitrary: plain })
+  const odds = fc.array(fc.tuple(odd, cuts(2)), { maxLength: 5, size: 'max' })
+  return fc.tuple(plains, cuts(6), odds).map(([usual, places, others]) => ({
+    plain: cut(usual.join(''), places),
+    plainHeads: usual.length,
+    odd: others.flatMap(([text, where]) => cut(text, where)),
+    oddHeads: others.length,
+  }))
+}
+
+/** Any place of a text is as likely as any other. */
+const share = fc.integer({ min: 0, max: 9999 }).map((part) => part / 10_000)
+
+const START = 'POST /v1/decision HTTP/1.1'
+
+function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
+  const spelled = (name: string): fc.Arbitrary<string> =>
+    fc
+      .constantFrom(name, name, name.toLowerCase(), name.toUpperCase())
+      .chain((text) => fc.constantFrom(`${text}: `, `${text}: `, `${text}:`))
+  const field = (name: string, ...values: readonly string[]): fc.Arbitrary<string> =>
+    fc.tuple(spelled(name), fc.constantFrom(...values)).map(([start, value]) => `${start}${value}\r\n`)
+  const extra = fc.oneof(
+    field('X-Team', 'a', 'b', '', 'a, b', '\xe9\xff\x80'),
+    field('X-Forwarded-For', '203.0.113.9', '203.0.113.9, 10.0.0.1', 'unknown', ''),
+    field('Cookie', 'a=1', cookie, `b=2; ${cookie}`, ''),
+    field('Connection', 'keep-alive', 'Keep-Alive'),
+    field('Accept', '*/*'),
+    field('X-Original-Host', 'a.example.com', 'A.example.com:80', 'other', ''),
+    field('Authorization', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.', 'Bearer x', 'Basic YTpi'),
+  )
+  const usual = fc.tuple(
+    field('Host', 'edge', 'edge:8080', ''),
+    field('X-Original-Method', 'GET', 'GET', 'POST', 'get', ''),
+    field('X-Original-URI', '/', '/api/x?y=1', '/by-host', '/%61pi', 'http://h/api', ''),
+    field('X-Api-Key', caller, caller, `${caller}-2`, ''),
+  )
+  return fc
+    .tuple(usual, fc.option(field('Content-Length', '0'), { nil: '' }), fc.array(extra, { maxLength: 3 }), fc.nat(9))
+    .map(([four, length, more, turn]) => `${START}\r\n${rotate([...four, length, ...more], turn).join('')}\r\n`)
+}
+
+/** Fields, request lines and ends that two readers might read in two ways. */
+function oddHead(plain: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  const withField = fc.tuple(plain, fc.constantFrom(...ODD_FIELDS)).map(([head, field]) => head.replace('\r\n', `\r\n${field}\r\n`))
+  const withLast = fc.tuple(plain, fc.constantFrom(...ODD_FIELDS)).map(([head, field]) => `${head.slice(0, -2)}${field}\r\n\r\n`)
+  const withBody = fc.tuple(withField, fc.constantFrom(...BODIES)).map(([head, body]) => head + body)
+  const withStart = fc.tuple(plain, fc.constantFrom(...ODD_STARTS)).map(([head, start]) => head.replace(START, start))
+  const withEnds = fc.tuple(plain, fc.constantFrom('\n', '\r', '\r\r\n', '\n\r\n')).map(([head, end]) => head.replaceAll('\r\n', end))
+  const large = fc
+    .tuple(plain, fc.constantFrom(8, 15.5, 16, 17, 63, 70), fc.constantFrom(20, 4000))
+    .map(
+      ([head, kib, width]) => `${head.slice(0, -2)}${`X-Pad: ${'p'.repeat(width)}\r\n`.repeat(Math.ceil((kib * 1024) / (width + 9)))}\r\n`,
+    )
+  const between = fc.tuple(fc.constantFrom('\r\n', '\n', '\r\n\r\n', ' ', '\0'), plain).map(([gap, head]) => gap + head)
+  return fc.oneof(
+    { weight: 4, arbitrary: withField },
+    { weight: 2, arbitrary: withLast },
+    { weight: 4, arbitrary: withBody },
+    { weight: 3, arbitrary: withStart },
+    { weight: 1, arbitrary: withEnds },
+    { weight: 1, arbitrary: large },
+    { weight: 1, arbitrary: between },
+  )
+}
+
+const ODD_FIELDS = [
+  'Content-Length: 5',
+  'Content-Length: 0',
+  'Content-Length: +0',
+  'Content-Length: -1',
+  'Content-Length: 0x0',
+  'Content-Length: 00',
+  'Content-Length: 0, 0',
+  'Content-Length:',
+  'Content-Length: 99999999999999999999',
+  'Content-Length: 0\r\nContent-Length: 5',
+  'Content-Length : 0',
+  'Content-Length: 0\r\nTransfer-Encoding: chunked',
+  'Transfer-Encoding: chunked\r\nContent-Length: 5',
+  'Transfer-Encoding: chunked',
+  'Transfer-Encoding: identity',
+  'Transfer-Encoding: chunked, identity',
+  'Transfer-Encoding : chunked',
+  'Transfer-Encoding:\tchunked',
+  'Transfer-Encoding:\x0bchunked',
+  'Transfer-Encoding\r\n: chunked',
+  'X: y\r\n Transfer-Encoding: chunked',
+  'X: y\r\n\tfolded',
+  'X: y\nTransfer-Encoding: chunked',
+  'X: y\rTransfer-Encoding: chunked',
+  'X : y',
+  'X\0: y',
+  'X: \0',
+  'X: y\0Transfer-Encoding: chunked',
+  ' X: y',
+  'X',
+  ': y',
+  'X:  y',
+  'X:\ty',
+  'X: y ',
+  'X: y\t',
+  'X: a\tb',
+  'X: \x7f',
+  'Host: other',
+  'Host: ',
+  'Connection: close',
+  'Connection: Close, keep-alive',
+  'Connection: keep-alive, upgrade\r\nUpgrade: h2c',
+  'Connection: keep-alive\r\nConnection: close',
+  'Connection: x-api-key',
+  'Upgrade: websocket',
+  'Expect: 100-continue',
+  'Expect: something',
+  'TE: trailers',
+  'Trailer: X',
+  'Proxy-Connection: close',
+  'Keep-Alive: timeout=1',
+  'X-Team:  a',
+  'X-Team: a ',
+  'X-Team:\ta',
+  'X-Team: a\t',
+  'X-Original-URI: /second\r\nX-Original-Method: PUT',
+  'X-Original-URI: /second',
+  'X-Original-Method: GET',
+  'x-original-host: b',
+  'X_Original_URI: /',
+  'X-Api-Key: second',
+  '"quoted": y',
+  'X-\xe9: y',
+]
+
+const BODIES = ['', 'hello', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', '5\r\nhello\r\n0\r\nX-Original-URI: /t\r\n\r\n', 'xyz\r\n']
+
+const ODD_STARTS = [
+  'GET /livez HTTP/1.1',
+  'HEAD /livez HTTP/1.1',
+  'GET /v1/decision HTTP/1.1',
+  'POST /v1/decision HTTP/1.0',
+  'POST /v1/decision HTTP/1.2',
+  'POST /v1/decision HTTP/2.0',
+  'POST /v1/decision HTTP/1.1 ',
+  'POST  /v1/decision HTTP/1.1',
+  'POST\t/v1/decision HTTP/1.1',
+  ' POST /v1/decision HTTP/1.1',
+  'post /v1/decision HTTP/1.1',
+  'POST /v1/decision http/1.1',
+  'POST /v1/decision',
+  'POST /v1/decision?x=1 HTTP/1.1',
+  'POST /v1/decision# HTTP/1.1',
+  'POST /v1/decision/ HTTP/1.1',
+  'POST /V1/decision HTTP/1.1',
+  'POST //v1/decision HTTP/1.1',
+  'POST http://edge/v1/decision HTTP/1.1',
+  'POST * HTTP/1.1',
+  'OPTIONS * HTTP/1.1',
+  'PATCH /nowhere HTTP/1.1',
+  'CONNECT edge:80 HTTP/1.1',
+  'PRI * HTTP/2.0',
+  'POST /v1/decision HTTP/1.1\r\nHost: a',
+  `${START}\n`,
+  `${START}\r`,
+]
+
+const BYTES = ['\r', '\n', '\0', ' ', '\t', ':', ',', ';', '\x7f', '\x80', '\xff', 'a', 'Z', '0', '\r\n', '\r\n\r\n', '\r\n ', '/', '_']
+
+/** A few bytes too many, too few, or others. */
+function mutated(head: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  const edit = fc.record({ where: share, drop: fc.nat(2), add: fc.constantFrom('', ...BYTES) })
+  return fc.tuple(head, fc.array(edit, { minLength: 1, maxLength: 3 })).map(([text, edits]) => edits.reduce(applyEdit, text))
+}
+
+function applyEdit(text: string, { where, drop, add }: { where: number; drop: number; add: string }): string {
+  const at = Math.floor(where * text.length)
+  return text.slice(0, at) + add + text.slice(at + drop)
+}
+
+function rotate<Item>(list: readonly Item[], by: number): Item[] {
+  const at = by % list.length
+  return [...list.slice(at), ...list.slice(0, at)]
+}
+
+function cuts(maxLength: number): fc.Arbitrary<number[]> {
+  return fc.array(share, { maxLength })
+}
+
+function cut(text: string, shares: readonly number[]): Buffer[] {
+  const bytes = Buffer.from(text, 'latin1')
+  const places = [0, ...shares.map((part) => Math.floor(part * bytes.length)).sort((a, b) => a - b), bytes.length]
+  const pieces = places.slice(1).map((end, i) => bytes.subarray(places[i]!, end))
+  return pieces.filter((piece) => piece.length > 0)
+}
