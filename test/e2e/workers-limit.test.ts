@@ -44,8 +44,13 @@ test('many limits at once admit what they should, each of them', async () => {
 test('a budget of tokens covers as many calls as fit, whichever workers they come to', async () => {
   const fake = await fakeLlm()
   const [reserved, calls] = [HELLO_TOKENS + 100, 12]
-  const budget = { tokens_per_day: reserved * calls + reserved - 1, max_completion_tokens: 100, streaming: { enabled: false } }
-  const cli = await servingOn(WORKERS, bundle(1, policy('llm', { rules: [llmRule('day', [], budget)] })), proxyEnv(fake))
+  const budget = {
+    tokens_per_minute: 1,
+    burst_tokens: reserved * calls + reserved - 1,
+    max_completion_tokens: 100,
+    streaming: { enabled: false },
+  }
+  const cli = await servingOn(WORKERS, bundle(1, policy('llm', { rules: [llmRule('budget', [], budget)] })), proxyEnv(fake))
   const body = JSON.stringify({ model: 'm', stream: true, messages: HELLO })
   const streams = await Promise.all(Array.from({ length: LANES }, () => new StreamClient(cli.port, CHAT, body).untilClosed()))
 
