@@ -1,7 +1,13 @@
 import { rename, writeFile } from 'node:fs/promises'
-import { type Edge, until } from './edge.ts'
+import { until } from './edge.ts'
 
 type LogEntry = Readonly<Record<string, unknown>>
+
+/** A service in this process or in one of its own. */
+interface Offered {
+  readonly log: readonly LogEntry[]
+  readonly bundlePath: string
+}
 
 const VERDICTS = new Set<unknown>(['bundle_applied', 'bundle_refused', 'bundle_unchanged', 'bundle_unreadable'])
 
@@ -12,13 +18,13 @@ export async function replaceFile(path: string, content: string | Buffer): Promi
 }
 
 /** Replaces the bundle and waits for what the running service says of it. */
-export async function offer(edge: Edge, content: string | Buffer | object): Promise<LogEntry> {
+export async function offer(edge: Offered, content: string | Buffer | object): Promise<LogEntry> {
   const bytes = typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content)
   return verdictAfter(edge, () => replaceFile(edge.bundlePath, bytes))
 }
 
 /** What the service says of its bundle file once `change` was made. */
-export async function verdictAfter(edge: Edge, change: () => Promise<unknown>): Promise<LogEntry> {
+export async function verdictAfter(edge: Offered, change: () => Promise<unknown>): Promise<LogEntry> {
   const seen = edge.log.length
   await change()
   let verdict: LogEntry | undefined

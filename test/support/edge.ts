@@ -8,6 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { type Service, startService } from '../../src/service.ts'
 import { type Answer, ask, type Fields } from './http.ts'
 import { InlineHost } from './inline-host.ts'
+import { metricsOf } from './metrics.ts'
 
 export interface EdgeOptions {
   /** Written to a file of its own; none: the service starts without a bundle. */
@@ -96,8 +97,7 @@ export class Edge {
 
   /** The value of one series, by its name and labels as /metrics writes them; 0 when it is not there. */
   async metric(series: string): Promise<number> {
-    const line = (await this.get('/metrics')).body.split('\n').find((text) => text.startsWith(`${series} `))
-    return line === undefined ? 0 : Number(line.slice(series.length + 1))
+    return (await metricsOf(this.port)).value(series)
   }
 
   async stop(): Promise<void> {

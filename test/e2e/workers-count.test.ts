@@ -1,0 +1,57 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { describe, expect, type TestContext, test } from 'vitest'
+import type { Cli } from '../support/cli.ts'
+import { ask } from '../support/http.ts'
+import { metricsOf } from '../support/metrics.ts'
+import { serving } from '../support/running.ts'
+
+const hasTaskset = spawnSync('taskset', ['--version']).status === 0
+
+describe.concurrent('there are as many workers', () => {
+  test.for([1, 2, 5])('as EDGE_WORKERS says: %i', async (workers, t) => {
+    const cli = await serving({ EDGE_WORKERS: String(workers) }, [], t)
+    await expectWorkers(cli, workers)
+  })
+
+  test('as --workers says, whatever EDGE_WORKERS does', async (t) => {
+    await expectWorkers(await serving({ EDGE_WORKERS: 'nonsense' }, ['--workers', '3'], t), 3)
+  })
+
+  test('as there are cores, at most', async (t) => {
+    const cli = await serving({}, [], t)
+    expect(startedWith(cli)).toBeLessThanOrEqual(availableParallelism())
+    await expectWorkers(cli, startedWith(cli))
+  })
+
+  test.skipIf(!hasTaskset)('as cores that it may use: one on one', async (t) => {
+    await expectWorkers(await servingPinned(t), 1)
+  })
+})
+
+/** On one core: a process has the affinity of the one that starts it. */
+async function servingPinned(t: TestContext): Promise<Cli> {
+  const own = execFileSync('taskset', ['-p', String(process.pid)], { encoding: 'utf8' })
+    .trim()
+    .split(' ')
+    .at(-1)!
+  const first = /^(\d+)/.exec(execFileSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' }).split(': ')[1]!)![1]!
+  execFileSync('taskset', ['-cp', first, String(process.pid)])
+  try {
+    return await serving({}, [], t)
+  } finally {
+    execFileSync('taskset', ['-p', own, String(process.pid)])
+  }
+}
+
+async function expectWorkers(cli: Cli, workers: number): Promise<void> {
+  expect(startedWith(cli)).toBe(workers)
+  const metrics = await metricsOf(cli.port)
+  expect(metrics.value('edge_workers')).toBe(workers)
+  expect(metrics.connections).toHaveLength(workers)
+  expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
+}
+
+function startedWith({ log }: Cli): number {
+  return log.find(({ event }) => event === 'started')!['workers'] as number
+}
