@@ -44,6 +44,11 @@ export class Cli {
     return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>)
   }
 
+  /** The log's entries of this kind. */
+  logged(name: string): Record<string, unknown>[] {
+    return this.log.filter(({ event }) => event === name)
+  }
+
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
     this.process.kill(signal)
     return this.exited

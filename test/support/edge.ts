@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { type Service, startService } from '../../src/service.ts'
 import { type Answer, ask, type Fields } from './http.ts'
 import { InlineHost } from './inline-host.ts'
-import { metricsOf } from './metrics.ts'
+import { metric } from './metrics.ts'
 
 export interface EdgeOptions {
   /** Written to a file of its own; none: the service starts without a bundle. */
@@ -95,9 +95,8 @@ export class Edge {
     )
   }
 
-  /** The value of one series, by its name and labels as /metrics writes them; 0 when it is not there. */
-  async metric(series: string): Promise<number> {
-    return (await metricsOf(this.port)).value(series)
+  metric(series: string): Promise<number> {
+    return metric(this.port, series)
   }
 
   async stop(): Promise<void> {

@@ -42,3 +42,8 @@ export class Metrics {
     }
   }
 }
+
+/** The value of one series, by its name and labels as /metrics writes them; 0 when it is not there. */
+export async function metric(port: number, series: string): Promise<number> {
+  return (await metricsOf(port)).value(series)
+}

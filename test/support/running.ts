@@ -6,8 +6,8 @@ import { Cli } from './cli.ts'
 import { Edge, type EdgeOptions, until } from './edge.ts'
 
 /** The test at whose end things are cleared away. Tests that run side by side name themselves; one alone is known. */
-type Owner = Pick<TestContext, 'onTestFinished'>
-type Environment = Readonly<Record<string, string>>
+export type Owner = Pick<TestContext, 'onTestFinished'>
+export type Environment = Readonly<Record<string, string>>
 
 const thisTest: Owner = { onTestFinished }
 

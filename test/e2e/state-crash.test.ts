@@ -1,0 +1,97 @@
+import { watch } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, policy } from '../support/bundles.ts'
+import type { Cli } from '../support/cli.ts'
+import { until } from '../support/edge.ts'
+import { BURST, HARDLY_ANY, KeptCounters, take, untilSaved } from '../support/kept-counters.ts'
+import { Load } from '../support/load.ts'
+import { original } from '../support/wire.ts'
+
+const LARGE_BURST = 1_000_000
+
+describe.concurrent('kill -9', { timeout: 60_000 }, () => {
+  test('loses at most what was taken after the last save, and leaves the file free', async (t) => {
+    const kept = await KeptCounters.of(t)
+    const first = await kept.serve()
+    await take(first, 50)
+    await untilSaved(first)
+    await take(first, 7)
+    await first.stop('SIGKILL')
+
+    const second = await kept.serve()
+    const left = (await take(second)) + 1
+    expect(left).toBeLessThanOrEqual(BURST - 50)
+    expect(left).toBeGreaterThanOrEqual(BURST - 57)
+    expect(await socketsOf(kept)).toHaveLength(1)
+  })
+
+  test.for([1, 2])('in the middle of saves, once under load: the file always loads, and no older one comes back (%i)', async (_, t) => {
+    const kept = await KeptCounters.of(
+      t,
+      bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-caller'], LARGE_BURST, HARDLY_ANY)] })),
+    )
+    // A table that takes some time to go through
+    const env = { EDGE_STORE_SIZE: '256m' }
+    const first = await kept.serve(env)
+    await take(first, 5)
+    await first.stop()
+
+    const second = await kept.serve(env)
+    const load = new Load(second.port, original('/', ['X-Caller', 'alice']), 4)
+    t.onTestFinished(() => load.stop())
+    await killInNextSave(kept, second)
+    await load.stop()
+    expect([...load.statuses.keys()]).toEqual([200])
+
+    const third = await kept.serve(env)
+    expectLoaded(third)
+    // An answer that was on its way when the process died is an error of a lane.
+    const left = await take(third, 10)
+    expect(left).toBeLessThanOrEqual(LARGE_BURST - 15)
+    expect(left).toBeGreaterThanOrEqual(LARGE_BURST - 15 - load.total - 4)
+    third.process.kill('SIGTERM')
+    await killInNextSave(kept, third)
+
+    const fourth = await kept.serve(env)
+    expectLoaded(fourth)
+    const leftInTheEnd = await take(fourth)
+    expect([left + 10 - 1, left - 1]).toContain(leftInTheEnd)
+  })
+
+  test('and a second SIGTERM: what was saved stays', async (t) => {
+    const kept = await KeptCounters.of(t)
+    const first = await kept.serve()
+    await take(first, 3)
+    await first.stop()
+
+    const second = await kept.serve({ EDGE_DRAIN_MS: '600000' })
+    await take(second, 4)
+    second.process.kill('SIGTERM')
+    await until(() => second.logged('stopping').length > 0)
+    expect(await second.stop('SIGTERM')).toBe(1)
+    expect(second.logged('stopped')).toEqual([])
+
+    const third = await kept.serve()
+    expectLoaded(third)
+    expect([BURST - 4, BURST - 8]).toContain(await take(third))
+  })
+})
+
+/** Kills the process as soon as there is a new file that is not whole yet. */
+async function killInNextSave(kept: KeptCounters, cli: Cli): Promise<void> {
+  const watcher = watch(kept.stateDirectory, (_, name) => {
+    if (name?.endsWith('.new')) cli.process.kill('SIGKILL')
+  })
+  await cli.exited
+  watcher.close()
+  expect(cli.process.signalCode).toBe('SIGKILL')
+}
+
+function expectLoaded(cli: Cli): void {
+  expect([cli.logged('state_loaded').length, cli.logged('state_set_aside')]).toEqual([1, []])
+}
+
+async function socketsOf(kept: KeptCounters): Promise<string[]> {
+  return (await readdir(kept.stateDirectory)).filter((name) => name.includes('.lock-'))
+}

@@ -1,0 +1,42 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'vitest'
+import type { Owner } from './running.ts'
+
+/** A small file system of its own in this directory, for as long as the test runs. Skips the test where that takes other rights. */
+export function smallDisk(directory: string, test: Owner & Pick<TestContext, 'skip'>): SmallDisk {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory], { stdio: 'pipe' })
+  } catch (error) {
+    test.skip(`no file system could be mounted: ${(error as Error).message}`)
+  }
+  test.onTestFinished(() => void execFileSync('umount', ['--lazy', directory]))
+  return new SmallDisk(directory)
+}
+
+export class SmallDisk {
+  readonly #directory: string
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  /** Until not one more block is free. */
+  fill(): void {
+    try {
+      for (let i = 0; ; i++) writeFileSync(join(this.#directory, `filler-${i}`), Buffer.alloc(4096))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    }
+  }
+}
+
+/** From now on the process may not write to any file. */
+export function forbidWriting(pid: number, test: Pick<TestContext, 'skip'>): void {
+  try {
+    execFileSync('prlimit', ['--pid', String(pid), '--fsize=0:'], { stdio: 'pipe' })
+  } catch (error) {
+    test.skip(`limits of processes cannot be set: ${(error as Error).message}`)
+  }
+}
