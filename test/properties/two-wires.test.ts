@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { EdgeServer } from '../../src/server/server.ts'
 import { bucketRule, bundle, policy } from '../support/bundles.ts'
 import { type Talk, talkOf } from '../support/hostile-heads.ts'
 import { ask } from '../support/http.ts'
-import { converse, startServer } from '../support/two-wires.ts'
+import { converse, type ListeningServer, startServer } from '../support/two-wires.ts'
 
 const SECRET = 'a secret for tests'
 const LANES = 12
@@ -22,7 +21,7 @@ const BUNDLE = bundle(
   policy('next', { mode: 'shadow', rules: [bucketRule('next', ['header:x-api-key'], 15)] }),
 )
 
-let servers: EdgeServer[]
+let servers: ListeningServer[]
 let cookie: string
 beforeAll(async () => {
   const env = { EDGE_DEBUG_SESSION_SECRET: SECRET }

@@ -10,6 +10,7 @@ import type { CounterStore } from '../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import type { Talk } from './hostile-heads.ts'
 import { ManualClock } from './manual-clock.ts'
+import { serverMemory } from './server-memory.ts'
 
 export interface WireOptions {
   readonly hasFastWire: boolean
@@ -17,9 +18,11 @@ export interface WireOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
+export type ListeningServer = EdgeServer & { readonly port: number }
+
 /** The server alone, in front of an engine that has this bundle, with one wire or both. */
-export async function startServer(bundle: object, { hasFastWire, store, env }: WireOptions): Promise<EdgeServer> {
-  const config = readConfig({ EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', ...env }, {})
+export async function startServer(bundle: object, { hasFastWire, store, env }: WireOptions): Promise<ListeningServer> {
+  const config = readConfig({ ...env }, {})
   if (!config.ok) throw new Error(config.problems.join('\n'))
   const clock = new ManualClock()
   const counters = store ?? newEmbeddedStore(16 * 1024 * 1024)
@@ -30,10 +33,9 @@ export async function startServer(bundle: object, { hasFastWire, store, env }: W
   const info = { version: '1', hash: 'h', updatedAtS: 0 }
   const server = new EdgeServer(
     { ...config.config, hasFastWire },
-    { engine, clock, logger: pino({ level: 'silent' }), bundle: () => info, storeStats: () => counters.stats() },
+    { engine, clock, logger: pino({ level: 'silent' }), bundle: () => info, storeStats: () => counters.stats(), ...serverMemory() },
   )
-  await server.listen()
-  return server
+  return Object.assign(server, { port: await server.listen({ port: 0, host: '127.0.0.1' }) })
 }
 
 /** Has the talk, ends, and answers all that came back, with the time of day taken out. */
