@@ -12,6 +12,7 @@ const BAD: readonly (readonly [variable: string, values: readonly string[]])[] =
   ['EDGE_ADMIN_PORT', ['admin', '70000', '-5']],
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
   ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
+  ['EDGE_WORKERS', ['0', '-1', '1.5', 'all', '255', '2 ']],
   ['EDGE_KEEPALIVE_MS', ['0', '-1', '1.5', '75s', '1e3', '99999999999']],
   ['EDGE_DRAIN_MS', ['soon', '-1', 'NaN', 'Infinity']],
   ['EDGE_SHUTDOWN_MS', ['never', '30s', '0x10']],
