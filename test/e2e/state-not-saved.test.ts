@@ -35,6 +35,26 @@ describe.concurrent('counters that cannot be saved', { timeout: 60_000 }, () => 
     await expectSpent(kept)
   })
 
+  test('on a disk that has become read-only do not keep it from stopping, and the file from before stays', async (t) => {
+    const kept = await KeptCounters.of(t)
+    const disk = smallDisk(kept.stateDirectory, t)
+    await spendAndStop(kept)
+    const cli = await kept.serve()
+    disk.makeReadOnly()
+    await expectUnsavedStop(kept, cli, 'read-only file system')
+    expect(await kept.refusal()).toBe(`EDGE_STATE_FILE: cannot lock ${kept.statePath}: read-only file system`)
+  })
+
+  test('are told of once more in the end, however long that has been known', async (t) => {
+    const kept = await KeptCounters.of(t)
+    const cli = await kept.serve()
+    await rename(kept.stateDirectory, `${kept.stateDirectory}-away`)
+    await until(() => cli.logged('state_not_saved').length === 1)
+    expect(await cli.stop()).toBe(0)
+    const stopping = cli.log.findIndex(({ event }) => event === 'stopping')
+    expect(cli.log.slice(stopping).map(({ event }) => event)).toEqual(['stopping', 'state_not_saved', 'stopped'])
+  })
+
   test('for any other reason do not keep it from stopping either, and the file from before stays', async (t) => {
     const kept = await KeptCounters.of(t)
     await spendAndStop(kept)

@@ -30,6 +30,10 @@ export class SmallDisk {
       if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
     }
   }
+
+  makeReadOnly(): void {
+    execFileSync('mount', ['-o', 'remount,ro', this.#directory])
+  }
 }
 
 /** From now on the process may not write to any file. */

@@ -7,7 +7,7 @@ import type { Cli } from './cli.ts'
 import { until } from './edge.ts'
 import { type Answer, ask } from './http.ts'
 import { metric } from './metrics.ts'
-import { type Environment, finished, type Owner, scratchDirectory, serving } from './running.ts'
+import { type Environment, type Owner, scratchDirectory, serving } from './running.ts'
 import { original } from './wire.ts'
 
 /** What each caller has at first. */
@@ -55,15 +55,12 @@ export class KeptCounters {
     return cli
   }
 
-  /** A process that must not come up. */
+  /** What a process that must not come up says of it. */
   async refusal(env: Environment = {}): Promise<string> {
-    const { status, stdout, stderr } = await finished(
-      ['serve'],
-      { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', ...this.#env, ...env },
-      this.#owner,
-    )
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    const [heading, problem, ...rest] = stderr.split('\n').filter((line) => !line.startsWith('{'))
+    const cli = await serving({ ...this.#env, ...env }, [], this.#owner)
+    expect(cli.stdout).toBe('')
+    expect(await cli.exited).toBe(1)
+    const [heading, problem, ...rest] = cli.stderr.split('\n').filter((line) => !line.startsWith('{'))
     expect([heading, rest]).toEqual(['edge cannot start:', ['']])
     return problem!.trim()
   }
