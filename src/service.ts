@@ -25,6 +25,8 @@ export interface Service {
   bundle(): BundleInfo | undefined
   /** Looks at the bundle again, changed or not. */
   reload(): Promise<void>
+  /** Whether the disk is waited for, and may be for ever: that holds up even the end of a process. */
+  waitsForDisk(): boolean
   /** Drains, closes, and is done when nothing is left open. */
   stop(reason: string): Promise<void>
 }
@@ -81,6 +83,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     adminPort,
     bundle: () => intake.active,
     reload: async () => bundleFile?.reload(),
+    waitsForDisk: () => stateKeeper?.isSlow ?? false,
     async stop(reason) {
       logger.info({ event: 'stopping', reason, drain_ms: config.drainMs }, 'shutting down')
       supervisor.drain()

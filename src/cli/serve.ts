@@ -85,6 +85,13 @@ const ECHO_MS = 100
 /** The first signal drains and stops, a second one stops at once. */
 function stopOnSignals(running: Promise<Service>): void {
   let first: { readonly signal: string; readonly atMs: number } | undefined
+  let started: Service | undefined
+  running.then(
+    (service) => {
+      started = service
+    },
+    () => {}, // whoever waits for it tells of it
+  )
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       const atMs = performance.now()
@@ -92,6 +99,7 @@ function stopOnSignals(running: Promise<Service>): void {
         first = { signal, atMs }
         void running.then((service) => service.stop(signal)).then(() => process.exit(0))
       } else if (first.signal !== 'SIGINT' || signal !== 'SIGINT' || atMs - first.atMs > ECHO_MS) {
+        if (started?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
         process.exit(1)
       }
     })

@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process'
+import { type ForkOptions, fork } from 'node:child_process'
 import { lookup } from 'node:dns/promises'
 import net from 'node:net'
 import { getSystemErrorName } from 'node:util'
@@ -63,8 +63,9 @@ export class DescriptorPort implements SharedPort {
 
   #copy(copies: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const child = fork(new URL('./descriptor-copier.js', import.meta.url), [String(copies)], { execArgv: [], stdio: 'ignore' })
-      // 'ignore' leaves the channel alone.
+      // In a group of its own: a Ctrl-C that is meant for us must not end it halfway.
+      const options: ForkOptions = { execArgv: [], stdio: 'ignore', detached: true }
+      const child = fork(new URL('./descriptor-copier.js', import.meta.url), [String(copies)], options)
       child.on('message', (_message, handle) => {
         if (this.#isClosed) (handle as unknown as Handle).close()
         else this.#stock.push(handle as unknown as Handle)

@@ -5,8 +5,11 @@ import { newTableBuffer, SharedTable } from '../store/shared-table.ts'
 import { setAside } from '../store/state/set-aside.ts'
 import { StateFile } from '../store/state/state-file.ts'
 import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
-import { readState, restoreInto, type SavedState } from '../store/state/state-read.ts'
+import { readState, restoreInto, type SavedState, StateTooLarge } from '../store/state/state-read.ts'
 import { ownerNumber, SUPERVISOR } from './shared-memory.ts'
+
+/** As many as may be lost where the parts of the table are unevenly full. One that loses more is too small. */
+const MAX_EVICTED_SHARE = 0.001
 
 export interface Counters {
   readonly buffer: SharedArrayBuffer
@@ -53,6 +56,7 @@ async function savedState(path: string, clock: Clock, logger: Logger): Promise<S
 
 async function restoreSaved(table: SharedTable, saved: SavedState, clock: Clock, logger: Logger): Promise<void> {
   const { counters, evicted } = await restoreInto(table, saved, clock)
+  if (evicted > (counters + evicted) * MAX_EVICTED_SHARE) throw new StateTooLarge(saved.path, counters + evicted, evicted)
   const savedAt = new Date(saved.header.wallMs).toISOString()
   logger.info({ event: 'state_loaded', path: saved.path, counters, saved_at: savedAt }, 'counters go on where they were saved')
   if (evicted > 0) {

@@ -3,9 +3,10 @@ import type { Clock } from '../clock.ts'
 import { CounterFamily, type Series } from '../server/metrics/counter-family.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
 import type { StateFile } from '../store/state/state-file.ts'
-import type { StateLock } from '../store/state/state-lock.ts'
+import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
 
 const INTERVAL_MS = 5000
+const SLOW_MS = 2000
 
 export interface StateKeeperParts {
   readonly file: StateFile
@@ -22,11 +23,14 @@ export class StateKeeper {
   readonly #failed: Series
   readonly #lastSaveS: Series
   readonly #lastSaveCounters: Series
+  #lock: StateLock
   #timer: NodeJS.Timeout | undefined
   #problem: string | undefined
+  #savingSinceMs = Number.POSITIVE_INFINITY
 
   constructor(parts: StateKeeperParts) {
     this.#parts = parts
+    this.#lock = parts.lock
     const saves = new CounterFamily(parts.metrics, 'edge_state_saves_total')
     this.#saved = saves.series('saved')
     this.#failed = saves.series('failed')
@@ -40,17 +44,24 @@ export class StateKeeper {
     void this.#save()
   }
 
+  /** Whether a save takes so long that the disk may never answer. */
+  get isSlow(): boolean {
+    return this.#parts.clock.nowMs() - this.#savingSinceMs > SLOW_MS
+  }
+
   /** The last save, when nothing is taken any more. */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    await this.#save()
-    await this.#parts.lock.release()
+    await this.#save(true)
+    await this.#lock.release()
   }
 
-  async #save(): Promise<void> {
+  async #save(isLast = false): Promise<void> {
     const { file, logger, clock } = this.#parts
+    this.#savingSinceMs = clock.nowMs()
     try {
+      if (await this.#lock.isLost()) this.#lock = await acquireStateLock(file.path)
       const { counters } = await file.save()
       this.#saved.count++
       this.#lastSaveS.count = Math.floor(clock.wallMs() / 1000)
@@ -60,14 +71,16 @@ export class StateKeeper {
     } catch (error) {
       this.#failed.count++
       const { message } = error as Error
-      // Once for each change of the reason
-      if (message !== this.#problem) {
+      // Once for each change of the reason, and once more in the end
+      if (message !== this.#problem || isLast) {
         logger.error(
           { event: 'state_not_saved', path: file.path, reason: message },
           'counters could not be saved; the file from before stays',
         )
       }
       this.#problem = message
+    } finally {
+      this.#savingSinceMs = Number.POSITIVE_INFINITY
     }
   }
 }

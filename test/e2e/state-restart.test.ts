@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { recordCount } from '../../src/store/state-format.ts'
+import { recordCount } from '../../src/store/state/state-format.ts'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../support/bundles.ts'
 import type { Cli } from '../support/cli.ts'
 import { until } from '../support/edge.ts'

@@ -18,7 +18,7 @@ describe.concurrent('a table that is too small', { timeout: 60_000 }, () => {
 
     const bytes = await readFile(kept.statePath)
     const problem = await kept.refusal(SMALLEST)
-    expect(problem).toMatch(/^EDGE_STORE_SIZE: \S+ has 40 live counters, and there is room for 32; \d+ bytes are enough$/)
+    expect(problem).toMatch(/^EDGE_STORE_SIZE: \S+ has 40 live counters, and there is no room for 8 of them; \d+ bytes are enough$/)
     expect((await readFile(kept.statePath)).equals(bytes)).toBe(true)
 
     const enough = /(\d+) bytes are enough/.exec(problem)![1]!

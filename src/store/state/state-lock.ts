@@ -26,10 +26,14 @@ const MAX_NAME_BYTES = 40
 /** How old a socket must be that nobody listens on and that has not got its name yet, to be nobody's. */
 const ABANDONED_MS = 60_000
 
+/** A save is written beside the file first, under a name that is four bytes longer. */
+const MAX_STATE_NAME_BYTES = 251
+
 /** Throws StateInUse, or a StateFault with the system's code where no lock can be made. */
 export async function acquireStateLock(path: string): Promise<StateLock> {
   const statePath = await resolveStatePath(path)
   try {
+    if (Buffer.byteLength(basename(statePath)) > MAX_STATE_NAME_BYTES) throw new Error('name too long')
     return await StateLock.acquire(statePath)
   } catch (error) {
     if (error instanceof StateInUse) throw error
@@ -78,8 +82,15 @@ export class StateLock {
   }
 
   async release(): Promise<void> {
-    await rm(this.#pathOf(this.#name), { force: true })
     this.#socket.close()
+    // One that cannot be taken away is dead all the same.
+    await rm(this.#pathOf(this.#name), { force: true }).catch(() => {})
+  }
+
+  /** Somebody took the socket away, a cleaner of old files, say: others cannot see that the file is in use. */
+  async isLost(): Promise<boolean> {
+    const names = await readdir(dirname(this.statePath)).catch(() => [this.#name])
+    return !names.includes(this.#name)
   }
 
   async #contend(): Promise<void> {

@@ -28,17 +28,13 @@ export interface Restored {
   readonly evicted: number
 }
 
-/** More live counters than the table has slots. Nothing has been changed. */
+/** More live counters than the table has room for. The file is as it was. */
 export class StateTooLarge extends Error {
-  readonly live: number
-  readonly slots: number
   /** A table of this size takes them and leaves as much room again, so that hardly any set overflows. */
   readonly enoughBytes: number
 
-  constructor(path: string, live: number, slots: number) {
-    super(`${path} has ${live} live counters, and there is room for ${slots}`)
-    this.live = live
-    this.slots = slots
+  constructor(path: string, live: number, homeless: number) {
+    super(`${path} has ${live} live counters, and there is no room for ${homeless} of them`)
     this.enoughBytes = Math.ceil(tableBytesFor(live * 2) / MIB) * MIB
   }
 }
@@ -61,7 +57,7 @@ export async function readState(path: string, clock: Clock): Promise<StateRead> 
 
 /** Puts the live counters into a table that nobody uses yet. Throws StateTooLarge before anything is changed. */
 export async function restoreInto(table: SharedTable, state: SavedState, clock: Clock): Promise<Restored> {
-  if (state.live > table.slotCount) throw new StateTooLarge(state.path, state.live, table.slotCount)
+  if (state.live > table.slotCount) throw new StateTooLarge(state.path, state.live, state.live - table.slotCount)
   const evictedBefore = table.forcedEvictions
   const nowMs = clock.nowMs()
   const shift = new TimeShift(state.header, clock.wallMs(), nowMs)
