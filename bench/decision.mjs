@@ -11,7 +11,7 @@ import { newLoad } from './decision/load.mjs'
 import { describeMachine, describeVersions } from './decision/machine.mjs'
 import { drawPicture } from './decision/picture.mjs'
 import { readPlan } from './decision/plan.mjs'
-import { fill, measureInTurns, speedRatio, warmUp } from './decision/rounds.mjs'
+import { fill, isRough, measureInTurns, speedRatio, warmUp } from './decision/rounds.mjs'
 import { rowsOf } from './decision/rows.mjs'
 import { formatTable } from './decision/table.mjs'
 import { judge } from './decision/targets.mjs'
@@ -36,13 +36,15 @@ const delays = await measureDelays([edge, nginx, haproxy, nodeHttp], plan)
 console.error('two threads')
 const twoThreads = await measureTwoThreads(plan.threadRounds)
 
+const groups = [oneRule.group, oneRule.fiveRules, manyKeys, rejects]
 const results = {
   date: new Date().toISOString().slice(0, 10),
   machine: { ...describeMachine(), isServerPinned: hasCores },
   versions: describeVersions(),
   load: { name: load.name, details: load.details },
   method: { rounds: plan.rounds, roundSeconds: plan.roundSeconds, latencyRounds: plan.latencyRounds, threadRounds: plan.threadRounds },
-  groups: [oneRule.group, oneRule.fiveRules, manyKeys, rejects],
+  isRough: isRough(groups),
+  groups,
   delays,
   twoThreads,
   targets: judge({ oneRule: oneRule.ratioTo, rawNet, nodeHttp, nginx, twoThreads: twoThreads.ratio }),

@@ -43,6 +43,19 @@ export async function fill({ name, isMissing, server, request, keys }, load) {
   }
 }
 
+// Below this a server could not use its core, or had no use for it.
+const BUSY_ENOUGH = 0.9
+const TOO_IDLE = 0.7
+
+export function isBusyEnough({ busy }) {
+  return busy >= BUSY_ENOUGH
+}
+
+/** Somebody else had the cores for so long that a run says little; delays and requests/s say nothing. */
+export function isRough(groups) {
+  return groups.some(({ rows }) => rows.some(({ isMissing, busy }) => !isMissing && busy < TOO_IDLE))
+}
+
 /** One row: medians over the rounds. */
 export function figures(samples) {
   const of = (pick) => median(samples.map(pick))
