@@ -11,7 +11,7 @@ import { newLoad } from './decision/load.mjs'
 import { describeMachine, describeVersions } from './decision/machine.mjs'
 import { drawPicture } from './decision/picture.mjs'
 import { readPlan } from './decision/plan.mjs'
-import { fill, measureInTurns, speedRatio } from './decision/rounds.mjs'
+import { fill, isRough, measureInTurns, speedRatio, warmUp } from './decision/rounds.mjs'
 import { rowsOf } from './decision/rows.mjs'
 import { formatTable } from './decision/table.mjs'
 import { judge } from './decision/targets.mjs'
@@ -36,13 +36,15 @@ const delays = await measureDelays([edge, nginx, haproxy, nodeHttp], plan)
 console.error('two threads')
 const twoThreads = await measureTwoThreads(plan.threadRounds)
 
+const groups = [oneRule.group, oneRule.fiveRules, manyKeys, rejects]
 const results = {
   date: new Date().toISOString().slice(0, 10),
   machine: { ...describeMachine(), isServerPinned: hasCores },
   versions: describeVersions(),
   load: { name: load.name, details: load.details },
   method: { rounds: plan.rounds, roundSeconds: plan.roundSeconds, latencyRounds: plan.latencyRounds, threadRounds: plan.threadRounds },
-  groups: [oneRule.group, oneRule.fiveRules, manyKeys, rejects],
+  isRough: isRough(groups),
+  groups,
   delays,
   twoThreads,
   targets: judge({ oneRule: oneRule.ratioTo, rawNet, nodeHttp, nginx, twoThreads: twoThreads.ratio }),
@@ -55,6 +57,7 @@ process.exit()
 async function measureOneRule() {
   console.error('one rule, and five')
   const cases = [edge, rawNet, nodeHttp, nginx, haproxy, fastify, express]
+  await warmUp([...cases, five], load, plan)
   const samples = await measureInTurns([...cases, five], load, plan)
   const ratioTo = (other) => speedRatio(samples.get(edge), samples.get(other))
   return {
@@ -83,7 +86,7 @@ async function measureManyKeys() {
   const samples = await measureInTurns(
     pairs.flatMap(({ one, many }) => [one, many]),
     load,
-    { ...plan, warmUpRounds: 1 },
+    plan,
   )
   const oneOf = new Map(pairs.map(({ one, many }) => [many, one]))
   return {
@@ -96,6 +99,7 @@ async function measureManyKeys() {
 async function measureRejects() {
   console.error('rejects')
   const cases = ['edge', 'nginx', 'haproxy', 'fastify', 'express'].map((id) => ({ ...low[id], isRejected: true }))
+  await warmUp(cases, load, plan)
   const samples = await measureInTurns(cases, load, plan)
   const ratioOf = (each) => (each === cases[0] ? undefined : speedRatio(samples.get(cases[0]), samples.get(each)))
   return { title: 'rejects', ratioTitle: 'edge : it', rows: rowsOf(cases, samples, ratioOf) }

@@ -15,10 +15,12 @@ export function drawBars({ x, y, title, note, rows }) {
   return { svg: [heading, ...lines].join('\n'), endY: y + TITLE + rows.length * ROW }
 }
 
-/** One that is far longer than the rest would leave nothing of them to see: it is drawn cut. */
+/** One that is far longer than the rest would leave nothing of them to see: it is drawn cut. Never our own. */
 function longestBar(rows) {
-  const [largest, second = largest] = rows.map(({ parts = [0] }) => Math.max(...parts)).toSorted((a, b) => b - a)
-  return largest > 2 * second && rows.length > 2 ? 1.25 * second : largest
+  const lengthOf = ({ parts = [0] }) => Math.max(...parts)
+  const [longest, second = longest] = rows.toSorted((a, b) => lengthOf(b) - lengthOf(a))
+  const isCut = longest.kind !== 'edge' && lengthOf(longest) > 2 * lengthOf(second)
+  return isCut ? 1.25 * lengthOf(second) : lengthOf(longest)
 }
 
 function drawRow({ name, kind, parts = [], value }, x, y, longest) {

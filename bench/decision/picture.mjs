@@ -19,6 +19,7 @@ export function drawPicture(results) {
 <style>${STYLE}</style>
 <rect class="ground" x="1" y="1" width="${WIDTH - 2}" height="${height - 2}" rx="10"/>
 <text class="head" x="${COLUMNS[0]}" y="36">What a decision costs</text>
+${results.isRough ? `<text class="value" x="${COLUMNS[1]}" y="36"><tspan class="missed">Rough: the machine was busy with something else.</tspan></text>` : ''}
 <text class="note" x="${COLUMNS[0]}" y="56">${escapeText(subtitle(results))}</text>
 ${left.svg}
 ${right.svg}

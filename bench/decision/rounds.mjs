@@ -3,16 +3,21 @@ import { cpuTimes, usedUs } from './cpu-time.mjs'
 import { textOf } from './requests.mjs'
 
 /** Contestants take turns, so that a busy machine slows all of them alike. Answers the samples of each, round by round. */
-export async function measureInTurns(cases, load, { rounds, warmUpRounds, roundSeconds }) {
+export async function measureInTurns(cases, load, { rounds, roundSeconds }) {
   const samples = new Map(cases.map((each) => [each, []]))
-  for (let round = 0; round < warmUpRounds + rounds; round++) {
-    for (const each of cases) {
-      if (each.isMissing) continue
-      const sample = await measure(each, load, roundSeconds)
-      if (round >= warmUpRounds) samples.get(each).push(sample)
-    }
+  for (let round = 0; round < rounds; round++) {
+    for (const each of cases) if (!each.isMissing) samples.get(each).push(await measure(each, load, roundSeconds))
   }
   return samples
+}
+
+/** By requests, not by time: a compiler that works while the program runs waits for calls, and a busy machine makes them slowly. */
+export async function warmUp(cases, load, { warmUpRequests, warmUpSeconds }) {
+  for (const each of cases) {
+    if (each.isMissing) continue
+    for (let requests = 0, seconds = 0; requests < warmUpRequests && seconds < warmUpSeconds; seconds++)
+      requests += (await measure(each, load, 1)).requests
+  }
 }
 
 async function measure(each, load, seconds) {
@@ -24,7 +29,7 @@ async function measure(each, load, seconds) {
   if (failed > 0) throw new Error(`${name}: ${failed} of ${requests} requests failed`)
   if (isRejected ? rejected < requests * 0.99 : rejected > 0) throw new Error(`${name}: ${rejected} of ${requests} were rejected`)
   if (keys !== undefined) keys.first += requests
-  return { cpuUs: cpuUs / requests, perSecond: (requests / elapsedMs) * 1000, busy: cpuUs / 1000 / elapsedMs }
+  return { requests, cpuUs: cpuUs / requests, perSecond: (requests / elapsedMs) * 1000, busy: cpuUs / 1000 / elapsedMs }
 }
 
 /** Every key once, so that all of them are live. */
@@ -36,6 +41,19 @@ export async function fill({ name, isMissing, server, request, keys }, load) {
     if (rejected + failed > 0) throw new Error(`${name}: ${rejected} requests were rejected and ${failed} failed`)
     keys.first += requests
   }
+}
+
+// Below this a server could not use its core, or had no use for it.
+const BUSY_ENOUGH = 0.9
+const TOO_IDLE = 0.7
+
+export function isBusyEnough({ busy }) {
+  return busy >= BUSY_ENOUGH
+}
+
+/** Somebody else had the cores for so long that a run says little; delays and requests/s say nothing. */
+export function isRough(groups) {
+  return groups.some(({ rows }) => rows.some(({ isMissing, busy }) => !isMissing && busy < TOO_IDLE))
 }
 
 /** One row: medians over the rounds. */

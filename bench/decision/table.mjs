@@ -1,10 +1,8 @@
 import { whole } from '../support/numbers.mjs'
 import { PER_SECOND } from './fixed-rate.mjs'
+import { isBusyEnough } from './rounds.mjs'
 
-// Below this the server had no use for its core, or could not have it: requests/s say less then than CPU time does.
-const BUSY_ENOUGH = 0.9
-
-export function formatTable({ machine, load, method, groups, delays, twoThreads, targets }) {
+export function formatTable({ machine, load, method, isRough, groups, delays, twoThreads, targets }) {
   return [
     `node ${machine.node}, ${machine.cpu}, ${machine.cores} cores; load: ${load.name}, ${load.details}`,
     `${method.rounds} interleaved rounds of ${method.roundSeconds} s; CPU time is user and system of the whole server; ratios by CPU time`,
@@ -14,6 +12,7 @@ export function formatTable({ machine, load, method, groups, delays, twoThreads,
     ...formatDelays(delays, method),
     ...formatThreads(twoThreads),
     ...formatTargets(targets),
+    ...(isRough ? ['', '*** THE MACHINE WAS BUSY WITH SOMETHING ELSE: these figures are rough, repeat them on a quiet one ***'] : []),
   ].join('\n')
 }
 
@@ -28,7 +27,7 @@ function formatGroup({ title, ratioTitle, rows }) {
             `  ${name}`,
             cpuUs.toFixed(1),
             whole(perSecond),
-            `${whole(busy * 100)} %${busy < BUSY_ENOUGH ? '!' : ' '}`,
+            `${whole(busy * 100)} %${isBusyEnough({ busy }) ? ' ' : '!'}`,
             ...formatRatio(ratio),
           ),
     ),
