@@ -58,12 +58,12 @@ export class Engine {
   /**
    * Decides and takes. Answers at once where the store does. `explains` adds the descriptor values, which cost and
    * are nobody's business but an operator's. With `llm`, what is known of the body, LLM rules take what it may cost, and
-   * the decision has a reservation to settle.
+   * the decision has a reservation to settle. Who knows the time says it: `nowMs` is the clock's.
    */
-  decide(view: RequestView, explains = false, llm?: LlmRequest): Decision | Promise<Decision> {
+  decide(view: RequestView, explains = false, llm?: LlmRequest, nowMs = this.#clock.nowMs()): Decision | Promise<Decision> {
     const active = this.#plans.active
     if (active === undefined) return NO_BUNDLE
-    const run = this.#begin(view, active, explains, llm)
+    const run = this.#begin(view, active, explains, llm, nowMs)
     if (run === undefined) return NO_HOST
     run.beginGroup()
     const { policies, count } = run.matches
@@ -125,10 +125,16 @@ export class Engine {
   }
 
   /** A run for the request, or undefined when a host is needed to tell which policies apply, and it names none. */
-  #begin(view: RequestView, active: ActivePlan, explains: boolean, llm: LlmRequest | undefined): Run | undefined {
+  #begin(
+    view: RequestView,
+    active: ActivePlan,
+    explains: boolean,
+    llm: LlmRequest | undefined,
+    nowMs = this.#clock.nowMs(),
+  ): Run | undefined {
     const run = this.#idle.pop() ?? new Run(this.#identification)
     const wallMs = active.plan.hasDayLimits ? this.#clock.wallMs() : 0
-    if (run.begin(view, active, this.#clock.nowMs(), wallMs, explains, llm)) return run
+    if (run.begin(view, active, nowMs, wallMs, explains, llm)) return run
     this.#idle.push(run)
     return undefined
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import type { Decision } from '../engine/decision.ts'
+import type { Allowed, Decision, Rejected } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { RequestView } from '../request/view.ts'
@@ -28,10 +28,20 @@ export interface Question {
   cookie(): string | undefined
 }
 
-/** What goes back, whichever wire it goes out on. There is no body. */
+/** What goes back, whichever wire writes it. There is no body. */
 export interface DecisionAnswer {
   readonly status: number
-  readonly headers: HeaderList
+  /** What was decided, or else why nothing was. */
+  readonly decision: Allowed | Rejected | undefined
+  readonly refusal: Reason | undefined
+  /** Whether an operator asks, and how long it took. */
+  readonly explains: boolean
+  readonly latencyMs: number
+}
+
+/** The fields of an answer, but for those that all answers have. */
+export function answerHeaders({ decision, refusal, explains, latencyMs }: DecisionAnswer): HeaderList {
+  return decision === undefined ? ['X-Edge-Reason', refusal!] : decisionHeaders(decision, explains, latencyMs)
 }
 
 /** POST /v1/decision: reads the original request from headers, asks the engine, says what to answer. The body is not read. */
@@ -47,9 +57,9 @@ export class DecisionEndpoint {
   handle(req: IncomingMessage, res: ServerResponse): void {
     const answer = this.decide(new HttpQuestion(req.rawHeaders))
     if (answer instanceof Promise) {
-      answer.then((later) => respondEmpty(res, later.status, later.headers)).catch((error: unknown) => this.fail(res, error))
+      answer.then((later) => respond(res, later)).catch((error: unknown) => this.fail(res, error))
     } else {
-      respondEmpty(res, answer.status, answer.headers)
+      respond(res, answer)
     }
   }
 
@@ -70,8 +80,7 @@ export class DecisionEndpoint {
       res.destroy()
       return
     }
-    const { status, headers } = this.#failure(error)
-    respondEmpty(res, status, headers)
+    respond(res, this.#failure(error))
   }
 
   #decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
@@ -81,7 +90,7 @@ export class DecisionEndpoint {
     if (typeof view === 'string') return this.#refusal(view)
     const explains = debugSessions?.isActive(question.cookie()) ?? false
     const startMs = clock.nowMs()
-    const decision = engine.decide(view, explains)
+    const decision = engine.decide(view, explains, undefined, startMs)
     if (decision instanceof Promise) return decision.then((later) => this.#answer(later, startMs, explains))
     return this.#answer(decision, startMs, explains)
   }
@@ -91,13 +100,14 @@ export class DecisionEndpoint {
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.metrics.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
-    return { status: decision.action === 'reject' ? 429 : 200, headers: decisionHeaders(decision, explains, nowMs - startMs) }
+    const status = decision.action === 'reject' ? 429 : 200
+    return { status, decision, refusal: undefined, explains, latencyMs: nowMs - startMs }
   }
 
   #refusal(reason: Reason): DecisionAnswer {
     this.#parts.metrics.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs())
-    return { status: REASONS[reason].status, headers: ['X-Edge-Reason', reason] }
+    return { status: REASONS[reason].status, decision: undefined, refusal: reason, explains: false, latencyMs: 0 }
   }
 
   #failure(error: unknown): DecisionAnswer {
@@ -108,4 +118,8 @@ export class DecisionEndpoint {
   #noteFailure(error: unknown): void {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
   }
+}
+
+function respond(res: ServerResponse, answer: DecisionAnswer): void {
+  respondEmpty(res, answer.status, answerHeaders(answer))
 }

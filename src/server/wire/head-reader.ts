@@ -11,7 +11,7 @@ export const OTHER = -2
 /** Longer heads are for `node:http`, whose own bound is higher. */
 export const MAX_HEAD_BYTES = 16 * 1024
 
-const START_LINE = 'POST /v1/decision HTTP/1.1\r\n'
+const START_LINE = bytesOf('POST /v1/decision HTTP/1.1\r\n')
 const CR = 0x0d
 const LF = 0x0a
 const SPACE = 0x20
@@ -21,7 +21,17 @@ const COLON = 0x3a
 const FIELD_INTS = 4
 const USUAL_FIELDS = 32
 const ABSENT = -1
-const NO_BYTES = new Uint8Array()
+const NO_BYTES = bytesOf('')
+
+// Fields that concern this wire, in lower case.
+const HOST = bytesOf('host')
+const CONNECTION = bytesOf('connection')
+const CONTENT_LENGTH = bytesOf('content-length')
+const ORIGINAL_METHOD = bytesOf('x-original-method')
+const ORIGINAL_URI = bytesOf('x-original-uri')
+const ORIGINAL_HOST = bytesOf('x-original-host')
+/** Whoever sends one of these wants something else than a plain answer on a connection that is kept. */
+const FOREIGN = ['te', 'expect', 'upgrade', 'trailer', 'proxy-connection', 'transfer-encoding'].map(bytesOf)
 
 /**
  * Reads heads of the one kind that the fast wire answers, and is the question that the last of them asks. It is used
@@ -62,8 +72,9 @@ export class HeadReader implements Question, RequestView {
    */
   read(from: number): number {
     const bytes = this.#bytes
-    if (!this.#text.startsWith(START_LINE, from)) {
-      return START_LINE.startsWith(this.#text.slice(from, from + START_LINE.length)) ? INCOMPLETE : OTHER
+    for (let i = 0; i < START_LINE.length; i++) {
+      if (from + i === bytes.length) return INCOMPLETE
+      if (bytes[from + i] !== START_LINE[i]) return OTHER
     }
     this.#forget()
     const limit = Math.min(bytes.length, from + MAX_HEAD_BYTES)
@@ -136,36 +147,38 @@ export class HeadReader implements Question, RequestView {
   #note(nameAt: number, nameEnd: number, valueAt: number, valueEnd: number): boolean {
     const field = this.#used
     if (field === this.#fields.length) this.#grow()
-    this.#fields[field] = nameAt
-    this.#fields[field + 1] = nameEnd
-    this.#fields[field + 2] = valueAt
-    this.#fields[field + 3] = valueEnd
+    const fields = this.#fields
+    fields[field] = nameAt
+    fields[field + 1] = nameEnd
+    fields[field + 2] = valueAt
+    fields[field + 3] = valueEnd
     this.#used = field + FIELD_INTS
+    // The length tells nearly all names apart.
     switch (nameEnd - nameAt) {
-      case 2:
-        return !this.#isNamed(field, 'te')
       case 4:
-        return !this.#isNamed(field, 'host') || this.#noteOwnHost()
-      case 6:
-        return !this.#isNamed(field, 'expect')
-      case 7:
-        return !this.#isNamed(field, 'upgrade') && !this.#isNamed(field, 'trailer')
+        return !this.#isNamed(nameAt, HOST) || this.#noteOwnHost()
       case 10:
-        return !this.#isNamed(field, 'connection') || this.#noteConnection(field)
+        return !this.#isNamed(nameAt, CONNECTION) || this.#noteConnection(field)
       case 14:
-        if (this.#isNamed(field, 'x-original-uri')) this.#noteUri(field)
-        return !this.#isNamed(field, 'content-length') || this.#noteLength(field)
+        if (this.#isNamed(nameAt, ORIGINAL_URI)) return this.#noteUri(field)
+        return !this.#isNamed(nameAt, CONTENT_LENGTH) || this.#noteLength(field)
       case 15:
-        if (this.#isNamed(field, 'x-original-host')) this.#noteHost(field)
-        return true
-      case 16:
-        return !this.#isNamed(field, 'proxy-connection')
+        return !this.#isNamed(nameAt, ORIGINAL_HOST) || this.#noteHost(field)
       case 17:
-        if (this.#isNamed(field, 'x-original-method')) this.#noteMethod(field)
-        return !this.#isNamed(field, 'transfer-encoding')
+        if (this.#isNamed(nameAt, ORIGINAL_METHOD)) return this.#noteMethod(field)
+        return this.#isOurs(nameAt, 17)
+      case 2:
+      case 6:
+      case 7:
+      case 16:
+        return this.#isOurs(nameAt, nameEnd - nameAt)
       default:
         return true
     }
+  }
+
+  #isOurs(nameAt: number, length: number): boolean {
+    return !FOREIGN.some((name) => name.length === length && this.#isNamed(nameAt, name))
   }
 
   #noteOwnHost(): boolean {
@@ -186,19 +199,22 @@ export class HeadReader implements Question, RequestView {
     return this.#value(field) === '0'
   }
 
-  #noteMethod(field: number): void {
+  #noteMethod(field: number): boolean {
     if (this.#method !== ABSENT) this.#repeated ??= 'repeated_original_method'
     this.#method = field
+    return true
   }
 
-  #noteUri(field: number): void {
+  #noteUri(field: number): boolean {
     if (this.#uri !== ABSENT) this.#repeated ??= 'repeated_original_uri'
     this.#uri = field
+    return true
   }
 
-  #noteHost(field: number): void {
+  #noteHost(field: number): boolean {
     if (this.#host !== ABSENT) this.#repeated ??= 'repeated_original_host'
     this.#host = field
+    return true
   }
 
   #grow(): void {
@@ -208,18 +224,25 @@ export class HeadReader implements Question, RequestView {
   }
 
   #joined(name: string, separator: string): string | undefined {
+    const fields = this.#fields
     let value: string | undefined
     for (let field = 0; field < this.#used; field += FIELD_INTS) {
-      if (this.#fields[field + 1]! - this.#fields[field]! !== name.length || !this.#isNamed(field, name)) continue
+      if (fields[field + 1]! - fields[field]! !== name.length || !this.#isSpelled(fields[field]!, name)) continue
       value = value === undefined ? this.#value(field) : `${value}${separator}${this.#value(field)}`
     }
     return value
   }
 
-  /** Whether a field of that length has this name, which is in lower case. */
-  #isNamed(field: number, name: string): boolean {
-    const nameAt = this.#fields[field]!
-    for (let i = 0; i < name.length; i++) if (LOWER[this.#bytes[nameAt + i]!] !== name.charCodeAt(i)) return false
+  /** Whether the name of that length is this one. Names are compared in lower case. */
+  #isNamed(nameAt: number, name: Uint8Array): boolean {
+    const bytes = this.#bytes
+    for (let i = 0; i < name.length; i++) if (LOWER[bytes[nameAt + i]!] !== name[i]) return false
+    return true
+  }
+
+  #isSpelled(nameAt: number, name: string): boolean {
+    const bytes = this.#bytes
+    for (let i = 0; i < name.length; i++) if (LOWER[bytes[nameAt + i]!] !== name.charCodeAt(i)) return false
     return true
   }
 
@@ -230,4 +253,8 @@ export class HeadReader implements Question, RequestView {
   #value(field: number): string {
     return this.#text.slice(this.#fields[field + 2]!, this.#fields[field + 3]!)
   }
+}
+
+function bytesOf(text: string): Uint8Array {
+  return Uint8Array.from(text, (char) => char.charCodeAt(0))
 }

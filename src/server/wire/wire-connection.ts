@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { DecisionAnswer } from '../decision-endpoint.ts'
-import { type HeadReader, INCOMPLETE, OTHER } from './head-reader.ts'
+import { type HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
 
 /** What all connections of a wire share. */
 export interface WireHouse {
@@ -33,8 +33,8 @@ const CUT_SHORT = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
 /** Answers to pipelined requests leave together, but well below what makes a socket ask for a pause (16 KiB). */
 const BATCH_CHARACTERS = 8 * 1024
 
-/** Each piece makes the head be read anew from its start, so their number bounds the work. An honest head has two or three. */
-const MAX_PIECES = 16
+/** Each piece makes the head be read anew from its start. What that costs is bounded: `node:http` reads on where it left off. */
+const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 
 const NO_BYTES = Buffer.alloc(0)
 
@@ -58,9 +58,9 @@ export class WireConnection {
   #sinceMs = performance.now()
   #isFirstHead = true
   #hasEnded = false
-  /** The head that is here in part, the number of pieces it came in, and when the last of them did. */
+  /** The head that is here in part, how much was read for it so far, and when the last piece came. */
   #partial = NO_BYTES
-  #pieces = 0
+  #rereadBytes = 0
   #lastPieceMs = 0
   readonly #onData = (chunk: Buffer): void => this.#read(chunk)
   readonly #onEnd = (): void => this.#end()
@@ -144,12 +144,13 @@ export class WireConnection {
     this.#sinceMs = this.#house.roughMs
     this.#isFirstHead = false
     this.#partial = NO_BYTES
-    this.#pieces = 0
+    this.#rereadBytes = 0
     return this.#socket.write(text, 'latin1')
   }
 
   #collect(part: Buffer): void {
-    if (++this.#pieces > MAX_PIECES) return this.#handOver(part)
+    this.#rereadBytes += part.length
+    if (this.#rereadBytes > MAX_REREAD_BYTES) return this.#handOver(part)
     this.#lastPieceMs = performance.now()
     if (this.#state === 'idle') this.#sinceMs = this.#lastPieceMs
     this.#state = 'head'
