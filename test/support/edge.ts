@@ -6,9 +6,12 @@ import { pino } from 'pino'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Service, startService } from '../../src/service.ts'
+import type { WorkerHost } from '../../src/threads/host.ts'
 import { type Answer, ask, type Fields } from './http.ts'
 import { InlineHost } from './inline-host.ts'
 import { metric } from './metrics.ts'
+
+const DEFAULTS = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1' }
 
 export interface EdgeOptions {
   /** Written to a file of its own; none: the service starts without a bundle. */
@@ -17,6 +20,8 @@ export interface EdgeOptions {
   readonly fileName?: string
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: Clock
+  /** Where workers live, told of the settings; else in this thread. */
+  readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
 }
 
 export interface OriginalRequest {
@@ -44,15 +49,14 @@ export class Edge {
     const directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
     const bundlePath = join(directory, options.fileName ?? 'bundle.json')
     if (options.bundle !== undefined) await writeFile(bundlePath, textOf(options.bundle))
-    const config = readConfig(
-      { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1', EDGE_CONFIG_FILE: bundlePath, ...options.env },
-      {},
-    )
+    const env = { ...DEFAULTS, EDGE_CONFIG_FILE: bundlePath, ...options.env }
+    const config = readConfig(env, {})
     if (!config.ok) throw new Error(config.problems.join('\n'))
     const log: Record<string, unknown>[] = []
     const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
     const clock = options.clock ?? systemClock
-    const service = await startService(config.config, logger, new InlineHost(config.config, logger, clock), clock)
+    const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
+    const service = await startService(config.config, logger, host, clock)
     return new Edge(service, log, directory, bundlePath)
   }
 

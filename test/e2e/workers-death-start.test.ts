@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { bundle } from '../support/bundles.ts'
+import { until } from '../support/edge.ts'
+import { ask } from '../support/http.ts'
+import { metricsOf } from '../support/metrics.ts'
+import { mortalEdge } from '../support/mortal-edge.ts'
+
+describe('a worker that does not live to serve', () => {
+  test('at the first start ends the start, and says why', async () => {
+    const starting = mortalEdge(2, { env: { EDGE_CONFIG_FILE: '' } }, (host) => {
+      host.isStillborn = (worker) => worker === 2
+    })
+    await expect(starting).rejects.toThrow('stillborn')
+  })
+
+  test('later on is tried again, after longer and longer pauses, while the others serve', async () => {
+    const mortal = await mortalEdge(2, { bundle: bundle(1) }, (host) => {
+      host.isStillborn = (worker, earlier) => worker === 2 && earlier > 0 && earlier < 4
+    })
+    await mortal.host.terminate(2)
+    await until(() => mortal.events('worker_died').length > 1)
+    expect((await ask(mortal.port, 'GET', '/readyz')).status).toBe(200)
+    await mortal.untilReplaced()
+
+    expect(mortal.events('worker_died').map(({ worker, cause }) => [worker, cause])).toEqual([
+      [2, 'exit'],
+      [2, 'exception'],
+      [2, 'exception'],
+      [2, 'exception'],
+    ])
+    // A pause may be longer on a busy machine, never shorter; a timer's millisecond aside.
+    const [, ...again] = mortal.host.startsMs[2]!
+    const gaps = again.slice(1).map((startMs, i) => startMs - again[i]!)
+    expect(gaps[0]).toBeGreaterThan(90)
+    expect(gaps[1]).toBeGreaterThan(190)
+    expect(gaps[2]).toBeGreaterThan(390)
+    expect((await metricsOf(mortal.port)).value('edge_workers')).toBe(2)
+  })
+})
