@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { EdgeServer } from '../../src/server/server.ts'
+
 import { AsyncStore } from '../support/async-store.ts'
 import { bucketRule, bundle, policy } from '../support/bundles.ts'
 import { until } from '../support/edge.ts'
 import { ask } from '../support/http.ts'
 import { MapStore } from '../support/map-store.ts'
 import { RawClient } from '../support/proxy.ts'
-import { startServer } from '../support/two-wires.ts'
+import { type ListeningServer, startServer } from '../support/two-wires.ts'
 import { decisionBytes, original, readAnswers } from '../support/wire.ts'
 
 const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('caller', ['header:x-caller'], 2)] }))
@@ -124,7 +124,7 @@ describe('a decision that fails', () => {
   })
 })
 
-async function begin(policies = BUNDLE): Promise<{ server: EdgeServer; store: AsyncStore; client: RawClient }> {
+async function begin(policies = BUNDLE): Promise<{ server: ListeningServer; store: AsyncStore; client: RawClient }> {
   const store = new AsyncStore()
   const server = await startServer(policies, { hasFastWire: true, store })
   onTestFinished(() => server.close())
