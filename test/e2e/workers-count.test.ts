@@ -23,10 +23,11 @@ describe.concurrent('there are as many workers', () => {
     expect(startedWith(cli)).toBeLessThanOrEqual(availableParallelism())
     await expectWorkers(cli, startedWith(cli))
   })
+})
 
-  test.skipIf(!hasTaskset)('as cores that it may use: one on one', async (t) => {
-    await expectWorkers(await servingPinned(t), 1)
-  })
+// After the others: while it starts a process, this one has a single core too.
+test.skipIf(!hasTaskset)('there are as many workers as cores that it may use: one on one', async (t) => {
+  await expectWorkers(await servingPinned(t), 1)
 })
 
 /** On one core: a process has the affinity of the one that starts it. */
