@@ -14,6 +14,8 @@ const BAD: readonly (readonly [variable: string, values: readonly string[]])[] =
   ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
   ['EDGE_WORKERS', ['0', '-1', '1.5', 'many', '255', '1e1', ' 2', '0x2', '1000']],
   ['EDGE_KEEPALIVE_MS', ['0', '-1', '1.5', '75s', '1e3', '99999999999']],
+  ['EDGE_HEADERS_TIMEOUT_MS', ['0', '-1', 'never']],
+  ['EDGE_REQUEST_TIMEOUT_MS', ['0', '5m']],
   ['EDGE_DRAIN_MS', ['soon', '-1', 'NaN', 'Infinity']],
   ['EDGE_SHUTDOWN_MS', ['never', '30s', '0x10']],
 ]
@@ -78,5 +80,11 @@ describe.concurrent('bad values', () => {
     const { status, stderr } = await finished(['serve'], { EDGE_HOST: '127.0.0.1', EDGE_PORT: '18080', EDGE_ADMIN_PORT: '18080' }, t)
     expect(status).toBe(1)
     expect(stderr).toMatch(/^ {2}EDGE_ADMIN_PORT: expected a port other than EDGE_PORT \(18080\)$/m)
+  })
+
+  test('a head that may take longer than its request is refused', async (t) => {
+    const { status, stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_REQUEST_TIMEOUT_MS: '30000' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^ {2}EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS \(30000\), got 60000$/m)
   })
 })

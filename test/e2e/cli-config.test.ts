@@ -39,6 +39,8 @@ describe.concurrent('good values', () => {
         EDGE_TRUSTED_PROXIES: 'loopback, 10.0.0.0/8,2001:db8::/32,192.0.2.1',
         EDGE_STORE_SIZE: '512K',
         EDGE_KEEPALIVE_MS: '1000',
+        EDGE_HEADERS_TIMEOUT_MS: '1000',
+        EDGE_REQUEST_TIMEOUT_MS: '1000',
         EDGE_DRAIN_MS: '0',
         EDGE_SHUTDOWN_MS: '1000',
         EDGE_CONFIG_FILE: await bundleFile(t, 5),

@@ -2,6 +2,7 @@ import type { Reason } from '../../engine/reasons.ts'
 import type { RequestView } from '../../request/view.ts'
 import type { Question } from '../decision-endpoint.ts'
 import { LOWER, TOKEN, VALUE } from './characters.ts'
+import { bytesOf, CONNECTION, CONTENT_LENGTH, FOREIGN, HOST, ORIGINAL_HOST, ORIGINAL_METHOD, ORIGINAL_URI } from './field-names.ts'
 
 /** What `read` answers in place of where the head ends. */
 export const INCOMPLETE = -1
@@ -22,16 +23,6 @@ const FIELD_INTS = 4
 const USUAL_FIELDS = 32
 const ABSENT = -1
 const NO_BYTES = bytesOf('')
-
-// Fields that concern this wire, in lower case.
-const HOST = bytesOf('host')
-const CONNECTION = bytesOf('connection')
-const CONTENT_LENGTH = bytesOf('content-length')
-const ORIGINAL_METHOD = bytesOf('x-original-method')
-const ORIGINAL_URI = bytesOf('x-original-uri')
-const ORIGINAL_HOST = bytesOf('x-original-host')
-/** Whoever sends one of these wants something else than a plain answer on a connection that is kept. */
-const FOREIGN = ['te', 'expect', 'upgrade', 'trailer', 'proxy-connection', 'transfer-encoding'].map(bytesOf)
 
 /**
  * Reads heads of the one kind that the fast wire answers, and is the question that the last of them asks. It is used
@@ -253,8 +244,4 @@ export class HeadReader implements Question, RequestView {
   #value(field: number): string {
     return this.#text.slice(this.#fields[field + 2]!, this.#fields[field + 3]!)
   }
-}
-
-function bytesOf(text: string): Uint8Array {
-  return Uint8Array.from(text, (char) => char.charCodeAt(0))
 }
