@@ -71,6 +71,8 @@ export class MortalHost implements WorkerHost {
     const { hand } = this.#mortals.get(worker)!
     return new Promise((resolve) => {
       hand.once('message', () => resolve())
+      // One that ends fast may be gone before its word is heard.
+      hand.once('close', () => resolve())
       hand.postMessage({ end, isHoldingLocks })
     })
   }
