@@ -7,6 +7,7 @@ import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { type ActivePlan, identityName, openPlan } from './active-plan.ts'
 import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
+import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import type { Hold, Reservation } from './reservation.ts'
 import { Run } from './run.ts'
@@ -29,6 +30,7 @@ export class Engine {
   readonly #clock: Clock
   readonly #identification: Identification
   readonly #plans: PlanSwitch
+  #ages: LimitAges | undefined
   /** Runs at rest. A store that answers at once needs only one. */
   readonly #idle: Run[] = []
 
@@ -46,13 +48,14 @@ export class Engine {
   /** From the next decision on, this plan holds. Decisions under way keep theirs. */
   activate(plan: Plan): void {
     const generation = this.#plans.generation + 1
-    this.prepare(generation, plan, this.#clock.nowMs())
+    this.#ages = limitAges(plan, this.#clock.nowMs(), this.#ages)
+    this.prepare(generation, plan, this.#ages.sincesMs)
     this.#plans.turnTo(generation)
   }
 
-  /** Makes a plan ready to hold as soon as the switch is turned to its generation, and its limits count since `sinceMs`. */
-  prepare(generation: number, plan: Plan, sinceMs: number): void {
-    this.#plans.add(generation, openPlan(plan, this.#store, sinceMs, this.#plans.newest))
+  /** Makes a plan ready to hold as soon as the switch is turned to its generation. */
+  prepare(generation: number, plan: Plan, sincesMs: Float64Array): void {
+    this.#plans.add(generation, openPlan(plan, this.#store, sincesMs))
   }
 
   /**

@@ -5,7 +5,7 @@ import { PlanSwitch } from './plan-switch.ts'
 describe('a switch', () => {
   test('has no plan before the first', () => {
     const plans = new PlanSwitch()
-    expect([plans.generation, plans.active, plans.newest]).toEqual([0, undefined, undefined])
+    expect([plans.generation, plans.active]).toEqual([0, undefined])
   })
 
   test('turns for all who share its word, in the moment in which one turns it', () => {
@@ -23,16 +23,6 @@ describe('a switch', () => {
     other.turnTo(2)
     expect(one.active).toBe(second)
     expect(other.active).toBe(secondOfOther)
-  })
-
-  test('names the plan that was made ready last, whether or not it holds', () => {
-    const plans = new PlanSwitch()
-    const [first, second] = [newPlan(), newPlan()]
-    plans.add(1, first)
-    plans.turnTo(1)
-    plans.add(2, second)
-    expect(plans.active).toBe(first)
-    expect(plans.newest).toBe(second)
   })
 
   test('passes over a plan that was made ready and never held', () => {

@@ -7,7 +7,6 @@ import type { ActivePlan } from './active-plan.ts'
 export class PlanSwitch {
   readonly #word: Int32Array
   readonly #ready = new Map<number, ActivePlan>()
-  #newest: ActivePlan | undefined
   #active: ActivePlan | undefined
   #activeGeneration = 0
 
@@ -26,14 +25,8 @@ export class PlanSwitch {
     return this.#active
   }
 
-  /** The plan that was made ready last. */
-  get newest(): ActivePlan | undefined {
-    return this.#newest
-  }
-
   add(generation: number, plan: ActivePlan): void {
     this.#ready.set(generation, plan)
-    this.#newest = plan
   }
 
   /** For all threads that share the word; each of them must have the plan ready. */

@@ -14,6 +14,12 @@ describe('a lock', () => {
     expect([...words]).toEqual([0, 0, 0])
   })
 
+  test('is never waited for by the thread that holds it', () => {
+    const words = newWords(1)
+    acquire(words, 0, 7)
+    expect(() => acquire(words, 0, 7)).toThrow('this thread holds the lock already')
+  })
+
   test('lets one thread in at a time: no count is lost among four that count in plain memory', async () => {
     const [words, counts] = [newWords(1), newWords(1)]
     const gate = newGate(4)

@@ -33,6 +33,8 @@ function acquireContended(words: Int32Array, index: number, owner: number): void
     if (tryAcquire(words, index, owner)) return
     const held = Atomics.load(words, index)
     if (held === 0) continue
+    // A thread that was ended in the middle may be called once more before it is gone, and must not wait for itself.
+    if ((held & OWNER) === owner) throw new Error('this thread holds the lock already')
     // Announce the wait, so that the holder knows to wake somebody; a lost race only spins again.
     if ((held & WAITING) !== 0 || Atomics.compareExchange(words, index, held, held | WAITING) === held) {
       Atomics.wait(words, index, held | WAITING, WAIT_MS)

@@ -3,8 +3,7 @@ import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { Bundle } from '../policy/schema.ts'
 import { Activation } from './activation.ts'
 
-const BUNDLE = { bundle_version: 1, policies: [] } as unknown as Bundle
-const INFO = {} as BundleInfo
+const CONTENT = { bundle: { bundle_version: 1, policies: [] } as unknown as Bundle, info: {} as BundleInfo, sincesMs: new Float64Array() }
 
 describe('a bundle', () => {
   test('holds when every worker has reported, and not before', async () => {
@@ -132,7 +131,6 @@ function setUp() {
   const word = new Int32Array(new SharedArrayBuffer(4))
   const [stuck, told]: [number[], number[]] = [[], []]
   const activation = new Activation(word, (worker) => stuck.push(worker))
-  const begin = (workers: number[]): Promise<void> =>
-    activation.begin(BUNDLE, INFO, 0, workers, ({ generation }) => void told.push(generation))
+  const begin = (workers: number[]): Promise<void> => activation.begin(CONTENT, workers, ({ generation }) => void told.push(generation))
   return { activation, begin, stuck, told, holding: () => word[0] }
 }

@@ -1,8 +1,8 @@
-import type { BundleInfo } from '../policy/bundle-info.ts'
-import type { Bundle } from '../policy/schema.ts'
 import type { ToWorker } from './messages.ts'
 
 type Prepare = ToWorker & { readonly type: 'prepare' }
+
+type BundleContent = Omit<Prepare, 'type' | 'generation'>
 
 /** One that has not compiled a bundle by then does nothing else either. */
 const STUCK_MS = 30_000
@@ -23,8 +23,8 @@ export class Activation {
     this.#onStuck = onStuck
   }
 
-  begin(bundle: Bundle, info: BundleInfo, sinceMs: number, workers: readonly number[], tell: (message: Prepare) => void): Promise<void> {
-    const message: Prepare = { type: 'prepare', generation: ++this.#generation, bundle, info, sinceMs }
+  begin(content: BundleContent, workers: readonly number[], tell: (message: Prepare) => void): Promise<void> {
+    const message: Prepare = { type: 'prepare', generation: ++this.#generation, ...content }
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#endStuck(), STUCK_MS)
       timer.unref()

@@ -2,7 +2,8 @@
 
 const copies = Number(process.argv[2])
 
-process.once('message', (_message, socket) => {
+// Without a listener the channel would close before the last copy is on its way.
+process.on('message', (_message, socket) => {
   let unsent = copies
   for (let i = 0; i < copies; i++) {
     process.send!({}, socket, { keepOpen: true }, (error) => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDescriptorPort } from '../../test/support/descriptor-port.ts'
 import type { SharedPort } from './host.ts'
@@ -31,6 +32,13 @@ describe('a port', () => {
     const port = await opened(0, '127.0.0.1', 1)
     const shares = await Promise.all(Array.from({ length: 5 }, () => port.share()))
     expect(new Set(shares.map((share) => (share as { fd: number }).fd)).size).toBe(5)
+  })
+
+  test('has shares ready for all threads and one more, without starting a program for each', async () => {
+    const port = await opened(0, '127.0.0.1', 3)
+    await port.share()
+    for (let i = 0; i < 20; i++) await setImmediate()
+    for (let i = 0; i < 3; i++) expect(await Promise.race([port.share(), setImmediate('has to wait')])).toHaveProperty('fd')
   })
 
   test('that is taken is refused at once, and the error says which', async () => {

@@ -11,7 +11,8 @@ export type ToWorker =
       readonly generation: number
       readonly bundle: Bundle
       readonly info: BundleInfo
-      readonly sinceMs: number
+      /** Since when each counter's limit holds. */
+      readonly sincesMs: Float64Array
     }
   | { readonly type: 'listen'; readonly main: ListenOn; readonly admin: ListenOn | undefined }
   | { readonly type: 'drain' }

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { type LimitAges, limitAges } from '../engine/limit-ages.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
+import { compileBundle } from '../policy/compile.ts'
 import type { Bundle } from '../policy/schema.ts'
 import { CounterFamily, type Series } from '../server/metrics/counter-family.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
@@ -53,6 +55,8 @@ export class Supervisor {
   readonly #listeningWorkers: Series
   readonly #deaths: CounterFamily
   readonly #ipFiles = new Map<string, IpFile>()
+  /** Of the bundle that holds. A worker that comes later cannot know what was before it. */
+  #ages: LimitAges | undefined
   #ports: Ports | undefined
   /** Until all of the first workers listen, as they must. */
   #start: Start | undefined = newStart()
@@ -82,9 +86,11 @@ export class Supervisor {
   }
 
   /** Done when the bundle holds in all workers. Throws when it cannot, and the one before still holds in all. */
-  activate(bundle: Bundle, info: BundleInfo): Promise<void> {
+  async activate(bundle: Bundle, info: BundleInfo): Promise<void> {
+    const ages = limitAges(compileBundle(bundle), this.#parts.nowMs(), this.#ages)
     const living = this.#seats.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
-    return this.#activation.begin(bundle, info, this.#parts.nowMs(), living, (message) => this.#tellAll(message))
+    await this.#activation.begin({ bundle, info, sincesMs: ages.sincesMs }, living, (message) => this.#tellAll(message))
+    this.#ages = ages
   }
 
   /** Done when all workers accept connections. */

@@ -86,10 +86,10 @@ export class Worker {
     )
   }
 
-  #prepare({ generation, bundle, info, sinceMs }: ToWorker & { type: 'prepare' }): void {
+  #prepare({ generation, bundle, info, sincesMs }: ToWorker & { type: 'prepare' }): void {
     let problem: string | undefined
     try {
-      this.#engine.prepare(generation, compileBundle(bundle), sinceMs)
+      this.#engine.prepare(generation, compileBundle(bundle), sincesMs)
       this.#bundles.set(generation, info)
       for (const older of this.#bundles.keys()) if (older < this.#plans.generation) this.#bundles.delete(older)
     } catch (error) {

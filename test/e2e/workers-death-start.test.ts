@@ -13,6 +13,13 @@ describe('a worker that does not live to serve', () => {
     await expect(starting).rejects.toThrow('stillborn')
   })
 
+  test('while the first bundle is read ends the start too', async () => {
+    const starting = mortalEdge(2, { bundle: bundle(1) }, (host) => {
+      host.isStillborn = (worker) => worker === 2
+    })
+    await expect(starting).rejects.toThrow('stillborn')
+  })
+
   test('later on is tried again, after longer and longer pauses, while the others serve', async () => {
     const mortal = await mortalEdge(2, { bundle: bundle(1) }, (host) => {
       host.isStillborn = (worker, earlier) => worker === 2 && earlier > 0 && earlier < 4
@@ -35,5 +42,16 @@ describe('a worker that does not live to serve', () => {
     expect(gaps[1]).toBeGreaterThan(190)
     expect(gaps[2]).toBeGreaterThan(390)
     expect((await metricsOf(mortal.port)).value('edge_workers')).toBe(2)
+  })
+
+  test('in place of one that died while the service drains is not ready either', async () => {
+    const mortal = await mortalEdge(1, { bundle: bundle(1), env: { EDGE_DRAIN_MS: '5000' } })
+    const stopped = mortal.edge.service.stop('test')
+    await until(async () => (await ask(mortal.port, 'GET', '/readyz')).status === 503)
+    await mortal.host.terminate(1)
+    await mortal.untilReplaced()
+    const { status } = await ask(mortal.port, 'GET', '/readyz')
+    await stopped
+    expect(status).toBe(503)
   })
 })

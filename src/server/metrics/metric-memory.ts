@@ -75,7 +75,7 @@ export class MetricMemory {
       words[ENTRIES]! += 1
     }
     release(words, LOCK)
-    if (!isNews && !fits) return OVERFLOW_CELL
+    if (!isNews && !fits) return overflow(size)
     this.#readDirectory()
     // Somebody else may have been faster; if not, it is our turn again.
     return this.#cellByKey.get(key) ?? this.#register(key, size)
@@ -96,6 +96,12 @@ export class MetricMemory {
       this.#seenBytes = end
     }
   }
+}
+
+/** What has several cells is there from the start, when there is room. */
+function overflow(size: number): number {
+  if (size > 1) throw new RangeError(`no room for ${size} more cells`)
+  return OVERFLOW_CELL
 }
 
 export interface MetricEntry {

@@ -6,17 +6,13 @@ import { parseBundle } from '../policy/parse.ts'
 import type { Plan } from '../policy/plan.ts'
 import { PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
-import { openPlan } from './active-plan.ts'
 import { Engine } from './engine.ts'
+import { limitAges } from './limit-ages.ts'
 
 test('a limit holds since the bundle that brought it, not since the last that repeats it', () => {
-  const store = newEmbeddedStore(64 * 1024)
-  const first = openPlan(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })), store, 100, undefined)
-  const second = openPlan(planOf(rated(10, 2), policy('b', { rules: [bucketRule('r', [], 5)] })), store, 200, first)
-  expect([...second.specs.values()].map(({ identity, sinceMs }) => [identity[0], sinceMs])).toEqual([
-    ['a', 200],
-    ['b', 100],
-  ])
+  const first = limitAges(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })), 100, undefined)
+  const second = limitAges(planOf(rated(10, 2), policy('b', { rules: [bucketRule('r', [], 5)] })), 200, first)
+  expect([...second.sincesMs]).toEqual([200, 100])
 })
 
 describe('a new bundle', () => {

@@ -1,0 +1,34 @@
+import type { Limit } from '../limiter/limit.ts'
+import type { Plan } from '../policy/plan.ts'
+import { identityName } from './active-plan.ts'
+
+/** Since when each counter has the limit that it has. Before that, tokens came back as the limit before it said. */
+export interface LimitAges {
+  /** By the plan's counter index. */
+  readonly sincesMs: Float64Array
+  readonly byIdentity: ReadonlyMap<string, LimitAge>
+}
+
+interface LimitAge {
+  readonly limit: Limit
+  readonly sinceMs: number
+}
+
+/** A counter that an earlier plan had with the same limit keeps the moment since when that limit holds. */
+export function limitAges(plan: Plan, nowMs: number, previous: LimitAges | undefined): LimitAges {
+  const sincesMs = new Float64Array(plan.counters.length)
+  const byIdentity = new Map<string, LimitAge>()
+  for (const counter of plan.counters) {
+    const name = identityName(counter)
+    const before = previous?.byIdentity.get(name)
+    const sinceMs = before !== undefined && isSameLimit(before.limit, counter.limit) ? before.sinceMs : nowMs
+    sincesMs[counter.index] = sinceMs
+    byIdentity.set(name, { limit: counter.limit, sinceMs })
+  }
+  return { sincesMs, byIdentity }
+}
+
+function isSameLimit(a: Limit, b: Limit): boolean {
+  if (a.kind === 'bucket' && b.kind === 'bucket') return a.tokensPerMs === b.tokensPerMs && a.burst === b.burst
+  return a.kind === 'day' && b.kind === 'day' && a.tokensPerDay === b.tokensPerDay
+}

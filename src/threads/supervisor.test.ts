@@ -1,0 +1,81 @@
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { bucketRule, bundle, policy } from '../../test/support/bundles.ts'
+import { until } from '../../test/support/edge.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { parseBundle } from '../policy/parse.ts'
+import type { Bundle } from '../policy/schema.ts'
+import { MetricMemory } from '../server/metrics/metric-memory.ts'
+import { newTableBuffer } from '../store/shared-table.ts'
+import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from './host.ts'
+import type { ToWorker } from './messages.ts'
+import { newSharedMemory, SUPERVISOR } from './shared-memory.ts'
+import { Supervisor } from './supervisor.ts'
+
+const INFO = { version: '1', hash: '', updatedAtS: 0 }
+const PORT: SharedPort = { share: async () => ({ fd: 0 }), close() {} }
+
+test('a worker that takes the place of another hears since when the limits hold, not when the last bundle came', async () => {
+  const { supervisor, host, clock } = await supervising()
+  const startMs = clock.nowMs()
+  await supervisor.activate(limited(1, 10), INFO)
+  clock.advance(100)
+  await supervisor.activate(limited(2, 10), INFO)
+  clock.advance(100)
+  await supervisor.activate(limited(2, 10, policy('other', { rules: [] })), INFO)
+  host.listener.onExit(undefined)
+  await until(() => host.told.length > 0 && host.told.at(-1)!.type === 'listen')
+  expect(host.told.map((message) => (message.type === 'prepare' ? [...message.sincesMs] : message.type))).toEqual([
+    [startMs + 100, startMs],
+    'listen',
+  ])
+})
+
+test('a bundle that cannot be compiled is told to nobody', async () => {
+  const { supervisor, host } = await supervising()
+  host.told.length = 0
+  await expect(supervisor.activate({ bundle_version: 1, policies: [{}] } as unknown as Bundle, INFO)).rejects.toThrow()
+  expect(host.told).toEqual([])
+})
+
+/** Two rules, the first of which has this burst. */
+function limited(burst: number, otherBurst: number, ...others: ReturnType<typeof policy>[]): Bundle {
+  const rules = [bucketRule('a', [], burst), bucketRule('b', [], otherBurst)]
+  const parsed = parseBundle(JSON.stringify(bundle(1, policy('p', { rules }), ...others)), 'json')
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  return parsed.bundle
+}
+
+async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHost; clock: ManualClock }> {
+  const clock = new ManualClock()
+  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1)
+  const host = new ObedientHost()
+  const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
+  const logger = pino({ level: 'silent' })
+  const supervisor = new Supervisor({ host, workers: 1, memory, metrics, logger, nowMs: () => clock.nowMs() })
+  await supervisor.listen({ main: PORT, admin: undefined })
+  clock.advance(60_000)
+  return { supervisor, host, clock }
+}
+
+/** Has one worker that does all it is told at once, and remembers what its last one was told. */
+class ObedientHost implements WorkerHost {
+  told: ToWorker[] = []
+  listener!: WorkerListener
+
+  async openPort(): Promise<SharedPort> {
+    return PORT
+  }
+
+  startWorker(_worker: number, _memory: unknown, listener: WorkerListener): WorkerLink {
+    this.told = []
+    this.listener = listener
+    return { tell: (message) => this.#obey(message), terminate() {} }
+  }
+
+  #obey(message: ToWorker): void {
+    this.told.push(message)
+    if (message.type === 'listen') this.listener.onMessage({ type: 'listening', port: 1, adminPort: undefined })
+    if (message.type === 'prepare') this.listener.onMessage({ type: 'prepared', generation: message.generation, problem: undefined })
+  }
+}
