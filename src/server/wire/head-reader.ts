@@ -1,7 +1,7 @@
 import type { Reason } from '../../engine/reasons.ts'
 import type { RequestView } from '../../request/view.ts'
 import type { Question } from '../decision-endpoint.ts'
-import { LOWER, TOKEN, VALUE } from './characters.ts'
+import { endOfToken, endOfValue, isSameName, isSameText } from './characters.ts'
 import { bytesOf, CONNECTION, CONTENT_LENGTH, FOREIGN, HOST, ORIGINAL_HOST, ORIGINAL_METHOD, ORIGINAL_URI } from './field-names.ts'
 
 /** What `read` answers in place of where the head ends. */
@@ -23,6 +23,11 @@ const FIELD_INTS = 4
 const USUAL_FIELDS = 32
 const ABSENT = -1
 const NO_BYTES = bytesOf('')
+
+/** 1 for the lengths of names that mean something here. Longer names mean nothing. */
+const KNOWN_LENGTHS = new Uint8Array(MAX_HEAD_BYTES)
+for (const name of [HOST, CONNECTION, CONTENT_LENGTH, ORIGINAL_METHOD, ORIGINAL_URI, ORIGINAL_HOST, ...FOREIGN])
+  KNOWN_LENGTHS[name.length] = 1
 
 /**
  * Reads heads of the one kind that the fast wire answers, and is the question that the last of them asks. It is used
@@ -63,9 +68,10 @@ export class HeadReader implements Question, RequestView {
    */
   read(from: number): number {
     const bytes = this.#bytes
-    for (let i = 0; i < START_LINE.length; i++) {
+    const startLine = START_LINE
+    for (let i = 0; i < startLine.length; i++) {
       if (from + i === bytes.length) return INCOMPLETE
-      if (bytes[from + i] !== START_LINE[i]) return OTHER
+      if (bytes[from + i] !== startLine[i]) return OTHER
     }
     this.#forget()
     const limit = Math.min(bytes.length, from + MAX_HEAD_BYTES)
@@ -73,17 +79,26 @@ export class HeadReader implements Question, RequestView {
     let at = from + START_LINE.length
     while (at < limit) {
       const nameAt = at
-      while (at < limit && TOKEN[bytes[at]!] === 1) at++
+      at = endOfToken(bytes, at, limit)
       if (at === limit) return cut
       if (at > nameAt) {
         if (bytes[at] !== COLON) return OTHER
         const nameEnd = at++
         if (at < limit && bytes[at] === SPACE) at++
         const valueAt = at
-        while (at < limit && VALUE[bytes[at]!] === 1) at++
+        at = endOfValue(bytes, at, limit)
         // Only the usual single space is known here, not all the white space that may surround a value (RFC 9112 5.1).
         if (at > valueAt && (bytes[valueAt] === SPACE || (at < limit && bytes[at - 1] === SPACE))) return OTHER
-        if (!this.#note(nameAt, nameEnd, valueAt, at)) return OTHER
+        const field = this.#used
+        if (field === this.#fields.length) this.#grow()
+        const fields = this.#fields
+        fields[field] = nameAt
+        fields[field + 1] = nameEnd
+        fields[field + 2] = valueAt
+        fields[field + 3] = at
+        this.#used = field + FIELD_INTS
+        // The length tells nearly all names apart.
+        if (KNOWN_LENGTHS[nameEnd - nameAt] === 1 && !this.#note(field, nameAt, nameEnd - nameAt)) return OTHER
         if (at === limit) return cut
       }
       if (bytes[at] !== CR) return OTHER
@@ -134,42 +149,29 @@ export class HeadReader implements Question, RequestView {
     this.#repeated = undefined
   }
 
-  /** Writes a field down. Answers false for one that would make the request, or the connection, something out of the ordinary. */
-  #note(nameAt: number, nameEnd: number, valueAt: number, valueEnd: number): boolean {
-    const field = this.#used
-    if (field === this.#fields.length) this.#grow()
-    const fields = this.#fields
-    fields[field] = nameAt
-    fields[field + 1] = nameEnd
-    fields[field + 2] = valueAt
-    fields[field + 3] = valueEnd
-    this.#used = field + FIELD_INTS
-    // The length tells nearly all names apart.
-    switch (nameEnd - nameAt) {
+  /** Answers false for a field that makes the request, or the connection, something out of the ordinary. */
+  #note(field: number, nameAt: number, length: number): boolean {
+    const bytes = this.#bytes
+    switch (length) {
       case 4:
-        return !this.#isNamed(nameAt, HOST) || this.#noteOwnHost()
+        return !isSameName(bytes, nameAt, HOST) || this.#noteOwnHost()
       case 10:
-        return !this.#isNamed(nameAt, CONNECTION) || this.#noteConnection(field)
+        return !isSameName(bytes, nameAt, CONNECTION) || this.#noteConnection(field)
       case 14:
-        if (this.#isNamed(nameAt, ORIGINAL_URI)) return this.#noteUri(field)
-        return !this.#isNamed(nameAt, CONTENT_LENGTH) || this.#noteLength(field)
+        if (isSameName(bytes, nameAt, ORIGINAL_URI)) return this.#noteUri(field)
+        return !isSameName(bytes, nameAt, CONTENT_LENGTH) || this.#noteLength(field)
       case 15:
-        return !this.#isNamed(nameAt, ORIGINAL_HOST) || this.#noteHost(field)
+        return !isSameName(bytes, nameAt, ORIGINAL_HOST) || this.#noteHost(field)
       case 17:
-        if (this.#isNamed(nameAt, ORIGINAL_METHOD)) return this.#noteMethod(field)
-        return this.#isOurs(nameAt, 17)
-      case 2:
-      case 6:
-      case 7:
-      case 16:
-        return this.#isOurs(nameAt, nameEnd - nameAt)
+        if (isSameName(bytes, nameAt, ORIGINAL_METHOD)) return this.#noteMethod(field)
+        return this.#isOurs(nameAt, length)
       default:
-        return true
+        return this.#isOurs(nameAt, length)
     }
   }
 
   #isOurs(nameAt: number, length: number): boolean {
-    return !FOREIGN.some((name) => name.length === length && this.#isNamed(nameAt, name))
+    return !FOREIGN.some((name) => name.length === length && isSameName(this.#bytes, nameAt, name))
   }
 
   #noteOwnHost(): boolean {
@@ -218,23 +220,10 @@ export class HeadReader implements Question, RequestView {
     const fields = this.#fields
     let value: string | undefined
     for (let field = 0; field < this.#used; field += FIELD_INTS) {
-      if (fields[field + 1]! - fields[field]! !== name.length || !this.#isSpelled(fields[field]!, name)) continue
+      if (fields[field + 1]! - fields[field]! !== name.length || !isSameText(this.#bytes, fields[field]!, name)) continue
       value = value === undefined ? this.#value(field) : `${value}${separator}${this.#value(field)}`
     }
     return value
-  }
-
-  /** Whether the name of that length is this one. Names are compared in lower case. */
-  #isNamed(nameAt: number, name: Uint8Array): boolean {
-    const bytes = this.#bytes
-    for (let i = 0; i < name.length; i++) if (LOWER[bytes[nameAt + i]!] !== name[i]) return false
-    return true
-  }
-
-  #isSpelled(nameAt: number, name: string): boolean {
-    const bytes = this.#bytes
-    for (let i = 0; i < name.length; i++) if (LOWER[bytes[nameAt + i]!] !== name.charCodeAt(i)) return false
-    return true
   }
 
   #isEmpty(field: number): boolean {
