@@ -1,6 +1,6 @@
+import { availableCores } from './cores.ts'
 import { DEFAULT_TRUSTED_PROXIES, TrustedProxies } from './request/client-address.ts'
 import { MIN_TABLE_BYTES } from './store/shared-table.ts'
-import { availableCores } from './threads/cores.ts'
 
 /** Everything that can be set from outside, read once at the start. */
 export type ServerConfig = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>

@@ -14,6 +14,7 @@ import { followIpFiles } from './source/ip-files.ts'
 import { EvictionWatch } from './threads/eviction-watch.ts'
 import type { WorkerHost } from './threads/host.ts'
 import { openCounters } from './threads/open-counters.ts'
+import { Ports } from './threads/ports.ts'
 import { newSharedMemory, SUPERVISOR } from './threads/shared-memory.ts'
 import { StateKeeper } from './threads/state-keeper.ts'
 import { Supervisor } from './threads/supervisor.ts'
@@ -45,6 +46,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   const memory = newSharedMemory(counters.buffer, counters.hashKey, workers)
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const stateKeeper = counters.kept === undefined ? undefined : new StateKeeper({ ...counters.kept, metrics, logger, clock })
+  new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const reloads = new CounterFamily(metrics, 'edge_bundle_reloads_total')
   for (const result of ['applied', 'refused', 'unchanged', 'unreadable']) reloads.series(result)
   const evictionWatch = new EvictionWatch(counters.table, logger)
@@ -66,7 +68,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   const firstLook = Promise.all([ipFiles.started, bundleFile?.start()])
   // A file that never settles, or a disk that hangs, must not keep the service from being alive.
   await Promise.race([firstLook, sleep(FIRST_LOOK_MS, undefined, { ref: false })])
-  const { port, adminPort } = await supervisor.listen({ main, admin })
+  const { port, adminPort } = await supervisor.listen(new Ports(main, admin))
   stateKeeper?.start()
   logger.info(
     { event: 'started', version: VERSION, mode: config.mode, port, admin_port: adminPort, workers, pid: process.pid },

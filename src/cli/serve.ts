@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config.ts'
+import { newBrokenLine } from '../logging/log-stream.ts'
 import { newLogger } from '../logging/logger.ts'
 import { type Service, startService } from '../service.ts'
 import { StateFault } from '../store/state/state-fault.ts'
@@ -17,12 +18,13 @@ export async function serve(args: string[]): Promise<number> {
   if (!result.ok) return complain(result.problems)
   const { config } = result
   void process.stderr // naming it makes Node put its descriptor into the mode in which nobody waits for a reader
-  const logger = newLogger(config.logLevel)
+  const brokenLine = newBrokenLine()
+  const logger = newLogger(config.logLevel, brokenLine)
   process.on('uncaughtException', (err) => {
     logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
     process.exit(1)
   })
-  const running = startService(config, logger, new ThreadHost({ env: { ...process.env }, flags }))
+  const running = startService(config, logger, new ThreadHost({ env: { ...process.env }, flags }, brokenLine))
   stopOnSignals(running)
   process.on('SIGHUP', () => void running.then((service) => service.reload()))
   try {
@@ -69,6 +71,8 @@ function startProblem(config: ServerConfig, error: Error): string | undefined {
     case 'EACCES':
       return syscall === 'listen' ? `${setting}: this user may not listen on port ${port}` : undefined
     case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return `EDGE_HOST: ${JSON.stringify(config.host)} is no address of this machine`

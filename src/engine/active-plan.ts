@@ -11,14 +11,16 @@ export interface ActivePlan {
   readonly byIdentity: ReadonlyMap<string, Counter>
 }
 
-/** `sincesMs`: since when each counter's limit holds, by its index. */
-export function openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Array): ActivePlan {
+/** In small steps. `sincesMs`: since when each counter's limit holds, by its index. */
+export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Array): Generator<void, ActivePlan> {
   const byIdentity = new Map<string, Counter>()
-  const counters = plan.counters.map((counter) => {
+  const counters: Counter[] = []
+  for (const counter of plan.counters) {
     const opened = store.open({ identity: counter.identity, limit: counter.limit, sinceMs: sincesMs[counter.index]! })
+    counters.push(opened)
     byIdentity.set(identityName(counter), opened)
-    return opened
-  })
+    yield
+  }
   return { plan, counters, byIdentity }
 }
 

@@ -48,14 +48,14 @@ export class Engine {
   /** From the next decision on, this plan holds. Decisions under way keep theirs. */
   activate(plan: Plan): void {
     const generation = this.#plans.generation + 1
-    this.#ages = limitAges(plan, this.#clock.nowMs(), this.#ages)
-    this.prepare(generation, plan, this.#ages.sincesMs)
+    this.#ages = limitAges(plan.counters, this.#clock.nowMs(), this.#ages)
+    for (const _step of this.prepare(generation, plan, this.#ages.sincesMs));
     this.#plans.turnTo(generation)
   }
 
-  /** Makes a plan ready to hold as soon as the switch is turned to its generation. */
-  prepare(generation: number, plan: Plan, sincesMs: Float64Array): void {
-    this.#plans.add(generation, openPlan(plan, this.#store, sincesMs))
+  /** Makes a plan ready, in small steps, to hold as soon as the switch is turned to its generation. */
+  *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
+    this.#plans.add(generation, yield* openPlan(plan, this.#store, sincesMs))
   }
 
   /**

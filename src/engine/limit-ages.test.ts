@@ -10,8 +10,8 @@ import { Engine } from './engine.ts'
 import { limitAges } from './limit-ages.ts'
 
 test('a limit holds since the bundle that brought it, not since the last that repeats it', () => {
-  const first = limitAges(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })), 100, undefined)
-  const second = limitAges(planOf(rated(10, 2), policy('b', { rules: [bucketRule('r', [], 5)] })), 200, first)
+  const first = limitAges(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })).counters, 100, undefined)
+  const second = limitAges(planOf(rated(10, 2), policy('b', { rules: [bucketRule('r', [], 5)] })).counters, 200, first)
   expect([...second.sincesMs]).toEqual([200, 100])
 })
 

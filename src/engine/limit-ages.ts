@@ -1,5 +1,5 @@
 import type { Limit } from '../limiter/limit.ts'
-import type { Plan } from '../policy/plan.ts'
+import type { PlanCounter } from '../policy/plan.ts'
 import { identityName } from './active-plan.ts'
 
 /** Since when each counter has the limit that it has. Before that, tokens came back as the limit before it said. */
@@ -15,10 +15,10 @@ interface LimitAge {
 }
 
 /** A counter that an earlier plan had with the same limit keeps the moment since when that limit holds. */
-export function limitAges(plan: Plan, nowMs: number, previous: LimitAges | undefined): LimitAges {
-  const sincesMs = new Float64Array(plan.counters.length)
+export function limitAges(counters: readonly PlanCounter[], nowMs: number, previous: LimitAges | undefined): LimitAges {
+  const sincesMs = new Float64Array(counters.length)
   const byIdentity = new Map<string, LimitAge>()
-  for (const counter of plan.counters) {
+  for (const counter of counters) {
     const name = identityName(counter)
     const before = previous?.byIdentity.get(name)
     const sinceMs = before !== undefined && isSameLimit(before.limit, counter.limit) ? before.sinceMs : nowMs

@@ -25,7 +25,10 @@ export class PlanSwitch {
     return this.#active
   }
 
+  /** Plans that were never turned to are let go of when the next one comes. */
   add(generation: number, plan: ActivePlan): void {
+    const holding = this.generation
+    for (const other of this.#ready.keys()) if (other !== holding) this.#ready.delete(other)
     this.#ready.set(generation, plan)
   }
 

@@ -8,26 +8,32 @@ import { writeSync } from 'node:fs'
 export class LogStream {
   readonly #fd: number
   #lostLines = 0
-  /** A line broke off in the middle: the next one must not continue it. */
-  #isInLine = false
+  /** Not 0 when a line broke off in the middle, whichever thread wrote it: the next one must not continue it. */
+  readonly #broken: Int32Array
 
-  constructor(fd: number) {
+  constructor(fd: number, broken = newBrokenLine()) {
     this.#fd = fd
+    this.#broken = new Int32Array(broken)
   }
 
   write(line: string): void {
     const notice = this.#lostLines === 0 ? '' : lostNotice(this.#lostLines)
-    const bytes = Buffer.from(`${this.#isInLine ? '\n' : ''}${notice}${line}`)
+    const bytes = Buffer.from(`${Atomics.load(this.#broken, 0) === 0 ? '' : '\n'}${notice}${line}`)
     let written = 0
     try {
       while (written < bytes.length) written += writeSync(this.#fd, bytes, written)
       this.#lostLines = 0
-      this.#isInLine = false
+      Atomics.store(this.#broken, 0, 0)
     } catch {
       this.#lostLines++
-      this.#isInLine ||= written > 0
+      if (written > 0) Atomics.store(this.#broken, 0, 1)
     }
   }
+}
+
+/** To be shared by all threads that write to one descriptor. */
+export function newBrokenLine(): SharedArrayBuffer {
+  return new SharedArrayBuffer(4)
 }
 
 function lostNotice(lines: number): string {

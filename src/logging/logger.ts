@@ -3,8 +3,8 @@ import { LogStream } from './log-stream.ts'
 
 const STDERR = 2
 
-/** Lines of JSON on stderr, from whichever thread: each is written at once and whole. */
-export function newLogger(level: string): Logger {
+/** Lines of JSON on stderr, from whichever thread, each written at once. */
+export function newLogger(level: string, broken: SharedArrayBuffer): Logger {
   const formatters = { level: (label: string) => ({ level: label }) }
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, new LogStream(STDERR))
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, new LogStream(STDERR, broken))
 }

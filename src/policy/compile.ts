@@ -7,22 +7,49 @@ import { type Bundle, type LlmConfig, type Policy, type Rule, streamingSchema } 
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
-  const routes = new RouteIndex<PlanPolicy>()
+  const builder = new PlanBuilder(bundle.bundle_version)
+  for (const policy of bundle.policies) builder.add(policy)
+  return builder.build()
+}
+
+/** Builds a plan policy by policy, for whoever cannot stop for as long as a large bundle takes. */
+export class PlanBuilder {
+  readonly #version: bigint
+  readonly #routes = new RouteIndex<PlanPolicy>()
+  readonly #parts = new PlanParts()
+  readonly #policies: PlanPolicy[] = []
+
+  constructor(version: Bundle['bundle_version']) {
+    this.#version = BigInt(version)
+  }
+
+  add(policy: Policy): void {
+    const planned = compilePolicy(policy, this.#policies.length, this.#parts)
+    this.#routes.add(planned, policy.spec.selector ?? {})
+    this.#policies.push(planned)
+  }
+
+  build(): Plan {
+    const { keys, counters } = this.#parts
+    return Object.freeze({
+      version: this.#version,
+      policies: this.#policies,
+      routes: this.#routes,
+      keys,
+      counters,
+      hasDayLimits: counters.some((counter) => counter.limit.kind === 'day'),
+      hasLlmRules: this.#policies.some((policy) => policy.hasLlmRules),
+    })
+  }
+}
+
+/** The counters that the plan of this bundle would have, without the plan. */
+export function countersOf(bundle: Bundle): readonly PlanCounter[] {
   const parts = new PlanParts()
-  const policies = bundle.policies.map((policy, index) => {
-    const planned = compilePolicy(policy, index, parts)
-    routes.add(planned, policy.spec.selector ?? {})
-    return planned
+  bundle.policies.forEach((policy, index) => {
+    compilePolicy(policy, index, parts)
   })
-  return Object.freeze({
-    version: BigInt(bundle.bundle_version),
-    policies,
-    routes,
-    keys: parts.keys,
-    counters: parts.counters,
-    hasDayLimits: parts.counters.some((counter) => counter.limit.kind === 'day'),
-    hasLlmRules: policies.some((policy) => policy.hasLlmRules),
-  })
+  return parts.counters
 }
 
 /** The lists that rules share and point into. */

@@ -2,12 +2,21 @@ import { maxCompletionTokens } from '../limiter/llm-budget.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
 import type { Bundle, LlmConfig } from './schema.ts'
 
-/** What is valid field by field and still cannot be meant: ids that come twice. Looks at whatever is readable. */
+/** Each pair of a host and a method is a way to the policy, and takes memory. */
+const MAX_HOST_METHODS = 10_000
+
+/** What is valid field by field and still cannot be meant: ids that come twice, selectors beyond all measure. Looks at whatever is readable. */
 export function findContradictions(data: unknown): Problem[] {
   const problems: Problem[] = []
   const policyIds = new Map<string, string>()
   listIn(data, 'policies').forEach((policy, p) => {
     note(policyIds, policy, 'id', ['policies', p, 'id'], problems)
+    const selector = field(field(policy, 'spec'), 'selector')
+    const pairs = listIn(selector, 'hosts').length * listIn(selector, 'methods').length
+    if (pairs > MAX_HOST_METHODS) {
+      const message = `expected at most ${MAX_HOST_METHODS} pairs of a host and a method, got ${pairs}: make several policies`
+      problems.push({ path: formatPath(['policies', p, 'spec', 'selector']), message })
+    }
     const ruleNames = new Map<string, string>()
     listIn(field(policy, 'spec'), 'rules').forEach((rule, r) => {
       note(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'], problems)

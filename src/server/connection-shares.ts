@@ -1,5 +1,7 @@
 const LANE_WORDS = 16
 const WAIT_MS = 1
+/** A second: everything else in the thread waits too, and where connections come and go it may never have had its share. */
+const MAX_WAITS = 50
 /** Up to here more than the others have is nobody's business. */
 const SLACK = 0.1
 
@@ -11,6 +13,8 @@ export class ConnectionShares {
   readonly #words: Int32Array
   readonly #own: number
   readonly #workerCount: number
+  #waitsLeft = MAX_WAITS
+  #refilledAtMs = performance.now()
 
   /** Workers count from 1. */
   constructor(buffer: SharedArrayBuffer, worker: number) {
@@ -23,8 +27,19 @@ export class ConnectionShares {
     const own = Atomics.add(this.#words, this.#own, 1) + 1
     let total = 0
     for (let worker = 1; worker <= this.#workerCount; worker++) total += Atomics.load(this.#words, worker * LANE_WORDS)
-    // Nobody ever writes the word behind ours.
-    if (own > (total / this.#workerCount) * (1 + SLACK) + 1) Atomics.wait(this.#words, this.#own + 1, 0, WAIT_MS)
+    if (own > (total / this.#workerCount) * (1 + SLACK) + 1 && this.#mayWait()) {
+      // Nobody ever writes the word behind ours.
+      Atomics.wait(this.#words, this.#own + 1, 0, WAIT_MS)
+    }
+  }
+
+  #mayWait(): boolean {
+    const nowMs = performance.now()
+    this.#waitsLeft = Math.min(MAX_WAITS, this.#waitsLeft + ((nowMs - this.#refilledAtMs) / 1000) * MAX_WAITS)
+    this.#refilledAtMs = nowMs
+    if (this.#waitsLeft < 1) return false
+    this.#waitsLeft--
+    return true
   }
 
   closed(): void {

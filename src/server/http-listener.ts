@@ -29,11 +29,16 @@ export interface ListenerOptions {
   /** Whether Node itself answers HTTP/1.1 requests without Host; else the handler sees them. */
   readonly requiresHost: boolean
   readonly shares: ConnectionShares
+  /** A connection could not be accepted. */
+  readonly onAcceptError: (error: Error) => void
   /** Anything else that this port needs of its server. */
   readonly configure?: (server: Server) => void
   /** Gets the way to give a connection to Node, for good. */
   readonly newFront?: ((handOver: (socket: Socket) => void) => ConnectionFront) | undefined
 }
+
+/** What all ports have in common. */
+export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'shares' | 'onAcceptError'>
 
 /** A port of our own, or a descriptor of one that is bound already and shared with others. */
 export type ListenOn = { readonly port: number; readonly host: string | undefined } | { readonly fd: number }
@@ -42,9 +47,10 @@ export type ListenOn = { readonly port: number; readonly host: string | undefine
 export class HttpListener {
   readonly #server: Server
   readonly #front: ConnectionFront | undefined
+  readonly #onAcceptError: (error: Error) => void
   #isDraining = false
 
-  constructor({ timeouts, handle, handleExpecting, requiresHost, shares, configure, newFront }: ListenerOptions) {
+  constructor({ timeouts, handle, handleExpecting, requiresHost, shares, onAcceptError, configure, newFront }: ListenerOptions) {
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
         if (this.#isDraining) res.shouldKeepAlive = false
@@ -60,6 +66,7 @@ export class HttpListener {
     this.#server.on('checkContinue', draining(handleExpecting))
     configure?.(this.#server)
     this.#front = newFront?.(takeConnections(this.#server, (socket) => this.#front!.accept(socket)))
+    this.#onAcceptError = onAcceptError
     this.#server.on('connection', (socket: Socket) => {
       socket.once('close', () => shares.closed())
       shares.opened()
@@ -72,6 +79,7 @@ export class HttpListener {
       this.#server.once('error', reject)
       this.#server.listen(on, () => {
         this.#server.off('error', reject)
+        this.#server.on('error', this.#onAcceptError)
         resolve((this.#server.address() as AddressInfo).port)
       })
     })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { acquire, ownerOf } from '../store/set-locks.ts'
+import { acquire, ownerOf } from '../shared-lock.ts'
 import { newRevokedBuffer, RevokedSessions } from './revoked-sessions.ts'
 
 const CAPACITY = 1024

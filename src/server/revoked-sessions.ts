@@ -1,4 +1,4 @@
-import { acquire, ownerOf, release } from '../store/set-locks.ts'
+import { acquire, ownerOf, release } from '../shared-lock.ts'
 
 /** As many as may log out within a quarter of an hour before strangers are logged out with them. */
 const CAPACITY = 1024

@@ -5,13 +5,14 @@ import type { ServerConfig } from '../config.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { StoreStats } from '../store/counter-store.ts'
+import { AcceptErrors } from './accept-errors.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 import { DebugEndpoints } from './debug-endpoints.ts'
 import { DebugSessions } from './debug-sessions.ts'
 import { DecisionEndpoint } from './decision-endpoint.ts'
 import { dispatch, type Endpoint } from './endpoints.ts'
 import { handleLivez, handleReadyz } from './health-endpoints.ts'
-import { HttpListener, type ListenerOptions, type ListenerTimeouts, type ListenOn } from './http-listener.ts'
+import { HttpListener, type ListenerOptions, type ListenerTimeouts, type ListenOn, type PortOptions } from './http-listener.ts'
 import { CounterFamily } from './metrics/counter-family.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
@@ -61,7 +62,8 @@ export class EdgeServer {
   constructor(options: ServerOptions, parts: ServerParts) {
     const { engine, clock, logger, metricMemory, shares } = parts
     const { debugSessionSecret } = options
-    const onPort = { timeouts: options, shares }
+    const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
+    const onPort = { timeouts: options, shares, onAcceptError: (error: Error) => acceptErrors.note(error) }
     this.#options = options
     const decisions = new DecisionMetrics(metricMemory)
     const debugSessions =
@@ -135,11 +137,7 @@ export class EdgeServer {
 }
 
 /** A port without bodies: none is ever read here, so none is invited, and what follows on the connection cannot be told from it. */
-function plainListener(
-  options: Pick<ListenerOptions, 'timeouts' | 'shares'>,
-  handle: Handle,
-  newFront?: ListenerOptions['newFront'],
-): HttpListener {
+function plainListener(options: PortOptions, handle: Handle, newFront?: ListenerOptions['newFront']): HttpListener {
   const handleExpecting: Handle = (req, res) => {
     res.shouldKeepAlive = false
     handle(req, res)

@@ -1,4 +1,4 @@
-import { acquire, ownerOf, release, tryAcquire } from './set-locks.ts'
+import { acquire, ownerOf, release, tryAcquire } from '../shared-lock.ts'
 import { spentShare } from './spent-share.ts'
 
 /**

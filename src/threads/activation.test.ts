@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { BundleInfo } from '../policy/bundle-info.ts'
-import type { Bundle } from '../policy/schema.ts'
 import { Activation } from './activation.ts'
 
-const CONTENT = { bundle: { bundle_version: 1, policies: [] } as unknown as Bundle, info: {} as BundleInfo, sincesMs: new Float64Array() }
+const CONTENT = { bundle: { version: 1, pieces: [] }, info: {} as BundleInfo, sincesMs: new Float64Array() }
 
 describe('a bundle', () => {
   test('holds when every worker has reported, and not before', async () => {
@@ -52,13 +51,36 @@ describe('a bundle', () => {
 })
 
 describe('a worker', () => {
-  test('that leaves is not waited for', async () => {
+  test('that leaves before it has reported is waited for in the person of its successor', async () => {
     const { activation, begin, holding } = setUp()
     const done = begin([1, 2])
     activation.note(1, 1, undefined)
     activation.leave(2)
+    expect(holding()).toBe(0)
+    expect(activation.join(2).map(({ generation }) => generation)).toEqual([1])
+    activation.note(2, 1, undefined)
     await done
     expect(holding()).toBe(1)
+  })
+
+  test('that leaves after it has reported is not waited for', async () => {
+    const { activation, begin, holding } = setUp()
+    const done = begin([1, 2])
+    activation.note(1, 1, undefined)
+    activation.leave(1)
+    activation.note(2, 1, undefined)
+    await done
+    expect(holding()).toBe(1)
+  })
+
+  test('that leaves before it has reported, and its successor too: it is the bundle, which holds nowhere', async () => {
+    const { activation, begin, holding } = setUp()
+    const done = begin([1])
+    activation.leave(1)
+    activation.join(1)
+    activation.leave(1)
+    await expect(done).rejects.toThrow('workers end while they compile it')
+    expect([holding(), activation.join(1)]).toEqual([0, []])
   })
 
   test('that joins is given what holds and what comes, and is waited for', async () => {
@@ -101,17 +123,21 @@ describe('a worker that never reports', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  test('is told of after half a minute, it alone, and is waited for until it is gone', async () => {
+  test('is told of after half a minute, it alone, and again if its successor does no better', async () => {
     const { activation, begin, holding, stuck } = setUp()
-    const done = begin([1, 2, 3])
+    const done = begin([1, 2])
     activation.note(2, 1, undefined)
     vi.advanceTimersByTime(29_999)
     expect(stuck).toEqual([])
     vi.advanceTimersByTime(1)
-    expect([stuck, holding()]).toEqual([[1, 3], 0])
-    for (const worker of stuck) activation.leave(worker)
-    await done
-    expect(holding()).toBe(1)
+    expect([stuck, holding()]).toEqual([[1], 0])
+    activation.leave(1)
+    activation.join(1)
+    vi.advanceTimersByTime(30_000)
+    expect(stuck).toEqual([1, 1])
+    activation.leave(1)
+    await expect(done).rejects.toThrow('workers end while they compile it')
+    expect(holding()).toBe(0)
   })
 
   test('is no worry once its bundle holds or is refused', async () => {

@@ -6,6 +6,8 @@ type BundleContent = Omit<Prepare, 'type' | 'generation'>
 
 /** One that has not compiled a bundle by then does nothing else either. */
 const STUCK_MS = 30_000
+/** One may have died of something else. */
+const MAX_DEATHS = 2
 
 /**
  * How a bundle comes to hold in all workers as one: each is told to make it ready and reports, then one shared word is turned,
@@ -28,7 +30,7 @@ export class Activation {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#endStuck(), STUCK_MS)
       timer.unref()
-      this.#next = { message, missing: new Set(workers), timer, resolve, reject }
+      this.#next = { message, missing: new Set(workers), deaths: 0, timer, resolve, reject }
       tell(message)
       this.#turnIfReady()
     })
@@ -40,10 +42,11 @@ export class Activation {
     return [this.#holding, this.#next?.message].filter((message) => message !== undefined)
   }
 
-  /** A worker is gone; the one that takes its place has to join. */
+  /** A worker is gone. If it has not reported, whoever takes its place has to, for it may be the bundle that ended it. */
   leave(worker: number): void {
-    this.#next?.missing.delete(worker)
-    this.#turnIfReady()
+    const next = this.#next
+    if (next === undefined || !next.missing.has(worker)) return
+    if (++next.deaths === MAX_DEATHS) this.#giveUp(next, 'workers end while they compile it')
   }
 
   /** A worker reports. */
@@ -51,7 +54,11 @@ export class Activation {
     const next = this.#next
     if (next === undefined || next.message.generation !== generation) return
     next.missing.delete(worker)
-    if (problem === undefined) return this.#turnIfReady()
+    if (problem === undefined) this.#turnIfReady()
+    else this.#giveUp(next, problem)
+  }
+
+  #giveUp(next: Next, problem: string): void {
     this.#next = undefined
     clearTimeout(next.timer)
     next.reject(new Error(problem))
@@ -68,6 +75,7 @@ export class Activation {
   }
 
   #endStuck(): void {
+    this.#next?.timer.refresh()
     for (const worker of this.#next?.missing ?? []) this.#onStuck(worker)
   }
 }
@@ -76,6 +84,8 @@ interface Next {
   readonly message: Prepare
   /** Workers that have not reported yet. */
   readonly missing: Set<number>
+  /** Of workers that had not reported. */
+  deaths: number
   readonly timer: NodeJS.Timeout
   resolve(): void
   reject(error: Error): void

@@ -41,6 +41,17 @@ describe('a port', () => {
     for (let i = 0; i < 3; i++) expect(await Promise.race([port.share(), setImmediate('has to wait')])).toHaveProperty('fd')
   })
 
+  test('takes a share back that nobody listens on, and closes it with the rest', async () => {
+    const port = await opened(0, '127.0.0.1', 1)
+    const shares = [await port.share(), await port.share()]
+    const server = await listening(port)
+    const number = portOf(server)
+    for (const share of shares) port.giveBack(share)
+    port.close()
+    server.close()
+    expect(await connects(number, '127.0.0.1')).toBe('ECONNREFUSED')
+  })
+
   test('that is taken is refused at once, and the error says which', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void taken.close())
@@ -86,7 +97,7 @@ async function opened(number: number, host: string | undefined, threads: number)
     isClosed = true
   }
   onTestFinished(close)
-  return { share: () => port.share(), close }
+  return { share: () => port.share(), giveBack: (share) => port.giveBack(share), close }
 }
 
 async function listening(port: SharedPort): Promise<Server> {

@@ -27,7 +27,7 @@ export class DescriptorPort implements SharedPort {
   readonly #handle: Handle
   readonly #stock: Handle[] = []
   /** Given to threads, which close them. These objects must stay: when one is collected, it closes a number not its own. */
-  readonly #given: Handle[] = []
+  readonly #given = new Map<number, Handle>()
   #restocking: Promise<void> | undefined
   #isClosed = false
 
@@ -42,10 +42,21 @@ export class DescriptorPort implements SharedPort {
   }
 
   async share(): Promise<ListenOn> {
-    while (this.#stock.length === 0) await this.#restock(1 + SPARES)
+    while (this.#stock.length === 0) {
+      if (this.#isClosed) throw new Error('the port is closed')
+      await this.#restock(1 + SPARES)
+    }
     const handle = this.#stock.pop()!
-    this.#given.push(handle)
+    this.#given.set(handle.fd, handle)
     return { fd: handle.fd }
+  }
+
+  giveBack(share: ListenOn): void {
+    const { fd } = share as { fd: number }
+    const handle = this.#given.get(fd)!
+    this.#given.delete(fd)
+    if (this.#isClosed) handle.close()
+    else this.#stock.push(handle)
   }
 
   close(): void {
@@ -75,7 +86,8 @@ export class DescriptorPort implements SharedPort {
         if (code === 0) resolve()
         else reject(new Error(`the listening socket could not be shared among threads (exit ${code})`))
       })
-      child.send({}, this.#handle as unknown as net.Server)
+      // One that could not be started has no channel, and its 'error' follows.
+      if (child.connected) child.send({}, this.#handle as unknown as net.Server)
     })
   }
 }

@@ -4,7 +4,7 @@ import type { SharedMemory } from './shared-memory.ts'
 
 /** Where workers live, and how they come to a port together. */
 export interface WorkerHost {
-  /** Takes the port, so that nobody else can, for so many workers; nothing is accepted yet. */
+  /** Binds the port for so many workers; nothing is accepted yet. One that somebody listens on is refused. */
   openPort(port: number, host: string | undefined, workers: number): Promise<SharedPort>
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink
 }
@@ -12,6 +12,8 @@ export interface WorkerHost {
 export interface SharedPort {
   /** What one more worker may listen on. */
   share(): Promise<ListenOn>
+  /** A share that nobody listens on. */
+  giveBack(share: ListenOn): void
   /** From when on the system refuses connections, as soon as no worker listens any more. */
   close(): void
 }

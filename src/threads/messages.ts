@@ -1,7 +1,7 @@
 import type { BundleInfo } from '../policy/bundle-info.ts'
-import type { Bundle } from '../policy/schema.ts'
 import type { ListenOn } from '../server/http-listener.ts'
 import type { IpFile } from '../source/ip-files.ts'
+import type { SharedBundle } from './shared-bundle.ts'
 
 /** What the supervisor tells a worker. */
 export type ToWorker =
@@ -9,11 +9,13 @@ export type ToWorker =
   | {
       readonly type: 'prepare'
       readonly generation: number
-      readonly bundle: Bundle
+      readonly bundle: SharedBundle
       readonly info: BundleInfo
       /** Since when each counter's limit holds. */
       readonly sincesMs: Float64Array
     }
+  /** To be answered with 'ready' when all that was told before is done. */
+  | { readonly type: 'get_ready' }
   | { readonly type: 'listen'; readonly main: ListenOn; readonly admin: ListenOn | undefined }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
@@ -21,6 +23,7 @@ export type ToWorker =
 /** What a worker tells the supervisor. */
 export type FromWorker =
   | { readonly type: 'prepared'; readonly generation: number; readonly problem: string | undefined }
+  | { readonly type: 'ready' }
   | { readonly type: 'listening'; readonly port: number; readonly adminPort: number | undefined }
   | { readonly type: 'cannot_listen'; readonly error: ListenError }
   | { readonly type: 'closed' }

@@ -26,6 +26,7 @@ export class StateKeeper {
   #lock: StateLock
   #timer: NodeJS.Timeout | undefined
   #problem: string | undefined
+  #saves = 0
   #savingSinceMs = Number.POSITIVE_INFINITY
 
   constructor(parts: StateKeeperParts) {
@@ -40,8 +41,8 @@ export class StateKeeper {
 
   /** Saves at once, so that a disk that takes nothing shows, and then again and again, a while after each save ended. */
   start(): void {
-    this.#timer = setTimeout(() => void this.#save().then(() => this.#timer?.refresh()), INTERVAL_MS).unref()
-    void this.#save()
+    this.#timer = setTimeout(() => this.#saveAndRest(), INTERVAL_MS).unref()
+    this.#saveAndRest()
   }
 
   /** Whether a save takes so long that the disk may never answer. */
@@ -57,11 +58,22 @@ export class StateKeeper {
     await this.#lock.release()
   }
 
+  async #lockAgain(): Promise<void> {
+    const lost = this.#lock
+    this.#lock = await acquireStateLock(this.#parts.file.path)
+    await lost.release()
+  }
+
+  #saveAndRest(): void {
+    void this.#save().then(() => this.#timer?.refresh())
+  }
+
   async #save(isLast = false): Promise<void> {
     const { file, logger, clock } = this.#parts
+    this.#saves++
     this.#savingSinceMs = clock.nowMs()
     try {
-      if (await this.#lock.isLost()) this.#lock = await acquireStateLock(file.path)
+      if (await this.#lock.isLost()) await this.#lockAgain()
       const { counters } = await file.save()
       this.#saved.count++
       this.#lastSaveS.count = Math.floor(clock.wallMs() / 1000)
@@ -80,7 +92,7 @@ export class StateKeeper {
       }
       this.#problem = message
     } finally {
-      this.#savingSinceMs = Number.POSITIVE_INFINITY
+      if (--this.#saves === 0) this.#savingSinceMs = Number.POSITIVE_INFINITY
     }
   }
 }

@@ -9,11 +9,12 @@ import { MetricMemory } from '../server/metrics/metric-memory.ts'
 import { newTableBuffer } from '../store/shared-table.ts'
 import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from './host.ts'
 import type { ToWorker } from './messages.ts'
+import { Ports } from './ports.ts'
 import { newSharedMemory, SUPERVISOR } from './shared-memory.ts'
 import { Supervisor } from './supervisor.ts'
 
 const INFO = { version: '1', hash: '', updatedAtS: 0 }
-const PORT: SharedPort = { share: async () => ({ fd: 0 }), close() {} }
+const PORT: SharedPort = { share: async () => ({ fd: 0 }), giveBack() {}, close() {} }
 
 test('a worker that takes the place of another hears since when the limits hold, not when the last bundle came', async () => {
   const { supervisor, host, clock } = await supervising()
@@ -27,6 +28,7 @@ test('a worker that takes the place of another hears since when the limits hold,
   await until(() => host.told.length > 0 && host.told.at(-1)!.type === 'listen')
   expect(host.told.map((message) => (message.type === 'prepare' ? [...message.sincesMs] : message.type))).toEqual([
     [startMs + 100, startMs],
+    'get_ready',
     'listen',
   ])
 })
@@ -53,7 +55,7 @@ async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHo
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const logger = pino({ level: 'silent' })
   const supervisor = new Supervisor({ host, workers: 1, memory, metrics, logger, nowMs: () => clock.nowMs() })
-  await supervisor.listen({ main: PORT, admin: undefined })
+  await supervisor.listen(new Ports(PORT, undefined))
   clock.advance(60_000)
   return { supervisor, host, clock }
 }
@@ -75,6 +77,7 @@ class ObedientHost implements WorkerHost {
 
   #obey(message: ToWorker): void {
     this.told.push(message)
+    if (message.type === 'get_ready') queueMicrotask(() => this.listener.onMessage({ type: 'ready' }))
     if (message.type === 'listen') this.listener.onMessage({ type: 'listening', port: 1, adminPort: undefined })
     if (message.type === 'prepare') this.listener.onMessage({ type: 'prepared', generation: message.generation, problem: undefined })
   }

@@ -13,6 +13,8 @@ export interface ThreadData {
   /** Read again by each thread: what is read from them cannot cross over. */
   readonly settings: Settings
   readonly memory: SharedMemory
+  /** What threads that log must know of one another. */
+  readonly brokenLine: SharedArrayBuffer
   readonly worker: number
 }
 
@@ -21,9 +23,11 @@ const ENTRY = new URL('./worker-thread.js', import.meta.url)
 /** Each worker is a thread of this process. */
 export class ThreadHost implements WorkerHost {
   readonly #settings: Settings
+  readonly #brokenLine: SharedArrayBuffer
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, brokenLine: SharedArrayBuffer) {
     this.#settings = settings
+    this.#brokenLine = brokenLine
   }
 
   openPort(port: number, host: string | undefined, workers: number): Promise<DescriptorPort> {
@@ -31,7 +35,7 @@ export class ThreadHost implements WorkerHost {
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
-    const workerData: ThreadData = { settings: this.#settings, memory, worker }
+    const workerData: ThreadData = { settings: this.#settings, memory, brokenLine: this.#brokenLine, worker }
     const thread = new Thread(ENTRY, { workerData, name: `worker ${worker}` })
     let error: Error | undefined
     thread.on('error', (thrown: Error) => {

@@ -1,4 +1,5 @@
 import { type EventLoopUtilization, performance } from 'node:perf_hooks'
+import { getHeapStatistics } from 'node:v8'
 import { CounterFamily, type Series } from '../server/metrics/counter-family.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
 
@@ -28,6 +29,6 @@ export class Vitals {
     const now = performance.eventLoopUtilization()
     this.#busyRatio.count = performance.eventLoopUtilization(now, this.#before).utilization
     this.#before = now
-    this.#heapBytes.count = process.memoryUsage().heapUsed
+    this.#heapBytes.count = getHeapStatistics().used_heap_size
   }
 }

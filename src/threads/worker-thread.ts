@@ -8,7 +8,7 @@ import type { ToWorker } from './messages.ts'
 import type { ThreadData } from './thread-host.ts'
 import { Worker } from './worker.ts'
 
-const { settings, memory, worker } = workerData as ThreadData
+const { settings, memory, brokenLine, worker } = workerData as ThreadData
 const port = parentPort!
 const result = readConfig(settings.env, settings.flags)
 if (!result.ok) throw new Error(result.problems.join('\n'))
@@ -18,7 +18,7 @@ const self = new Worker({
   memory,
   worker,
   clock: systemClock,
-  logger: newLogger(config.logLevel),
+  logger: newLogger(config.logLevel, brokenLine),
   tell: (message) => port.postMessage(message),
 })
 // Whatever it throws ends this thread, and the supervisor starts another.

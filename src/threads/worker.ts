@@ -4,7 +4,7 @@ import type { ServerConfig } from '../config.ts'
 import { Engine } from '../engine/engine.ts'
 import { PlanSwitch } from '../engine/plan-switch.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
-import { compileBundle } from '../policy/compile.ts'
+import { PlanBuilder } from '../policy/compile.ts'
 import type { IpFacts } from '../request/ip-facts.ts'
 import { ConnectionShares } from '../server/connection-shares.ts'
 import { MetricMemory } from '../server/metrics/metric-memory.ts'
@@ -16,7 +16,9 @@ import type { IpFile } from '../source/ip-files.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
+import { policiesOf } from './shared-bundle.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
+import { inSlices } from './slices.ts'
 import { Vitals } from './vitals.ts'
 
 export interface WorkerParts {
@@ -29,6 +31,8 @@ export interface WorkerParts {
   readonly tell: (message: FromWorker) => void
 }
 
+type PrepareMessage = ToWorker & { readonly type: 'prepare' }
+
 /** A thread that serves: an engine and its sockets, on the memory that all threads share. Does what it is told. */
 export class Worker {
   readonly #parts: WorkerParts
@@ -38,6 +42,8 @@ export class Worker {
   readonly #engine: Engine
   readonly #server: EdgeServer
   readonly #vitals: Vitals
+  /** One bundle after the other. */
+  #preparing: Promise<void> = Promise.resolve()
 
   constructor(parts: WorkerParts) {
     const { config, memory, worker, clock, logger } = parts
@@ -67,7 +73,11 @@ export class Worker {
       case 'ip_file':
         return this.#load(message.file)
       case 'prepare':
-        return this.#prepare(message)
+        this.#preparing = this.#preparing.then(() => this.#prepare(message))
+        return this.#preparing
+      case 'get_ready':
+        await this.#preparing
+        return this.#parts.tell({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
       case 'drain':
@@ -86,16 +96,26 @@ export class Worker {
     )
   }
 
-  #prepare({ generation, bundle, info, sincesMs }: ToWorker & { type: 'prepare' }): void {
+  async #prepare(message: PrepareMessage): Promise<void> {
+    const { generation, info } = message
     let problem: string | undefined
     try {
-      this.#engine.prepare(generation, compileBundle(bundle), sincesMs)
-      this.#bundles.set(generation, info)
+      await inSlices(this.#stepsOf(message))
       for (const older of this.#bundles.keys()) if (older < this.#plans.generation) this.#bundles.delete(older)
+      this.#bundles.set(generation, info)
     } catch (error) {
       problem = `it cannot be compiled: ${(error as Error).message}`
     }
     this.#parts.tell({ type: 'prepared', generation, problem })
+  }
+
+  *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void> {
+    const builder = new PlanBuilder(bundle.version)
+    for (const policy of policiesOf(bundle)) {
+      builder.add(policy)
+      yield
+    }
+    yield* this.#engine.prepare(generation, builder.build(), sincesMs)
   }
 
   async #listen({ main, admin }: ToWorker & { type: 'listen' }): Promise<void> {

@@ -19,7 +19,7 @@ export class InlineHost implements WorkerHost {
   }
 
   async openPort(port: number, host: string | undefined): Promise<SharedPort> {
-    return { share: async () => ({ port, host }), close() {} }
+    return { share: async () => ({ port, host }), giveBack() {}, close() {} }
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
@@ -41,5 +41,5 @@ export class InlineHost implements WorkerHost {
 
 /** As between threads: shared memory stays shared, all else is copied. */
 function cloned(message: ToWorker): ToWorker {
-  return message.type === 'ip_file' ? message : structuredClone(message)
+  return message.type === 'ip_file' || message.type === 'prepare' ? message : structuredClone(message)
 }

@@ -1,4 +1,5 @@
 import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads'
+import { newBrokenLine } from '../../src/logging/log-stream.ts'
 import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from '../../src/threads/host.ts'
 import type { ToWorker } from '../../src/threads/messages.ts'
 import type { SharedMemory } from '../../src/threads/shared-memory.ts'
@@ -39,7 +40,14 @@ export class MortalHost implements WorkerHost {
     const { port1: hand, port2 } = new MessageChannel()
     const isStillborn = this.isStillborn(worker, starts.length)
     starts.push(performance.now())
-    const workerData: ThreadData & object = { settings: this.#settings, memory, worker, hand: port2, isStillborn } as ThreadData
+    const workerData: ThreadData & object = {
+      settings: this.#settings,
+      memory,
+      brokenLine: newBrokenLine(),
+      worker,
+      hand: port2,
+      isStillborn,
+    } as ThreadData
     const resourceLimits = { maxOldGenerationSizeMb: 64 }
     const thread = new Thread(ENTRY, { workerData, transferList: [port2], resourceLimits, stderr: true })
     this.#mortals.set(worker, { thread, hand })

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads'
-import { acquire } from '../../dist/store/set-locks.js'
+import { acquire } from '../../dist/shared-lock.js'
 import { SharedTable } from '../../dist/store/shared-table.js'
 import { ownerNumber } from '../../dist/threads/shared-memory.js'
 

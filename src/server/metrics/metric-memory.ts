@@ -1,11 +1,11 @@
-import { acquire, ownerOf, release } from '../../store/set-locks.ts'
+import { acquire, ownerOf, release } from '../../shared-lock.ts'
 
 /**
  * Where threads count: cells in one SharedArrayBuffer, a lane of them for each thread, so that nobody writes what
  * another writes. Whoever is asked sums the lanes. A directory, common to all, says which cell counts what; it only ever
  * grows, and outlives the threads that wrote it: a count never goes down.
  *
- *     lock, entries, cells in use, directory bytes in use | directory | lane 0 | lane 1 | …
+ *     lock, entries, cells in use | directory | lane 0 | lane 1 | …
  *     entry: length, first cell, JSON of the metric's name and its label values
  */
 export class MetricMemory {
@@ -62,7 +62,7 @@ export class MetricMemory {
     const words = this.#words
     acquire(words, LOCK, this.#lane + 1)
     const isNews = words[ENTRIES] !== this.#seenEntries
-    const at = words[BYTES_USED]!
+    const at = this.#seenBytes
     const cell = words[CELLS_USED]! + FIRST_CELL
     const fits = cell + size <= LANE_CELLS && at + ENTRY_HEAD + text.length <= DIRECTORY_BYTES
     if (!isNews && fits) {
@@ -70,12 +70,11 @@ export class MetricMemory {
       this.#bytes.writeUInt32LE(cell, at + 4)
       this.#bytes.set(text, at + ENTRY_HEAD)
       words[CELLS_USED]! += size
-      words[BYTES_USED] = at + ENTRY_HEAD + text.length
       // Last: an entry counts when it is whole, also when its writer dies.
       words[ENTRIES]! += 1
     }
     release(words, LOCK)
-    if (!isNews && !fits) return overflow(size)
+    if (!isNews && !fits) return OVERFLOW_CELL
     this.#readDirectory()
     // Somebody else may have been faster; if not, it is our turn again.
     return this.#cellByKey.get(key) ?? this.#register(key, size)
@@ -98,12 +97,6 @@ export class MetricMemory {
   }
 }
 
-/** What has several cells is there from the start, when there is room. */
-function overflow(size: number): number {
-  if (size > 1) throw new RangeError(`no room for ${size} more cells`)
-  return OVERFLOW_CELL
-}
-
 export interface MetricEntry {
   readonly values: readonly string[]
   readonly cell: number
@@ -120,7 +113,6 @@ export const OVERFLOW_CELL = 0
 const LOCK = 0
 const ENTRIES = 1
 const CELLS_USED = 2
-const BYTES_USED = 3
 const FIRST_CELL = 1
 const ENTRY_HEAD = 8
 

@@ -10,14 +10,12 @@ export function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> 
   yield ['process_cpu_user_seconds_total', () => single(process.cpuUsage().user / 1e6)]
   yield ['process_cpu_system_seconds_total', () => single(process.cpuUsage().system / 1e6)]
   yield ['process_cpu_seconds_total', () => single((process.cpuUsage().user + process.cpuUsage().system) / 1e6)]
-  const startedAtS = Date.now() / 1000 - process.uptime()
-  yield ['process_start_time_seconds', () => single(startedAtS)]
-  yield ['process_resident_memory_bytes', () => single(process.memoryUsage.rss())]
+  yield ['process_resident_memory_bytes', () => where(() => process.memoryUsage.rss())]
   yield ['process_open_fds', () => where(() => readdirSync('/proc/self/fd').length)]
   yield ['process_max_fds', () => where(() => Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]))]
 }
 
-/** Where there is no /proc, there is nothing to tell. */
+/** Where there is no /proc, or no descriptor left to read it, there is nothing to tell. */
 function where(read: () => number): MetricValue[] {
   try {
     const value = read()

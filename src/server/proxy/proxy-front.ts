@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { ServerConfig } from '../../config.ts'
 import { Backend } from '../backend/backend.ts'
 import { pathOf } from '../endpoints.ts'
-import { HttpListener, type ListenerOptions } from '../http-listener.ts'
+import { HttpListener, type PortOptions } from '../http-listener.ts'
 import { BackendMetrics } from '../metrics/backend-metrics.ts'
 import { LlmMetrics } from '../metrics/llm-metrics.ts'
 import type { MetricMemory } from '../metrics/metric-memory.ts'
@@ -55,7 +55,7 @@ export class ProxyFront {
 
   /** Paths that are `isOwn` are answered here, all others go to the backend. */
   newListener(
-    options: Pick<ListenerOptions, 'timeouts' | 'shares'>,
+    options: PortOptions,
     isOwn: (path: string) => boolean,
     answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
   ): HttpListener {

@@ -62,6 +62,8 @@ export class WireConnection {
   #partial = NO_BYTES
   #rereadBytes = 0
   #lastPieceMs = 0
+  /** Of a client that does not keep up, when we last looked. */
+  #unsent = 0
   readonly #onData = (chunk: Buffer): void => this.#read(chunk)
   readonly #onEnd = (): void => this.#end()
   readonly #onDrain = (): void => this.#goOn()
@@ -87,12 +89,22 @@ export class WireConnection {
         if (waitedMs > headMs) this.#refuse(TIMED_OUT)
         else if (!this.#isFirstHead && nowMs - this.#lastPieceMs > idleMs) this.#socket.destroy()
         break
-      case 'idle':
       case 'stalled':
+        if (this.#keepsReading()) this.#sinceMs = nowMs
+        else if (waitedMs > idleMs) this.#socket.destroy()
+        break
+      case 'idle':
         if (waitedMs > idleMs) this.#socket.destroy()
         break
       case 'deciding':
     }
+  }
+
+  /** Whether less waits to be sent than when we last looked. */
+  #keepsReading(): boolean {
+    const before = this.#unsent
+    this.#unsent = this.#socket.writableLength
+    return this.#unsent < before
   }
 
   /** To be called when the house drains: what waits for a first request, or for the rest of one, waits at `node:http`. */

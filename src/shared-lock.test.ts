@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { newGate, runThread, startThread } from '../../test/support/threads.ts'
-import { acquire, ownerOf, release } from './set-locks.ts'
+import { newGate, runThread, startThread } from '../test/support/threads.ts'
+import { acquire, ownerOf, release } from './shared-lock.ts'
 
 describe('a lock', () => {
   test('names its owner while it is held, and nobody before and after', () => {

@@ -1,6 +1,6 @@
 /**
- * One lock word per set, in shared memory: 0 when free, else its owner's number, so that what a dead thread held can
- * be told and freed. Nothing between acquire and release may allocate, throw or call out.
+ * Locks in shared memory, a word each: 0 when free, else its owner's number, so that what a dead thread held can be
+ * told and freed. Nothing between acquire and release may allocate, throw or call out.
  */
 
 const WAITING = 0x1_0000
