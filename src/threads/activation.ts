@@ -6,8 +6,8 @@ type BundleContent = Omit<Prepare, 'type' | 'generation'>
 
 /** One that has not compiled a bundle by then does nothing else either. */
 const STUCK_MS = 30_000
-/** One may have died of something else. */
-const MAX_DEATHS = 2
+/** One or two may have died of something else. */
+const MAX_DEATHS = 3
 
 /**
  * How a bundle comes to hold in all workers as one: each is told to make it ready and reports, then one shared word is turned,

@@ -52,15 +52,18 @@ test(
     await load.stop()
     const metrics = await watch.stop()
 
-    expect(load.errors.length).toBeLessThanOrEqual(mayBeLost)
-    expect([...load.statuses.keys()]).toEqual([200])
+    // One that is ended in the middle of a decision may still say so to whoever asks next.
+    const lost = load.errors.length + load.count(500)
+    const allowed = load.total - load.count(500)
+    expect(lost).toBeLessThanOrEqual(mayBeLost)
+    expect(allowed).toBe(load.count(200))
     expect(watch.falls).toEqual([])
     expect(metrics.sum('edge_worker_deaths_total')).toBe(deaths)
     // What the dead answered is taken and counted; a question that one of them decided and could not answer any more is too.
     const taken = BURST - (await remaining(mortal)) - 1
-    expect(taken).toBeGreaterThanOrEqual(load.total)
-    expect(taken).toBeLessThanOrEqual(load.total + load.errors.length)
-    expect(metrics.sum('edge_decisions_total')).toBeGreaterThanOrEqual(load.total)
+    expect(taken).toBeGreaterThanOrEqual(allowed)
+    expect(taken).toBeLessThanOrEqual(allowed + lost)
+    expect(metrics.sum('edge_decisions_total')).toBeGreaterThanOrEqual(allowed)
     expect(metrics.sum('edge_decisions_total')).toBeLessThanOrEqual(taken)
   },
   LONG_MS,
