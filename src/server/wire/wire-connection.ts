@@ -155,8 +155,10 @@ export class WireConnection {
     this.#state = 'idle'
     this.#sinceMs = this.#house.roughMs
     this.#isFirstHead = false
-    this.#partial = NO_BYTES
-    this.#rereadBytes = 0
+    if (this.#rereadBytes > 0) {
+      this.#partial = NO_BYTES
+      this.#rereadBytes = 0
+    }
     return this.#socket.write(text, 'latin1')
   }
 
