@@ -3,7 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rm
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { LogStream } from './log-stream.ts'
+import { LogStream, newBrokenLine } from './log-stream.ts'
 
 test('a line goes out as it is', () => {
   const path = join(scratch(), 'log')
@@ -38,6 +38,20 @@ test('a reader that is asleep is not waited for; the next line that fits says ho
     { level: 'warn', event: 'log_lines_lost', lines: 20 - before, msg: 'the log could not be written' },
     { msg: 'awake' },
   ])
+})
+
+test('a line that broke off is not continued by another thread', () => {
+  const path = join(scratch(), 'pipe')
+  execFileSync('mkfifo', [path])
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  onTestFinished(() => closeSync(fd))
+  const broken = newBrokenLine()
+  new LogStream(fd, broken).write(`{"msg":"${'x'.repeat(1 << 17)}"}\n`)
+  expect(drain(fd).startsWith('{"msg":"xxx')).toBe(true)
+  new LogStream(fd, broken).write('{"msg":"b"}\n')
+  expect(drain(fd)).toBe('\n{"msg":"b"}\n')
+  new LogStream(fd, broken).write('{"msg":"c"}\n')
+  expect(drain(fd)).toBe('{"msg":"c"}\n')
 })
 
 function drain(fd: number): string {

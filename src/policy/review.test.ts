@@ -25,6 +25,19 @@ describe('names that come twice refuse the bundle', () => {
   })
 })
 
+describe('a selector with hosts and methods', () => {
+  const names = (count: number, prefix: string): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
+  const selected = (hosts: number, methods: number) =>
+    review(policy('a', { selector: { hosts: names(hosts, 'h'), methods: names(methods, 'M') }, rules: [] })).problems
+
+  test('may pair ten thousand of them, and not one more', () => {
+    expect(selected(100, 100)).toEqual([])
+    expect(selected(10_001, 1)).toEqual([
+      'policies[0].spec.selector: expected at most 10000 pairs of a host and a method, got 10001: make several policies',
+    ])
+  })
+})
+
 describe('a budget that can never cover one request is warned of', () => {
   const prefix = 'policies[0].spec.rules[0].algorithm_config: a request that names no max_tokens reserves'
 
