@@ -41,10 +41,11 @@ describe.concurrent('ports', () => {
     expect(await cli.stop()).toBe(0)
   })
 
-  test('EDGE_HOST that is no address of this machine: 1, named', async (t) => {
-    const { status, stdout, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: '192.0.2.1' }, t)
+  // The second is one of a link, and says not of which.
+  test.for(['192.0.2.1', 'fe80::1'])('EDGE_HOST that is no address of this machine: 1, named: %s', async (host, t) => {
+    const { status, stdout, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: host }, t)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain('EDGE_HOST: "192.0.2.1" is no address of this machine')
+    expect(stderr).toContain(`EDGE_HOST: "${host}" is no address of this machine`)
   })
 })
 

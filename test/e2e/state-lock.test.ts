@@ -1,7 +1,8 @@
-import { symlink } from 'node:fs/promises'
+import { readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Cli } from '../support/cli.ts'
+import { until } from '../support/edge.ts'
 import { BURST, KeptCounters, take } from '../support/kept-counters.ts'
 import { serving } from '../support/running.ts'
 
@@ -25,6 +26,17 @@ describe.concurrent('one process at a time on a state file', { timeout: 60_000 }
     // The link is still one, and leads to what was saved.
     const second = await kept.serve()
     expect(await take(second)).toBe(BURST - 5)
+  })
+
+  test('also when somebody has taken its lock away: with the next save there is another', async (t) => {
+    const kept = await KeptCounters.of(t)
+    const first = await kept.serve()
+    const locks = async (): Promise<string[]> => (await readdir(kept.stateDirectory)).filter((name) => name.includes('.lock-'))
+    const [lost] = await locks()
+    await rm(join(kept.stateDirectory, lost!))
+    await until(async () => (await locks()).some((name) => name !== lost && !name.endsWith('~')))
+    expect(await kept.refusal()).toContain(`is in use by process ${first.process.pid} on `)
+    expect(first.logged('state_not_saved')).toEqual([])
   })
 
   test('of two that start at the same moment one serves, and the other says why it does not', async (t) => {
