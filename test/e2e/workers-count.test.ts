@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import type { Cli } from '../support/cli.ts'
+import { until } from '../support/edge.ts'
 import { ask } from '../support/http.ts'
 import { metricsOf } from '../support/metrics.ts'
 import { serving } from '../support/running.ts'
@@ -20,8 +21,9 @@ describe.concurrent('there are as many workers', () => {
 
   test('as there are cores, at most', async (t) => {
     const cli = await serving({}, [], t)
-    expect(startedWith(cli)).toBeLessThanOrEqual(availableParallelism())
-    await expectWorkers(cli, startedWith(cli))
+    const workers = (await startedWith(cli)) as number
+    expect(workers).toBeLessThanOrEqual(availableParallelism())
+    await expectWorkers(cli, workers)
   })
 })
 
@@ -46,13 +48,14 @@ async function servingPinned(): Promise<Cli> {
 }
 
 async function expectWorkers(cli: Cli, workers: number): Promise<void> {
-  expect(startedWith(cli)).toBe(workers)
+  expect(await startedWith(cli)).toBe(workers)
   const metrics = await metricsOf(cli.port)
   expect(metrics.value('edge_workers')).toBe(workers)
   expect(metrics.connections).toHaveLength(workers)
   expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
 }
 
-function startedWith({ log }: Cli): number {
-  return log.find(({ event }) => event === 'started')!['workers'] as number
+async function startedWith(cli: Cli): Promise<unknown> {
+  await until(() => cli.logged('started').length > 0)
+  return cli.logged('started')[0]!['workers']
 }

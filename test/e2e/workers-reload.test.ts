@@ -11,6 +11,8 @@ import { servingOn } from '../support/workers.ts'
 
 const WORKERS = 4
 const VERSIONS = 8
+/** So many that each worker has some. */
+const DECIDERS = 48
 
 /** Every answer names the version that it comes from, by the name of its rule. */
 function named(version: number): object {
@@ -63,7 +65,7 @@ class Askers {
   readonly versions = new Set<number>()
   readonly stale: string[] = []
   readonly #port: number
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 16 })
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: DECIDERS })
   readonly #lanes: Promise<void>[]
   #isOver = false
 
@@ -71,7 +73,7 @@ class Askers {
     this.#port = port
     const decision = (): Promise<number> => this.#decidingVersion()
     const readiness = (): Promise<number> => this.#readyVersion()
-    this.#lanes = [...Array<() => Promise<number>>(16).fill(decision), readiness, readiness].map((question) => this.#run(question))
+    this.#lanes = [...Array<() => Promise<number>>(DECIDERS).fill(decision), readiness, readiness].map((question) => this.#run(question))
     onTestFinished(() => this.stop())
   }
 
