@@ -32,7 +32,7 @@ export interface Service {
   stop(reason: string): Promise<void>
 }
 
-/** How long the start waits for files to be read. */
+/** How long the start waits for files to be read, once there is somebody to tell of them. */
 const FIRST_LOOK_MS = 1000
 
 /** A worker that does not end by itself is given this much beyond the time that its requests have. */
@@ -67,7 +67,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   )
   const firstLook = Promise.all([ipFiles.started, bundleFile?.start()])
   // A file that never settles, or a disk that hangs, must not keep the service from being alive.
-  await Promise.race([firstLook, sleep(FIRST_LOOK_MS, undefined, { ref: false })])
+  await Promise.race([firstLook, supervisor.up().then(() => sleep(FIRST_LOOK_MS, undefined, { ref: false }))])
   const { port, adminPort } = await supervisor.listen(new Ports(main, admin))
   stateKeeper?.start()
   logger.info(

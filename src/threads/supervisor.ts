@@ -80,6 +80,11 @@ export class Supervisor {
     this.#ages = ages
   }
 
+  /** Done when the first workers are up; until then nothing can become active. */
+  up(): Promise<void> {
+    return this.#start!.up
+  }
+
   /** Done when all workers accept connections. */
   listen(ports: Ports): Promise<PortNumbers> {
     this.#ports = ports
@@ -136,6 +141,7 @@ export class Supervisor {
         return this.#activation.note(seat.worker, message.generation, message.problem)
       case 'ready':
         seat.state = 'ready'
+        if (this.#seats.every(({ state }) => state !== 'starting')) this.#start?.noteUp()
         if (this.#ports !== undefined) void this.#letListen(seat)
         return
       case 'listening':
