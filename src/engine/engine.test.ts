@@ -162,7 +162,7 @@ describe('an engine', () => {
       open: (spec) => store.open(spec),
       stats: () => store.stats(),
       checkAll: (charges, nowMs, wallMs) => store.checkAll(charges, nowMs, wallMs),
-      settleAll: (charges, nowMs, wallMs, takenWallMs) => store.settleAll(charges, nowMs, wallMs, takenWallMs),
+      settleAll: (charges, nowMs, wallMs) => store.settleAll(charges, nowMs, wallMs),
       takeAll: async (charges, nowMs, wallMs) => {
         if (breaks) throw new Error('connection lost')
         return store.takeAll(charges, nowMs, wallMs)

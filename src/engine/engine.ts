@@ -4,7 +4,7 @@ import type { Plan, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
-import type { CounterStore } from '../store/counter-store.ts'
+import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import { type ActivePlan, identityName, openPlan } from './active-plan.ts'
 import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
@@ -22,6 +22,7 @@ export interface EngineOptions {
 }
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
+const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable' }
 const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
 
 /** Answers whether a request may go on. Knows nothing of sockets, headers or logs. */
@@ -72,7 +73,7 @@ export class Engine {
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!)
     const taken = this.#take(run)
-    return typeof taken === 'boolean' ? this.#afterEnforcing(run, taken) : taken.then((fits) => this.#afterEnforcing(run, fits))
+    return taken instanceof Promise ? taken.then((later) => this.#afterEnforcing(run, later)) : this.#afterEnforcing(run, taken)
   }
 
   /**
@@ -107,7 +108,7 @@ export class Engine {
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, true)
     const fits = run.charges.length === 0 || this.#store.checkAll(run.charges, run.nowMs, run.wallMs)
-    return typeof fits === 'boolean' ? this.#afterCheck(run, fits) : fits.then((later) => this.#afterCheck(run, later))
+    return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
   /**
@@ -124,7 +125,9 @@ export class Engine {
       const current = reservation.active === active ? taken : active?.byIdentity.get(identityName(counter))
       charges.add(current ?? taken, hold.tokens - usedTokens)
     }
-    return this.#store.settleAll(charges, this.#clock.nowMs(), this.#clock.wallMs(), reservation.takenWallMs)
+    charges.takenWallMs = hold.takenWallMs
+    charges.takenFrom = hold.takenFrom
+    return this.#store.settleAll(charges, this.#clock.nowMs(), this.#clock.wallMs())
   }
 
   /** A run for the request, or undefined when a host is needed to tell which policies apply, and it names none. */
@@ -142,18 +145,23 @@ export class Engine {
     return undefined
   }
 
-  #take(run: Run): boolean | Promise<boolean> {
+  #take(run: Run): Outcome | Promise<Outcome> {
     return run.charges.length === 0 || this.#store.takeAll(run.charges, run.nowMs, run.wallMs)
   }
 
-  #afterCheck(run: Run, fits: boolean): Rejected | undefined {
-    if (!fits) return this.#reject(run)
+  /** A store that cannot tell has no objection: it will be asked again. */
+  #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
+    if (fits === false) return this.#reject(run)
     this.#idle.push(run)
     return undefined
   }
 
-  #afterEnforcing(run: Run, taken: boolean): Decision | Promise<Decision> {
-    if (!taken) return this.#reject(run)
+  #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
+    if (taken === false) return this.#reject(run)
+    if (taken === 'unavailable') {
+      this.#idle.push(run)
+      return NO_STORE
+    }
     if (run.llm !== undefined) run.hold()
     run.limit = mostConstrained(run)
     return this.#simulate(run, 0)
@@ -167,9 +175,9 @@ export class Engine {
       run.beginGroup()
       run.charge(policy)
       const taken = this.#take(run)
-      if (typeof taken !== 'boolean') {
-        return taken.then((fits) => {
-          this.#afterSimulated(run, fits)
+      if (taken instanceof Promise) {
+        return taken.then((later) => {
+          this.#afterSimulated(run, later)
           return this.#simulate(run, i + 1)
         })
       }
@@ -178,9 +186,9 @@ export class Engine {
     return this.#allow(run)
   }
 
-  #afterSimulated(run: Run, taken: boolean): void {
-    if (!taken) run.addWouldReject(worstObjection(run))
-    else if (run.llm !== undefined) run.hold()
+  #afterSimulated(run: Run, taken: Outcome): void {
+    if (taken === false) run.addWouldReject(worstObjection(run))
+    else if (taken === true && run.llm !== undefined) run.hold()
   }
 
   #allow(run: Run): Decision {
@@ -212,7 +220,7 @@ export class Engine {
       canRetry: objection === undefined || objection.canRetry,
       requested: objection === undefined ? 0 : objection.requested,
       available: objection === undefined ? 0 : objection.available,
-      reservation: run.holds.length === 0 ? undefined : { active: run.active, takenWallMs: run.wallMs, holds: run.holds },
+      reservation: run.holds.length === 0 ? undefined : { active: run.active, holds: run.holds },
       policy: rule?.policy,
       rule,
       wouldRejects: run.wouldRejects,

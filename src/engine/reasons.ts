@@ -5,6 +5,7 @@ export const REASONS = {
   tpm_exceeded: { status: 429, meaning: 'Rejected: the per-minute token budget cannot cover the reservation.' },
   tpd_exceeded: { status: 429, meaning: 'Rejected: the token budget of this UTC day cannot cover the reservation.' },
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
+  store_unavailable: { status: 503, meaning: 'No decision: Redis is away, and EDGE_REDIS_FAILURE_MODE is closed.' },
   missing_original_method: { status: 400, meaning: 'Bad request: X-Original-Method is missing or empty.' },
   missing_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI is missing or empty.' },
   missing_original_host: {

@@ -1,12 +1,11 @@
 import type { PlanRule } from '../policy/plan.ts'
+import type { Origin } from '../store/charges.ts'
 import type { ActivePlan } from './active-plan.ts'
 
 /** What the LLM rules took for one request before it was known what it would cost. */
 export interface Reservation {
   /** The plan that held then: a request keeps it until it is settled. */
   readonly active: ActivePlan
-  /** When it was taken: a settlement goes to the day that it was taken from. */
-  readonly takenWallMs: number
   readonly holds: readonly Hold[]
 }
 
@@ -16,4 +15,7 @@ export interface Hold {
   /** Taken from each of the rule's counters. */
   readonly tokens: number
   readonly values: readonly string[]
+  /** When and whence it was taken: a settlement goes to the day and to the counters that it was taken from. */
+  readonly takenWallMs: number
+  readonly takenFrom: Origin
 }

@@ -90,10 +90,11 @@ export class Run {
     for (let i = 0; i < this.ruleCount; i++) {
       const rule = this.rules[i]!
       if (rule.llm === undefined) continue
-      const { costs, values, valuesFrom } = this.charges
+      const { costs, values, valuesFrom, takenWallMs, takenFrom } = this.charges
       const row = this.firstRows[i]!
       if (this.holds.length === 0) this.holds = []
-      this.holds.push({ rule, tokens: costs[row]!, values: values.slice(valuesFrom[row]!, valuesFrom[row + 1]!) })
+      const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
+      this.holds.push({ rule, tokens: costs[row]!, values: own, takenWallMs, takenFrom })
     }
   }
 

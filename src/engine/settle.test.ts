@@ -280,7 +280,7 @@ function newServiceOn(store: CounterStore, ...policies: PolicyText[]) {
       },
       takeAll: (charges, nowMs, wallMs) => store.takeAll(charges, nowMs, wallMs),
       checkAll: (charges, nowMs, wallMs) => store.checkAll(charges, nowMs, wallMs),
-      settleAll: (charges, nowMs, wallMs, takenWallMs) => store.settleAll(charges, nowMs, wallMs, takenWallMs),
+      settleAll: (charges, nowMs, wallMs) => store.settleAll(charges, nowMs, wallMs),
       stats: () => store.stats(),
     },
   })

@@ -73,6 +73,7 @@ class PlanParts {
       identity,
       limit: Object.freeze(limit),
       size: sizeOf(limit),
+      isPlain: reason === 'token_bucket_exceeded',
       reason,
       limitText: String(Math.floor(sizeOf(limit))),
     })

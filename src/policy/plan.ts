@@ -62,6 +62,8 @@ export interface PlanCounter {
   /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: it survives a reload that keeps them. */
   readonly identity: readonly string[]
   readonly limit: Limit
+  /** Of a rule that counts requests, not what they cost. */
+  readonly isPlain: boolean
   /** The most that the limit can ever hand out at one moment. */
   readonly size: number
   readonly reason: LimitReason

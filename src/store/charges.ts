@@ -5,6 +5,9 @@ export interface Counter {
   readonly limit: Limit
 }
 
+/** Who gave what a decision took: this process's own counters, those that a fleet shares, or nobody, for nothing was taken. */
+export type Origin = 'own' | 'shared' | 'nobody'
+
 /**
  * What one decision asks of a store, a row per counter, and the store's answers beside it. One object serves many
  * decisions, so that asking allocates nothing.
@@ -22,6 +25,9 @@ export class Charges {
   levels = new Float64Array(INITIAL_ROWS)
   /** Answer: 0 where the row alone would pass, else how long until it would, or NEVER. */
   waitsMs = new Float64Array(INITIAL_ROWS)
+  /** Answer: by the clock that chose the day. A settlement brings it back, and the origin too. */
+  takenWallMs = 0
+  takenFrom: Origin = 'own'
 
   clear(): void {
     this.length = 0

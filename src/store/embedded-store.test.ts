@@ -78,7 +78,7 @@ describe('a settlement in a table', () => {
     Atomics.notify(gate.words, 0)
     for (let i = 0; i < 40_000; i++) {
       store.checkAll(charges, NOW_MS, 0)
-      store.settleAll(charges, NOW_MS, 0, 0)
+      store.settleAll(charges, NOW_MS, 0)
     }
     expect(await taking).toBe(40_000)
     expect(spent(buffer, row)).toBe(100_000)

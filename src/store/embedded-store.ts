@@ -49,6 +49,8 @@ export class EmbeddedStore implements CounterStore {
     this.#locate(charges, wallMs)
     this.#lockSets(charges.length)
     const fits = this.#lookAtAll(charges, nowMs, wallMs)
+    charges.takenWallMs = wallMs
+    charges.takenFrom = 'own'
     if (fits) for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
     this.#unlockSets(charges.length)
     return fits
@@ -62,7 +64,8 @@ export class EmbeddedStore implements CounterStore {
     return fits
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number, takenWallMs: number): void {
+  settleAll(charges: Charges, nowMs: number, wallMs: number): void {
+    const { takenWallMs } = charges
     this.#locate(charges, takenWallMs)
     this.#lockSets(charges.length)
     this.#lookAtAll(charges, nowMs, takenWallMs)

@@ -246,7 +246,7 @@ function newBucket(tokensPerMs: number, burst: number) {
   const counter = store.open({ identity: ['bucket'], limit: bucketLimit(tokensPerMs, burst), sinceMs: 0 })
   const take = (cost: number, nowMs: number): Promise<Taken> => takeRows(store, [{ counter, cost }], nowMs)
   return {
-    take: async (cost: number, nowMs: number): Promise<boolean> => (await take(cost, nowMs)).taken,
+    take: async (cost: number, nowMs: number): Promise<boolean> => (await take(cost, nowMs)).taken === true,
     settle: (cost: number, nowMs: number): Promise<void> => settleRows(store, [{ counter, cost }], nowMs),
     level: async (nowMs: number): Promise<number> => (await take(0, nowMs)).levels[0]!,
   }

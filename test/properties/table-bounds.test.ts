@@ -106,7 +106,7 @@ function openBucket(store: EmbeddedStore, burst: number): Counter {
 }
 
 function take(store: EmbeddedStore, counter: Counter, key: string, cost: number, nowMs = 0): boolean {
-  return takeRowsNow(store, [{ counter, values: [key], cost }], nowMs, NOON_MS + nowMs).taken
+  return takeRowsNow(store, [{ counter, values: [key], cost }], nowMs, NOON_MS + nowMs).taken === true
 }
 
 function levelOf(store: EmbeddedStore, counter: Counter, key: string, nowMs = 0): number {

@@ -23,9 +23,9 @@ export class AsyncStore implements CounterStore {
     })
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number, takenWallMs: number): Promise<void> {
+  settleAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.settleAll(charges, nowMs, wallMs, takenWallMs)))
+      this.#waiting.push(() => resolve(this.#store.settleAll(charges, nowMs, wallMs)))
     })
   }
 

@@ -1,6 +1,6 @@
 import type { Limit } from '../../src/limiter/limit.ts'
 import { Charges, type Counter } from '../../src/store/charges.ts'
-import type { CounterStore } from '../../src/store/counter-store.ts'
+import type { CounterStore, Outcome } from '../../src/store/counter-store.ts'
 
 export interface Row {
   readonly counter: Counter
@@ -9,7 +9,7 @@ export interface Row {
 }
 
 export interface Taken {
-  readonly taken: boolean
+  readonly taken: Outcome
   readonly levels: readonly number[]
   readonly waitsMs: readonly number[]
 }
@@ -23,7 +23,7 @@ export async function takeRows(store: CounterStore, rows: readonly Row[], nowMs:
 /** The same on a store that answers at once. */
 export function takeRowsNow(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Taken {
   const charges = chargesOf(rows)
-  return answersOf(charges, store.takeAll(charges, nowMs, wallMs) as boolean)
+  return answersOf(charges, store.takeAll(charges, nowMs, wallMs) as Outcome)
 }
 
 /** One checkAll; what it would have taken, it has not. */
@@ -40,7 +40,9 @@ export async function settleRows(
   wallMs = 0,
   takenWallMs = wallMs,
 ): Promise<void> {
-  await store.settleAll(chargesOf(rows), nowMs, wallMs, takenWallMs)
+  const charges = chargesOf(rows)
+  charges.takenWallMs = takenWallMs
+  await store.settleAll(charges, nowMs, wallMs)
 }
 
 export function bucketLimit(tokensPerMs: number, burst: number): Limit {
@@ -60,7 +62,7 @@ function chargesOf(rows: readonly Row[]): Charges {
   return charges
 }
 
-function answersOf(charges: Charges, taken: boolean): Taken {
+function answersOf(charges: Charges, taken: Outcome): Taken {
   return {
     taken,
     levels: [...charges.levels.subarray(0, charges.length)],

@@ -19,6 +19,8 @@ export class MapStore implements CounterStore {
   }
 
   takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+    charges.takenWallMs = wallMs
+    charges.takenFrom = 'own'
     const takes = this.#lookAtAll(charges, nowMs, wallMs)
     if (takes.length < charges.length) return false
     for (let row = 0; row < charges.length; row++) {
@@ -33,7 +35,8 @@ export class MapStore implements CounterStore {
     return this.#lookAtAll(charges, nowMs, wallMs).length === charges.length
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number, takenWallMs: number): void {
+  settleAll(charges: Charges, nowMs: number, wallMs: number): void {
+    const { takenWallMs } = charges
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as MapCounter
       const values = charges.values.slice(charges.valuesFrom[row], charges.valuesFrom[row + 1])
