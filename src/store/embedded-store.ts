@@ -38,11 +38,16 @@ export class EmbeddedStore implements CounterStore {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  open(spec: CounterSpec): Counter {
+  open(spec: CounterSpec): EmbeddedCounter {
+    return new EmbeddedCounter(spec, this.prefixOf(spec.identity))
+  }
+
+  /** Where the hash of each subject of a counter begins. */
+  prefixOf(identity: readonly string[]): HashState {
     const subject = this.#subject
     subject.clear()
-    subject.addIdentity(spec.identity)
-    return new EmbeddedCounter(spec, this.#hash.absorb(subject.words, subject.length))
+    subject.addIdentity(identity)
+    return this.#hash.absorb(subject.words, subject.length)
   }
 
   takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
@@ -238,7 +243,7 @@ export class EmbeddedStore implements CounterStore {
   }
 }
 
-class EmbeddedCounter implements Counter {
+export class EmbeddedCounter implements Counter {
   readonly limit: Limit
   readonly sinceMs: number
   /** The hash after the identity, where each subject's hash begins. */

@@ -1,0 +1,130 @@
+-- Token buckets and daily budgets, all or nothing. Runs after clock.lua, which says what time it is.
+--
+-- KEYS    one a row
+-- ARGV    take, check or settle; then for each row:
+--           cost   what it takes; when settling, what goes back, or below zero what is charged besides
+--           size   the most that the limit can hand out at one moment
+--           rate   tokens per ms; 0: a limit of a UTC day
+--           since  for how many ms a bucket has had this limit; settling a day: which one it was taken from
+--           more   take: how many tokens to lease beyond the cost; settle: after which moment nothing goes back, or 0
+-- Answer  whether all rows fit; the time; for each row what is left and how much was leased
+--
+-- A bucket is a string: level, when that was true, size, rate. A day is a hash: what is spent, by day. Both expire when
+-- a new one would say the same.
+
+local DAY_MS = 86400000
+local MAX_TTL_MS = 315360000000 -- ten years
+-- A clock that went back by less is waited for; one that went back further is believed.
+local MAX_WAIT_FOR_CLOCK_MS = 1000
+
+local today = math.floor(wall / DAY_MS)
+
+local function whole(ms)
+  return string.format('%.0f', math.min(math.max(math.ceil(ms), 1), MAX_TTL_MS))
+end
+
+local function read_bucket(row)
+  local record = redis.call('GET', row.key)
+  row.at = now
+  row.level = row.size
+  if not record then return end
+  row.exists = true
+  local level, at, size, rate = struct.unpack('<dddd', record)
+  if at > now + MAX_WAIT_FOR_CLOCK_MS then at = now end
+  local changed = now - row.since
+  if at < changed and (size ~= row.size or rate ~= row.rate) then
+    -- Last touched under another limit: until the change, tokens came back at its rate and up to its size.
+    level = math.min(level + (changed - at) * rate, size)
+    at = changed
+  end
+  if at < now then level = level + (now - at) * row.rate end
+  -- Never back in time: the refill between two moments is granted once.
+  row.at = math.max(at, now)
+  row.level = math.min(level, row.size)
+end
+
+local function write_bucket(row)
+  if row.level >= row.size then
+    redis.call('DEL', row.key)
+    return
+  end
+  local untilFull = row.at - now + (row.size - row.level) / row.rate
+  redis.call('SET', row.key, struct.pack('<dddd', row.level, row.at, row.size, row.rate), 'PX', whole(untilFull))
+end
+
+local function read_day(row, day)
+  local used = redis.call('HGET', row.key, day)
+  row.exists = used and true
+  row.day = day
+  row.used = tonumber(used or 0)
+  row.level = math.max(0, row.size - row.used)
+end
+
+local function write_day(row)
+  if not row.exists then
+    -- A day that ended while the next was begun is still there.
+    for _, day in ipairs(redis.call('HKEYS', row.key)) do
+      if tonumber(day) < row.day - 1 then redis.call('HDEL', row.key, day) end
+    end
+  end
+  redis.call('HSET', row.key, row.day, string.format('%.17g', math.max(0, row.used)))
+  local rest = (row.day + 1) * DAY_MS - wall
+  -- Another day beside this one may last longer, where the clock was set back.
+  if redis.call('PTTL', row.key) < rest then redis.call('PEXPIRE', row.key, whole(rest)) end
+end
+
+local function covers(row)
+  if row.cost == 0 then return true end
+  if row.rate == 0 then return row.used + row.cost <= row.size end
+  return row.level >= row.cost
+end
+
+local function take(row)
+  if row.rate == 0 then
+    if row.cost == 0 then return end
+    row.used = row.used + row.cost
+    row.level = row.size - row.used
+    write_day(row)
+    return
+  end
+  row.level = row.level - row.cost
+  -- Half of what is there at most: others want some too, and a crash loses no more.
+  row.leased = math.max(0, math.min(row.more, math.floor(row.level / 2)))
+  row.level = row.level - row.leased
+  if row.cost + row.leased > 0 then write_bucket(row) end
+end
+
+local function settle(row)
+  if row.cost == 0 or (row.more > 0 and now > row.more) then return end
+  -- A counter that is not there has nothing spent: a full bucket, or a day that is over.
+  if not row.exists and (row.cost > 0 or (row.rate == 0 and row.day ~= today)) then return end
+  if row.rate == 0 then
+    row.used = row.used - row.cost
+    write_day(row)
+  else
+    row.level = math.min(row.level + row.cost, row.size)
+    write_bucket(row)
+  end
+end
+
+local action = ARGV[1]
+local rows = {}
+local fits = true
+
+for i, key in ipairs(KEYS) do
+  local row = { key = key, leased = 0 }
+  for column, name in ipairs({ 'cost', 'size', 'rate', 'since', 'more' }) do
+    row[name] = tonumber(ARGV[i * 5 - 4 + column])
+  end
+  if row.rate > 0 then read_bucket(row) else read_day(row, action == 'settle' and row.since or today) end
+  fits = covers(row) and fits
+  rows[i] = row
+end
+
+local answer = { fits and 1 or 0, string.format('%.17g', wall) }
+for _, row in ipairs(rows) do
+  if action == 'settle' then settle(row) elseif action == 'take' and fits then take(row) end
+  answer[#answer + 1] = string.format('%.17g', row.level)
+  answer[#answer + 1] = row.leased
+end
+return table.concat(answer, ' ')

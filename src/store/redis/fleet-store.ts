@@ -1,0 +1,111 @@
+import { sizeOf } from '../../limiter/limit.ts'
+import type { Charges } from '../charges.ts'
+import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
+import type { EmbeddedStore } from '../embedded-store.ts'
+import { FleetCounter } from './fleet-counter.ts'
+import { LinkError } from './redis-link.ts'
+import { rowsOf, type SharedCounters } from './shared-counters.ts'
+
+/** What decides while Redis is away: this process's own counters, nobody (all pass), or nobody (none passes). */
+export type FailureMode = 'local' | 'open' | 'closed'
+
+export interface FleetStoreParts {
+  readonly shared: SharedCounters
+  readonly local: EmbeddedStore
+  readonly failureMode: FailureMode
+  readonly listener: FleetListener
+}
+
+export interface FleetListener {
+  /** A decision was asked for, and this has answered it. */
+  onAnswer(by: 'redis' | 'failure_mode'): void
+}
+
+/** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides. Never rejects because of Redis. */
+export class FleetStore implements CounterStore {
+  readonly #parts: FleetStoreParts
+  // What Redis answered, while the own counters are brought up to date
+  #levels = new Float64Array(0)
+  #waitsMs = new Float64Array(0)
+
+  constructor(parts: FleetStoreParts) {
+    this.#parts = parts
+  }
+
+  open(spec: CounterSpec): FleetCounter {
+    return new FleetCounter(spec, this.#parts.local.prefixOf(spec.identity))
+  }
+
+  takeAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    return this.#ask('take', charges, nowMs, wallMs)
+  }
+
+  checkAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    return this.#ask('check', charges, nowMs, wallMs)
+  }
+
+  settleAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
+    if (charges.takenFrom === 'nobody') return
+    if (charges.takenFrom === 'own') return this.#parts.local.settleAll(charges, nowMs, wallMs)
+    if (this.#parts.failureMode === 'local') this.#parts.local.settleAll(charges, nowMs, wallMs)
+    return this.#parts.shared.settle(charges, nowMs)
+  }
+
+  stats(): StoreStats {
+    return this.#parts.local.stats()
+  }
+
+  #ask(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    const { shared, listener } = this.#parts
+    const groups = shared.callsFor(action, charges, rowsOf(charges), nowMs)
+    if (groups === undefined) return this.#askElsewhere(action, charges, nowMs, wallMs)
+    charges.takenWallMs = wallMs
+    return shared.ask(groups, charges).then(
+      (fits) => {
+        listener.onAnswer('redis')
+        charges.takenFrom = 'shared'
+        if (fits && action === 'take') this.#note(charges, nowMs, wallMs)
+        return fits
+      },
+      (error: unknown) => {
+        if (!(error instanceof LinkError)) throw error
+        return this.#askElsewhere(action, charges, nowMs, wallMs)
+      },
+    )
+  }
+
+  #askElsewhere(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): Outcome {
+    const { local, failureMode, listener } = this.#parts
+    listener.onAnswer('failure_mode')
+    if (failureMode === 'closed') return 'unavailable'
+    if (failureMode === 'local') return action === 'take' ? local.takeAll(charges, nowMs, wallMs) : local.checkAll(charges, nowMs, wallMs)
+    for (let row = 0; row < charges.length; row++) {
+      charges.levels[row] = sizeOf(charges.counters[row]!.limit)
+      charges.waitsMs[row] = 0
+    }
+    charges.takenWallMs = wallMs
+    charges.takenFrom = 'nobody'
+    return true
+  }
+
+  /** What is taken from the fleet is taken here too, so that a Redis that goes away does not hand out every limit anew. */
+  #note(charges: Charges, nowMs: number, wallMs: number): void {
+    if (this.#parts.failureMode !== 'local') return
+    const { length, costs, levels, waitsMs } = charges
+    if (length > this.#levels.length) {
+      this.#levels = new Float64Array(levels.length)
+      this.#waitsMs = new Float64Array(levels.length)
+    }
+    for (let row = 0; row < length; row++) {
+      this.#levels[row] = levels[row]!
+      this.#waitsMs[row] = waitsMs[row]!
+      costs[row] = -costs[row]!
+    }
+    this.#parts.local.settleAll(charges, nowMs, wallMs)
+    for (let row = 0; row < length; row++) {
+      levels[row] = this.#levels[row]!
+      waitsMs[row] = this.#waitsMs[row]!
+      costs[row] = -costs[row]!
+    }
+  }
+}

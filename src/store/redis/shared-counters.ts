@@ -1,0 +1,229 @@
+import { hash } from 'node:crypto'
+import { waitMs } from '../../limiter/bucket.ts'
+import { dayWaitMs, utcDay } from '../../limiter/day.ts'
+import { sizeOf } from '../../limiter/limit.ts'
+import type { Charges, Counter } from '../charges.ts'
+import { SubjectWords } from '../subject.ts'
+import { LinkError, type RedisLink, type Script } from './redis-link.ts'
+import { UnsentSettlements } from './unsent-settlements.ts'
+
+export interface SharedCounter extends Counter {
+  readonly identity: readonly string[]
+  readonly sinceMs: number
+}
+
+/** What may become of a call besides an answer. */
+export interface DoubtListener {
+  /** Nobody knows whether it was done, and it is not tried again: too little may be there, never too much. */
+  onDoubt(what: 'take' | 'give_back' | 'settlement' | 'lease'): void
+}
+
+/** Rows of a decision that one call can reach. */
+export interface RowGroup {
+  readonly number: number
+  readonly rows: number[]
+  readonly keys: string[]
+  readonly args: string[]
+}
+
+interface GroupAnswer {
+  readonly fits: boolean
+  readonly wallMs: number
+  /** For each row what is left, and how much was leased. */
+  readonly numbers: readonly number[]
+}
+
+/** Cost, size, rate, since, more: as the script wants them. */
+const ARGS_PER_ROW = 5
+const DIGEST_DIGITS = 32
+
+/** The counters in Redis. Each group of rows is taken, checked or settled by one script, as a whole or not at all. */
+export class SharedCounters {
+  readonly #link: RedisLink
+  readonly #script: Script
+  readonly #prefix: string
+  readonly #listener: DoubtListener
+  readonly #unsent: UnsentSettlements
+  readonly #subject = new SubjectWords()
+
+  constructor(link: RedisLink, script: Script, prefix: string, listener: DoubtListener) {
+    this.#link = link
+    this.#script = script
+    this.#prefix = prefix
+    this.#listener = listener
+    this.#unsent = new UnsentSettlements(() => listener.onDoubt('settlement'))
+  }
+
+  /** A digest: what callers send never reaches Redis. */
+  keyOf(counter: SharedCounter, values: readonly string[], from: number, to: number): string {
+    const subject = this.#subject
+    subject.clear()
+    subject.addIdentity(counter.identity)
+    for (let i = from; i < to; i++) subject.addText(values[i]!)
+    const bytes = new Uint8Array(subject.words.buffer, 0, subject.length * 4)
+    return this.#prefix + hash('sha256', bytes, 'hex').slice(0, DIGEST_DIGITS)
+  }
+
+  /**
+   * The calls that these rows of a decision take, or undefined where a node that they need is not to be asked. `asks`: how
+   * many tokens to lease with each row, beyond its cost.
+   */
+  callsFor(
+    action: 'take' | 'check',
+    charges: Charges,
+    rows: readonly number[],
+    nowMs: number,
+    asks?: readonly number[],
+  ): RowGroup[] | undefined {
+    if (!this.#link.isCluster && !this.#link.isUsable(0)) return undefined
+    const groups = this.#group(action, charges, rows, nowMs, (_row, i) => asks?.[i] ?? 0)
+    return groups.every(({ number }) => this.#link.isUsable(number)) ? groups : undefined
+  }
+
+  /**
+   * Takes or checks, and writes the answers into `charges`. Answers whether all fit; `leased` gets what was leased, in the order
+   * of the rows asked for. Rejects with a LinkError where a node has not answered; what other nodes took is given back.
+   */
+  async ask(groups: readonly RowGroup[], charges: Charges, leased?: Map<number, number>): Promise<boolean> {
+    const [only] = groups
+    if (groups.length === 1) {
+      const answer = await this.#run(only!)
+      this.#write(only!, answer, charges, false, leased)
+      return answer.fits
+    }
+    return this.#askAll(groups, charges, leased)
+  }
+
+  /** Done when Redis has it, or when it is known that it never will. Never rejects. */
+  async settle(charges: Charges, nowMs: number): Promise<void> {
+    const day = String(utcDay(charges.takenWallMs))
+    const groups = this.#group('settle', charges, rowsOf(charges), nowMs, () => 0, day)
+    await Promise.all(groups.map((group) => this.#settle(group)))
+  }
+
+  /** Gives leased tokens back, unless the lease is over by then: `deadlineMs` is by the clock of Redis. Answers whether it was done. */
+  async giveBackLease(key: string, limit: { tokensPerMs: number; burst: number }, tokens: number, deadlineMs: number): Promise<boolean> {
+    try {
+      await this.#link.run(this.#script, [key], ['settle', ...[tokens, limit.burst, limit.tokensPerMs, 0, deadlineMs].map(String)])
+      return true
+    } catch (error) {
+      if (isInDoubt(error)) this.#listener.onDoubt('lease')
+      return false
+    }
+  }
+
+  /** Sends what could not be sent while a node was away. */
+  async sendUnsent(): Promise<void> {
+    await Promise.all(this.#unsent.takeAll().map((group) => this.#settle(group)))
+  }
+
+  async #askAll(groups: readonly RowGroup[], charges: Charges, leased: Map<number, number> | undefined): Promise<boolean> {
+    const results = await Promise.allSettled(groups.map((group) => this.#run(group)))
+    const failure = results.find((result) => result.status === 'rejected')
+    const fits = failure === undefined && results.every((result) => result.status === 'fulfilled' && result.value.fits)
+    for (const [i, result] of results.entries()) {
+      if (result.status === 'rejected') continue
+      const isGivenBack = !fits && result.value.fits && groups[i]!.args[0] === 'take'
+      if (isGivenBack) void this.#giveBack(groups[i]!, result.value)
+      this.#write(groups[i]!, result.value, charges, isGivenBack, leased)
+    }
+    if (failure !== undefined) throw failure.reason
+    return fits
+  }
+
+  async #run(group: RowGroup): Promise<GroupAnswer> {
+    try {
+      const [fits, wallMs, ...numbers] = (await this.#link.run(this.#script, group.keys, group.args)).split(' ').map(Number)
+      return { fits: fits === 1, wallMs: wallMs!, numbers }
+    } catch (error) {
+      if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt('take')
+      throw error
+    }
+  }
+
+  #write(
+    group: RowGroup,
+    { fits, wallMs, numbers }: GroupAnswer,
+    charges: Charges,
+    isGivenBack: boolean,
+    leased?: Map<number, number>,
+  ): void {
+    for (const [i, row] of group.rows.entries()) {
+      const { limit } = charges.counters[row]!
+      const cost = charges.costs[row]!
+      const lease = numbers[i * 2 + 1]!
+      const level = isGivenBack ? numbers[i * 2]! + cost + lease : numbers[i * 2]!
+      charges.levels[row] = level
+      if (limit.kind === 'day') {
+        charges.waitsMs[row] = fits ? 0 : dayWaitMs(limit.tokensPerDay - level, cost, limit.tokensPerDay, wallMs)
+        charges.takenWallMs = wallMs
+      } else {
+        charges.waitsMs[row] = fits ? 0 : waitMs(level, cost, limit.tokensPerMs, limit.burst)
+      }
+      if (!isGivenBack) leased?.set(row, lease)
+    }
+  }
+
+  /** Not waited for: later calls to the same node come after it. */
+  async #giveBack(group: RowGroup, { wallMs, numbers }: GroupAnswer): Promise<void> {
+    const args = ['settle']
+    for (let i = 0; i < group.rows.length; i++) {
+      const at = 1 + i * ARGS_PER_ROW
+      const [cost, size, rate, since] = group.args.slice(at, at + ARGS_PER_ROW)
+      const tokens = Number(cost) + numbers[i * 2 + 1]!
+      args.push(String(tokens), size!, rate!, rate === '0' ? String(utcDay(wallMs)) : since!, '0')
+    }
+    try {
+      await this.#link.run(this.#script, group.keys, args)
+    } catch {
+      this.#listener.onDoubt('give_back')
+    }
+  }
+
+  async #settle(group: RowGroup): Promise<void> {
+    if (!this.#link.isUsable(group.number)) return this.#unsent.add(group)
+    try {
+      await this.#link.run(this.#script, group.keys, group.args)
+    } catch (error) {
+      if (isInDoubt(error)) this.#listener.onDoubt('settlement')
+      else this.#unsent.add(group)
+    }
+  }
+
+  #group(
+    action: string,
+    charges: Charges,
+    rows: readonly number[],
+    nowMs: number,
+    moreOf: (row: number, i: number) => number,
+    takenDay = '0',
+  ): RowGroup[] {
+    const groups: RowGroup[] = []
+    for (const [i, row] of rows.entries()) {
+      const counter = charges.counters[row] as SharedCounter
+      const { limit, sinceMs } = counter
+      const key = this.keyOf(counter, charges.values, charges.valuesFrom[row]!, charges.valuesFrom[row + 1]!)
+      const number = this.#link.groupOf(key)
+      let group = groups.find((other) => other.number === number)
+      if (group === undefined) {
+        group = { number, rows: [], keys: [], args: [action] }
+        groups.push(group)
+      }
+      group.rows.push(row)
+      group.keys.push(key)
+      const rate = limit.kind === 'bucket' ? String(limit.tokensPerMs) : '0'
+      const since = limit.kind === 'bucket' ? String(nowMs - sinceMs) : takenDay
+      group.args.push(String(charges.costs[row]!), String(sizeOf(limit)), rate, since, String(moreOf(row, i)))
+    }
+    return groups
+  }
+}
+
+export function rowsOf(charges: Charges): number[] {
+  return Array.from({ length: charges.length }, (_, row) => row)
+}
+
+/** It may have been done. */
+function isInDoubt(error: unknown): boolean {
+  return !(error instanceof LinkError) || error.fate === 'unknown'
+}
