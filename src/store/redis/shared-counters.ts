@@ -12,6 +12,9 @@ export interface SharedCounter extends Counter {
   readonly sinceMs: number
 }
 
+/** What counters need of a connection. */
+type CounterLink = Pick<RedisLink, 'isCluster' | 'groupOf' | 'isUsable' | 'run'>
+
 /** What may become of a call besides an answer. */
 export interface DoubtListener {
   /** Nobody knows whether it was done, and it is not tried again: too little may be there, never too much. */
@@ -39,14 +42,14 @@ const DIGEST_DIGITS = 32
 
 /** The counters in Redis. Each group of rows is taken, checked or settled by one script, as a whole or not at all. */
 export class SharedCounters {
-  readonly #link: RedisLink
+  readonly #link: CounterLink
   readonly #script: Script
   readonly #prefix: string
   readonly #listener: DoubtListener
   readonly #unsent: UnsentSettlements
   readonly #subject = new SubjectWords()
 
-  constructor(link: RedisLink, script: Script, prefix: string, listener: DoubtListener) {
+  constructor(link: CounterLink, script: Script, prefix: string, listener: DoubtListener) {
     this.#link = link
     this.#script = script
     this.#prefix = prefix
