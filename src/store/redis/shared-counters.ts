@@ -13,7 +13,7 @@ export interface SharedCounter extends Counter {
 }
 
 /** What counters need of a connection. */
-type CounterLink = Pick<RedisLink, 'isCluster' | 'groupOf' | 'isUsable' | 'run'>
+type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
 
 /** What may become of a call besides an answer. */
 export interface DoubtListener {
@@ -78,7 +78,6 @@ export class SharedCounters {
     nowMs: number,
     asks?: readonly number[],
   ): RowGroup[] | undefined {
-    if (!this.#link.isCluster && !this.#link.isUsable(0)) return undefined
     const groups = this.#group(action, charges, rows, nowMs, (_row, i) => asks?.[i] ?? 0)
     return groups.every(({ number }) => this.#link.isUsable(number)) ? groups : undefined
   }
