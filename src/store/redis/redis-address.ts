@@ -50,7 +50,7 @@ export function parseRedisAddress(text: string): RedisAddress {
   }
   if (/[\s#]/.test(rest)) throw new Error('a URL without white space and #; in a password they are %20 and %23')
   const [list, query, ...more] = rest.split('?')
-  if (more.length > 0) throw new Error('a URL with one ?; in a password it is %3F')
+  if (more.length > 0 || query?.includes('@')) throw new Error('no ? before a host; in a password it is %3F')
   const entries = readEntries(list!, scheme, topology === '+sentinel' ? SENTINEL_PORT : REDIS_PORT)
   const endpoints = entries.map(({ endpoint }) => endpoint)
   const path = onlyOne(entries, ({ path }) => path, 'one path, after the last host') ?? ''
