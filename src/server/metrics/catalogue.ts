@@ -49,7 +49,7 @@ export const CATALOGUE = {
     type: 'histogram',
     labels: [],
     bounds: [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1],
-    help: "Time from a call to Redis to its answer; each is one round trip.",
+    help: 'Time from a call to Redis to its answer; each is one round trip.',
   },
   edge_redis_errors_total: {
     type: 'counter',
