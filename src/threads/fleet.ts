@@ -14,6 +14,7 @@ import { SharedLogouts } from './shared-logouts.ts'
 
 export interface FleetParts {
   readonly config: ServerConfig
+  readonly worker: number
   readonly local: EmbeddedStore
   readonly metricMemory: MetricMemory
   readonly clock: Clock
@@ -40,7 +41,7 @@ export class Fleet {
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
 
-  constructor(address: RedisAddress, { config, local, metricMemory, clock, logger }: FleetParts) {
+  constructor(address: RedisAddress, { config, worker, local, metricMemory, clock, logger }: FleetParts) {
     const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
     const metrics = new RedisMetrics(metricMemory)
     const script = counterScript()
@@ -48,7 +49,8 @@ export class Fleet {
     this.#prefix = prefix
     this.#failureMode = failureMode
     this.#clock = clock
-    this.#logger = logger
+    // Each worker has a connection of its own.
+    this.#logger = logger.child({ worker })
     this.#link = new RedisLink({
       address,
       timeoutMs,

@@ -53,7 +53,7 @@ export class Worker {
     const owner = ownerNumber(worker)
     const metricMemory = new MetricMemory(memory.metrics, worker)
     const local = new EmbeddedStore(new SharedTable(memory.table, owner), memory.hashKey)
-    this.#fleet = config.redis === undefined ? undefined : new Fleet(config.redis, { config, local, metricMemory, clock, logger })
+    this.#fleet = config.redis === undefined ? undefined : new Fleet(config.redis, { config, worker, local, metricMemory, clock, logger })
     const fleet = this.#fleet
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
