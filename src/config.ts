@@ -1,5 +1,7 @@
+import type { KeyObject } from 'node:crypto'
 import { availableCores } from './cores.ts'
 import { DEFAULT_TRUSTED_PROXIES, TrustedProxies } from './request/client-address.ts'
+import { readPublicKeys } from './source/signature.ts'
 import { MIN_TABLE_BYTES } from './store/shared-table.ts'
 
 /** Everything that can be set from outside, read once at the start. */
@@ -78,6 +80,36 @@ export const SETTINGS = {
     flag: 'config-file',
     about: 'policy bundle, JSON or YAML, reloaded when it changes',
     read: readAny,
+  },
+  configUrl: {
+    env: 'EDGE_CONFIG_URL',
+    flag: 'config-url',
+    about: 'policy bundle, http or https, in place of a file',
+    read: readConfigUrl,
+  },
+  configToken: {
+    env: 'EDGE_CONFIG_TOKEN',
+    about: 'bearer token for EDGE_CONFIG_URL',
+    read: readToken,
+  },
+  configPollMs: {
+    env: 'EDGE_CONFIG_POLL_INTERVAL',
+    flag: 'config-poll-interval',
+    fallback: '30',
+    about: 'seconds between two looks at EDGE_CONFIG_URL',
+    read: (text) => readSeconds(text!, 0.1, 86_400) * 1000,
+  },
+  configCacheFile: {
+    env: 'EDGE_CONFIG_CACHE_FILE',
+    flag: 'config-cache-file',
+    about: 'keeps the last good bundle from EDGE_CONFIG_URL, for a start without it',
+    read: readAny,
+  },
+  configPublicKeys: {
+    env: 'EDGE_CONFIG_PUBLIC_KEY',
+    flag: 'config-public-key',
+    about: 'takes only bundles that this Ed25519 key signed, as edge keygen prints it; several with commas between',
+    read: readKeys,
   },
   debugSessionSecret: {
     env: 'EDGE_DEBUG_SESSION_SECRET',
@@ -201,8 +233,20 @@ function* contradictions(config: ServerConfig): Generator<string> {
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
     yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
   }
+  yield* configContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
+  }
+}
+
+function* configContradictions(config: ServerConfig): Generator<string> {
+  if (config.configFile !== undefined && config.configUrl !== undefined) {
+    yield 'EDGE_CONFIG_URL: expected one source of bundles, but EDGE_CONFIG_FILE is set too'
+  }
+  if (!('configUrl' in config) || config.configUrl !== undefined) return
+  if (config.configToken !== undefined) yield 'EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it, for the token is sent there alone'
+  if (config.configCacheFile !== undefined) {
+    yield 'EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it, for a file needs no cache'
   }
 }
 
@@ -244,6 +288,31 @@ function readBackendUrl(text: string | undefined): URL | undefined {
   return url
 }
 
+/** A query is allowed, since some sources are reached by a link that was signed in advance. */
+function readConfigUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  if (`${url.username}${url.password}${url.hash}` !== '') {
+    throw new BadValue('a URL without user, password or fragment; a token goes into EDGE_CONFIG_TOKEN')
+  }
+  return url
+}
+
+/** RFC 6750 allows less; this is what a header can carry. */
+function readToken(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^[\x21-\x7e]*$/.test(text)) throw new BadValue('a token of visible ASCII characters')
+  return text || undefined
+}
+
+/** The value is not repeated in the message: it might be the private key by mistake. */
+function readKeys(text: string | undefined): readonly KeyObject[] {
+  if (text === undefined) return []
+  const keys = readPublicKeys(text)
+  if (keys === undefined) throw new BadValue('an Ed25519 public key, as edge keygen prints it or as PEM; several with commas between')
+  return keys
+}
+
 function readTrustedProxies(text: string): TrustedProxies {
   const badEntries: string[] = []
   const proxies = new TrustedProxies(text, (entry) => badEntries.push(entry))
@@ -276,6 +345,12 @@ function readSize(text: string, least: number, most: number): number {
 
 function sizeText(bytes: number): string {
   return bytes >= UNITS['g']! ? `${bytes / UNITS['g']!}g` : `${bytes / UNITS['m']!}m`
+}
+
+function readSeconds(text: string, least: number, most: number): number {
+  const isInRange = Number(text) >= least && Number(text) <= most
+  if (!/^\d{1,5}(?:\.\d{1,3})?$/.test(text) || !isInRange) throw bad(`seconds from ${least} to ${most}`, text)
+  return Number(text)
 }
 
 // setTimeout takes no more
