@@ -1,5 +1,23 @@
-import { availableCores } from './cores.ts'
-import { DEFAULT_TRUSTED_PROXIES, TrustedProxies } from './request/client-address.ts'
+import {
+  BadValue,
+  readAny,
+  readBackendUrl,
+  readChoice,
+  readConfigUrl,
+  readDurationMs,
+  readHost,
+  readKeys,
+  readPort,
+  readRedisAddress,
+  readRedisPrefix,
+  readSeconds,
+  readSecret,
+  readSize,
+  readToken,
+  readTrustedProxies,
+  readWorkers,
+} from './config-values.ts'
+import { DEFAULT_TRUSTED_PROXIES } from './request/client-address.ts'
 import { MIN_TABLE_BYTES } from './store/shared-table.ts'
 
 /** Everything that can be set from outside, read once at the start. */
@@ -16,11 +34,18 @@ export interface Setting<Value> {
   read(text: string | undefined): Value
 }
 
-class BadValue extends Error {}
-
 const MODES = ['decision_service', 'reverse_proxy'] as const
 const BACKEND_HOSTS = ['backend', 'client'] as const
+const REDIS_MODES = ['exact', 'leased'] as const
+const REDIS_FAILURE_MODES = ['local', 'open', 'closed'] as const
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const MAX_STORE_BYTES = 8 * 1024 ** 3
+/** JavaScript's texts end before 512 MiB. */
+const MAX_BODY_BYTES = 256 * 1024 ** 2
+/** So long a decision may wait, and a lease may live. */
+const MAX_REDIS_MS = 60_000
+/** A shorter one would be renewed more often than it saves. */
+const MIN_LEASE_MS = 50
 
 export const SETTINGS = {
   port: { env: 'EDGE_PORT', flag: 'port', fallback: '8080', about: 'port to listen on', read: (text) => readPort(text!) },
@@ -79,6 +104,36 @@ export const SETTINGS = {
     about: 'policy bundle, JSON or YAML, reloaded when it changes',
     read: readAny,
   },
+  configUrl: {
+    env: 'EDGE_CONFIG_URL',
+    flag: 'config-url',
+    about: 'policy bundle, http or https, in place of a file',
+    read: readConfigUrl,
+  },
+  configToken: {
+    env: 'EDGE_CONFIG_TOKEN',
+    about: 'bearer token for EDGE_CONFIG_URL',
+    read: readToken,
+  },
+  configPollMs: {
+    env: 'EDGE_CONFIG_POLL_INTERVAL',
+    flag: 'config-poll-interval',
+    fallback: '30',
+    about: 'seconds between two looks at EDGE_CONFIG_URL',
+    read: (text) => readSeconds(text!, 0.1, 86_400) * 1000,
+  },
+  configCacheFile: {
+    env: 'EDGE_CONFIG_CACHE_FILE',
+    flag: 'config-cache-file',
+    about: 'keeps the last good bundle from EDGE_CONFIG_URL, for a start without it',
+    read: readAny,
+  },
+  configPublicKeys: {
+    env: 'EDGE_CONFIG_PUBLIC_KEY',
+    flag: 'config-public-key',
+    about: 'takes only bundles that this Ed25519 key signed, as edge keygen prints it; several with commas between',
+    read: readKeys,
+  },
   debugSessionSecret: {
     env: 'EDGE_DEBUG_SESSION_SECRET',
     about: 'opens debug sessions; their endpoints answer 404 without it',
@@ -122,6 +177,46 @@ export const SETTINGS = {
     flag: 'state-file',
     about: 'keeps the counters over a restart: saved every 5 seconds and at shutdown',
     read: readAny,
+  },
+  redis: {
+    env: 'EDGE_REDIS_URL',
+    about: 'counters in Redis or Valkey, shared by a fleet: redis://, rediss://, redis+sentinel:// or a list of cluster nodes',
+    read: readRedisAddress,
+  },
+  redisPrefix: {
+    env: 'EDGE_REDIS_PREFIX',
+    flag: 'redis-prefix',
+    fallback: 'edge:',
+    about: 'how all keys in Redis begin',
+    read: (text) => readRedisPrefix(text!),
+  },
+  redisMode: {
+    env: 'EDGE_REDIS_MODE',
+    flag: 'redis-mode',
+    fallback: 'exact',
+    about: 'exact asks Redis for every decision; leased takes tokens ahead of need and answers from them',
+    read: (text) => readChoice(text!, REDIS_MODES),
+  },
+  redisLeaseMs: {
+    env: 'EDGE_REDIS_LEASE_MS',
+    flag: 'redis-lease-ms',
+    fallback: '1000',
+    about: 'how long tokens that were taken ahead of need are good for',
+    read: (text) => readDurationMs(text!, MIN_LEASE_MS, MAX_REDIS_MS),
+  },
+  redisTimeoutMs: {
+    env: 'EDGE_REDIS_TIMEOUT_MS',
+    flag: 'redis-timeout-ms',
+    fallback: '50',
+    about: 'how long a decision waits for Redis',
+    read: (text) => readDurationMs(text!, 1, MAX_REDIS_MS),
+  },
+  redisFailureMode: {
+    env: 'EDGE_REDIS_FAILURE_MODE',
+    flag: 'redis-failure-mode',
+    fallback: 'local',
+    about: 'without Redis: local (counters of this instance), open (allow) or closed (503)',
+    read: (text) => readChoice(text!, REDIS_FAILURE_MODES),
   },
   geoipFile: {
     env: 'EDGE_GEOIP_FILE',
@@ -201,88 +296,19 @@ function* contradictions(config: ServerConfig): Generator<string> {
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
     yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
   }
+  yield* configContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
   }
 }
 
-function bad(expected: string, text: string): BadValue {
-  return new BadValue(`${expected}, got ${JSON.stringify(text)}`)
-}
-
-function readAny(text: string | undefined): string | undefined {
-  return text || undefined
-}
-
-/** A header's value has no white space at its ends, so such a secret could never be sent. The message does not show it. */
-function readSecret(text: string | undefined): string | undefined {
-  if (text !== undefined && text !== text.trim()) throw new BadValue('a secret without white space at its ends')
-  return text || undefined
-}
-
-function readPort(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw bad('a port from 0 to 65535', text)
-  return Number(text)
-}
-
-function readHost(text: string | undefined): string | undefined {
-  if (text !== undefined && !/^[\w.:%-]+$/.test(text)) throw bad('a host name or an address without port', text)
-  return text
-}
-
-function readChoice<Choice extends string>(text: string, choices: readonly Choice[]): Choice {
-  if (!(choices as readonly string[]).includes(text)) throw bad(`one of ${choices.join(', ')}`, text)
-  return text as Choice
-}
-
-/** The value is not repeated in the message: URLs may carry passwords. */
-function readBackendUrl(text: string | undefined): URL | undefined {
-  if (text === undefined) return undefined
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
-  if (`${url.username}${url.password}${url.search}${url.hash}` !== '') throw new BadValue('a URL without user, password, query or fragment')
-  return url
-}
-
-function readTrustedProxies(text: string): TrustedProxies {
-  const badEntries: string[] = []
-  const proxies = new TrustedProxies(text, (entry) => badEntries.push(entry))
-  if (badEntries.length > 0) {
-    throw bad('CIDRs, addresses or the words loopback, linklocal, uniquelocal, separated by commas', badEntries.join(', '))
+function* configContradictions(config: ServerConfig): Generator<string> {
+  if (config.configFile !== undefined && config.configUrl !== undefined) {
+    yield 'EDGE_CONFIG_URL: expected one source of bundles, but EDGE_CONFIG_FILE is set too'
   }
-  return proxies
-}
-
-const MAX_WORKERS = 254
-
-function readWorkers(text: string | undefined): number {
-  if (text === undefined) return Math.min(availableCores(), MAX_WORKERS)
-  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (count < 1 || count > MAX_WORKERS) throw bad(`a number of threads from 1 to ${MAX_WORKERS}`, text)
-  return count
-}
-
-const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
-const MAX_STORE_BYTES = 8 * 1024 ** 3
-/** JavaScript's texts end before 512 MiB. */
-const MAX_BODY_BYTES = 256 * 1024 ** 2
-
-function readSize(text: string, least: number, most: number): number {
-  const [, digits, unit] = /^(\d{1,15})([kmg]?)b?$/i.exec(text) ?? []
-  const bytes = digits === undefined ? Number.NaN : Number(digits) * UNITS[unit!.toLowerCase()]!
-  if (!(bytes >= least && bytes <= most)) throw bad(`a size from ${least} to ${sizeText(most)} bytes, such as 64m`, text)
-  return bytes
-}
-
-function sizeText(bytes: number): string {
-  return bytes >= UNITS['g']! ? `${bytes / UNITS['g']!}g` : `${bytes / UNITS['m']!}m`
-}
-
-// setTimeout takes no more
-const MAX_DURATION_MS = 2 ** 31 - 1
-
-function readDurationMs(text: string, least = 0): number {
-  const isInRange = Number(text) >= least && Number(text) <= MAX_DURATION_MS
-  if (!/^\d{1,10}$/.test(text) || !isInRange) throw bad(`whole milliseconds from ${least}`, text)
-  return Number(text)
+  if (!('configUrl' in config) || config.configUrl !== undefined) return
+  if (config.configToken !== undefined) yield 'EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it, for the token is sent there alone'
+  if (config.configCacheFile !== undefined) {
+    yield 'EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it, for a file needs no cache'
+  }
 }

@@ -1,5 +1,4 @@
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { RevokedSessions } from './revoked-sessions.ts'
 
 const COOKIE_NAME = 'edge_dbg'
 const LIFETIME_S = 15 * 60
@@ -11,17 +10,24 @@ const EXPIRY_BYTES = 6
 const BODY_BYTES = ID_BYTES + EXPIRY_BYTES
 const COOKIE_BYTES = BODY_BYTES + 32
 
+/** Sessions that logged out, each until it would have ended anyway. */
+export interface Logouts {
+  /** `id` has 16 bytes. */
+  add(id: Buffer, expiresAtS: number): void
+  has(id: Buffer, expiresAtS: number): boolean
+}
+
 /**
  * Debug sessions live in their cookie: a random id and the time it ends, authenticated with a key made from the secret.
- * Any thread and any instance with the same secret accepts them; only those that logged out are remembered, by the process.
+ * Any thread and any instance with the same secret accepts them; only those that logged out are remembered.
  */
 export class DebugSessions {
   readonly #secretDigest: Buffer
   readonly #key: Buffer
   readonly #wallMs: () => number
-  readonly #revoked: RevokedSessions
+  readonly #revoked: Logouts
 
-  constructor(secret: string, wallMs: () => number, revoked: RevokedSessions) {
+  constructor(secret: string, wallMs: () => number, revoked: Logouts) {
     const bytes = Buffer.from(secret, 'utf8')
     this.#secretDigest = sha256(bytes)
     this.#key = Buffer.from(hkdfSync('sha256', bytes, '', 'edge debug session cookie', 32))

@@ -5,6 +5,8 @@ import { respondJson, respondText } from './respond.ts'
 export interface Health {
   readonly bundle: () => BundleInfo | undefined
   readonly isShuttingDown: () => boolean
+  /** Whether a shared store can be asked; undefined where counters are this process's own. */
+  readonly hasSharedStore: (() => boolean) | undefined
 }
 
 /** GET /livez: the process runs. */
@@ -19,6 +21,9 @@ export function handleReadyz(health: Health, res: ServerResponse): void {
   else if (bundle === undefined) respondJson(res, 503, { status: 'not_ready', reason: 'no_policy_loaded' })
   else {
     const { version, hash, updatedAtS } = bundle
-    respondJson(res, 200, { status: 'ready', policy_version: version, policy_hash: hash, last_config_update: updatedAtS })
+    const body = { status: 'ready', policy_version: version, policy_hash: hash, last_config_update: updatedAtS }
+    // Told, and no reason to fail: the failure mode decides meanwhile, on every instance alike.
+    const redis = health.hasSharedStore?.() ? 'connected' : 'unavailable'
+    respondJson(res, 200, health.hasSharedStore === undefined ? body : { ...body, redis })
   }
 }

@@ -1,4 +1,5 @@
 import { acquire, ownerOf, release } from '../shared-lock.ts'
+import type { Logouts } from './debug-sessions.ts'
 
 /** As many as may log out within a quarter of an hour before strangers are logged out with them. */
 const CAPACITY = 1024
@@ -14,7 +15,7 @@ const FLOOR = 1 // as a double
  * Sessions that logged out, in memory that all threads share, each until it would have ended anyway. A ring: where one
  * must go early, all sessions that end no later go with it, for it must not come to life again.
  */
-export class RevokedSessions {
+export class RevokedSessions implements Logouts {
   readonly #words: Int32Array
   readonly #doubles: Float64Array
   readonly #owner: number
@@ -25,7 +26,6 @@ export class RevokedSessions {
     this.#owner = owner
   }
 
-  /** `id` has 16 bytes. */
   add(id: Buffer, expiresAtS: number): void {
     const words = this.#words
     acquire(words, LOCK, this.#owner)

@@ -8,7 +8,7 @@ import type { StoreStats } from '../store/counter-store.ts'
 import { AcceptErrors } from './accept-errors.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 import { DebugEndpoints } from './debug-endpoints.ts'
-import { DebugSessions } from './debug-sessions.ts'
+import { DebugSessions, type Logouts } from './debug-sessions.ts'
 import { DecisionEndpoint } from './decision-endpoint.ts'
 import { dispatch, type Endpoint } from './endpoints.ts'
 import { handleLivez, handleReadyz } from './health-endpoints.ts'
@@ -19,7 +19,6 @@ import { Exposition } from './metrics/exposition.ts'
 import type { MetricMemory } from './metrics/metric-memory.ts'
 import { ProxyFront, type ProxyOptions } from './proxy/proxy-front.ts'
 import { respondText } from './respond.ts'
-import type { RevokedSessions } from './revoked-sessions.ts'
 import { DecisionWire } from './wire/decision-wire.ts'
 import type { WrongSecrets } from './wrong-secrets.ts'
 
@@ -36,8 +35,10 @@ export interface ServerParts {
   readonly logger: Logger
   readonly bundle: () => BundleInfo | undefined
   readonly storeStats: () => StoreStats
+  /** Whether a shared store can be asked; undefined where counters are this process's own. */
+  readonly hasSharedStore?: (() => boolean) | undefined
   readonly metricMemory: MetricMemory
-  readonly revokedSessions: RevokedSessions
+  readonly logouts: Logouts
   readonly wrongSecrets: WrongSecrets
   readonly shares: ConnectionShares
 }
@@ -67,11 +68,12 @@ export class EdgeServer {
     this.#options = options
     const decisions = new DecisionMetrics(metricMemory)
     const debugSessions =
-      debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs(), parts.revokedSessions)
+      debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs(), parts.logouts)
     const isProxy = options.mode === 'reverse_proxy'
     this.#proxy = isProxy ? new ProxyFront(options, metricMemory, { engine, clock, logger, decisions, debugSessions }) : undefined
-    const { bundle, storeStats } = parts
-    this.#metrics = new Exposition({ memory: metricMemory, bundle, storeStats, connections: () => shares.all(), isProxy })
+    const { bundle, storeStats, hasSharedStore } = parts
+    const isFleet = hasSharedStore !== undefined
+    this.#metrics = new Exposition({ memory: metricMemory, bundle, storeStats, connections: () => shares.all(), isProxy, isFleet })
     const decision = new DecisionEndpoint({ engine, clock, logger, metrics: decisions, debugSessions })
     const onError = decision.fail.bind(decision)
     const answer = (endpoints: Iterable<[string, Endpoint]>): Handle => {
@@ -118,7 +120,8 @@ export class EdgeServer {
   }
 
   *#healthEndpoints(parts: ServerParts): Generator<[string, Endpoint]> {
-    const health = { bundle: parts.bundle, isShuttingDown: () => this.#isShuttingDown }
+    const { bundle, hasSharedStore } = parts
+    const health = { bundle, hasSharedStore, isShuttingDown: () => this.#isShuttingDown }
     const methods = ['GET', 'HEAD']
     yield ['/livez', { methods, handle: handleLivez }]
     yield ['/readyz', { methods, handle: (_req, res) => handleReadyz(health, res) }]

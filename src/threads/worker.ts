@@ -15,6 +15,7 @@ import { loadIpFile } from '../source/ip-database.ts'
 import type { IpFile } from '../source/ip-files.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
+import { Fleet } from './fleet.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { policiesOf } from './shared-bundle.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
@@ -39,6 +40,7 @@ export class Worker {
   readonly #ipFacts: IpFacts = {}
   readonly #plans: PlanSwitch
   readonly #bundles = new Map<number, BundleInfo>()
+  readonly #fleet: Fleet | undefined
   readonly #engine: Engine
   readonly #server: EdgeServer
   readonly #vitals: Vitals
@@ -49,19 +51,24 @@ export class Worker {
     const { config, memory, worker, clock, logger } = parts
     this.#parts = parts
     const owner = ownerNumber(worker)
-    const store = new EmbeddedStore(new SharedTable(memory.table, owner), memory.hashKey)
+    const metricMemory = new MetricMemory(memory.metrics, worker)
+    const local = new EmbeddedStore(new SharedTable(memory.table, owner), memory.hashKey)
+    this.#fleet = config.redis === undefined ? undefined : new Fleet(config.redis, { config, worker, local, metricMemory, clock, logger })
+    const fleet = this.#fleet
+    const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
-    const metricMemory = new MetricMemory(memory.metrics, worker)
+    const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#server = new EdgeServer(config, {
       engine: this.#engine,
       clock,
       logger,
       bundle: () => this.#bundles.get(this.#plans.generation),
       storeStats: () => store.stats(),
+      hasSharedStore: fleet === undefined ? undefined : () => fleet.isConnected(),
       metricMemory,
-      revokedSessions: new RevokedSessions(memory.revokedSessions, owner),
+      logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       shares: new ConnectionShares(memory.connections, worker),
     })
@@ -76,7 +83,7 @@ export class Worker {
         this.#preparing = this.#preparing.then(() => this.#prepare(message))
         return this.#preparing
       case 'get_ready':
-        await this.#preparing
+        await Promise.all([this.#preparing, this.#fleet?.firstUse()])
         return this.#parts.tell({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
@@ -85,6 +92,7 @@ export class Worker {
       case 'close':
         this.#vitals.stop()
         await this.#server.close()
+        await this.#fleet?.close()
         return this.#parts.tell({ type: 'closed' })
     }
   }

@@ -13,6 +13,12 @@ const BAD: readonly (readonly [variable: string, values: readonly string[]])[] =
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
   ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
   ['EDGE_WORKERS', ['0', '-1', '1.5', 'many', '255', '1e1', ' 2', '0x2', '1000']],
+  ['EDGE_REDIS_URL', ['localhost:6379', 'http://localhost', 'redis://', 'redis://a,b/1', 'redis+sentinel://a']],
+  ['EDGE_REDIS_PREFIX', ['edge :', 'größe:', 'x'.repeat(65)]],
+  ['EDGE_REDIS_MODE', ['fast', 'EXACT']],
+  ['EDGE_REDIS_LEASE_MS', ['0', '49', '60001', '1s']],
+  ['EDGE_REDIS_TIMEOUT_MS', ['0', '60001', '-1', '50ms']],
+  ['EDGE_REDIS_FAILURE_MODE', ['closed ', 'deny']],
   ['EDGE_KEEPALIVE_MS', ['0', '-1', '1.5', '75s', '1e3', '99999999999']],
   ['EDGE_HEADERS_TIMEOUT_MS', ['0', '-1', 'never']],
   ['EDGE_REQUEST_TIMEOUT_MS', ['0', '5m']],
@@ -51,6 +57,13 @@ describe.concurrent('bad values', () => {
     expect(status).toBe(1)
     expect(stderr).toContain('EDGE_DEBUG_SESSION_SECRET: expected a secret without white space at its ends')
     expect(stderr).not.toContain('s3cret')
+  })
+
+  test('a Redis URL that is refused is not shown: it may hold a password', async (t) => {
+    const { status, stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_REDIS_URL: 'redis://user:s3c/ret@host' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/EDGE_REDIS_URL: expected .*%2F/)
+    expect(stderr).not.toMatch(/s3c|ret@/)
   })
 
   test('every bad entry of EDGE_TRUSTED_PROXIES is named', async (t) => {

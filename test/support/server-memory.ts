@@ -5,10 +5,10 @@ import type { ServerParts } from '../../src/server/server.ts'
 import { newWrongSecretsBuffer, WrongSecrets } from '../../src/server/wrong-secrets.ts'
 
 /** The memory that a server shares with others, for one that is alone. */
-export function serverMemory(): Pick<ServerParts, 'metricMemory' | 'revokedSessions' | 'wrongSecrets' | 'shares'> {
+export function serverMemory(): Pick<ServerParts, 'metricMemory' | 'logouts' | 'wrongSecrets' | 'shares'> {
   return {
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
-    revokedSessions: new RevokedSessions(newRevokedBuffer(), 2),
+    logouts: new RevokedSessions(newRevokedBuffer(), 2),
     wrongSecrets: new WrongSecrets(newWrongSecretsBuffer()),
     shares: new ConnectionShares(newSharesBuffer(1), 1),
   }

@@ -33,12 +33,55 @@ export const CATALOGUE = {
     labels: ['result'],
     help: 'Bundles looked at: applied, refused, unchanged, or unreadable.',
   },
+  edge_bundle_last_good_poll_timestamp_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'When EDGE_CONFIG_URL last gave or confirmed the active bundle.',
+  },
+  edge_bundle_cache_writes_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Attempts to write EDGE_CONFIG_CACHE_FILE: written or failed.',
+  },
   edge_store_slots: { type: 'gauge', labels: [], help: 'Counters that the store has room for.' },
   edge_store_occupied_slots: { type: 'gauge', labels: [], help: 'Slots in use, those of refilled buckets included.' },
   edge_store_forced_evictions_total: {
     type: 'counter',
     labels: [],
     help: 'Counters thrown out before they had refilled, because their set was full: raise EDGE_STORE_SIZE.',
+  },
+  edge_redis_answers_total: {
+    type: 'counter',
+    labels: ['by'],
+    help: 'Questions about counters by who answered: redis, lease (without a round trip), refusal (one remembered), or failure_mode.',
+  },
+  edge_redis_round_trip_seconds: {
+    type: 'histogram',
+    labels: [],
+    bounds: [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1],
+    help: 'Time from a call to Redis to its answer; each is one round trip.',
+  },
+  edge_redis_errors_total: {
+    type: 'counter',
+    labels: ['kind'],
+    help: 'Calls that Redis did not answer: timeout, connection (lost or none), or reply (it answered with an error).',
+  },
+  edge_redis_doubts_total: {
+    type: 'counter',
+    labels: ['what'],
+    help: 'Calls of which nobody knows whether they were done: take, give_back, settlement or lease. None is sent again.',
+  },
+  edge_redis_circuit_open: {
+    type: 'gauge',
+    labels: ['node'],
+    help: 'Threads that do not ask this node at present, because it was slow or away; 0 is good.',
+  },
+  edge_redis_circuit_changes_total: { type: 'counter', labels: ['to'], help: 'Circuits that opened or closed.' },
+  edge_redis_leases: { type: 'gauge', labels: [], help: 'Blocks of tokens held ahead of need.' },
+  edge_redis_leased_tokens_total: {
+    type: 'counter',
+    labels: ['what'],
+    help: 'Tokens had ahead of need: leased, given_back unused, or lost (unused when their lease was over).',
   },
   edge_llm_tokens_reserved_total: {
     type: 'counter',

@@ -16,11 +16,14 @@ export interface MetricSources {
   /** Open connections by worker. */
   readonly connections: () => Iterable<readonly [worker: number, count: number]>
   readonly isProxy: boolean
+  /** Whether counters are in Redis. */
+  readonly isFleet: boolean
 }
 
 type Collect = () => Iterable<MetricValue>
 
 const OF_PROXY = /^edge_(?:llm|backend|proxy)_/
+const OF_FLEET = /^edge_redis_/
 
 /** Gathers what all threads have counted, when somebody asks; prom-client writes it down. */
 export class Exposition {
@@ -30,7 +33,8 @@ export class Exposition {
   constructor(sources: MetricSources) {
     const computed = computedMetrics(sources)
     for (const name of METRIC_NAMES) {
-      if (sources.isProxy || !OF_PROXY.test(name)) this.#add(name, computed.get(name) ?? counted(sources.memory, name))
+      if ((!sources.isProxy && OF_PROXY.test(name)) || (!sources.isFleet && OF_FLEET.test(name))) continue
+      this.#add(name, computed.get(name) ?? counted(sources.memory, name))
     }
   }
 

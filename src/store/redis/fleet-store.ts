@@ -50,7 +50,7 @@ export class FleetStore implements CounterStore {
   settleAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
     if (charges.takenFrom === 'nobody') return
     if (charges.takenFrom === 'own') return this.#parts.local.settleAll(charges, nowMs, wallMs)
-    if (this.#parts.failureMode === 'local') this.#parts.local.settleAll(charges, nowMs, wallMs)
+    this.#parts.local.settleAll(charges, nowMs, wallMs)
     return this.#parts.shared.settle(charges, nowMs)
   }
 
@@ -60,11 +60,11 @@ export class FleetStore implements CounterStore {
 
   #ask(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
-    charges.takenWallMs = wallMs
     if (leases === undefined) return this.#askShared(action, charges, undefined, nowMs, wallMs)
     const answer = leases.answer(action, charges, nowMs, wallMs)
     if (typeof answer !== 'boolean') return this.#askShared(action, charges, answer, nowMs, wallMs)
     listener.onAnswer(answer ? 'lease' : 'refusal')
+    charges.takenWallMs = wallMs
     charges.takenFrom = 'shared'
     return answer
   }
@@ -76,25 +76,25 @@ export class FleetStore implements CounterStore {
     nowMs: number,
     wallMs: number,
   ): Outcome | Promise<Outcome> {
-    const { shared, leases, listener } = this.#parts
-    const groups = shared.callsFor(action, charges, errand?.rows ?? rowsOf(charges), nowMs, errand?.asks)
+    const { shared, local, leases, listener } = this.#parts
+    local.checkAll(charges, nowMs, wallMs)
+    const groups = shared.callsFor(action, charges, errand?.rows ?? rowsOf(charges), nowMs, wallMs, errand?.asks)
     if (groups === undefined) {
-      if (errand !== undefined) leases!.onFailed(errand)
+      if (errand !== undefined) leases!.onFailure(errand)
       return this.#askElsewhere(action, charges, nowMs, wallMs)
     }
+    charges.takenWallMs = wallMs
     const leased = errand && new Map<number, number>()
     return shared.ask(groups, charges, leased).then(
       (fits) => {
         listener.onAnswer('redis')
         charges.takenFrom = 'shared'
-        if (errand !== undefined && !fits) leases!.onRefused(errand, charges)
-        if (!fits || action === 'check') return fits
-        if (errand !== undefined) leases!.onTaken(errand, charges, leased!)
-        this.#note(charges, nowMs, wallMs)
+        if (errand !== undefined) leases!.onAnswer(errand, fits, charges, leased!)
+        if (fits && action === 'take') this.#note(charges, nowMs, wallMs)
         return fits
       },
       (error: unknown) => {
-        if (errand !== undefined) leases!.onFailed(errand)
+        if (errand !== undefined) leases!.onFailure(errand)
         if (!(error instanceof LinkError)) throw error
         return this.#askElsewhere(action, charges, nowMs, wallMs)
       },
@@ -115,9 +115,11 @@ export class FleetStore implements CounterStore {
     return true
   }
 
-  /** What is taken from the fleet is taken here too, so that a Redis that goes away does not hand out every limit anew. */
+  /**
+   * What is taken from the fleet is taken here too, whether or not there is enough. So each instance keeps its own
+   * share of every limit in mind, and a Redis that is away or has forgotten hands out none of them anew.
+   */
   #note(charges: Charges, nowMs: number, wallMs: number): void {
-    if (this.#parts.failureMode !== 'local') return
     const { length, costs, levels, waitsMs } = charges
     if (length > this.#levels.length) {
       this.#levels = new Float64Array(levels.length)

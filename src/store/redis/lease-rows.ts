@@ -28,14 +28,11 @@ export class LeaseRows {
   #waitsMs = new Float64Array(0)
   readonly #local: EmbeddedStore
   readonly #leaseMs: number
-  readonly #isMirrored: boolean
 
-  /** `isMirrored`: what leases cover is charged to the process's own counters, too. */
-  constructor(local: EmbeddedStore, leaseMs: number, isMirrored: boolean) {
+  constructor(local: EmbeddedStore, leaseMs: number) {
     this.records = new LeaseRecords(local.rows.table, leaseMs)
     this.#local = local
     this.#leaseMs = leaseMs
-    this.#isMirrored = isMirrored
   }
 
   /**
@@ -52,7 +49,8 @@ export class LeaseRows {
       this.#takeHeld(rows.length)
       // Claims slots, maybe some that were looked at: none of those is used from here on.
       this.#noteAsked(charges, nowMs)
-      if (this.#isMirrored && standing === HELD) this.#local.chargeLocated(charges, nowMs)
+      // As with all that is taken from the fleet, what this process has spent itself is kept in mind.
+      if (standing === HELD) this.#local.chargeLocated(charges, nowMs)
     }
     rows.unlock()
     for (let row = 0; row < rows.length; row++) {

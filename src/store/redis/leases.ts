@@ -13,8 +13,6 @@ import type { SharedCounters } from './shared-counters.ts'
 export interface LeaseParts {
   readonly shared: SharedCounters
   readonly local: EmbeddedStore
-  /** Whether what leases cover is charged to this process's own counters too. */
-  readonly isMirrored: boolean
   readonly leaseMs: number
   readonly clock: Pick<Clock, 'nowMs'>
   readonly listener: LeaseListener
@@ -22,13 +20,14 @@ export interface LeaseParts {
 
 /** What a decision that leases do not cover must ask of Redis. */
 export interface Errand {
+  readonly takes: boolean
   readonly sentMs: number
   readonly rows: readonly number[]
   /** How many tokens to lease with each of them. */
   readonly asks: readonly number[]
   readonly dry: readonly DryRow[]
-  /** Tokens that were taken from leases already. */
-  readonly held: readonly HeldToken[]
+  /** Leases cover these; if it takes, their tokens are taken already. */
+  readonly held: readonly HeldRow[]
 }
 
 interface DryRow {
@@ -41,7 +40,9 @@ interface DryRow {
   readonly ask: number
 }
 
-interface HeldToken {
+interface HeldRow {
+  readonly row: number
+  readonly level: number
   readonly set: number
   readonly blockLow: number
   readonly high: number
@@ -62,10 +63,10 @@ export class Leases {
   #isClosed = false
 
   constructor(parts: LeaseParts) {
-    const { local, shared, leaseMs, isMirrored, listener } = parts
+    const { local, shared, leaseMs, listener } = parts
     this.#parts = parts
     this.#table = local.rows.table
-    this.#rows = new LeaseRows(local, leaseMs, isMirrored)
+    this.#rows = new LeaseRows(local, leaseMs)
     this.#records = this.#rows.records
     this.#returns = new LeaseReturns(this.#table, this.#records, shared, leaseMs, listener)
   }
@@ -90,7 +91,7 @@ export class Leases {
 
   /**
    * Answers from leases or remembered refusals, with levels and waits in `charges`. Where that does not do: what to ask of
-   * Redis, after which `onTaken`, `onRefused` or `onFailed` must hear of it; a check takes and leases nothing.
+   * Redis, after which `onAnswer` or `onFailure` must hear of it; a check takes and leases nothing.
    */
   answer(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): boolean | Errand {
     const takes = action === 'take'
@@ -101,18 +102,31 @@ export class Leases {
     return errand ?? true
   }
 
-  /** All rows were taken. `leased`: how much was leased, by row. */
-  onTaken({ dry, sentMs }: Errand, charges: Charges, leased: ReadonlyMap<number, number>): void {
-    for (const row of dry) {
-      const { burst } = row.counter.limit as BucketLimit
-      const level = charges.levels[row.row]!
-      const left = this.#add(row, charges, 1, leased.get(row.row) ?? 0, level, sentMs)
-      charges.levels[row.row] = Math.min(level + left, burst)
+  /** What Redis said, as it stands in `charges`; `leased`: how much it leased, by row. */
+  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, number>): void {
+    const { takes, held, dry, sentMs } = errand
+    for (const { row, level } of held) {
+      charges.levels[row] = level
+      charges.waitsMs[row] = 0
     }
+    if (!fits) this.#onRefusal(errand, charges)
+    else if (takes) for (const row of dry) this.#onTaken(row, charges, leased.get(row.row)!, sentMs)
   }
 
-  /** One or more were refused. */
-  onRefused({ dry, held }: Errand, charges: Charges): void {
+  /** Nobody has answered. */
+  onFailure({ takes, dry, held }: Errand): void {
+    for (const row of dry) if (row.ask > 0) this.#forgetNote(row)
+    if (takes) this.#putBack(held, this.#parts.clock.nowMs())
+  }
+
+  #onTaken(row: DryRow, charges: Charges, leased: number, sentMs: number): void {
+    const { burst } = row.counter.limit as BucketLimit
+    const level = charges.levels[row.row]!
+    const left = this.#add(row, charges, 1, leased, level, sentMs)
+    charges.levels[row.row] = Math.min(level + left, burst)
+  }
+
+  #onRefusal({ takes, dry, held }: Errand, charges: Charges): void {
     const nowMs = this.#parts.clock.nowMs()
     for (const row of dry) {
       const waitMs = charges.waitsMs[row.row]!
@@ -122,22 +136,17 @@ export class Leases {
       else if (row.ask > 0) this.#records.forgetNote()
       this.#table.unlock(row.set)
     }
-    this.#putBack(held, nowMs)
-  }
-
-  /** Nobody answered. */
-  onFailed({ dry, held }: Errand): void {
-    for (const row of dry) if (row.ask > 0) this.#forgetNote(row)
-    this.#putBack(held, this.#parts.clock.nowMs())
+    if (takes) this.#putBack(held, nowMs)
   }
 
   #errandFor(takes: boolean, charges: Charges, sentMs: number): Errand {
     const { standings, asks, blockLows, endsMs } = this.#rows
     const { sets, highs } = this.#parts.local.rows
-    const errand = { sentMs, rows: [] as number[], asks: [] as number[], dry: [] as DryRow[], held: [] as HeldToken[] }
+    const errand = { takes, sentMs, rows: [] as number[], asks: [] as number[], dry: [] as DryRow[], held: [] as HeldRow[] }
     for (let row = 0; row < charges.length; row++) {
       if (standings[row] === HELD) {
-        if (takes) errand.held.push({ set: sets[row]!, blockLow: blockLows[row]!, high: highs[row]!, endMs: endsMs[row]! })
+        const block = { set: sets[row]!, blockLow: blockLows[row]!, high: highs[row]!, endMs: endsMs[row]! }
+        errand.held.push({ row, level: charges.levels[row]!, ...block })
         continue
       }
       errand.rows.push(row)
@@ -150,20 +159,25 @@ export class Leases {
   /** Fetches the next block for rows that are covered still, but not for long. */
   #renewHeld(charges: Charges, nowMs: number): void {
     const { standings, asks } = this.#rows
+    let due: DryRow[] | undefined
     for (let row = 0; row < charges.length; row++) {
-      if (asks[row] !== 0 && standings[row] === HELD) void this.#renew(this.#dryRow(row, charges), charges, nowMs)
+      if (asks[row] === 0 || standings[row] !== HELD) continue
+      due ??= []
+      due.push(this.#dryRow(row, charges))
     }
+    if (due !== undefined) for (const row of due) void this.#renew(row, charges, nowMs)
   }
 
   async #renew({ row, ...place }: DryRow, { values, valuesFrom }: Charges, sentMs: number): Promise<void> {
-    const { shared, clock } = this.#parts
+    const { shared, local, clock } = this.#parts
     const only = { ...place, row: 0 }
     const charges = new Charges()
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
     charges.add(place.counter, 0)
     const leased = new Map<number, number>()
     try {
-      const groups = this.#isClosed ? undefined : shared.callsFor('take', charges, [0], sentMs, [place.ask])
+      local.checkAll(charges, sentMs, 0)
+      const groups = shared.callsFor('take', charges, [0], sentMs, 0, [place.ask])
       // What failed is not asked for again until the note ends.
       if (groups === undefined) return
       await shared.ask(groups, charges, leased)
@@ -200,7 +214,7 @@ export class Leases {
     return left
   }
 
-  #putBack(held: readonly HeldToken[], nowMs: number): void {
+  #putBack(held: readonly HeldRow[], nowMs: number): void {
     for (const { set, blockLow, high, endMs } of held) {
       this.#table.lock(set)
       const isBack = this.#records.putBack(set, blockLow, high, endMs, nowMs)

@@ -1,0 +1,70 @@
+import { CounterFamily, type Series } from './counter-family.ts'
+import { Histogram, type HistogramSeries } from './histogram.ts'
+import type { MetricMemory } from './metric-memory.ts'
+
+/** How this thread gets on with Redis. */
+export class RedisMetrics {
+  /** Blocks of tokens held at present. */
+  readonly leases: Series
+  readonly #answers: Readonly<Record<'redis' | 'lease' | 'refusal' | 'failure_mode', Series>>
+  readonly #errors: CounterFamily
+  readonly #doubts: CounterFamily
+  readonly #tokens: CounterFamily
+  readonly #openCircuits: CounterFamily
+  readonly #changes: CounterFamily
+  readonly #roundTrips: HistogramSeries
+
+  constructor(memory: MetricMemory) {
+    this.leases = new CounterFamily(memory, 'edge_redis_leases').series()
+    const answers = new CounterFamily(memory, 'edge_redis_answers_total')
+    this.#answers = {
+      redis: answers.series('redis'),
+      lease: answers.series('lease'),
+      refusal: answers.series('refusal'),
+      failure_mode: answers.series('failure_mode'),
+    }
+    this.#errors = withSeries(new CounterFamily(memory, 'edge_redis_errors_total'), 'timeout', 'connection', 'reply')
+    this.#doubts = withSeries(new CounterFamily(memory, 'edge_redis_doubts_total'), 'take', 'give_back', 'settlement', 'lease')
+    this.#tokens = withSeries(new CounterFamily(memory, 'edge_redis_leased_tokens_total'), 'leased', 'given_back', 'lost')
+    this.#changes = withSeries(new CounterFamily(memory, 'edge_redis_circuit_changes_total'), 'open', 'closed')
+    this.#openCircuits = new CounterFamily(memory, 'edge_redis_circuit_open')
+    this.#roundTrips = new Histogram(memory, 'edge_redis_round_trip_seconds').series()
+  }
+
+  countAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void {
+    this.#answers[by].count++
+  }
+
+  countRoundTrip(seconds: number): void {
+    this.#roundTrips.observe(seconds)
+  }
+
+  countError(kind: 'timeout' | 'connection' | 'reply'): void {
+    this.#errors.series(kind).count++
+  }
+
+  countDoubt(what: 'take' | 'give_back' | 'settlement' | 'lease'): void {
+    this.#doubts.series(what).count++
+  }
+
+  countTokens(what: 'leased' | 'given_back' | 'lost', tokens: number): void {
+    this.#tokens.series(what).count += tokens
+  }
+
+  noteCircuit(node: string, isOpen: boolean): void {
+    this.#openCircuits.series(node).count = isOpen ? 1 : 0
+    this.#changes.series(isOpen ? 'open' : 'closed').count++
+  }
+
+  /** Over all threads. */
+  hasOpenCircuits(): boolean {
+    for (const { value } of this.#openCircuits.values()) if (value > 0) return true
+    return false
+  }
+}
+
+/** They are there from the start, at 0: an alert on an increase needs a before. */
+function withSeries(family: CounterFamily, ...values: readonly string[]): CounterFamily {
+  for (const value of values) family.series(value)
+  return family
+}

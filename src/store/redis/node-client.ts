@@ -1,0 +1,62 @@
+import { Redis, type RedisOptions } from 'ioredis'
+import type { Endpoint, RedisAddress } from './redis-address.ts'
+
+const CONNECT_TIMEOUT_MS = 2000
+const SENTINEL_ANSWER_MS = 1000
+/** How long the other side may take to close after us. */
+const DISCONNECT_MS = 200
+
+/**
+ * ioredis with all that repeats commands switched off: it connects when told, sends a command once or not at all, and
+ * rejects at once what is unanswered when the connection ends.
+ */
+const OPTIONS = {
+  lazyConnect: true,
+  // We reconnect ourselves: ioredis then rejects everything in its queue when a connection ends, instead of keeping it.
+  retryStrategy: () => null,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  enableOfflineQueue: false,
+  // What a probe is answered says more: INFO needs rights of its own, and waits in silence while Redis is loading.
+  enableReadyCheck: false,
+  autoResubscribe: false,
+  protocol: 2,
+  connectionName: 'edge',
+  disableClientInfo: true,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  disconnectTimeout: DISCONNECT_MS,
+} satisfies RedisOptions
+
+/** A client of one server, or of the master that sentinels name. It is not connected yet. */
+export function createNodeClient(address: RedisAddress, endpoint: Endpoint | undefined): Redis {
+  const { isTls, username, password } = address
+  const options = { ...OPTIONS, username, password, db: address.kind === 'cluster' ? 0 : address.db, tls: isTls ? {} : undefined }
+  if (address.kind !== 'sentinel') return new Redis({ ...options, ...endpoint! })
+  const { sentinels, name, sentinelUsername, sentinelPassword } = address
+  return new Redis({
+    ...options,
+    sentinels: [...sentinels],
+    name,
+    sentinelUsername,
+    sentinelPassword,
+    sentinelTLS: options.tls,
+    enableTLSForSentinelMode: isTls,
+    sentinelCommandTimeout: SENTINEL_ANSWER_MS,
+    // One round over all sentinels is one attempt to connect.
+    sentinelRetryStrategy: () => null,
+  })
+}
+
+/** Done when its socket is closed, or ioredis has given up waiting for that. */
+export async function endClient(client: Redis): Promise<void> {
+  if (client.status === 'end' || client.status === 'wait') return
+  const ended = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, 2 * DISCONNECT_MS)
+    client.once('end', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+  client.disconnect()
+  await ended
+}

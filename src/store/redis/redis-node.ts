@@ -1,0 +1,228 @@
+import { Command, type Redis, ReplyError } from 'ioredis'
+import { Backoff } from './backoff.ts'
+import { Call, type Script } from './call.ts'
+import { Circuit } from './circuit.ts'
+import type { Departures } from './departures.ts'
+import { errorText } from './error-text.ts'
+import { LinkError } from './link-error.ts'
+import { createNodeClient, endClient } from './node-client.ts'
+import type { Endpoint, RedisAddress } from './redis-address.ts'
+import type { LinkListener } from './redis-link.ts'
+
+/** A connection that is up but silent for so long, while it is probed, is made anew. */
+const SILENCE_MS = 1000
+const HANDSHAKE_MS = 2000
+
+/** Error replies that speak of the keys, not of the node. */
+const NODE_SERVES: ReadonlySet<string> = new Set(['TRYAGAIN', 'CROSSSLOT', 'WRONGTYPE'])
+
+export interface Probe {
+  readonly script: Script
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+}
+
+export interface NodeOptions {
+  readonly name: string
+  readonly address: RedisAddress
+  /** Undefined: the master that the sentinels name. */
+  readonly endpoint: Endpoint | undefined
+  readonly timeoutMs: number
+  readonly departures: Departures
+  readonly listener: LinkListener
+  /** Undefined: there is no key of ours that this node would serve. */
+  readonly probe: () => Probe | undefined
+  /** What to do with a call that the node says another one serves; undefined outside of clusters. */
+  readonly redirect: ((call: Call, refusal: LinkError, message: string) => void) | undefined
+  /** The circuit has opened, or is open and about to be probed once more. */
+  readonly onTrouble: () => void
+  /** The circuit opened or closed. */
+  readonly onChange: () => void
+}
+
+/** The connection to one server, and what is known of it. */
+export class RedisNode {
+  readonly name: string
+  readonly #options: NodeOptions
+  readonly #client: Redis
+  readonly #circuit: Circuit
+  readonly #backoff = new Backoff(50, 1000)
+  #reconnectTimer: NodeJS.Timeout | undefined
+  #isProbing = false
+  #isClosed = false
+  /** When something last came from the other side. */
+  #heardMs = 0
+  /** Why the connection is about to end. */
+  #failure: string | undefined
+
+  constructor(options: NodeOptions) {
+    this.name = options.name
+    this.#options = options
+    this.#client = createNodeClient(options.address, options.endpoint)
+    this.#circuit = new Circuit(this.#tell, () => {
+      this.#probe()
+      options.onTrouble()
+    })
+    this.#client.on('error', this.#onError)
+    this.#client.on('connect', () => this.#heard())
+    this.#client.on('ready', () => {
+      this.#heard()
+      this.#probe()
+    })
+    this.#client.on('end', this.#onEnd)
+    this.#connect()
+  }
+
+  get isUsable(): boolean {
+    return !this.#circuit.isOpen && !this.#isClosed
+  }
+
+  get isConnected(): boolean {
+    return this.#client.status === 'ready' && this.#client.stream.writable
+  }
+
+  /** Sends a call, if there is a connection. */
+  ask(call: Call): void {
+    if (!this.isConnected) return call.fail(new LinkError('not_sent', 'not_connected', `${this.name} is not connected`))
+    this.#options.departures.board(call, this.#client.stream)
+    this.#send(call, call.name, call.args)
+  }
+
+  /** Sends a call that another node refused to serve. Its time goes on. */
+  takeOver(call: Call, isAsking: boolean, refusal: LinkError): void {
+    if (!this.isConnected) return call.fail(refusal)
+    this.#options.departures.hold(this.#client.stream)
+    if (isAsking) this.#client.asking().catch(ignore)
+    this.#send(call, call.name, call.args)
+  }
+
+  onExpired(call: Call): void {
+    const message = `no answer within ${this.#options.timeoutMs} ms`
+    this.#options.listener.onError('timeout', this.name, message)
+    this.#open(message)
+    call.fail(new LinkError('unknown', 'timeout', `${this.name}: ${message}`))
+  }
+
+  /** Ends the connection, what was written is still sent. Done when it has ended, or was given up. */
+  close(reason: string): Promise<void> {
+    if (!this.#isClosed) {
+      this.#isClosed = true
+      this.#circuit.close(reason)
+      clearTimeout(this.#reconnectTimer)
+    }
+    return endClient(this.#client)
+  }
+
+  #connect(): void {
+    this.#failure = undefined
+    // Its failure comes as events too.
+    this.#client.connect().catch(ignore)
+  }
+
+  #send(call: Call, name: string, args: readonly string[]): void {
+    call.node = this
+    const command = new Command(name, args as string[], { replyEncoding: 'utf8' })
+    this.#client.sendCommand(command)
+    command.promise.then(
+      (reply) => {
+        this.#heard()
+        if (call.isDone) return
+        this.#backoff.reset()
+        this.#options.listener.onRoundTrip((this.#heardMs - call.departure!.sentMs) / 1000)
+        call.succeed(reply)
+      },
+      (error) => this.#onFailed(call, name, error),
+    )
+  }
+
+  #onFailed(call: Call, name: string, error: unknown): void {
+    let message = errorText(error, this.#options.address)
+    // It was written, and the connection ended: what became of it is not known.
+    if (!(error instanceof ReplyError)) return call.fail(new LinkError('unknown', 'connection', `${this.name}: ${message}`))
+    this.#heard()
+    if (call.isDone) return
+    const code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
+    if (code === 'NOSCRIPT' && name === 'evalsha' && this.isConnected) return this.#sendInFull(call)
+    if (code === 'MOVED' && this.#options.redirect === undefined) message += ' (it is a cluster: redis+cluster:// names one)'
+    const refusal = new LinkError('refused', code, `${this.name}: ${message}`)
+    if ((code === 'MOVED' || code === 'ASK') && this.#options.redirect !== undefined) return this.#options.redirect(call, refusal, message)
+    this.#options.listener.onError('reply', this.name, message)
+    if (!NODE_SERVES.has(code)) this.#open(message)
+    // A replica: the name or the sentinels may lead to the master by now.
+    if (code === 'READONLY' && this.isConnected) this.#client.disconnect(true)
+    call.fail(refusal)
+  }
+
+  /** Redis has lost its scripts, or never had this one: nothing was done yet. */
+  #sendInFull(call: Call): void {
+    this.#options.departures.hold(this.#client.stream)
+    this.#send(call, 'eval', [call.script!.text, ...call.args.slice(1)])
+  }
+
+  #probe(): void {
+    if (this.#isProbing || this.#isClosed) return
+    if (!this.isConnected) return this.#dropIfStuck()
+    const probe = this.#options.probe()
+    if (probe === undefined) return this.#close('it is connected')
+    const call = Call.ofScript(this.#options.departures, probe.script, probe.keys, probe.args)
+    this.#isProbing = true
+    call.reply.then(
+      () => {
+        this.#isProbing = false
+        if (!this.#isClosed) this.#close('it answers')
+      },
+      () => {
+        this.#isProbing = false
+        if (this.isConnected && performance.now() - this.#heardMs >= SILENCE_MS) this.#drop('it is connected but silent')
+      },
+    )
+    this.ask(call)
+  }
+
+  #dropIfStuck(): void {
+    if (this.#client.status === 'connect' && performance.now() - this.#heardMs >= HANDSHAKE_MS) this.#drop('no answer to the handshake')
+  }
+
+  #drop(failure: string): void {
+    this.#client.stream.destroy(new Error(failure))
+  }
+
+  #heard(): void {
+    this.#heardMs = performance.now()
+  }
+
+  readonly #onError = (error: Error & { command?: { name: string } }): void => {
+    this.#failure = errorText(error, this.#options.address)
+    this.#options.listener.onError('connection', this.name, this.#failure)
+    // ioredis would go on in database 0.
+    if (error.command?.name === 'select') this.#client.stream.destroy()
+  }
+
+  readonly #onEnd = (): void => {
+    if (this.#isClosed) return
+    const closed = 'the connection was closed'
+    if (this.#failure === undefined) this.#options.listener.onError('connection', this.name, closed)
+    this.#open(this.#failure ?? closed)
+    this.#reconnectTimer = setTimeout(() => this.#connect(), this.#backoff.nextMs())
+  }
+
+  readonly #tell = (isOpen: boolean, reason: string): void => {
+    this.#options.listener.onCircuit(this.name, isOpen, reason)
+  }
+
+  #open(reason: string): void {
+    if (this.#isClosed) return
+    const { isOpen } = this.#circuit
+    this.#circuit.open(reason)
+    if (isOpen) return
+    this.#options.onChange()
+    this.#options.onTrouble()
+  }
+
+  #close(reason: string): void {
+    this.#circuit.close(reason)
+    this.#options.onChange()
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,102 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { ServerConfig } from '../config.ts'
+import type { Logouts } from '../server/debug-sessions.ts'
+import type { MetricMemory } from '../server/metrics/metric-memory.ts'
+import { RedisMetrics } from '../server/metrics/redis-metrics.ts'
+import type { EmbeddedStore } from '../store/embedded-store.ts'
+import { counterScript } from '../store/redis/counter-script.ts'
+import { FleetStore } from '../store/redis/fleet-store.ts'
+import type { RedisAddress } from '../store/redis/redis-address.ts'
+import { RedisLink } from '../store/redis/redis-link.ts'
+import { SharedCounters } from '../store/redis/shared-counters.ts'
+import { SharedLogouts } from './shared-logouts.ts'
+
+export interface FleetParts {
+  readonly config: ServerConfig
+  readonly worker: number
+  readonly local: EmbeddedStore
+  readonly metricMemory: MetricMemory
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** How long a start waits for Redis. */
+const FIRST_USE_MS = 2000
+
+/** A bucket of one token that is back after a millisecond: a call that does what decisions do, and leaves nothing. */
+const PROBE_ARGS = ['take', '1', '1', '1', '1', '0', '0']
+
+/** A worker's part in a fleet: its connection to Redis, the store on it, and what the operator hears of them. */
+export class Fleet {
+  readonly store: FleetStore
+  readonly #link: RedisLink
+  readonly #shared: SharedCounters
+  readonly #metrics: RedisMetrics
+  readonly #prefix: string
+  readonly #failureMode: string
+  readonly #clock: Clock
+  readonly #logger: Logger
+  #logouts: SharedLogouts | undefined
+  /** When each open circuit opened. */
+  readonly #openSinceMs = new Map<string, number>()
+
+  constructor(address: RedisAddress, { config, worker, local, metricMemory, clock, logger }: FleetParts) {
+    const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
+    const metrics = new RedisMetrics(metricMemory)
+    const script = counterScript()
+    this.#metrics = metrics
+    this.#prefix = prefix
+    this.#failureMode = failureMode
+    this.#clock = clock
+    // Each worker has a connection of its own.
+    this.#logger = logger.child({ worker })
+    this.#link = new RedisLink({
+      address,
+      timeoutMs,
+      prefix,
+      probe: (key) => ({ script, keys: [key], args: PROBE_ARGS }),
+      listener: {
+        onRoundTrip: (seconds) => metrics.countRoundTrip(seconds),
+        onError: (kind) => metrics.countError(kind),
+        onCircuit: (node, isOpen, reason) => this.#noteCircuit(node, isOpen, reason),
+      },
+    })
+    this.#shared = new SharedCounters(this.#link, script, prefix, { onDoubt: (what) => metrics.countDoubt(what) })
+    this.store = new FleetStore({ shared: this.#shared, local, failureMode, listener: { onAnswer: (by) => metrics.countAnswer(by) } })
+  }
+
+  /** Done when Redis can be asked for the first time, or has been waited for long enough. */
+  firstUse(): Promise<void> {
+    return this.#link.firstUse(FIRST_USE_MS)
+  }
+
+  /** Of all threads. */
+  isConnected(): boolean {
+    return !this.#metrics.hasOpenCircuits()
+  }
+
+  /** Logouts on all instances, where this process knows of its own. */
+  shareLogouts(own: Logouts): Logouts {
+    this.#logouts = new SharedLogouts({ link: this.#link, prefix: this.#prefix, own, wallMs: () => this.#clock.wallMs() })
+    return this.#logouts
+  }
+
+  async close(): Promise<void> {
+    this.#logouts?.stop()
+    await this.#link.close()
+  }
+
+  #noteCircuit(node: string, isOpen: boolean, reason: string): void {
+    this.#metrics.noteCircuit(node, isOpen)
+    if (isOpen) {
+      this.#openSinceMs.set(node, this.#clock.nowMs())
+      const what = { event: 'redis_unavailable', node, reason, failure_mode: this.#failureMode }
+      this.#logger.error(what, `Redis cannot be asked; until it can, the failure mode ${this.#failureMode} decides`)
+      return
+    }
+    const away_ms = Math.round(this.#clock.nowMs() - (this.#openSinceMs.get(node) ?? this.#clock.nowMs()))
+    this.#logger.info({ event: 'redis_available', node, away_ms }, 'Redis is asked again')
+    void this.#shared.sendUnsent()
+  }
+}

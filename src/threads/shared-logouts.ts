@@ -1,0 +1,80 @@
+import type { Logouts } from '../server/debug-sessions.ts'
+import type { RedisLink } from '../store/redis/redis-link.ts'
+
+export interface SharedLogoutsParts {
+  readonly link: Pick<RedisLink, 'command'>
+  readonly prefix: string
+  /** Of this process. */
+  readonly own: Logouts
+  readonly wallMs: () => number
+}
+
+/** How long it takes until all instances know of a logout. */
+const POLL_MS = 1000
+/** As long as the longest session. */
+const KEPT_MS = 15 * 60 * 1000
+
+/** Debug sessions that log out here or on any other instance: each logout lies in Redis until the session would have ended. */
+export class SharedLogouts implements Logouts {
+  readonly #parts: SharedLogoutsParts
+  readonly #key: string
+  /** Sessions by when they end. Telling Redis twice does no harm, so they are told until it has heard. */
+  readonly #untold = new Map<string, number>()
+  readonly #timer: NodeJS.Timeout
+  #isPolling = false
+
+  constructor(parts: SharedLogoutsParts) {
+    this.#parts = parts
+    this.#key = `${parts.prefix}logouts`
+    this.#timer = setInterval(() => void this.#poll(), POLL_MS).unref()
+  }
+
+  add(id: Buffer, expiresAtS: number): void {
+    this.#parts.own.add(id, expiresAtS)
+    this.#untold.set(id.toString('hex'), expiresAtS)
+    void this.#poll()
+  }
+
+  has(id: Buffer, expiresAtS: number): boolean {
+    return this.#parts.own.has(id, expiresAtS)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** A Redis that is away is asked again with the next poll; the circuit's log tells of it. */
+  async #poll(): Promise<void> {
+    if (this.#isPolling) return
+    this.#isPolling = true
+    try {
+      await this.#tell()
+      await this.#listen()
+    } catch {
+    } finally {
+      this.#isPolling = false
+    }
+  }
+
+  async #tell(): Promise<void> {
+    const { link, wallMs } = this.#parts
+    for (const [id, expiresAtS] of this.#untold) {
+      await link.command('zadd', this.#key, String(expiresAtS), id)
+      await link.command('pexpire', this.#key, String(KEPT_MS))
+      await link.command('zremrangebyscore', this.#key, '-inf', String(Math.floor(wallMs() / 1000)))
+      this.#untold.delete(id)
+    }
+  }
+
+  async #listen(): Promise<void> {
+    const { link, own, wallMs } = this.#parts
+    const found = (await link.command('zrangebyscore', this.#key, String(Math.floor(wallMs() / 1000)), '+inf', 'WITHSCORES')) as string[]
+    for (let i = 0; i + 1 < found.length; i += 2) {
+      const id = Buffer.from(found[i]!, 'hex')
+      const expiresAtS = Number(found[i + 1])
+      if (id.length === ID_BYTES && !own.has(id, expiresAtS)) own.add(id, expiresAtS)
+    }
+  }
+}
+
+const ID_BYTES = 16
