@@ -1,7 +1,7 @@
 import type { Charges, Counter } from '../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../../src/store/counter-store.ts'
 
-const CLOCK_KEY = 'the-time-of-a-test'
+export const CLOCK_KEY = 'the-time-of-a-test'
 
 /** Instead of the server's clock: the time is what a test says, and nothing expires by any other. */
 export const CLOCK_OF_A_TEST = `

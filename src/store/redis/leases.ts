@@ -8,7 +8,7 @@ import type { LeaseRecords } from './lease-records.ts'
 import { type LeaseListener, LeaseReturns } from './lease-returns.ts'
 import { DRY, HELD, LeaseRows, REFUSED } from './lease-rows.ts'
 import { refusalMs } from './lease-sizing.ts'
-import type { SharedCounters } from './shared-counters.ts'
+import type { Grant, SharedCounters } from './shared-counters.ts'
 
 export interface LeaseParts {
   readonly shared: SharedCounters
@@ -36,7 +36,9 @@ interface DryRow {
   readonly low: number
   readonly high: number
   readonly counter: FleetCounter
-  /** Above 0: the key is noted as asked. */
+  /** How many tokens it could do with. */
+  readonly want: number
+  /** How many are to be leased; if any, the key is noted as asked by this errand. */
   readonly ask: number
 }
 
@@ -103,7 +105,7 @@ export class Leases {
   }
 
   /** What Redis said, as it stands in `charges`; `leased`: how much it leased, by row. */
-  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, number>): void {
+  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, Grant>): void {
     const { takes, held, dry, sentMs } = errand
     for (const { row, level } of held) {
       charges.levels[row] = level
@@ -119,10 +121,10 @@ export class Leases {
     if (takes) this.#putBack(held, this.#parts.clock.nowMs())
   }
 
-  #onTaken(row: DryRow, charges: Charges, leased: number, sentMs: number): void {
+  #onTaken(row: DryRow, charges: Charges, grant: Grant, sentMs: number): void {
     const { burst } = row.counter.limit as BucketLimit
     const level = charges.levels[row.row]!
-    const left = this.#add(row, charges, 1, leased, level, sentMs)
+    const left = this.#add(row, charges, 1, grant, level, sentMs)
     charges.levels[row.row] = Math.min(level + left, burst)
   }
 
@@ -174,7 +176,7 @@ export class Leases {
     const charges = new Charges()
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
     charges.add(place.counter, 0)
-    const leased = new Map<number, number>()
+    const leased = new Map<number, Grant>()
     try {
       local.checkAll(charges, sentMs, 0)
       const groups = shared.callsFor('take', charges, [0], sentMs, 0, [place.ask])
@@ -185,8 +187,9 @@ export class Leases {
       return
     }
     const level = charges.levels[0]!
-    this.#add(only, charges, 0, leased.get(0)!, level, sentMs)
-    if (leased.get(0)! > 0) return
+    const grant = leased.get(0)!
+    this.#add(only, charges, 0, grant, level, sentMs)
+    if (grant.tokens > 0) return
     const nowMs = clock.nowMs()
     const untilMs = nowMs + this.#refusalMs(only, level)
     this.#turnTo(only)
@@ -195,9 +198,10 @@ export class Leases {
   }
 
   /** Adds what was had to the key's leases; what they cannot keep goes back at once. Answers the tokens held. */
-  #add(row: DryRow, charges: Charges, cost: number, leased: number, seen: number, sentMs: number): number {
+  #add(row: DryRow, charges: Charges, cost: number, grant: Grant, seen: number, sentMs: number): number {
     const { shared, clock, leaseMs, listener } = this.#parts
     const { set, high, counter } = row
+    const { tokens: leased, wallMs: leasedWallMs } = grant
     const limit = counter.limit as BucketLimit
     const endMs = sentMs + leaseMs
     this.#turnTo(row)
@@ -209,8 +213,8 @@ export class Leases {
     if (leased === 0) return left
     listener.onTokens('leased', leased)
     const key = shared.keyOf(counter, charges.values, charges.valuesFrom[row.row]!, charges.valuesFrom[row.row + 1]!)
-    if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs })
-    else void this.#returns.giveBack(key, limit, leased)
+    if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs, leasedWallMs })
+    else void this.#returns.giveBack(key, limit, leased, leasedWallMs)
     return left
   }
 
@@ -238,11 +242,12 @@ export class Leases {
   #dryRow(row: number, charges: Charges): DryRow {
     const { sets, lows, highs } = this.#parts.local.rows
     const counter = charges.counters[row] as FleetCounter
-    return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, ask: this.#rows.asks[row]! }
+    const { wants, asks } = this.#rows
+    return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, want: wants[row]!, ask: asks[row]! }
   }
 
-  #refusalMs({ counter, ask }: DryRow, level: number): number {
+  #refusalMs({ counter, want }: DryRow, level: number): number {
     const { tokensPerMs, burst } = counter.limit as BucketLimit
-    return refusalMs(level, ask, tokensPerMs, burst, this.#parts.leaseMs)
+    return refusalMs(level, want, tokensPerMs, burst, this.#parts.leaseMs)
   }
 }
