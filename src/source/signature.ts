@@ -12,16 +12,15 @@ export function signatureProblem(bytes: Uint8Array, signature: string | undefine
 
 const SIGNATURE_BYTES = 64
 const RAW_KEY_BYTES = 32
-const PEM_BLOCK = /-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----/g
+const PEM_BLOCK = /-----BEGIN PUBLIC KEY-----([^-]+)-----END PUBLIC KEY-----/g
 
 /**
  * Reads one Ed25519 key or several: each the base64 text of its 32 bytes or of its DER, with commas or white space between, or PEM.
  * Undefined when any part of the text is something else, a private key for one.
  */
 export function readPublicKeys(text: string): KeyObject[] | undefined {
-  const blocks = text.match(PEM_BLOCK) ?? []
-  const words = text.replace(PEM_BLOCK, ' ').split(/[\s,]+/)
-  const keys = [...blocks.map(readPem), ...words.filter((word) => word !== '').map(readKey)]
+  const words = text.replace(PEM_BLOCK, (_block, der: string) => ` ${der.replace(/\s/g, '')} `).split(/[\s,]+/)
+  const keys = words.filter((word) => word !== '').map(readKey)
   return keys.length > 0 && keys.every((key) => key?.asymmetricKeyType === 'ed25519') ? (keys as KeyObject[]) : undefined
 }
 
@@ -30,23 +29,14 @@ export function publicKeyText(key: KeyObject): string {
   return Buffer.from(key.export({ format: 'jwk' }).x!, 'base64url').toString('base64')
 }
 
-function readPem(text: string): KeyObject | undefined {
-  return orUndefined(() => createPublicKey(text))
-}
-
 function readKey(text: string): KeyObject | undefined {
   const bytes = decodeBase64(text)
   if (bytes === undefined) return undefined
-  return orUndefined(() =>
-    bytes.length === RAW_KEY_BYTES
-      ? createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: bytes.toString('base64url') }, format: 'jwk' })
-      : createPublicKey({ key: bytes, format: 'der', type: 'spki' }),
-  )
-}
-
-function orUndefined(read: () => KeyObject): KeyObject | undefined {
+  if (bytes.length === RAW_KEY_BYTES) {
+    return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: bytes.toString('base64url') }, format: 'jwk' })
+  }
   try {
-    return read()
+    return createPublicKey({ key: bytes, format: 'der', type: 'spki' })
   } catch {
     return undefined
   }

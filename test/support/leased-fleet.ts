@@ -2,13 +2,12 @@ import type { Limit } from '../../src/limiter/limit.ts'
 import { Charges } from '../../src/store/charges.ts'
 import type { CounterSpec, Outcome } from '../../src/store/counter-store.ts'
 import { EmbeddedStore } from '../../src/store/embedded-store.ts'
-import { counterScript } from '../../src/store/redis/counter-script.ts'
 import { FleetStore } from '../../src/store/redis/fleet-store.ts'
 import { Leases } from '../../src/store/redis/leases.ts'
 import { LinkError, type Script } from '../../src/store/redis/redis-link.ts'
 import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
 import { newTableBuffer, SharedTable } from '../../src/store/shared-table.ts'
-import { CLOCK_KEY, CLOCK_OF_A_TEST } from './clocked-store.ts'
+import { clockedScript } from './clocked-link.ts'
 import type { RedisServer } from './redis-server.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
@@ -23,10 +22,13 @@ interface FleetOptions {
 export class LeasedFleet {
   readonly time = new SimulatedTime()
   readonly options: FleetOptions
-  readonly script = counterScript(CLOCK_OF_A_TEST)
+  readonly script = clockedScript()
   /** Of all instances. */
   calls = 0
   isAway = false
+  /** Calls get no answer, and can be looked at. */
+  holdsCalls = false
+  readonly heldCalls: (readonly string[])[] = []
 
   private constructor(options: FleetOptions) {
     this.options = options
@@ -46,6 +48,10 @@ export class LeasedFleet {
   async run(keys: readonly string[], args: readonly string[]): Promise<string> {
     const { wayMs = () => 0 } = this.options
     this.calls++
+    if (this.holdsCalls) {
+      this.heldCalls.push(args)
+      return new Promise(() => {})
+    }
     await this.time.pass(wayMs())
     if (this.isAway) throw new LinkError('not_sent', 'away', 'Redis is away')
     const answer = await this.time.standStillFor(() => this.call(keys, args))
@@ -53,11 +59,18 @@ export class LeasedFleet {
     return answer
   }
 
+  /** Has an instance give back what is old. */
+  async sweep(one: FleetInstance): Promise<void> {
+    const swept = one.leases.sweep(this.time.nowMs())
+    await this.time.advance(0)
+    await swept
+  }
+
   /** Runs the script at once. */
   async call(keys: readonly string[], args: readonly string[]): Promise<string> {
-    const { redis } = this.options
-    await redis.command('SET', CLOCK_KEY, `${this.time.nowMs()} ${this.time.wallMs()}`)
-    return (await redis.command('EVALSHA', this.script.sha, keys.length, ...keys, ...args)) as string
+    const { options, script, time } = this
+    const clocked = [...args, time.nowMs(), time.wallMs()]
+    return (await options.redis.command('EVALSHA', script.sha, keys.length, ...keys, ...clocked)) as string
   }
 }
 

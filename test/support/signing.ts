@@ -8,16 +8,20 @@ export function newSigner(): Signer {
 
 export class Signer {
   readonly #privateKey: KeyObject
-  readonly publicKey: KeyObject
+  readonly #publicKey: KeyObject
 
   constructor(privateKey: KeyObject, publicKey: KeyObject) {
     this.#privateKey = privateKey
-    this.publicKey = publicKey
+    this.#publicKey = publicKey
   }
 
   /** As EDGE_CONFIG_PUBLIC_KEY takes it. */
   get publicText(): string {
-    return this.publicKey.export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64')
+    return this.#publicKey.export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64')
+  }
+
+  get privatePem(): string {
+    return this.#privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
   }
 
   sign(content: string | Buffer): string {

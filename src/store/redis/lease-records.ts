@@ -35,8 +35,7 @@ export class LeaseRecords {
   /** Tokens used of late, and in what time; 0 where the key was not seen for a while. */
   used = 0
   elapsedMs = 0
-  /** Until when a note holds, and until when it was named. */
-  noteUntilMs = 0
+  /** Of the note read last: when there is a token again, as Redis named it, or when it will be asked. */
   namedUntilMs = 0
   readonly #table: SharedTable
   readonly #leaseMs: number
@@ -149,8 +148,7 @@ export class LeaseRecords {
     const table = this.#table
     const slot = this.#find(NOTE)
     if (slot < 0 || table.at(slot) <= nowMs) return 'none'
-    this.noteUntilMs = table.at(slot)
-    this.namedUntilMs = this.noteUntilMs + table.size(slot)
+    this.namedUntilMs = table.at(slot) + table.size(slot)
     return table.rate(slot) === REFUSED ? 'refused' : 'asked'
   }
 
