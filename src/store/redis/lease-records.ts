@@ -13,13 +13,14 @@ const NOTE = 3
 const LEASE = -1
 const ASKED = -1
 const REFUSED = -2
+const ASKED_AFTER_REFUSAL = -3
 
 /**
  * The leases of one key at a time, in the table that all threads share. They are in the set of the key's own counter, so
  * that one lock covers it all, and the caller has it.
  *
  *     block  level: tokens left | at: when they are over | size: tokens leased | rate: -1 - what the fleet had left
- *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED or REFUSED
+ *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED …
  *     use    level: tokens had, leased or one by one, since | at | size: those of the lease life before
  *
  * There are two blocks, for the next is fetched before the last is used up, and the tokens of one must not live as long
@@ -154,7 +155,13 @@ export class LeaseRecords {
 
   /** No other thread is to ask for a lease until then. Answers false where there is no room to say so. */
   noteAsked(untilMs: number, nowMs: number): boolean {
-    return this.#writeNote(untilMs, 0, ASKED, nowMs)
+    return this.#writeNote(untilMs, 0, this.#wasRefused(nowMs) ? ASKED_AFTER_REFUSAL : ASKED, nowMs)
+  }
+
+  /** Whether the key was noted as asked in the lease life after a refusal: there is little to be had. */
+  get isScarce(): boolean {
+    const slot = this.#find(NOTE)
+    return slot >= 0 && this.#table.rate(slot) === ASKED_AFTER_REFUSAL
   }
 
   noteRefused(untilMs: number, namedUntilMs: number, nowMs: number): void {
@@ -164,6 +171,11 @@ export class LeaseRecords {
   forgetNote(): void {
     const slot = this.#find(NOTE)
     if (slot >= 0) this.#table.write(slot, 0, 0, 0, ASKED)
+  }
+
+  #wasRefused(nowMs: number): boolean {
+    const slot = this.#find(NOTE)
+    return slot >= 0 && this.#table.rate(slot) <= REFUSED && nowMs - this.#table.at(slot) < this.#leaseMs
   }
 
   #writeNote(untilMs: number, size: number, rate: number, nowMs: number): boolean {

@@ -171,7 +171,7 @@ export class Leases {
   }
 
   async #renew({ row, ...place }: DryRow, { values, valuesFrom }: Charges, sentMs: number): Promise<void> {
-    const { shared, local, clock } = this.#parts
+    const { shared, local } = this.#parts
     const only = { ...place, row: 0 }
     const charges = new Charges()
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
@@ -186,15 +186,7 @@ export class Leases {
     } catch {
       return
     }
-    const level = charges.levels[0]!
-    const grant = leased.get(0)!
-    this.#add(only, charges, 0, grant, level, sentMs)
-    if (grant.tokens > 0) return
-    const nowMs = clock.nowMs()
-    const untilMs = nowMs + this.#refusalMs(only, level)
-    this.#turnTo(only)
-    this.#records.noteAsked(untilMs, nowMs)
-    this.#table.unlock(only.set)
+    this.#add(only, charges, 0, leased.get(0)!, charges.levels[0]!, sentMs)
   }
 
   /** Adds what was had to the key's leases; what they cannot keep goes back at once. Answers the tokens held. */
@@ -204,11 +196,12 @@ export class Leases {
     const { tokens: leased, wallMs: leasedWallMs } = grant
     const limit = counter.limit as BucketLimit
     const endMs = sentMs + leaseMs
+    const nowMs = clock.nowMs()
     this.#turnTo(row)
-    const slot = this.#isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, clock.nowMs())
+    const slot = this.#isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, nowMs)
     const low = slot < 0 ? 0 : this.#table.low(slot)
     const { left } = this.#records
-    if (row.ask > 0) this.#records.forgetNote()
+    if (row.ask > 0) this.#noteGrant(row, leased, seen, nowMs)
     this.#table.unlock(set)
     if (leased === 0) return left
     listener.onTokens('leased', leased)
@@ -216,6 +209,15 @@ export class Leases {
     if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs, leasedWallMs })
     else void this.#returns.giveBack(key, limit, leased, leasedWallMs)
     return left
+  }
+
+  /** Notes what came of an ask, `seen` being left there. Under the lock. */
+  #noteGrant(row: DryRow, leased: number, seen: number, nowMs: number): void {
+    const untilMs = nowMs + this.#refusalMs(row, seen)
+    // Where the fleet wants more than there is, all would ask for every single token as it comes back.
+    if (this.#records.isScarce && leased < row.ask / 2) this.#records.noteRefused(untilMs, untilMs, nowMs)
+    else if (leased === 0) this.#records.noteAsked(untilMs, nowMs)
+    else this.#records.forgetNote()
   }
 
   #putBack(held: readonly HeldRow[], nowMs: number): void {
