@@ -82,25 +82,25 @@ export class LeaseRecords {
     return this.left * 4 <= this.#table.size(this.#newer)
   }
 
-  /** Reads the recent use, but for what is `left`. */
+  /** Reads the recent use. */
   measure(nowMs: number): void {
     const table = this.#table
     const slot = this.#find(USE)
     this.used = 0
     this.elapsedMs = 0
     if (slot < 0) return
-    const lifeMs = this.#leaseMs
-    const ageMs = nowMs - table.at(slot)
-    if (ageMs < lifeMs) {
-      const before = table.size(slot)
-      // Of the life before this one, as much as the last `leaseMs` reach back into.
-      this.used = table.level(slot) + before * (1 - ageMs / lifeMs)
-      this.elapsedMs = before > 0 ? lifeMs : ageMs
-    } else if (ageMs < 2 * lifeMs) {
-      this.used = table.level(slot) * (2 - ageMs / lifeMs)
-      this.elapsedMs = lifeMs
+    const had = table.level(slot)
+    const hadBefore = table.size(slot)
+    const lives = (nowMs - table.at(slot)) / this.#leaseMs
+    this.elapsedMs = this.#leaseMs
+    if (lives >= 2) return
+    if (lives >= 1) this.used = had * (2 - lives)
+    // Had in the last lease life is used in it, for what is left now was left then, too.
+    else if (hadBefore > 0) this.used = had + hadBefore * (1 - lives)
+    else {
+      this.used = Math.max(0, had - this.left)
+      this.elapsedMs = lives * this.#leaseMs
     }
-    this.used = Math.max(0, this.used - this.left)
   }
 
   /** Puts a token back into the block that it came from. Answers false where that is over. */
