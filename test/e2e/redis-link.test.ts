@@ -211,6 +211,19 @@ describeWithRedis('a link to one Redis', () => {
     expect(circuits[0]).toMatch(/^nobody\.invalid:6379 opened: getaddrinfo E\w+ nobody\.invalid$/)
   })
 
+  test('closing leaves no socket and no timer, whatever the link was doing', async () => {
+    const redis = await runningRedis()
+    const connected = await usableLink(redis.url)
+    const failing = openLink(`redis://127.0.0.1:${await serverPort()}`)
+    const inCluster = openLink(`redis+cluster://${redis.address}`)
+    const connecting = openLink(redis.url)
+    await until(() => failing.circuits.length > 0 && inCluster.circuits.length > 0)
+    await Promise.all([connected, failing, inCluster, connecting].map(({ link }) => link.close()))
+    await new Promise(setImmediate)
+    expect(heldResources()).toEqual([])
+    expect(inCluster.circuits[0]).toContain('cluster support disabled')
+  })
+
   test('closing ends what is under way, its fate unknown, and the connection', async () => {
     const redis = await runningRedis()
     const { link, countUp, circuits } = await usableLink(redis.url, 60_000)
@@ -227,6 +240,11 @@ describeWithRedis('a link to one Redis', () => {
     expect({ isUsable: link.isUsable(0), circuits }).toEqual({ isUsable: false, circuits: [] })
   })
 })
+
+/** What keeps a process from ending, of the kinds that a link has. */
+function heldResources(): string[] {
+  return process.getActiveResourcesInfo().filter((kind) => /^(TCP|TLS|Timeout)/.test(kind))
+}
 
 function selfSigned(directory: string): { readonly key: string; readonly certificate: string } {
   const pair = { key: join(directory, 'key.pem'), certificate: join(directory, 'certificate.pem') }
