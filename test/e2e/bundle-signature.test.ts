@@ -113,9 +113,11 @@ describe.concurrent('a restart with another key', () => {
   })
 })
 
-/** A service with version 1 in a file, signed. */
-function signedFile(owner: Owner): Promise<Edge> {
-  return running({ bundle: known(1), signature: signer.sign(known(1)), env, clock: new ManualClock() }, owner)
+/** A service with version 1 in a file, signed and taken. */
+async function signedFile(owner: Owner): Promise<Edge> {
+  const edge = await running({ bundle: known(1), signature: signer.sign(known(1)), env, clock: new ManualClock() }, owner)
+  await logged(edge, 'bundle_applied')
+  return edge
 }
 
 function refusedAt(edge: Edge): number {
