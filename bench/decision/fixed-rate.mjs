@@ -12,7 +12,13 @@ export async function measureDelays(contestants, { latencyRounds, latencySeconds
   for (let round = 0; round < WARM_UP_ROUNDS + latencyRounds; round++) {
     for (const each of contestants) {
       if (each.isMissing) continue
-      const options = { port: each.server.port, text: textOf(each.request), perSecond: PER_SECOND, seconds: latencySeconds }
+      const options = {
+        port: each.server.port,
+        text: textOf(each.request),
+        keys: each.keys,
+        perSecond: PER_SECOND,
+        seconds: latencySeconds,
+      }
       const delays = await ask(generator, 'run', options)
       if (round >= WARM_UP_ROUNDS) rounds.get(each).push(delays)
     }
