@@ -45,7 +45,8 @@ const saturated = await measure(SATURATED, { rounds: plan.otherRounds, leadInSec
 console.error('delays at a fixed rate')
 const delays = await measureDelays(
   contestants.map((each) => ({ ...each, request: HOT.request, keys: { count: HOT.keys.count } })),
-  plan,
+  // Redis is on the generator's core, and has the right of way.
+  { ...plan, niceness: 19 },
 )
 
 const groups = [hot, cold, saturated]
