@@ -9,7 +9,7 @@ import { Edge, type EdgeOptions, until } from './edge.ts'
 export type Owner = Pick<TestContext, 'onTestFinished'>
 export type Environment = Readonly<Record<string, string>>
 
-const thisTest: Owner = { onTestFinished }
+export const thisTest: Owner = { onTestFinished }
 
 /** The service in this process, for as long as the test runs. */
 export async function running(options: EdgeOptions = {}, owner = thisTest): Promise<Edge> {
