@@ -1,5 +1,7 @@
+import type { KeyObject } from 'node:crypto'
 import { availableCores } from './cores.ts'
 import { TrustedProxies } from './request/client-address.ts'
+import { readPublicKeys } from './source/signature.ts'
 import { parseRedisAddress, type RedisAddress } from './store/redis/redis-address.ts'
 
 /** The message completes the sentence "EDGE_X: expected …". */
@@ -37,6 +39,37 @@ export function readBackendUrl(text: string | undefined): URL | undefined {
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
   if (`${url.username}${url.password}${url.search}${url.hash}` !== '') throw new BadValue('a URL without user, password, query or fragment')
   return url
+}
+
+/** A query is allowed, since some sources are reached by a link that was signed in advance. */
+export function readConfigUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  if (`${url.username}${url.password}${url.hash}` !== '') {
+    throw new BadValue('a URL without user, password or fragment; a token goes into EDGE_CONFIG_TOKEN')
+  }
+  return url
+}
+
+/** RFC 6750 allows less; this is what a header can carry. */
+export function readToken(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^[\x21-\x7e]*$/.test(text)) throw new BadValue('a token of visible ASCII characters')
+  return text || undefined
+}
+
+/** The value is not repeated in the message: it might be the private key by mistake. */
+export function readKeys(text: string | undefined): readonly KeyObject[] {
+  if (text === undefined) return []
+  const keys = readPublicKeys(text)
+  if (keys === undefined) throw new BadValue('an Ed25519 public key, as edge keygen prints it or as PEM; several with commas between')
+  return keys
+}
+
+export function readSeconds(text: string, least: number, most: number): number {
+  const isInRange = Number(text) >= least && Number(text) <= most
+  if (!/^\d{1,5}(?:\.\d{1,3})?$/.test(text) || !isInRange) throw bad(`seconds from ${least} to ${most}`, text)
+  return Number(text)
 }
 
 export function readTrustedProxies(text: string): TrustedProxies {

@@ -3,13 +3,17 @@ import {
   readAny,
   readBackendUrl,
   readChoice,
+  readConfigUrl,
   readDurationMs,
   readHost,
+  readKeys,
   readPort,
   readRedisAddress,
   readRedisPrefix,
+  readSeconds,
   readSecret,
   readSize,
+  readToken,
   readTrustedProxies,
   readWorkers,
 } from './config-values.ts'
@@ -99,6 +103,36 @@ export const SETTINGS = {
     flag: 'config-file',
     about: 'policy bundle, JSON or YAML, reloaded when it changes',
     read: readAny,
+  },
+  configUrl: {
+    env: 'EDGE_CONFIG_URL',
+    flag: 'config-url',
+    about: 'policy bundle, http or https, in place of a file',
+    read: readConfigUrl,
+  },
+  configToken: {
+    env: 'EDGE_CONFIG_TOKEN',
+    about: 'bearer token for EDGE_CONFIG_URL',
+    read: readToken,
+  },
+  configPollMs: {
+    env: 'EDGE_CONFIG_POLL_INTERVAL',
+    flag: 'config-poll-interval',
+    fallback: '30',
+    about: 'seconds between two looks at EDGE_CONFIG_URL',
+    read: (text) => readSeconds(text!, 0.1, 86_400) * 1000,
+  },
+  configCacheFile: {
+    env: 'EDGE_CONFIG_CACHE_FILE',
+    flag: 'config-cache-file',
+    about: 'keeps the last good bundle from EDGE_CONFIG_URL, for a start without it',
+    read: readAny,
+  },
+  configPublicKeys: {
+    env: 'EDGE_CONFIG_PUBLIC_KEY',
+    flag: 'config-public-key',
+    about: 'takes only bundles that this Ed25519 key signed, as edge keygen prints it; several with commas between',
+    read: readKeys,
   },
   debugSessionSecret: {
     env: 'EDGE_DEBUG_SESSION_SECRET',
@@ -262,7 +296,19 @@ function* contradictions(config: ServerConfig): Generator<string> {
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
     yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
   }
+  yield* configContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
+  }
+}
+
+function* configContradictions(config: ServerConfig): Generator<string> {
+  if (config.configFile !== undefined && config.configUrl !== undefined) {
+    yield 'EDGE_CONFIG_URL: expected one source of bundles, but EDGE_CONFIG_FILE is set too'
+  }
+  if (!('configUrl' in config) || config.configUrl !== undefined) return
+  if (config.configToken !== undefined) yield 'EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it, for the token is sent there alone'
+  if (config.configCacheFile !== undefined) {
+    yield 'EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it, for a file needs no cache'
   }
 }

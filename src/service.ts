@@ -8,9 +8,9 @@ import type { BundleInfo } from './policy/bundle-info.ts'
 import { CounterFamily } from './server/metrics/counter-family.ts'
 import { MetricMemory } from './server/metrics/metric-memory.ts'
 import { DECISION_GRACE_MS } from './server/server.ts'
-import { BundleFile } from './source/bundle-file.ts'
 import { BundleIntake } from './source/bundle-intake.ts'
 import { followIpFiles } from './source/ip-files.ts'
+import { openBundleSource } from './source/open-bundle-source.ts'
 import { EvictionWatch } from './threads/eviction-watch.ts'
 import type { WorkerHost } from './threads/host.ts'
 import { openCounters } from './threads/open-counters.ts'
@@ -32,7 +32,7 @@ export interface Service {
   stop(reason: string): Promise<void>
 }
 
-/** How long the start waits for files to be read, once there is somebody to tell of them. */
+/** How long the start waits for files and a bundle to be read, once there is somebody to tell of them. */
 const FIRST_LOOK_MS = 1000
 
 /** A worker that does not end by itself is given this much beyond the time that its requests have. */
@@ -47,15 +47,22 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const stateKeeper = counters.kept === undefined ? undefined : new StateKeeper({ ...counters.kept, metrics, logger, clock })
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
-  const reloads = new CounterFamily(metrics, 'edge_bundle_reloads_total')
-  for (const result of ['applied', 'refused', 'unchanged', 'unreadable']) reloads.series(result)
   const evictionWatch = new EvictionWatch(counters.table, logger)
   const supervisor = new Supervisor({ host, workers, memory, metrics, logger, nowMs: () => clock.nowMs() })
   const intake = new BundleIntake(
     (bundle, info) => supervisor.activate(bundle, info),
     () => clock.wallMs(),
+    config.configPublicKeys,
   )
-  const bundleFile = config.configFile === undefined ? undefined : new BundleFile(config.configFile, intake, logger, reloads)
+  const bundleSource = openBundleSource(config, {
+    intake,
+    logger,
+    reloads: new CounterFamily(metrics, 'edge_bundle_reloads_total'),
+    cacheWrites: new CounterFamily(metrics, 'edge_bundle_cache_writes_total'),
+    lastGoodPollS: new CounterFamily(metrics, 'edge_bundle_last_good_poll_timestamp_seconds'),
+    wallMs: () => clock.wallMs(),
+    userAgent: `edge/${VERSION}`,
+  })
   const ipFiles = followIpFiles(
     { geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile },
     {
@@ -65,8 +72,8 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
         logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
     },
   )
-  const firstLook = Promise.all([ipFiles.started, bundleFile?.start()])
-  // A file that never settles, or a disk that hangs, must not keep the service from being alive.
+  const firstLook = Promise.all([ipFiles.started, bundleSource?.start()])
+  // A file that never settles, a disk that hangs or a slow source of bundles must not keep the service from being alive.
   await Promise.race([firstLook, supervisor.up().then(() => sleep(FIRST_LOOK_MS, undefined, { ref: false }))])
   const { port, adminPort } = await supervisor.listen(new Ports(main, admin))
   stateKeeper?.start()
@@ -84,14 +91,14 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     port,
     adminPort,
     bundle: () => intake.active,
-    reload: async () => bundleFile?.reload(),
+    reload: async () => bundleSource?.reload(),
     waitsForDisk: () => stateKeeper?.isSlow ?? false,
     async stop(reason) {
       logger.info({ event: 'stopping', reason, drain_ms: config.drainMs }, 'shutting down')
       supervisor.drain()
       await sleep(config.drainMs)
       await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
-      bundleFile?.stop()
+      bundleSource?.stop()
       ipFiles.stop()
       evictionWatch.stop()
       await stateKeeper?.close()

@@ -5,12 +5,14 @@
 --           cost   what it takes; when settling, what goes back, or below zero what is charged besides
 --           size   the most that the limit can hand out at one moment
 --           rate   tokens per ms; 0: a limit of a UTC day
---           since  for how many ms a bucket has had this limit; settling a day: which one it was taken from
+--           most   what can be left at most, by what the asking instance alone has spent
+--           since  for how many ms a bucket has had this limit; of a day: which one it is, or was taken from
 --           more   take: how many tokens to lease beyond the cost; settle: after which moment nothing goes back, or 0
 -- Answer  whether all rows fit; the time; for each row what is left and how much was leased
 --
 -- A bucket is a string: level, when that was true, size, rate. A day is a hash: what is spent, by day. Both expire when
--- a new one would say the same.
+-- a new one would say the same. One that was lost comes back, as far as instances remember: what they have spent
+-- themselves is spent.
 
 local DAY_MS = 86400000
 local MAX_TTL_MS = 315360000000 -- ten years
@@ -26,7 +28,7 @@ end
 local function read_bucket(row)
   local record = redis.call('GET', row.key)
   row.at = now
-  row.level = row.size
+  row.level = math.min(row.size, row.most)
   if not record then return end
   row.exists = true
   local level, at, size, rate = struct.unpack('<dddd', record)
@@ -40,7 +42,7 @@ local function read_bucket(row)
   if at < now then level = level + (now - at) * row.rate end
   -- Never back in time: the refill between two moments is granted once.
   row.at = math.max(at, now)
-  row.level = math.min(level, row.size)
+  row.level = math.min(level, row.level)
 end
 
 local function write_bucket(row)
@@ -57,6 +59,7 @@ local function read_day(row, day)
   row.exists = used and true
   row.day = day
   row.used = tonumber(used or 0)
+  if row.since == day then row.used = math.max(row.used, row.size - row.most) end
   row.level = math.max(0, row.size - row.used)
 end
 
@@ -113,8 +116,8 @@ local fits = true
 
 for i, key in ipairs(KEYS) do
   local row = { key = key, leased = 0 }
-  for column, name in ipairs({ 'cost', 'size', 'rate', 'since', 'more' }) do
-    row[name] = tonumber(ARGV[i * 5 - 4 + column])
+  for column, name in ipairs({ 'cost', 'size', 'rate', 'most', 'since', 'more' }) do
+    row[name] = tonumber(ARGV[i * 6 - 5 + column])
   end
   if row.rate > 0 then read_bucket(row) else read_day(row, action == 'settle' and row.since or today) end
   fits = covers(row) and fits

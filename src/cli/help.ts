@@ -6,6 +6,9 @@ export const HELP = `edge: may this request go on?
 Usage:
   edge serve [options]     start the service (edge serve --help lists the options)
   edge validate FILE...    check policy bundles: 0 all good, 1 a problem
+  edge keygen [--out NAME] make a pair of keys to sign bundles with
+  edge sign --key FILE BUNDLE...
+                           sign policy bundles that are good
   edge fake-llm [options]  start a stand-in LLM backend, to try token budgets offline
   edge --version
   edge --help
@@ -24,6 +27,21 @@ export const VALIDATE_HELP = `Usage: edge validate FILE...
 
 Checks policy bundles (JSON; YAML when the name ends in .yaml or .yml) and prints every problem with its path.
 Exit status: 0 when all can be loaded (warnings are allowed), 1 otherwise.
+`
+
+export const KEYGEN_HELP = `Usage: edge keygen [--out NAME]
+
+Makes an Ed25519 key pair: NAME.key, the private key for edge sign (PEM, for its owner alone), and NAME.pub, the public key
+for EDGE_CONFIG_PUBLIC_KEY, which is printed too. NAME is edge-bundle unless it is given. Files that exist are left alone.
+Exit status: 0 when both were written, 1 otherwise.
+`
+
+export const SIGN_HELP = `Usage: edge sign --key FILE BUNDLE...
+       edge sign --key FILE --stdout BUNDLE
+
+Checks policy bundles as edge validate does, signs the bytes of each with the private key in FILE, and writes the signature to
+BUNDLE.sig. With --stdout it goes to standard output instead, for the header X-Edge-Signature.
+Exit status: 0 when all are signed, 1 otherwise; a bundle with problems is not signed.
 `
 
 export const FAKE_LLM_HELP = `Usage: edge fake-llm [options]

@@ -12,6 +12,10 @@ async function run(args: string[]): Promise<number> {
       return (await import('./serve.ts')).serve(rest)
     case 'validate':
       return (await import('./validate.ts')).validate(rest)
+    case 'keygen':
+      return (await import('./keygen.ts')).keygen(rest)
+    case 'sign':
+      return (await import('./sign.ts')).sign(rest)
     case 'fake-llm':
       return (await import('./fake-llm.ts')).fakeLlm(rest)
     case undefined:

@@ -3,6 +3,7 @@ import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config
 import { newBrokenLine } from '../logging/log-stream.ts'
 import { newLogger } from '../logging/logger.ts'
 import { type Service, startService } from '../service.ts'
+import { shownUrl } from '../source/bundle-url.ts'
 import { StateFault } from '../store/state/state-fault.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
@@ -130,9 +131,10 @@ function exampleCommand({ mode }: ServerConfig, base: string): string {
   return `curl -i -X POST ${base}/v1/decision -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'`
 }
 
-function describeBundle(config: ServerConfig, service: Service): string {
+function describeBundle({ configFile, configUrl }: ServerConfig, service: Service): string {
   const bundle = service.bundle()
-  if (bundle !== undefined) return `version ${bundle.version} from ${config.configFile}`
-  if (config.configFile === undefined) return 'none: set EDGE_CONFIG_FILE; until then every request is answered 503'
-  return `none yet: ${config.configFile} is missing or refused; every request is answered 503 until it is good`
+  const source = configUrl === undefined ? configFile : shownUrl(configUrl)
+  if (source === undefined) return 'none: set EDGE_CONFIG_FILE or EDGE_CONFIG_URL; until then every request is answered 503'
+  if (bundle !== undefined) return `version ${bundle.version} from ${source}`
+  return `none yet: ${source} is missing or refused; every request is answered 503 until it is good`
 }

@@ -1,8 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { formatOf, parseBundle } from '../policy/parse.ts'
-import { formatProblem, type Problem } from '../policy/problem.ts'
 import { VALIDATE_HELP } from './help.ts'
+import { readBundle } from './read-bundle.ts'
 
 export async function validate(args: string[]): Promise<number> {
   const files = readFiles(args)
@@ -28,28 +26,10 @@ function readFiles(args: string[]): string[] | number {
 }
 
 async function validateFile(file: string): Promise<boolean> {
-  let text: string
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file))
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const reason =
-      code === 'ENOENT' ? 'there is no such file' : code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8 text' : message
-    process.stderr.write(`${file}: ${reason}\n`)
-    return false
-  }
-  const parsed = parseBundle(text, formatOf(file))
-  print(file, 'warning', parsed.warnings)
-  if (!parsed.ok) {
-    print(file, 'error', parsed.problems)
-    return false
-  }
-  const { bundle_version, policies } = parsed.bundle
+  const read = await readBundle(file)
+  if (read === undefined) return false
+  const { bundle_version, policies } = read.bundle
   const count = policies.length === 1 ? '1 policy' : `${policies.length} policies`
   process.stdout.write(`${file}: ok, version ${bundle_version}, ${count}\n`)
   return true
-}
-
-function print(file: string, kind: string, problems: readonly Problem[]): void {
-  for (const problem of problems) process.stderr.write(`${file}: ${kind}: ${formatProblem(problem)}\n`)
 }

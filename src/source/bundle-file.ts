@@ -1,86 +1,97 @@
-import type { Logger } from 'pino'
 import { type BundleFormat, formatOf } from '../policy/parse.ts'
-import { formatProblem, type Problem } from '../policy/problem.ts'
 import type { BundleIntake } from './bundle-intake.ts'
+import { BundleReport, type ReportParts } from './bundle-report.ts'
+import { type BundleSource, MAX_BUNDLE_BYTES } from './bundle-source.ts'
 import { WatchedFile } from './watched-file.ts'
 
-/** Counts looks by their result. */
-export interface ReloadCounter {
-  series(result: 'applied' | 'refused' | 'unchanged' | 'unreadable'): { count: number }
-}
+const MAX_SIGNATURE_BYTES = 4096
 
-// A bundle can be wrong in ten thousand places; the first ones tell what happened, `edge validate` tells the rest.
-const LOGGED_PROBLEMS = 50
+/** Two files cannot be replaced at once: this long a bundle and its signature may be out of step before it is said. */
+const SIGNATURE_PATIENCE_MS = 1500
 
-// Ten thousand policies are some 4 MB.
-const MAX_BUNDLE_BYTES = 16 * 1024 * 1024
-
-/** Offers a file's content to the intake, at the start and whenever it changes, and tells the operator what became of it. */
-export class BundleFile {
-  readonly #path: string
+/** Offers a file's content to the intake, at the start and whenever it or its signature (`FILE.sig`) changes. */
+export class BundleFile implements BundleSource {
   readonly #format: BundleFormat
   readonly #intake: BundleIntake
-  readonly #logger: Logger
-  readonly #reloads: ReloadCounter
+  readonly #report: BundleReport
   readonly #file: WatchedFile
+  readonly #signatureFile: WatchedFile | undefined
+  #bytes: Buffer | undefined
+  #signature: string | undefined
+  /** The bundle was refused for want of a signature, and the next one may be right. */
+  #lacksSignature = false
+  #patience: NodeJS.Timeout | undefined
+  /** Ends when the last offer does. */
+  #offered: Promise<void> = Promise.resolve()
 
-  constructor(path: string, intake: BundleIntake, logger: Logger, reloads: ReloadCounter) {
-    this.#path = path
+  constructor(path: string, isSigned: boolean, intake: BundleIntake, parts: ReportParts) {
     this.#format = formatOf(path)
     this.#intake = intake
-    this.#logger = logger
-    this.#reloads = reloads
+    this.#report = new BundleReport({ path }, parts)
     this.#file = new WatchedFile(path, MAX_BUNDLE_BYTES, {
-      onContent: (bytes) => this.#offer(bytes),
-      onProblem: (error) => this.#cannotRead(error),
+      onContent: (bytes) => {
+        this.#bytes = bytes
+        return this.#offer()
+      },
+      onProblem: (error) => {
+        // What is no longer there is not taken when its signature comes.
+        this.#lacksSignature = false
+        clearTimeout(this.#patience)
+        this.#report.unreadable(error)
+      },
     })
+    this.#signatureFile = isSigned ? this.#watchSignature(`${path}.sig`, parts) : undefined
   }
 
-  start(): Promise<void> {
-    return this.#file.start()
+  async start(): Promise<void> {
+    await this.#signatureFile?.start()
+    await this.#file.start()
   }
 
-  reload(): Promise<void> {
-    return this.#file.reload()
+  async reload(): Promise<void> {
+    this.#lacksSignature = false // the bundle is offered in any case
+    await this.#signatureFile?.reload()
+    await this.#file.reload()
   }
 
   stop(): void {
+    clearTimeout(this.#patience)
+    this.#signatureFile?.stop()
     this.#file.stop()
   }
 
-  async #offer(bytes: Buffer): Promise<void> {
-    const path = this.#path
-    const taken = await this.#intake.offer(bytes, this.#format)
-    this.#reloads.series(taken.result).count++
-    if (taken.result === 'unchanged') {
-      this.#logger.info({ event: 'bundle_unchanged', path }, 'bundle unchanged')
-      return
-    }
-    if (taken.warnings.length > 0) {
-      this.#logger.warn({ event: 'bundle_warnings', path, ...listed('warnings', taken.warnings) }, 'the bundle has warnings')
-    }
-    if (taken.result === 'applied') {
-      const { version, hash } = taken.bundle
-      this.#logger.info({ event: 'bundle_applied', path, version, hash, policies: taken.policyCount }, `bundle ${version} is active`)
+  #watchSignature(path: string, parts: ReportParts): WatchedFile {
+    const report = new BundleReport({ path }, parts)
+    return new WatchedFile(path, MAX_SIGNATURE_BYTES, {
+      onContent: (bytes) => {
+        this.#signature = bytes.toString('latin1')
+        // One that comes before its bundle is no news of the active one.
+        return this.#lacksSignature ? this.#offer() : undefined
+      },
+      onProblem: (error) => {
+        this.#signature = undefined
+        // That one is missing is said of the bundle.
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') report.unreadable(error)
+      },
+    })
+  }
+
+  /** One at a time: either file may have changed meanwhile. */
+  #offer(isPatient = true): Promise<void> {
+    clearTimeout(this.#patience)
+    this.#offered = this.#offered.then(() => this.#offerNow(isPatient))
+    return this.#offered
+  }
+
+  async #offerNow(isPatient: boolean): Promise<void> {
+    const taken = await this.#intake.offer({ bytes: this.#bytes!, format: this.#format, signature: this.#signature })
+    this.#lacksSignature = taken.result === 'refused' && taken.lacksSignature === true
+    if (this.#lacksSignature && isPatient) {
+      clearTimeout(this.#patience)
+      this.#patience = setTimeout(() => void this.#offer(false), SIGNATURE_PATIENCE_MS)
+      this.#patience.unref()
     } else {
-      const problems = { ...listed('problems', taken.problems), active_version: this.#intake.active?.version ?? null }
-      this.#logger.error({ event: 'bundle_refused', path, ...problems }, `bundle refused; ${this.#whatHolds()}`)
+      this.#report.taken(taken)
     }
   }
-
-  #cannotRead(error: Error): void {
-    this.#reloads.series('unreadable').count++
-    const reason = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : error.message
-    this.#logger.warn({ event: 'bundle_unreadable', path: this.#path, reason }, `bundle cannot be read; ${this.#whatHolds()}`)
-  }
-
-  #whatHolds(): string {
-    const { active } = this.#intake
-    return active === undefined ? 'the service is not ready until a good one appears' : `version ${active.version} stays active`
-  }
-}
-
-function listed(name: string, problems: readonly Problem[]): Record<string, unknown> {
-  const shown = problems.slice(0, LOGGED_PROBLEMS).map(formatProblem)
-  return { [name]: shown, ...(problems.length > shown.length ? { [`${name}_in_all`]: problems.length } : {}) }
 }

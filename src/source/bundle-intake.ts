@@ -1,13 +1,23 @@
-import { createHash } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
 import type { BundleInfo } from '../policy/bundle-info.ts'
-import { type BundleFormat, parseBundle } from '../policy/parse.ts'
+import { parseBundle } from '../policy/parse.ts'
 import type { Problem } from '../policy/problem.ts'
 import type { Bundle } from '../policy/schema.ts'
+import type { OfferedBundle } from './bundle-source.ts'
+import { signatureProblem } from './signature.ts'
 
 export type IntakeResult =
   | { readonly result: 'applied'; readonly bundle: BundleInfo; readonly policyCount: number; readonly warnings: readonly Problem[] }
-  | { readonly result: 'refused'; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+  | RefusedBundle
   | { readonly result: 'unchanged' }
+
+export interface RefusedBundle {
+  readonly result: 'refused'
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+  /** It was not looked into: another signature could change that. */
+  readonly lacksSignature?: boolean
+}
 
 /** Makes a bundle the active one everywhere. Throws when it cannot, and then nothing has changed. */
 export type Activate = (bundle: Bundle, info: BundleInfo) => Promise<void>
@@ -16,11 +26,14 @@ export type Activate = (bundle: Bundle, info: BundleInfo) => Promise<void>
 export class BundleIntake {
   readonly #activate: Activate
   readonly #wallMs: () => number
+  readonly #publicKeys: readonly KeyObject[]
   #active: (BundleInfo & { readonly versionNumber: bigint }) | undefined
 
-  constructor(activate: Activate, wallMs: () => number) {
+  /** With public keys, only what one of them signed gets in. */
+  constructor(activate: Activate, wallMs: () => number, publicKeys: readonly KeyObject[] = []) {
     this.#activate = activate
     this.#wallMs = wallMs
+    this.#publicKeys = publicKeys
   }
 
   get active(): BundleInfo | undefined {
@@ -28,9 +41,12 @@ export class BundleIntake {
   }
 
   /** One at a time. */
-  async offer(bytes: Uint8Array, format: BundleFormat): Promise<IntakeResult> {
+  async offer({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
     const hash = createHash('sha256').update(bytes).digest('hex')
     if (hash === this.#active?.hash) return { result: 'unchanged' }
+    // First of all: what nobody vouches for is not worth parsing.
+    const forgery = this.#publicKeys.length === 0 ? undefined : signatureProblem(bytes, signature, this.#publicKeys)
+    if (forgery !== undefined) return { ...refused(forgery), lacksSignature: true }
     const text = decodeUtf8(bytes)
     if (text === undefined) return refused('it is not UTF-8 text')
     const parsed = parseBundle(text, format)
@@ -51,7 +67,7 @@ export class BundleIntake {
   }
 }
 
-function refused(message: string, path = ''): IntakeResult {
+export function refused(message: string, path = ''): RefusedBundle {
   return { result: 'refused', problems: [{ path, message }], warnings: [] }
 }
 

@@ -25,7 +25,7 @@ export interface FleetParts {
 const FIRST_USE_MS = 2000
 
 /** A bucket of one token that is back after a millisecond: a call that does what decisions do, and leaves nothing. */
-const PROBE_ARGS = ['take', '1', '1', '1', '0', '0']
+const PROBE_ARGS = ['take', '1', '1', '1', '1', '0', '0']
 
 /** A worker's part in a fleet: its connection to Redis, the store on it, and what the operator hears of them. */
 export class Fleet {

@@ -8,6 +8,13 @@ const BAD: readonly (readonly [variable: string, values: readonly string[]])[] =
   ['EDGE_HOST', ['http://127.0.0.1', 'a b', '127.0.0.1/8']],
   ['EDGE_MODE', ['proxy', 'DECISION_SERVICE', 'constructor']],
   ['EDGE_BACKEND_URL', ['backend:80', 'ftp://backend', '//backend', 'http://']],
+  [
+    'EDGE_CONFIG_URL',
+    ['bundles.example/b', 'ftp://bundles.example/b', 'file:///b.json', 'http://user:pw@bundles.example/b', 'http://h/#f'],
+  ],
+  ['EDGE_CONFIG_TOKEN', ['two words', 'line\nbreak', 'schlüssel']],
+  ['EDGE_CONFIG_POLL_INTERVAL', ['0', '-1', '30s', '0.01', '1e1', '86401', '.5']],
+  ['EDGE_CONFIG_PUBLIC_KEY', ['secret', '/etc/edge.pub', 'AAAA', '-----BEGIN PRIVATE KEY-----']],
   ['EDGE_LOG_LEVEL', ['verbose', 'INFO', '30', '__proto__']],
   ['EDGE_ADMIN_PORT', ['admin', '70000', '-5']],
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
@@ -80,6 +87,34 @@ describe.concurrent('bad values', () => {
   test('a password in a bad URL is not repeated', async (t) => {
     const { stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_BACKEND_URL: 'ftp://user:hunter2@backend' }, t)
     expect(stderr).toContain('EDGE_BACKEND_URL')
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  test.for([
+    ['EDGE_CONFIG_URL', 'http://user:hunter2@bundles.example/'],
+    ['EDGE_CONFIG_URL', 'ftp://bundles.example/?token=hunter2'],
+    ['EDGE_CONFIG_TOKEN', 'hunter2 hunter2'],
+    ['EDGE_CONFIG_PUBLIC_KEY', 'hunter2'],
+  ] as const)('what may be secret in %s is not repeated: %s', async ([variable, value], t) => {
+    const { stderr } = await finished(['serve'], { ...LOOPBACK, [variable]: value }, t)
+    expect(stderr).toContain(variable)
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  test('a file and a URL at once are refused', async (t) => {
+    const { status, stderr } = await finished(['serve'], { ...LOOPBACK, EDGE_CONFIG_FILE: 'b', EDGE_CONFIG_URL: 'http://127.0.0.1/' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toBe('edge cannot start:\n  EDGE_CONFIG_URL: expected one source of bundles, but EDGE_CONFIG_FILE is set too\n')
+  })
+
+  test('a token and a cache without a URL are refused', async (t) => {
+    const env = { ...LOOPBACK, EDGE_CONFIG_FILE: 'b', EDGE_CONFIG_TOKEN: 'hunter2', EDGE_CONFIG_CACHE_FILE: 'c' }
+    const { status, stderr } = await finished(['serve'], env, t)
+    expect(status).toBe(1)
+    expect(stderr.match(/^ {2}\S+: expected EDGE_CONFIG_URL beside it/gm)).toEqual([
+      '  EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it',
+      '  EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it',
+    ])
     expect(stderr).not.toContain('hunter2')
   })
 

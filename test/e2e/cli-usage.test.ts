@@ -10,6 +10,11 @@ const VARIABLES = [
   'EDGE_MODE',
   'EDGE_BACKEND_URL',
   'EDGE_CONFIG_FILE',
+  'EDGE_CONFIG_URL',
+  'EDGE_CONFIG_TOKEN',
+  'EDGE_CONFIG_POLL_INTERVAL',
+  'EDGE_CONFIG_CACHE_FILE',
+  'EDGE_CONFIG_PUBLIC_KEY',
   'EDGE_DEBUG_SESSION_SECRET',
   'EDGE_LOG_LEVEL',
   'EDGE_ADMIN_PORT',
@@ -25,11 +30,14 @@ const VARIABLES = [
   'EDGE_SHUTDOWN_MS',
 ]
 
+const SECRETS = new Set(['EDGE_CONFIG_TOKEN', 'EDGE_DEBUG_SESSION_SECRET'])
+
 describe.concurrent('help', () => {
   test.for(['--help', '-h', 'help'])('edge %s names every command and answers 0', async (arg, t) => {
     const { status, stdout, stderr } = await finished([arg], {}, t)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    for (const command of ['edge serve', 'edge validate FILE', 'edge --version', 'edge --help']) expect(stdout).toContain(command)
+    const commands = ['edge serve', 'edge validate FILE', 'edge keygen', 'edge sign', 'edge fake-llm', 'edge --version', 'edge --help']
+    for (const command of commands) expect(stdout).toContain(command)
   })
 
   test.for(['--help', '-h'])('edge serve %s lists every variable with its option, and starts nothing', async (arg, t) => {
@@ -40,7 +48,7 @@ describe.concurrent('help', () => {
       const line = lines.find((text) => text.split(/\s+/).includes(variable))
       const option = `--${variable.replace('EDGE_', '').replaceAll('_', '-').toLowerCase()}`
       expect(line, variable).toBeDefined()
-      if (variable === 'EDGE_DEBUG_SESSION_SECRET') expect(line).not.toContain('--')
+      if (SECRETS.has(variable)) expect(line).not.toContain('--')
       else expect(line!.trim().split(/\s+/)[0]).toBe(option)
     }
     expect(stdout).toMatch(/EDGE_PORT .*8080/)
@@ -51,10 +59,14 @@ describe.concurrent('help', () => {
     expect((await finished(['serve', '--help'], { EDGE_PORT: 'nonsense' }, t)).status).toBe(0)
   })
 
-  test('edge validate --help', async (t) => {
-    const { status, stdout } = await finished(['validate', '--help'], {}, t)
+  test.for([
+    ['validate', 'FILE...'],
+    ['keygen', '[--out NAME]'],
+    ['sign', '--key FILE BUNDLE...'],
+  ] as const)('edge %s --help', async ([command, usage], t) => {
+    const { status, stdout } = await finished([command, '--help'], {}, t)
     expect(status).toBe(0)
-    expect(stdout).toContain('Usage: edge validate FILE...')
+    expect(stdout).toContain(`Usage: edge ${command} ${usage}`)
   })
 })
 
@@ -82,6 +94,7 @@ describe.concurrent('what edge does not know', () => {
     ['an option of one letter', ['-p', '80'], '-p'],
     ['an argument', ['bundle.json'], 'bundle.json'],
     ['an option without its value', ['--port'], '--port'],
+    ['a token as an option', ['--config-token', 'hunter2'], '--config-token'],
     ['a secret as an option', ['--debug-session-secret', 'hunter2'], '--debug-session-secret'],
   ] as const)('%s of serve: 1, named', async ([_what, args, named], t) => {
     const { status, stdout, stderr } = await finished(['serve', ...args], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1' }, t)

@@ -16,6 +16,8 @@ const DEFAULTS = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m'
 export interface EdgeOptions {
   /** Written to a file of its own; none: the service starts without a bundle. */
   readonly bundle?: object | string
+  /** Written beside it. */
+  readonly signature?: string
   /** The bundle file's name decides its format. */
   readonly fileName?: string
   readonly env?: Readonly<Record<string, string>>
@@ -49,6 +51,7 @@ export class Edge {
     const directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
     const bundlePath = join(directory, options.fileName ?? 'bundle.json')
     if (options.bundle !== undefined) await writeFile(bundlePath, textOf(options.bundle))
+    if (options.signature !== undefined) await writeFile(`${bundlePath}.sig`, options.signature)
     const env = { ...DEFAULTS, EDGE_CONFIG_FILE: bundlePath, ...options.env }
     const config = readConfig(env, {})
     if (!config.ok) throw new Error(config.problems.join('\n'))

@@ -33,6 +33,16 @@ export const CATALOGUE = {
     labels: ['result'],
     help: 'Bundles looked at: applied, refused, unchanged, or unreadable.',
   },
+  edge_bundle_last_good_poll_timestamp_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'When EDGE_CONFIG_URL last gave or confirmed the active bundle.',
+  },
+  edge_bundle_cache_writes_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Attempts to write EDGE_CONFIG_CACHE_FILE: written or failed.',
+  },
   edge_store_slots: { type: 'gauge', labels: [], help: 'Counters that the store has room for.' },
   edge_store_occupied_slots: { type: 'gauge', labels: [], help: 'Slots in use, those of refilled buckets included.' },
   edge_store_forced_evictions_total: {

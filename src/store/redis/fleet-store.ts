@@ -47,7 +47,7 @@ export class FleetStore implements CounterStore {
   settleAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
     if (charges.takenFrom === 'nobody') return
     if (charges.takenFrom === 'own') return this.#parts.local.settleAll(charges, nowMs, wallMs)
-    if (this.#parts.failureMode === 'local') this.#parts.local.settleAll(charges, nowMs, wallMs)
+    this.#parts.local.settleAll(charges, nowMs, wallMs)
     return this.#parts.shared.settle(charges, nowMs)
   }
 
@@ -56,8 +56,9 @@ export class FleetStore implements CounterStore {
   }
 
   #ask(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    const { shared, listener } = this.#parts
-    const groups = shared.callsFor(action, charges, rowsOf(charges), nowMs)
+    const { shared, local, listener } = this.#parts
+    local.checkAll(charges, nowMs, wallMs)
+    const groups = shared.callsFor(action, charges, rowsOf(charges), nowMs, wallMs)
     if (groups === undefined) return this.#askElsewhere(action, charges, nowMs, wallMs)
     charges.takenWallMs = wallMs
     return shared.ask(groups, charges).then(
@@ -88,9 +89,11 @@ export class FleetStore implements CounterStore {
     return true
   }
 
-  /** What is taken from the fleet is taken here too, so that a Redis that goes away does not hand out every limit anew. */
+  /**
+   * What is taken from the fleet is taken here too, whether or not there is enough. So each instance keeps its own
+   * share of every limit in mind, and a Redis that is away or has forgotten hands out none of them anew.
+   */
   #note(charges: Charges, nowMs: number, wallMs: number): void {
-    if (this.#parts.failureMode !== 'local') return
     const { length, costs, levels, waitsMs } = charges
     if (length > this.#levels.length) {
       this.#levels = new Float64Array(levels.length)

@@ -1,4 +1,4 @@
-import { endpointText } from './redis-address.ts'
+import { endpointText, type SentinelAddress, type SingleAddress } from './redis-address.ts'
 import type { Servers, ServersOptions } from './redis-link.ts'
 import { RedisNode } from './redis-node.ts'
 
@@ -6,15 +6,15 @@ import { RedisNode } from './redis-node.ts'
 export class OneServer implements Servers {
   readonly #node: RedisNode
 
-  constructor(options: ServersOptions) {
-    const { address, prefix } = options
+  constructor(options: ServersOptions, address: SingleAddress | SentinelAddress) {
     const endpoint = address.kind === 'single' ? address.node : undefined
     this.#node = new RedisNode({
       ...options,
       name: address.kind === 'sentinel' ? address.name : endpointText(endpoint!),
       endpoint,
-      probe: () => options.probe(`${prefix}probe:{0}`),
+      probe: () => options.probe(`${options.prefix}probe:{0}`),
       redirect: undefined,
+      onTrouble: () => {},
     })
   }
 

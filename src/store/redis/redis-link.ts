@@ -1,4 +1,5 @@
 import { Call, type Script } from './call.ts'
+import { ClusterServers } from './cluster-servers.ts'
 import { Departures } from './departures.ts'
 import { LinkError } from './link-error.ts'
 import { OneServer } from './one-server.ts'
@@ -53,8 +54,9 @@ export class RedisLink {
 
   constructor(options: LinkOptions) {
     this.#departures = new Departures(options.timeoutMs)
-    const onChange = () => this.#onChange()
-    this.#servers = new OneServer({ ...options, departures: this.#departures, onChange })
+    const { address } = options
+    const serversOptions = { ...options, departures: this.#departures, onChange: () => this.#onChange() }
+    this.#servers = address.kind === 'cluster' ? new ClusterServers(serversOptions, address) : new OneServer(serversOptions, address)
   }
 
   /** Keys of one group may be asked in one call: the hash slot in a cluster, else 0. */

@@ -33,7 +33,9 @@ export interface NodeOptions {
   /** Undefined: there is no key of ours that this node would serve. */
   readonly probe: () => Probe | undefined
   /** What to do with a call that the node says another one serves; undefined outside of clusters. */
-  readonly redirect: ((call: Call, error: LinkError) => void) | undefined
+  readonly redirect: ((call: Call, refusal: LinkError, message: string) => void) | undefined
+  /** The circuit has opened, or is open and about to be probed once more. */
+  readonly onTrouble: () => void
   /** The circuit opened or closed. */
   readonly onChange: () => void
 }
@@ -57,7 +59,10 @@ export class RedisNode {
     this.name = options.name
     this.#options = options
     this.#client = createNodeClient(options.address, options.endpoint)
-    this.#circuit = new Circuit(this.#tell, () => this.#probe())
+    this.#circuit = new Circuit(this.#tell, () => {
+      this.#probe()
+      options.onTrouble()
+    })
     this.#client.on('error', this.#onError)
     this.#client.on('connect', () => this.#heard())
     this.#client.on('ready', () => {
@@ -69,7 +74,7 @@ export class RedisNode {
   }
 
   get isUsable(): boolean {
-    return !this.#circuit.isOpen
+    return !this.#circuit.isOpen && !this.#isClosed
   }
 
   get isConnected(): boolean {
@@ -131,15 +136,16 @@ export class RedisNode {
   }
 
   #onFailed(call: Call, name: string, error: unknown): void {
-    const message = errorText(error, this.#options.address)
+    let message = errorText(error, this.#options.address)
     // It was written, and the connection ended: what became of it is not known.
     if (!(error instanceof ReplyError)) return call.fail(new LinkError('unknown', 'connection', `${this.name}: ${message}`))
     this.#heard()
     if (call.isDone) return
     const code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
     if (code === 'NOSCRIPT' && name === 'evalsha' && this.isConnected) return this.#sendInFull(call)
+    if (code === 'MOVED' && this.#options.redirect === undefined) message += ' (it is a cluster: redis+cluster:// names one)'
     const refusal = new LinkError('refused', code, `${this.name}: ${message}`)
-    if ((code === 'MOVED' || code === 'ASK') && this.#options.redirect !== undefined) return this.#options.redirect(call, refusal)
+    if ((code === 'MOVED' || code === 'ASK') && this.#options.redirect !== undefined) return this.#options.redirect(call, refusal, message)
     this.#options.listener.onError('reply', this.name, message)
     if (!NODE_SERVES.has(code)) this.#open(message)
     // A replica: the name or the sentinels may lead to the master by now.
@@ -205,9 +211,12 @@ export class RedisNode {
   }
 
   #open(reason: string): void {
+    if (this.#isClosed) return
     const { isOpen } = this.#circuit
     this.#circuit.open(reason)
-    if (!isOpen) this.#options.onChange()
+    if (isOpen) return
+    this.#options.onChange()
+    this.#options.onTrouble()
   }
 
   #close(reason: string): void {

@@ -36,8 +36,8 @@ interface GroupAnswer {
   readonly numbers: readonly number[]
 }
 
-/** Cost, size, rate, since, more: as the script wants them. */
-const ARGS_PER_ROW = 5
+/** Cost, size, rate, most, since, more: as the script wants them. */
+const ARGS_PER_ROW = 6
 const DIGEST_DIGITS = 32
 
 /** The counters in Redis. Each group of rows is taken, checked or settled by one script, as a whole or not at all. */
@@ -68,17 +68,19 @@ export class SharedCounters {
   }
 
   /**
-   * The calls that these rows of a decision take, or undefined where a node that they need is not to be asked. `asks`: how
-   * many tokens to lease with each row, beyond its cost.
+   * The calls that these rows of a decision take, or undefined where a node that they need is not to be asked. The
+   * levels in `charges` are those of this process's own counters: Redis has no more than that. `asks`: how many tokens to
+   * lease with each row, beyond its cost.
    */
   callsFor(
     action: 'take' | 'check',
     charges: Charges,
     rows: readonly number[],
     nowMs: number,
+    wallMs: number,
     asks?: readonly number[],
   ): RowGroup[] | undefined {
-    const groups = this.#group(action, charges, rows, nowMs, (_row, i) => asks?.[i] ?? 0)
+    const groups = this.#group(action, charges, rows, nowMs, wallMs, asks)
     return groups.every(({ number }) => this.#link.isUsable(number)) ? groups : undefined
   }
 
@@ -98,15 +100,18 @@ export class SharedCounters {
 
   /** Done when Redis has it, or when it is known that it never will. Never rejects. */
   async settle(charges: Charges, nowMs: number): Promise<void> {
-    const day = String(utcDay(charges.takenWallMs))
-    const groups = this.#group('settle', charges, rowsOf(charges), nowMs, () => 0, day)
+    const groups = this.#group('settle', charges, rowsOf(charges), nowMs, charges.takenWallMs)
     await Promise.all(groups.map((group) => this.#settle(group)))
   }
 
   /** Gives leased tokens back, unless the lease is over by then: `deadlineMs` is by the clock of Redis. Answers whether it was done. */
   async giveBackLease(key: string, limit: { tokensPerMs: number; burst: number }, tokens: number, deadlineMs: number): Promise<boolean> {
     try {
-      await this.#link.run(this.#script, [key], ['settle', ...[tokens, limit.burst, limit.tokensPerMs, 0, deadlineMs].map(String)])
+      await this.#link.run(
+        this.#script,
+        [key],
+        ['settle', ...[tokens, limit.burst, limit.tokensPerMs, limit.burst, 0, deadlineMs].map(String)],
+      )
       return true
     } catch (error) {
       if (isInDoubt(error)) this.#listener.onDoubt('lease')
@@ -171,9 +176,9 @@ export class SharedCounters {
     const args = ['settle']
     for (let i = 0; i < group.rows.length; i++) {
       const at = 1 + i * ARGS_PER_ROW
-      const [cost, size, rate, since] = group.args.slice(at, at + ARGS_PER_ROW)
+      const [cost, size, rate, , since] = group.args.slice(at, at + ARGS_PER_ROW)
       const tokens = Number(cost) + numbers[i * 2 + 1]!
-      args.push(String(tokens), size!, rate!, rate === '0' ? String(utcDay(wallMs)) : since!, '0')
+      args.push(String(tokens), size!, rate!, size!, rate === '0' ? String(utcDay(wallMs)) : since!, '0')
     }
     try {
       await this.#link.run(this.#script, group.keys, args)
@@ -193,12 +198,12 @@ export class SharedCounters {
   }
 
   #group(
-    action: string,
+    action: 'take' | 'check' | 'settle',
     charges: Charges,
     rows: readonly number[],
     nowMs: number,
-    moreOf: (row: number, i: number) => number,
-    takenDay = '0',
+    wallMs: number,
+    asks?: readonly number[],
   ): RowGroup[] {
     const groups: RowGroup[] = []
     for (const [i, row] of rows.entries()) {
@@ -213,9 +218,10 @@ export class SharedCounters {
       }
       group.rows.push(row)
       group.keys.push(key)
-      const rate = limit.kind === 'bucket' ? String(limit.tokensPerMs) : '0'
-      const since = limit.kind === 'bucket' ? String(nowMs - sinceMs) : takenDay
-      group.args.push(String(charges.costs[row]!), String(sizeOf(limit)), rate, since, String(moreOf(row, i)))
+      const size = sizeOf(limit)
+      const [rate, since] = limit.kind === 'bucket' ? [limit.tokensPerMs, nowMs - sinceMs] : [0, utcDay(wallMs)]
+      const most = action === 'settle' ? size : charges.levels[row]!
+      for (const number of [charges.costs[row]!, size, rate, most, since, asks?.[i] ?? 0]) group.args.push(String(number))
     }
     return groups
   }

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
-import { constants } from 'node:fs'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import type { FileHandle } from 'node:fs/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Clock } from '../../clock.ts'
+import { replaceFile } from '../../replace-file.ts'
 import type { SharedTable } from '../shared-table.ts'
 import { copyLive, RecordBatch } from '../table-records.ts'
 import { StateFault } from './state-fault.ts'
@@ -22,7 +21,6 @@ const CHUNK_BYTES = 256 * 1024
 const FULL_SET_BYTES = new RecordBatch().lows.length * RECORD_BYTES
 /** Longer than any decision holds a lock, and than it takes to free those of a dead thread. */
 const LOCK_PATIENCE_MS = 5_000
-const NO_DIRECTORY_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EBADF', 'EPERM', 'EISDIR'])
 
 /** The file that a table's counters are saved to, at the path behind all links. Its lock is the caller's business. */
 export class StateFile {
@@ -59,29 +57,11 @@ export class StateFile {
   }
 
   async #replace(): Promise<Saved> {
-    const path = `${this.path}.new`
     try {
-      // What a killed process left, or what somebody put there for us to follow
-      await rm(path, { force: true })
-      const saved = await this.#writeTo(path)
-      await rename(path, this.path)
-      await syncDirectory(dirname(this.path))
-      return saved
+      // For nobody else: whoever knows the hash key can aim at other callers' counters.
+      return await replaceFile(this.path, (handle) => this.#write(handle), { besidePath: `${this.path}.new`, mode: 0o600 })
     } catch (error) {
-      await rm(path, { force: true }).catch(() => {}) // the first fault is the one to tell
       throw new StateFault(`cannot write ${this.path}`, error)
-    }
-  }
-
-  async #writeTo(path: string): Promise<Saved> {
-    // For nobody else: whoever knows the hash key can aim at other callers' counters.
-    const handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
-    try {
-      const saved = await this.#write(handle)
-      await handle.sync()
-      return saved
-    } finally {
-      await handle.close()
     }
   }
 
@@ -146,18 +126,5 @@ class HashingWriter {
     const digest = this.#hash.digest()
     await this.#handle.writeFile(digest)
     return this.#bytes + digest.length
-  }
-}
-
-/** The new name lasts only when the directory does. */
-async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY)
-  try {
-    await handle.sync()
-  } catch (error) {
-    // Not every file system can; those do what they do.
-    if (!NO_DIRECTORY_SYNC.has((error as NodeJS.ErrnoException).code!)) throw error
-  } finally {
-    await handle.close()
   }
 }

@@ -1,0 +1,51 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { rm, writeFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { publicKeyText } from '../source/signature.ts'
+import { KEYGEN_HELP } from './help.ts'
+
+/** Makes a key pair in two files that were not there. */
+export async function keygen(args: string[]): Promise<number> {
+  const name = readName(args)
+  if (typeof name === 'number') return name
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const publicText = publicKeyText(publicKey)
+  if (!(await writeNew(`${name}.key`, privateKey.export({ format: 'pem', type: 'pkcs8' }), 0o600))) return 1
+  if (!(await writeNew(`${name}.pub`, `${publicText}\n`, 0o644))) {
+    await rm(`${name}.key`) // half a pair is of no use, and would stand in the way of the next try
+    return 1
+  }
+  process.stdout.write(`private key  ${name}.key   sign with it: edge sign --key ${name}.key BUNDLE; keep it to yourself
+public key   ${name}.pub
+
+EDGE_CONFIG_PUBLIC_KEY=${publicText}
+`)
+  return 0
+}
+
+function readName(args: string[]): string | number {
+  try {
+    const { values } = parseArgs({ args, options: { out: { type: 'string' }, help: { type: 'boolean', short: 'h' } } })
+    if (values.help) {
+      process.stdout.write(KEYGEN_HELP)
+      return 0
+    }
+    if (values.out !== '') return values.out ?? 'edge-bundle'
+    process.stderr.write('edge keygen: --out: expected the beginning of a file name\n')
+  } catch (error) {
+    process.stderr.write(`edge keygen: ${(error as Error).message}\n`)
+  }
+  return 1
+}
+
+async function writeNew(path: string, content: string | Buffer, mode: number): Promise<boolean> {
+  try {
+    await writeFile(path, content, { flag: 'wx', mode, flush: true })
+    return true
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const reason = code === 'EEXIST' ? 'it exists, and keys are never overwritten' : message
+    process.stderr.write(`edge keygen: ${path}: ${reason}\n`)
+    return false
+  }
+}

@@ -1,0 +1,80 @@
+import { createPrivateKey, type KeyObject, sign as signBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { replaceFile } from '../replace-file.ts'
+import { MAX_BUNDLE_BYTES } from '../source/bundle-source.ts'
+import { SIGN_HELP } from './help.ts'
+import { readBundle } from './read-bundle.ts'
+
+/** Signs bundles. One that no instance would load is not signed: the mistake shows here, not in a fleet. */
+export async function sign(args: string[]): Promise<number> {
+  const given = readArguments(args)
+  if (typeof given === 'number') return given
+  const key = await readPrivateKey(given.key)
+  if (key === undefined) return 1
+  let status = 0
+  for (const file of given.files) if (!(await signFile(file, key, given.isToStdout))) status = 1
+  return status
+}
+
+interface Given {
+  readonly key: string
+  readonly files: readonly string[]
+  readonly isToStdout: boolean
+}
+
+function readArguments(args: string[]): Given | number {
+  const options = { key: { type: 'string' }, stdout: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const
+  try {
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    if (values.help) {
+      process.stdout.write(SIGN_HELP)
+      return 0
+    }
+    const { key, stdout = false } = values
+    if (key === undefined) process.stderr.write(`edge sign: which key?\n\n${SIGN_HELP}`)
+    else if (positionals.length === 0) process.stderr.write(`edge sign: which bundle?\n\n${SIGN_HELP}`)
+    else if (stdout && positionals.length > 1) process.stderr.write('edge sign: --stdout: expected one bundle, for one signature\n')
+    else return { key, files: positionals, isToStdout: stdout }
+  } catch (error) {
+    process.stderr.write(`edge sign: ${(error as Error).message}\n`)
+  }
+  return 1
+}
+
+async function readPrivateKey(file: string): Promise<KeyObject | undefined> {
+  try {
+    const key = createPrivateKey(await readFile(file))
+    if (key.asymmetricKeyType === 'ed25519') return key
+    process.stderr.write(`${file}: expected an Ed25519 key, got one for ${key.asymmetricKeyType}\n`)
+  } catch (error) {
+    const { code, syscall, message } = error as NodeJS.ErrnoException
+    const reason =
+      code === 'ENOENT' ? 'there is no such file' : syscall !== undefined ? message : 'it is not a private key in PEM without a password'
+    process.stderr.write(`${file}: ${reason}\n`)
+  }
+  return undefined
+}
+
+async function signFile(file: string, key: KeyObject, isToStdout: boolean): Promise<boolean> {
+  const read = await readBundle(file)
+  if (read === undefined) return false
+  if (read.bytes.length > MAX_BUNDLE_BYTES) {
+    process.stderr.write(`${file}: it has ${read.bytes.length} bytes, more than ${MAX_BUNDLE_BYTES}\n`)
+    return false
+  }
+  const signature = `${signBytes(null, read.bytes, key).toString('base64')}\n`
+  if (isToStdout) {
+    process.stdout.write(signature)
+    return true
+  }
+  const path = `${file}.sig`
+  try {
+    await replaceFile(path, (handle) => handle.writeFile(signature), { mode: 0o644 })
+  } catch (error) {
+    process.stderr.write(`${path}: ${(error as Error).message}\n`)
+    return false
+  }
+  process.stdout.write(`${path}: signs version ${read.bundle.bundle_version}\n`)
+  return true
+}

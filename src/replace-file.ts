@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+const NO_DIRECTORY_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EBADF', 'EPERM', 'EISDIR'])
+
+/**
+ * Puts a new file in the place of an old one, so that at any moment, a crash included, there is a whole one. It is for its
+ * owner alone unless `mode` says else. Throws the system's error, and then the file is the one from before.
+ */
+export async function replaceFile<Written>(
+  path: string,
+  write: (handle: FileHandle) => Promise<Written>,
+  { besidePath = `${path}.${randomBytes(6).toString('hex')}.new`, mode = 0o600 } = {},
+): Promise<Written> {
+  try {
+    // What a killed process left, or what somebody put there for us to follow
+    await rm(besidePath, { force: true })
+    const written = await writeSynced(besidePath, write, mode)
+    await rename(besidePath, path)
+    await syncDirectory(dirname(path))
+    return written
+  } catch (error) {
+    await rm(besidePath, { force: true }).catch(() => {}) // the first fault is the one to tell
+    throw error
+  }
+}
+
+async function writeSynced<Written>(path: string, write: (handle: FileHandle) => Promise<Written>, mode: number): Promise<Written> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode)
+  try {
+    const written = await write(handle)
+    await handle.sync()
+    return written
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The new name lasts only when the directory does. */
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY)
+  try {
+    await handle.sync()
+  } catch (error) {
+    // Not every file system can; those do what they do.
+    if (!NO_DIRECTORY_SYNC.has((error as NodeJS.ErrnoException).code!)) throw error
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,71 @@
+import type { Logger } from 'pino'
+import type { BundleInfo } from '../policy/bundle-info.ts'
+import { formatProblem, type Problem } from '../policy/problem.ts'
+import type { IntakeResult } from './bundle-intake.ts'
+
+/** Counts looks by their result. */
+export interface ReloadCounter {
+  series(result: 'applied' | 'refused' | 'unchanged' | 'unreadable'): { count: number }
+}
+
+/** Where a bundle was looked for, as log lines name it. */
+export type Place = { readonly path: string } | { readonly url: string }
+
+export interface ReportParts {
+  readonly logger: Logger
+  readonly reloads: ReloadCounter
+  readonly active: () => BundleInfo | undefined
+}
+
+// A bundle can be wrong in ten thousand places; the first ones tell what happened, `edge validate` tells the rest.
+const LOGGED_PROBLEMS = 50
+
+/** Tells the operator what became of the bundles at one place. Each look is counted; what is no news is not logged. */
+export class BundleReport {
+  readonly #place: Place
+  readonly #parts: ReportParts
+
+  constructor(place: Place, parts: ReportParts) {
+    this.#place = place
+    this.#parts = parts
+  }
+
+  taken(taken: IntakeResult, isNews = true): void {
+    const { logger, reloads, active } = this.#parts
+    const place = this.#place
+    reloads.series(taken.result).count++
+    if (!isNews) return
+    if (taken.result === 'unchanged') {
+      logger.info({ event: 'bundle_unchanged', ...place }, 'bundle unchanged')
+      return
+    }
+    if (taken.warnings.length > 0) {
+      logger.warn({ event: 'bundle_warnings', ...place, ...listed('warnings', taken.warnings) }, 'the bundle has warnings')
+    }
+    if (taken.result === 'applied') {
+      const { version, hash } = taken.bundle
+      logger.info({ event: 'bundle_applied', ...place, version, hash, policies: taken.policyCount }, `bundle ${version} is active`)
+    } else {
+      const problems = { ...listed('problems', taken.problems), active_version: active()?.version ?? null }
+      logger.error({ event: 'bundle_refused', ...place, ...problems }, `bundle refused; ${this.#whatHolds()}`)
+    }
+  }
+
+  unreadable(error: Error, isNews = true): void {
+    const { logger, reloads } = this.#parts
+    reloads.series('unreadable').count++
+    if (!isNews) return
+    const reason = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : error.message
+    logger.warn({ event: 'bundle_unreadable', ...this.#place, reason }, `bundle cannot be read; ${this.#whatHolds()}`)
+  }
+
+  #whatHolds(): string {
+    const active = this.#parts.active()
+    return active === undefined ? 'the service is not ready until a good one appears' : `version ${active.version} stays active`
+  }
+}
+
+function listed(name: string, problems: readonly Problem[]): Record<string, unknown> {
+  const shown = problems.slice(0, LOGGED_PROBLEMS).map(formatProblem)
+  return { [name]: shown, ...(problems.length > shown.length ? { [`${name}_in_all`]: problems.length } : {}) }
+}

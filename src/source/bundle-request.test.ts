@@ -1,0 +1,61 @@
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { type BundleAnswer, requestBundle } from './bundle-request.ts'
+
+const TIMEOUT_MS = 300
+
+test('a body that dribbles ends with the time for the whole request', async () => {
+  const url = await serve((_req, res) => {
+    res.writeHead(200, { 'Content-Type': 'application/yaml' })
+    const timer = setInterval(() => res.write('# more\n'), 20)
+    res.on('close', () => clearInterval(timer))
+  })
+  await expect(request(url)).rejects.toThrow('no whole answer came within 0.3 s')
+})
+
+test('a head that does not come ends with it too', async () => {
+  await expect(request(await serve(() => {}))).rejects.toThrow('no whole answer came within 0.3 s')
+})
+
+test('and so do redirects that take their time', async () => {
+  const url = await serve((req, res) => void setTimeout(() => res.writeHead(302, { Location: req.url }).end(), 100))
+  await expect(request(url)).rejects.toThrow('no whole answer came within 0.3 s')
+})
+
+test('a request that is called off ends at once, and its connection with it', async () => {
+  const calledOff = new AbortController()
+  const closed = new Promise<void>((resolve) => {
+    void serve((_req, res) => {
+      res.on('close', resolve)
+      calledOff.abort()
+    }).then((url) => {
+      request(url, calledOff.signal, 60_000).catch(() => {})
+    })
+  })
+  await closed
+})
+
+test('five redirects are followed', async () => {
+  const url = await serve((req, res) => {
+    const hops = Number(req.url!.slice(1))
+    if (hops < 5) res.writeHead(302, { Location: `/${hops + 1}` }).end()
+    else res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': 2, ETag: '"e"', 'X-Edge-Signature': 'abc' }).end('{}')
+  })
+  const bundle = { bytes: Buffer.from('{}'), format: 'json', signature: 'abc' }
+  expect(await request(`${url}0`, undefined, 60_000)).toEqual({ kind: 'bundle', bundle, etag: '"e"' })
+})
+
+async function request(url: string, signal = new AbortController().signal, timeoutMs = TIMEOUT_MS): Promise<BundleAnswer> {
+  return requestBundle({ url: new URL(url), token: undefined, etag: undefined, userAgent: 'test', timeoutMs, signal })
+}
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}

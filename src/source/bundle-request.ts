@@ -1,0 +1,117 @@
+import type { BundleFormat } from '../policy/parse.ts'
+import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
+import { readBounded } from './read-bounded.ts'
+import { requestFailure } from './request-failure.ts'
+
+export interface BundleRequest {
+  readonly url: URL
+  /** A bearer token, for the URL's own origin alone. */
+  readonly token: string | undefined
+  /** Of the bundle that is there already. */
+  readonly etag: string | undefined
+  readonly userAgent: string
+  /** For all of it: connecting, redirects and the body. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export type BundleAnswer =
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'wrong_content'; readonly problem: string }
+  | { readonly kind: 'bundle'; readonly bundle: OfferedBundle; readonly etag: string | undefined }
+
+const MAX_REDIRECTS = 5
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+
+/** Asks for the bundle once. Throws an Error whose message says in words what went wrong and has no secret in it. */
+export async function requestBundle(request: BundleRequest): Promise<BundleAnswer> {
+  // AbortSignal.any would leave something behind on the long-lived signal each time.
+  const ending = new AbortController()
+  const end = (): void => ending.abort()
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    end()
+  }, request.timeoutMs).unref()
+  request.signal.addEventListener('abort', end)
+  try {
+    const response = await follow(request, ending.signal)
+    try {
+      return await readAnswer(request, response)
+    } finally {
+      // A body that nobody reads would hold its connection.
+      await response.body?.cancel().catch(() => {})
+    }
+  } catch (error) {
+    throw isLate ? new Error(`no whole answer came within ${request.timeoutMs / 1000} s`) : requestFailure(error as Error)
+  } finally {
+    clearTimeout(timer)
+    request.signal.removeEventListener('abort', end)
+  }
+}
+
+/** Not left to fetch, which would go from https to http. */
+async function follow({ url, token, etag, userAgent }: BundleRequest, signal: AbortSignal): Promise<Response> {
+  const headers = new Headers({
+    Accept: 'application/json, application/yaml, */*;q=0.1',
+    // What is signed and hashed are the bytes as they are; and the end of a compressed body is not told from a cut.
+    'Accept-Encoding': 'identity',
+    'User-Agent': userAgent,
+  })
+  if (token !== undefined) headers.set('Authorization', `Bearer ${token}`)
+  if (etag !== undefined) headers.set('If-None-Match', etag)
+  let from = url
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+    const response = await fetch(from, { headers, signal, redirect: 'manual' })
+    if (!REDIRECTS.has(response.status)) return response
+    await response.body?.cancel()
+    const to = targetOf(response.headers.get('location'), from)
+    if (to.origin !== from.origin) headers.delete('Authorization') // and it does not come back
+    from = to
+  }
+  throw new Error(`it redirects more than ${MAX_REDIRECTS} times`)
+}
+
+function targetOf(location: string | null, from: URL): URL {
+  if (location === null || !URL.canParse(location, from.href)) throw new Error('it redirects to nowhere')
+  const to = new URL(location, from)
+  if (to.protocol !== 'https:' && to.protocol !== from.protocol) throw new Error(`it redirects from ${from.protocol} to ${to.protocol}`)
+  if (`${to.username}${to.password}` !== '') throw new Error('it redirects to a URL with a user or a password')
+  return to
+}
+
+async function readAnswer({ url, etag, token }: BundleRequest, response: Response): Promise<BundleAnswer> {
+  const { status, headers } = response
+  if (status === 304 && etag !== undefined) return { kind: 'unchanged' }
+  if (status === 401 || status === 403) {
+    throw new Error(`it answered ${status}: EDGE_CONFIG_TOKEN is ${token === undefined ? 'not set' : 'not accepted'}`)
+  }
+  if (status !== 200) throw new Error(`it answered ${status}`)
+  const coding = headers.get('content-encoding') ?? 'identity'
+  if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which was not asked for')
+  // A body that ends with its connection may end anywhere, and half of a YAML file can be a bundle.
+  if (!headers.has('content-length') && !headers.has('transfer-encoding'))
+    throw new Error('its body has no length, so a cut would not show')
+  const bytes = await readBounded(response, MAX_BUNDLE_BYTES)
+  const format = formatOfAnswer(headers.get('content-type') ?? '', url.pathname, bytes)
+  if (format === undefined) {
+    return { kind: 'wrong_content', problem: 'it is an HTML page, not a bundle: is the URL right, and does it ask for a login?' }
+  }
+  const signature = headers.get('x-edge-signature') ?? undefined
+  return { kind: 'bundle', bundle: { bytes, format, signature }, etag: headers.get('etag') ?? undefined }
+}
+
+/** By the type, else by the ending of the path, else by the first character. Undefined: an HTML page. */
+function formatOfAnswer(contentType: string, path: string, bytes: Buffer): BundleFormat | undefined {
+  const type = contentType.split(';')[0]!.trim()
+  const start = bytes
+    .toString('latin1', 0, 256)
+    .replace(/^\xef\xbb\xbf/, '')
+    .trimStart()
+  if (/^(?:text\/html|application\/xhtml\+xml)$/i.test(type) || /^<(?:!doctype\s+html|html)\b/i.test(start)) return undefined
+  if (/^(?:application|text)\/(?:[\w.-]+\+)?json$/i.test(type)) return 'json'
+  if (/^(?:application|text)\/(?:x-|vnd\.|[\w.-]+\+)?yaml$/i.test(type)) return 'yaml'
+  if (/\.json$/i.test(path)) return 'json'
+  if (/\.ya?ml$/i.test(path)) return 'yaml'
+  return start.startsWith('{') ? 'json' : 'yaml'
+}

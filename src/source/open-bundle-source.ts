@@ -1,0 +1,47 @@
+import type { KeyObject } from 'node:crypto'
+import { BundleCache, type CacheWriteCounter } from './bundle-cache.ts'
+import { BundleFile } from './bundle-file.ts'
+import type { BundleIntake } from './bundle-intake.ts'
+import type { ReportParts } from './bundle-report.ts'
+import type { BundleSource } from './bundle-source.ts'
+import { BundleUrl } from './bundle-url.ts'
+
+export interface BundleSettings {
+  readonly configFile: string | undefined
+  readonly configUrl: URL | undefined
+  readonly configToken: string | undefined
+  readonly configPollMs: number
+  readonly configCacheFile: string | undefined
+  readonly configPublicKeys: readonly KeyObject[]
+}
+
+export interface BundleSourceParts extends Omit<ReportParts, 'active'> {
+  readonly intake: BundleIntake
+  readonly cacheWrites: CacheWriteCounter
+  /** Its series is there from the first time that it is asked for. */
+  readonly lastGoodPollS: { series(): { count: number } }
+  readonly wallMs: () => number
+  readonly userAgent: string
+}
+
+/** The source that the settings name. Undefined when they name none. */
+export function openBundleSource(settings: BundleSettings, parts: BundleSourceParts): BundleSource | undefined {
+  const { configFile, configUrl, configCacheFile } = settings
+  const { intake, logger, reloads } = parts
+  for (const result of ['applied', 'refused', 'unchanged', 'unreadable'] as const) reloads.series(result)
+  const report: ReportParts = { logger, reloads, active: () => intake.active }
+  if (configFile !== undefined) return new BundleFile(configFile, settings.configPublicKeys.length > 0, intake, report)
+  if (configUrl === undefined) return undefined
+  return new BundleUrl({
+    ...report,
+    url: configUrl,
+    token: settings.configToken,
+    pollMs: settings.configPollMs,
+    userAgent: parts.userAgent,
+    cache: configCacheFile === undefined ? undefined : new BundleCache(configCacheFile, logger, parts.cacheWrites),
+    intake,
+    onGoodPoll() {
+      parts.lastGoodPollS.series().count = Math.floor(parts.wallMs() / 1000)
+    },
+  })
+}

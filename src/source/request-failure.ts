@@ -1,0 +1,17 @@
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection broke off',
+  UND_ERR_SOCKET: 'the connection broke off before the answer was whole',
+  ENOTFOUND: 'its host has no address',
+  EAI_AGAIN: 'its host could not be looked up',
+  EHOSTUNREACH: 'its host cannot be reached',
+  ENETUNREACH: 'its network cannot be reached',
+  ETIMEDOUT: 'its host does not answer',
+}
+
+/** fetch says "fetch failed" and puts what happened into the cause. */
+export function requestFailure(error: Error): Error {
+  const cause = error.cause as NodeJS.ErrnoException | undefined
+  if (cause === undefined) return error
+  return new Error(WORDS[cause.code ?? ''] ?? cause.message, { cause: error })
+}

@@ -1,0 +1,48 @@
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+
+/** What is wrong with a bundle's signature, as the end of a sentence; undefined: one of the keys made it for these bytes. */
+export function signatureProblem(bytes: Uint8Array, signature: string | undefined, keys: readonly KeyObject[]): string | undefined {
+  const text = signature?.trim() ?? ''
+  if (text === '') return 'it is not signed, and EDGE_CONFIG_PUBLIC_KEY is set'
+  const raw = decodeBase64(text)
+  if (raw?.length !== SIGNATURE_BYTES) return `its signature is not the base64 text of ${SIGNATURE_BYTES} bytes, as edge sign writes it`
+  if (keys.some((key) => verify(null, bytes, key, raw))) return undefined
+  return 'its signature does not match: it was changed after it was signed, or its key does not belong to EDGE_CONFIG_PUBLIC_KEY'
+}
+
+const SIGNATURE_BYTES = 64
+const RAW_KEY_BYTES = 32
+const PEM_BLOCK = /-----BEGIN PUBLIC KEY-----([^-]+)-----END PUBLIC KEY-----/g
+
+/**
+ * Reads one Ed25519 key or several: each the base64 text of its 32 bytes or of its DER, with commas or white space between, or PEM.
+ * Undefined when any part of the text is something else, a private key for one.
+ */
+export function readPublicKeys(text: string): KeyObject[] | undefined {
+  const words = text.replace(PEM_BLOCK, (_block, der: string) => ` ${der.replace(/\s/g, '')} `).split(/[\s,]+/)
+  const keys = words.filter((word) => word !== '').map(readKey)
+  return keys.length > 0 && keys.every((key) => key?.asymmetricKeyType === 'ed25519') ? (keys as KeyObject[]) : undefined
+}
+
+/** The form that EDGE_CONFIG_PUBLIC_KEY takes on one line. */
+export function publicKeyText(key: KeyObject): string {
+  return Buffer.from(key.export({ format: 'jwk' }).x!, 'base64url').toString('base64')
+}
+
+function readKey(text: string): KeyObject | undefined {
+  const bytes = decodeBase64(text)
+  if (bytes === undefined) return undefined
+  if (bytes.length === RAW_KEY_BYTES) {
+    return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: bytes.toString('base64url') }, format: 'jwk' })
+  }
+  try {
+    return createPublicKey({ key: bytes, format: 'der', type: 'spki' })
+  } catch {
+    return undefined
+  }
+}
+
+/** Either alphabet, padded or not. Buffer.from would skip what is neither. */
+function decodeBase64(text: string): Buffer | undefined {
+  return /^(?:[\w+/-]{4})*[\w+/-]{2,4}={0,2}$/.test(text) ? Buffer.from(text, 'base64') : undefined
+}

@@ -1,0 +1,150 @@
+import { ReplyError } from 'ioredis'
+import type { Call } from './call.ts'
+import { Circuit } from './circuit.ts'
+import { type ClusterMap, readRedirection, SLOTS } from './cluster-map.ts'
+import { askClusterMap } from './cluster-scout.ts'
+import { errorText } from './error-text.ts'
+import { hashSlot } from './hash-slot.ts'
+import type { LinkError } from './link-error.ts'
+import { type ClusterAddress, describeRedisAddress, type Endpoint, endpointText } from './redis-address.ts'
+import type { Servers, ServersOptions } from './redis-link.ts'
+import { type Probe, RedisNode } from './redis-node.ts'
+
+const MAX_REDIRECTIONS = 5
+/** A thousand masters share the slots, and still one of so many keys is of each. */
+const MAX_PROBE_KEYS = 20_000
+/** A node without slots, to which one is being moved, is kept so long after it was last asked. */
+const IMPORTING_MS = 10_000
+
+/**
+ * The masters of a cluster: who serves a slot is asked at the start, when somebody answers MOVED, and again and again
+ * while a node is away. A call is sent on only when a node has said that it did not serve it.
+ */
+export class ClusterServers implements Servers {
+  readonly #options: ServersOptions
+  readonly #address: ClusterAddress
+  /** Of the cluster as a whole: open while there are slots of which nobody knows who serves them. */
+  readonly #circuit: Circuit
+  readonly #nodes = new Map<string, RedisNode>()
+  readonly #importingMs = new Map<RedisNode, number>()
+  #slots: (RedisNode | undefined)[] = new Array(SLOTS).fill(undefined)
+  #members: readonly Endpoint[] = []
+  #isRefreshing = false
+  readonly #closing = new AbortController()
+
+  constructor(options: ServersOptions, address: ClusterAddress) {
+    this.#options = options
+    this.#address = address
+    const name = describeRedisAddress(address)
+    this.#circuit = new Circuit((isOpen, reason) => options.listener.onCircuit(name, isOpen, reason), this.#refresh)
+    this.#refresh()
+  }
+
+  groupOf(key: string): number {
+    return hashSlot(key)
+  }
+
+  nodeOf(group: number): RedisNode | undefined {
+    return this.#slots[group]
+  }
+
+  isWhole(): boolean {
+    return !this.#circuit.isOpen && [...new Set(this.#slots)].every((node) => node?.isUsable)
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#circuit.close('the link was closed')
+    await Promise.all([...this.#nodes.values()].map((node) => node.close('the link was closed')))
+  }
+
+  readonly #refresh = async (): Promise<void> => {
+    if (this.#isRefreshing || this.#closing.signal.aborted) return
+    this.#isRefreshing = true
+    let failure = 'no node answers'
+    for (const endpoint of this.#whomToAsk()) {
+      try {
+        const map = await askClusterMap(this.#address, endpoint, this.#closing.signal)
+        if (this.#closing.signal.aborted) return
+        // A node that was reset or has not joined yet knows nothing; others may.
+        if (map.ranges.length === 0) throw new Error('it knows of no slots')
+        this.#apply(map)
+        break
+      } catch (error) {
+        if (this.#closing.signal.aborted) return
+        failure = errorText(error, this.#address)
+        this.#options.listener.onError(error instanceof ReplyError ? 'reply' : 'connection', endpointText(endpoint), failure)
+      }
+    }
+    this.#isRefreshing = false
+    if (this.#members.length === 0) this.#circuit.open(failure)
+  }
+
+  /** Those who serve come first: a node that was away may still believe in old times. */
+  #whomToAsk(): Endpoint[] {
+    const isServing = (endpoint: Endpoint) => (this.#nodes.get(endpointText(endpoint))?.isUsable ? 0 : 1)
+    const members = [...this.#members].sort((a, b) => isServing(a) - isServing(b))
+    return [...new Map([...members, ...this.#address.nodes].map((endpoint) => [endpointText(endpoint), endpoint])).values()]
+  }
+
+  #apply({ ranges, members }: ClusterMap): void {
+    const slots: (RedisNode | undefined)[] = new Array(SLOTS).fill(undefined)
+    for (const { first, last, master } of ranges) slots.fill(this.#nodeAt(master), first, last + 1)
+    this.#slots = slots
+    this.#members = members
+    this.#retire(new Set(slots))
+    const unserved = slots.filter((node) => node === undefined).length
+    if (unserved > 0) this.#circuit.open(`${unserved} of ${SLOTS} slots are served by nobody`)
+    else if (this.#circuit.isOpen) this.#circuit.close('all slots are served')
+    this.#options.onChange()
+  }
+
+  #retire(serving: ReadonlySet<RedisNode | undefined>): void {
+    const importedSince = performance.now() - IMPORTING_MS
+    for (const [name, node] of this.#nodes) {
+      if (serving.has(node) || (this.#importingMs.get(node) ?? 0) > importedSince) continue
+      this.#nodes.delete(name)
+      this.#importingMs.delete(node)
+      void node.close('it serves no slots any more')
+    }
+  }
+
+  #nodeAt(endpoint: Endpoint): RedisNode {
+    const name = endpointText(endpoint)
+    const known = this.#nodes.get(name)
+    if (known !== undefined) return known
+    const node: RedisNode = new RedisNode({
+      ...this.#options,
+      name,
+      endpoint,
+      probe: () => this.#probeOf(node),
+      redirect: (call, refusal, message) => this.#redirect(call, refusal, message, endpoint),
+      onTrouble: this.#refresh,
+    })
+    this.#nodes.set(name, node)
+    return node
+  }
+
+  /** The hash tag decides the slot; one in the prefix wins over ours, and then all keys are of one node. */
+  #probeOf(node: RedisNode): Probe | undefined {
+    for (let i = 0; i < MAX_PROBE_KEYS; i++) {
+      const key = `${this.#options.prefix}probe:{${i}}`
+      if (this.#slots[hashSlot(key)] === node) return this.#options.probe(key)
+    }
+    return undefined
+  }
+
+  #redirect(call: Call, refusal: LinkError, message: string, from: Endpoint): void {
+    const target = readRedirection(message, from)
+    call.redirections += 1
+    if (target === undefined || call.redirections > MAX_REDIRECTIONS) return call.fail(refusal)
+    const node = this.#nodeAt(target.endpoint)
+    const isAsking = refusal.code === 'ASK'
+    if (isAsking) this.#importingMs.set(node, performance.now())
+    else {
+      this.#slots[target.slot] = node
+      void this.#refresh()
+    }
+    node.takeOver(call, isAsking, refusal)
+  }
+}

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll } from 'vitest'
+import type { CounterStore } from '../../src/store/counter-store.ts'
+import type { RedisLink } from '../../src/store/redis/redis-link.ts'
+import { ClockedFleetStore } from '../support/clocked-link.ts'
+import { usableLink } from '../support/recorded-link.ts'
+import { runningCluster } from '../support/redis-cluster.ts'
+import { MASTER_NAME, runningSentinels } from '../support/redis-sentinel.ts'
+import { runningRedis } from '../support/redis-server.ts'
+import { describeWithRedis } from '../support/redis-suite.ts'
+import type { Owner } from '../support/running.ts'
+import { describeCounterStore } from './counter-store.ts'
+import { describeLimitChange } from './limit-change.ts'
+import { describeSettlement } from './settlement.ts'
+
+describeFleet('one server', async (owner) => (await runningRedis({}, owner)).url)
+describeFleet('Sentinel', async (owner) => `redis+sentinel://${(await runningSentinels({}, owner)).addresses.join(',')}/${MASTER_NAME}`)
+describeFleet('Cluster', async (owner) => `redis://${(await runningCluster(owner)).addresses.join(',')}`)
+
+function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
+  const name = `FleetStore on ${servers}`
+  describeWithRedis(name, () => {
+    const ends: Parameters<Owner['onTestFinished']>[0][] = []
+    const owner: Owner = { onTestFinished: (end) => void ends.push(end) }
+    let link: RedisLink
+    let stores = 0
+
+    beforeAll(async () => {
+      link = (await usableLink(await urlOf(owner), 5000, owner)).link
+      await link.firstUse(10_000)
+    })
+
+    afterAll(async () => {
+      for (const end of ends.reverse()) await end(undefined as never)
+    })
+
+    // A prefix of its own is an empty store.
+    const newStore = (): CounterStore => new ClockedFleetStore(link, `edge:${stores++}:`)
+    describeCounterStore(name, newStore)
+    describeLimitChange(name, newStore)
+    describeSettlement(name, newStore)
+  })
+}

@@ -1,0 +1,150 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { replaceFile } from '../support/bundle-file.ts'
+import { BundleServer } from '../support/bundle-server.ts'
+import { fetching, known, limit, logged, reloads } from '../support/bundle-url.ts'
+import { type Edge, until } from '../support/edge.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { type Owner, running } from '../support/running.ts'
+import { newSigner } from '../support/signing.ts'
+
+const signer = newSigner()
+const stranger = newSigner()
+const env = { EDGE_CONFIG_PUBLIC_KEY: signer.publicText }
+
+const BAD: Readonly<Record<string, readonly [signature: string | undefined, said: RegExp]>> = {
+  'no signature': [undefined, /^it is not signed, and EDGE_CONFIG_PUBLIC_KEY is set$/],
+  'an empty signature': ['', /^it is not signed/],
+  'the signature of another bundle': [signer.sign(known(1)), /^its signature does not match/],
+  'the signature of a stranger': [stranger.sign(known(2)), /^its signature does not match/],
+  'garbage for a signature': ['#@!', /^its signature is not the base64 text of 64 bytes/],
+}
+
+describe.concurrent('a bundle from a URL with', () => {
+  test.for(Object.entries(BAD))('%s is refused, and taken once it is signed', async ([_what, [signature, said]], t) => {
+    const source = await BundleServer.start(t)
+    source.publish(known(1), { signature: signer.sign(known(1)) })
+    const edge = await fetching(source.url, env, t)
+    expect(await limit(edge)).toBe('11')
+    source.publish(known(2), { ...(signature === undefined ? {} : { signature }), etag: '"two"' })
+    expect(await logged(edge, 'bundle_refused')).toMatchObject({
+      url: source.url,
+      problems: [expect.stringMatching(said)],
+      active_version: '1',
+    })
+    expect(await limit(edge)).toBe('11')
+    // The same ETag: a store may keep it when only the header changes.
+    source.publish(known(2), { signature: signer.sign(known(2)), etag: '"two"' })
+    await logged(edge, 'bundle_applied', refusedAt(edge))
+    expect(await limit(edge)).toBe('22')
+  })
+
+  test('the signature of one of two keys is taken, so that a fleet can change from one to the other', async (t) => {
+    const source = await BundleServer.start(t)
+    source.publish(known(1), { signature: signer.sign(known(1)) })
+    const edge = await fetching(source.url, { EDGE_CONFIG_PUBLIC_KEY: `${signer.publicText},${stranger.publicText}` }, t)
+    source.publish(known(2), { signature: stranger.sign(known(2)) })
+    await until(async () => (await limit(edge)) === '22')
+  })
+
+  test('no need for a signature is taken with any', async (t) => {
+    const source = await BundleServer.start(t)
+    source.publish(known(1), { signature: 'whatever' })
+    expect(await limit(await fetching(source.url, {}, t))).toBe('11')
+  })
+})
+
+describe.concurrent('a bundle file with', () => {
+  test.for(Object.entries(BAD))('%s beside it is refused, and taken once its signature is right', async ([_what, [signature, said]], t) => {
+    const edge = await signedFile(t)
+    if (signature === undefined) await rm(`${edge.bundlePath}.sig`)
+    else await replaceFile(`${edge.bundlePath}.sig`, signature)
+    await replaceFile(edge.bundlePath, known(2))
+    const { problems } = await logged(edge, 'bundle_refused')
+    expect(problems).toEqual([expect.stringMatching(said)])
+    expect(await limit(edge)).toBe('11')
+    await replaceFile(`${edge.bundlePath}.sig`, `${signer.sign(known(2))}\n`)
+    await logged(edge, 'bundle_applied', refusedAt(edge))
+    expect(await limit(edge)).toBe('22')
+    expect(await reloads(edge, 'refused')).toBe(1)
+  })
+
+  test('a signature that comes a moment before or after it is taken without a complaint', async (t) => {
+    const edge = await signedFile(t)
+    const signaturePath = `${edge.bundlePath}.sig`
+    await replaceFile(signaturePath, signer.sign(known(2)))
+    await replaceFile(edge.bundlePath, known(2))
+    await until(async () => (await limit(edge)) === '22')
+    await replaceFile(edge.bundlePath, known(3))
+    await until(async () => (await edge.get('/readyz')).status === 200)
+    await replaceFile(signaturePath, signer.sign(known(3)))
+    await until(async () => (await limit(edge)) === '33')
+    const said = edge.log.map(({ event }) => event).filter((event) => String(event).startsWith('bundle_'))
+    expect(said).toEqual(['bundle_applied', 'bundle_applied', 'bundle_applied'])
+  })
+
+  test('no signature at the start leaves the service not ready until there is one', async (t) => {
+    const edge = await running({ bundle: known(1), env, clock: new ManualClock() }, t)
+    expect((await edge.get('/readyz')).status).toBe(503)
+    expect(await logged(edge, 'bundle_refused')).toMatchObject({ path: edge.bundlePath, active_version: null })
+    await writeFile(`${edge.bundlePath}.sig`, signer.sign(known(1)))
+    await logged(edge, 'bundle_applied')
+    expect(await limit(edge)).toBe('11')
+  })
+
+  test('a signature that vanishes, or is replaced by one for nothing, changes nothing of the active one', async (t) => {
+    const edge = await signedFile(t)
+    const path = `${edge.bundlePath}.sig`
+    for (const change of [() => rm(path), () => replaceFile(path, 'nonsense')]) {
+      await change()
+      const seen = edge.log.length
+      await edge.service.reload()
+      expect(await logged(edge, 'bundle_unchanged', seen)).toMatchObject({ path: edge.bundlePath })
+      expect(await limit(edge)).toBe('11')
+    }
+  })
+
+  test('a signature that cannot be read: the log names that file', async (t) => {
+    const edge = await signedFile(t)
+    await replaceFile(`${edge.bundlePath}.sig`, 'x'.repeat(5000))
+    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({
+      path: `${edge.bundlePath}.sig`,
+      reason: 'it has 5000 bytes, more than 4096',
+    })
+  })
+
+  test('a signature that comes when the bundle has gone is not taken for it', async (t) => {
+    const edge = await signedFile(t)
+    await replaceFile(edge.bundlePath, known(2))
+    await logged(edge, 'bundle_refused')
+    await rm(edge.bundlePath)
+    await logged(edge, 'bundle_unreadable')
+    await replaceFile(`${edge.bundlePath}.sig`, signer.sign(known(2)))
+    await edge.service.reload()
+    expect(await limit(edge)).toBe('11')
+    await replaceFile(edge.bundlePath, known(2))
+    await logged(edge, 'bundle_applied', refusedAt(edge))
+  })
+})
+
+describe.concurrent('a restart with another key', () => {
+  test('refuses what the old key signed, and takes what the new one did', async (t) => {
+    const source = await BundleServer.start(t)
+    source.publish(known(1), { signature: signer.sign(known(1)) })
+    expect(await limit(await fetching(source.url, env, t))).toBe('11')
+    const rotated = await fetching(source.url, { EDGE_CONFIG_PUBLIC_KEY: stranger.publicText }, t)
+    expect(await logged(rotated, 'bundle_refused')).toMatchObject({ problems: [expect.stringContaining('does not match')] })
+    source.publish(known(1), { signature: stranger.sign(known(1)) })
+    await logged(rotated, 'bundle_applied')
+    expect(await limit(rotated)).toBe('11')
+  })
+})
+
+/** A service with version 1 in a file, signed. */
+function signedFile(owner: Owner): Promise<Edge> {
+  return running({ bundle: known(1), signature: signer.sign(known(1)), env, clock: new ManualClock() }, owner)
+}
+
+function refusedAt(edge: Edge): number {
+  return edge.log.findIndex(({ event }) => event === 'bundle_refused')
+}

@@ -1,0 +1,202 @@
+import { expect, test } from 'vitest'
+import { until } from '../support/edge.ts'
+import { COUNT_UP, openLink, scriptOf, usableLink } from '../support/recorded-link.ts'
+import { runningRedis } from '../support/redis-server.ts'
+import { describeWithRedis } from '../support/redis-suite.ts'
+
+describeWithRedis('a link to one Redis', () => {
+  test('runs scripts and commands; the text of a script goes over once', async () => {
+    const redis = await runningRedis()
+    const { link, countUp, circuits, errors } = await usableLink(redis.url)
+    await redis.resetCalls()
+    expect(await Promise.all([countUp('edge:a'), countUp('edge:b'), countUp('edge:a')])).toEqual(['1', '1', '2'])
+    expect(await link.command('set', 'edge:größe', 'ü')).toBe('OK')
+    expect(await link.command('get', 'edge:größe')).toBe('ü')
+    const calls = await redis.calls()
+    expect([calls.get('evalsha'), calls.get('eval')]).toEqual([3, undefined])
+    expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
+  })
+
+  test('a script that Redis has lost is sent in full, and runs once', async () => {
+    const redis = await runningRedis()
+    const { countUp, circuits, errors } = await usableLink(redis.url)
+    await redis.command('SCRIPT', 'FLUSH')
+    expect(await Promise.all([countUp('edge:a'), countUp('edge:a')])).toEqual(['1', '2'])
+    expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
+  })
+
+  test('keys are all of one group, and the database is the one of the address', async () => {
+    const redis = await runningRedis()
+    const { link, countUp } = await usableLink(`${redis.url}/3`)
+    expect([link.groupOf('edge:a'), link.groupOf('edge:b')]).toEqual([0, 0])
+    await countUp('edge:a')
+    await redis.command('SELECT', 3)
+    expect(await redis.command('GET', 'edge:a')).toBe('1')
+  })
+
+  test('a database that is not there is an error, and no other one is used', async () => {
+    const redis = await runningRedis()
+    const { link, circuits } = openLink(`${redis.url}/99`)
+    await until(() => circuits.length > 0)
+    expect(circuits).toEqual([expect.stringContaining('DB index is out of range')])
+    expect(link.isUsable(0)).toBe(false)
+    expect(await redis.command('DBSIZE')).toBe(0)
+  })
+
+  test('an error reply is a refusal, opens the circuit, and a probe closes it', async () => {
+    const redis = await runningRedis()
+    const { link, countUp, circuits, errors } = await usableLink(redis.url)
+    await redis.command('CONFIG', 'SET', 'maxmemory', 1)
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'refused', code: 'OOM' })
+    expect(link.isUsable(0)).toBe(false)
+    expect(errors[0]).toMatch(`reply ${redis.address}: OOM`)
+    // One probe at least is refused too.
+    await until(() => errors.length > 1)
+    await redis.command('CONFIG', 'SET', 'maxmemory', 0)
+    await until(() => link.isUsable(0))
+    expect(circuits).toEqual([expect.stringContaining('opened: OOM'), `${redis.address} closed: it answers`])
+    expect(await redis.command('GET', 'edge:a')).toBe(null)
+  })
+
+  test('an error that speaks of the key alone leaves the circuit closed', async () => {
+    const redis = await runningRedis()
+    const { link, circuits } = await usableLink(redis.url)
+    await redis.command('LPUSH', 'edge:list', 'x')
+    await expect(link.command('get', 'edge:list')).rejects.toMatchObject({ fate: 'refused', code: 'WRONGTYPE' })
+    expect({ isUsable: link.isUsable(0), circuits }).toEqual({ isUsable: true, circuits: [] })
+  })
+
+  test('a replica is left for whoever answers at that address next', async () => {
+    const redis = await runningRedis()
+    const { link, countUp, circuits } = await usableLink(redis.url)
+    const connections = async () => Number(await redis.info('total_connections_received'))
+    await redis.command('REPLICAOF', '127.0.0.1', 1)
+    const before = await connections()
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'refused', code: 'READONLY' })
+    await until(async () => (await connections()) > before)
+    await redis.command('REPLICAOF', 'NO', 'ONE')
+    await until(() => link.isUsable(0))
+    expect(circuits.map((line) => line.split(' ')[1])).toEqual(['opened:', 'closed:'])
+    expect(await countUp('edge:a')).toBe('1')
+  })
+
+  test('a Redis that stands still: the call ends, the circuit opens, and what it did is done once', async () => {
+    const redis = await runningRedis()
+    const { link, countUp, circuits, errors } = await usableLink(redis.url, 50)
+    redis.pause()
+    const call = countUp('edge:a')
+    await expect(call).rejects.toMatchObject({ fate: 'unknown', code: 'timeout' })
+    expect(link.isUsable(0)).toBe(false)
+    expect(circuits).toEqual([`${redis.address} opened: no answer within 50 ms`])
+    expect(errors[0]).toBe(`timeout ${redis.address}: no answer within 50 ms`)
+    redis.resume()
+    await until(() => link.isUsable(0))
+    expect(await redis.command('GET', 'edge:a')).toBe('1')
+    expect(circuits).toHaveLength(2)
+  })
+
+  test('a silent connection is replaced', async () => {
+    const redis = await runningRedis()
+    const { countUp, errors } = await usableLink(redis.url, 50)
+    redis.pause()
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'unknown' })
+    await until(() => errors.includes(`connection ${redis.address}: it is connected but silent`))
+    redis.resume()
+  })
+
+  test('our own late event loop is not held against Redis', async () => {
+    const redis = await runningRedis()
+    const { link, countUp, circuits, errors } = await usableLink(redis.url, 50)
+    const early = countUp('edge:a')
+    await new Promise(setImmediate) // it has left
+    block(200)
+    const late = countUp('edge:a') // and this one has not
+    block(200)
+    expect(await Promise.all([early, late])).toEqual(['1', '2'])
+    expect({ isUsable: link.isUsable(0), circuits, errors }).toEqual({ isUsable: true, circuits: [], errors: [] })
+  })
+
+  test('a call without a connection is not sent, then or later', async () => {
+    const redis = await runningRedis()
+    const { link, countUp, circuits } = await usableLink(redis.url)
+    await redis.stop()
+    await until(() => circuits.length === 1)
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'not_sent', code: 'not_connected' })
+    await redis.start()
+    await until(() => link.isUsable(0))
+    expect(await redis.command('GET', 'edge:a')).toBe(null)
+    expect(await countUp('edge:a')).toBe('1')
+    expect(circuits.map((line) => line.split(' ')[1])).toEqual(['opened:', 'closed:'])
+  })
+
+  test('a Redis that comes late: first use waits no longer than it may, and it is used when it is there', async () => {
+    const redis = await runningRedis()
+    await redis.stop()
+    const { link, circuits } = openLink(redis.url)
+    await link.firstUse(1)
+    expect(link.isUsable(0)).toBe(false)
+    await until(() => circuits.length === 1)
+    expect(circuits[0]).toMatch(/opened: connect ECONNREFUSED/)
+    await redis.start()
+    await link.firstUse(600_000)
+    expect(link.isUsable(0)).toBe(true)
+    expect(circuits).toHaveLength(2)
+  })
+
+  test('a wrong password is told without it, and the link heals when the server takes it', async () => {
+    const redis = await runningRedis({ password: 'right' })
+    const { link, circuits, errors } = openLink(`redis://:w%40ong@${redis.address}`)
+    await until(() => circuits.length === 1)
+    expect(circuits[0]).toContain('WRONGPASS')
+    await redis.command('CONFIG', 'SET', 'requirepass', 'w@ong')
+    await until(() => link.isUsable(0))
+    expect([...errors, ...circuits].join()).not.toContain('w@ong')
+  })
+
+  test('a missing password is told, and the link heals when none is needed', async () => {
+    const redis = await runningRedis({ password: 'right' })
+    const { link, circuits } = openLink(`redis://${redis.address}`)
+    await until(() => circuits.length === 1)
+    expect(circuits[0]).toContain('NOAUTH')
+    await redis.command('CONFIG', 'SET', 'requirepass', '')
+    await until(() => link.isUsable(0))
+  })
+
+  test('a user who may not run scripts is told so', async () => {
+    const redis = await runningRedis()
+    await redis.command('ACL', 'SETUSER', 'reader', 'on', '>pw', '~*', '+@read')
+    const { link, circuits } = openLink(`redis://reader:pw@${redis.address}`)
+    await until(() => circuits.length === 1)
+    expect(circuits[0]).toContain('NOPERM')
+    await redis.command('ACL', 'SETUSER', 'reader', '+@all')
+    await until(() => link.isUsable(0))
+  })
+
+  test('a name that nobody knows is told', async () => {
+    const { circuits } = openLink('redis://nobody.invalid')
+    await until(() => circuits.length > 0)
+    expect(circuits[0]).toMatch(/^nobody\.invalid:6379 opened: getaddrinfo E\w+ nobody\.invalid$/)
+  })
+
+  test('closing ends what is under way, its fate unknown, and the connection', async () => {
+    const redis = await runningRedis()
+    const { link, countUp, circuits } = await usableLink(redis.url, 60_000)
+    const slow = scriptOf("return redis.call('BLPOP', KEYS[1], 0) or 'nothing'")
+    redis.pause()
+    const calls = [countUp('edge:a'), link.run(slow, ['edge:b'], [])]
+    await new Promise(setImmediate)
+    calls.push(countUp('edge:a')) // not sent yet, but on its way
+    const fates = Promise.all(calls.map((call) => call.catch((error) => error.fate)))
+    await link.close()
+    expect(await fates).toEqual(['unknown', 'unknown', 'unknown'])
+    redis.resume()
+    await expect(link.run(COUNT_UP, ['edge:a'], [])).rejects.toMatchObject({ fate: 'not_sent' })
+    await until(async () => !String(await redis.command('CLIENT', 'LIST')).includes('name=edge'))
+    expect({ isUsable: link.isUsable(0), circuits }).toEqual({ isUsable: false, circuits: [] })
+  })
+})
+
+function block(ms: number): void {
+  const endMs = performance.now() + ms
+  while (performance.now() < endMs);
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { parseRedisAddress } from '../../src/store/redis/redis-address.ts'
+import { RedisLink, type Script } from '../../src/store/redis/redis-link.ts'
+import { until } from './edge.ts'
+import { type Owner, thisTest } from './running.ts'
+
+/** Counts a key up and answers the count. */
+export const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")
+
+export function scriptOf(text: string): Script {
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}
+
+export interface RecordedLink {
+  readonly link: RedisLink
+  /** "kind node: message" of each error. */
+  readonly errors: string[]
+  /** "node opened: reason" and "node closed: reason". */
+  readonly circuits: string[]
+  roundTrips: number
+  countUp(key: string): Promise<string>
+}
+
+/** A link for as long as the test runs, and all that it told. Its probes count up keys of their own. */
+export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest): RecordedLink {
+  const errors: string[] = []
+  const circuits: string[] = []
+  const link = new RedisLink({
+    address: parseRedisAddress(url),
+    timeoutMs,
+    prefix: 'edge:',
+    probe: (key) => ({ script: COUNT_UP, keys: [key], args: [] }),
+    listener: {
+      onRoundTrip: () => {
+        recorded.roundTrips += 1
+      },
+      onError: (kind, node, message) => errors.push(`${kind} ${node}: ${message}`),
+      onCircuit: (node, isOpen, reason) => circuits.push(`${node} ${isOpen ? 'opened' : 'closed'}: ${reason}`),
+    },
+  })
+  const recorded: RecordedLink = { link, errors, circuits, roundTrips: 0, countUp: (key) => link.run(COUNT_UP, [key], []) }
+  owner.onTestFinished(() => link.close())
+  return recorded
+}
+
+/** One that has been of use. */
+export async function usableLink(url: string, timeoutMs = 1000, owner: Owner = thisTest): Promise<RecordedLink> {
+  const recorded = openLink(url, timeoutMs, owner)
+  await until(() => recorded.link.isUsable(recorded.link.groupOf('edge:a')))
+  return recorded
+}
