@@ -6,6 +6,8 @@ import { serverPort } from './server-port.ts'
 export const MASTER_NAME = 'counters'
 const SENTINELS = 3
 const QUORUM = 2
+/** How often they look at the servers and tell each other, by default ten and two seconds: what follows a failover waits for these. */
+const PACE = ['info-period', '300', 'publish-period', '300', 'ask-period', '300'] as const
 
 export interface SentinelOptions {
   readonly replicas?: number
@@ -55,6 +57,7 @@ export class SentinelGroup {
         }),
       ),
     )
+    await Promise.all(sentinels.map((sentinel) => sentinel.command('SENTINEL', 'DEBUG', ...PACE)))
     const group = new SentinelGroup(servers, sentinels)
     await group.settled()
     return group
@@ -89,13 +92,15 @@ export class SentinelGroup {
   /** The sentinels put another one in the place of a master that lives. */
   async failOver(): Promise<void> {
     const old = await this.master()
-    await this.sentinels[0]!.command('SENTINEL', 'FAILOVER', MASTER_NAME)
+    // A sentinel that looked at a replica too long ago does not promote it yet.
+    await until(() => this.sentinels[0]!.command('SENTINEL', 'FAILOVER', MASTER_NAME).then(Boolean, () => false))
     await this.#untilAnother(old)
   }
 
   /** Waits until the sentinels agree on a master that says so itself, know each other, and running replicas have what it has. */
   async settled(): Promise<void> {
-    await until(() => this.#isSettled())
+    // A server that changes its role closes all connections, ours too.
+    await until(() => this.#isSettled().catch(() => false))
   }
 
   async close(): Promise<void> {
@@ -115,11 +120,13 @@ export class SentinelGroup {
     const servers = this.servers.filter(({ isRunning }) => isRunning)
     const master = servers.find((server) => server.port === port)
     if (master === undefined || (await master.info('role')) !== 'master') return false
-    for (const replica of servers.filter((server) => server !== master)) {
+    const replicas = servers.filter((server) => server !== master)
+    for (const replica of replicas) {
       if ((await replica.info('master_port')) !== String(port) || (await replica.info('master_link_status')) !== 'up') return false
     }
     for (const sentinel of this.sentinels.filter(({ isRunning }) => isRunning)) {
-      if (!String(await sentinel.command('SENTINEL', 'CKQUORUM', MASTER_NAME).catch(String)).startsWith('OK')) return false
+      await sentinel.command('SENTINEL', 'CKQUORUM', MASTER_NAME)
+      if ((await promotable(sentinel)) < replicas.length) return false
     }
     return true
   }
@@ -128,6 +135,17 @@ export class SentinelGroup {
 async function masterPortOf(sentinel: RedisServer): Promise<number> {
   const [, port] = (await sentinel.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', MASTER_NAME)) as readonly string[]
   return Number(port)
+}
+
+/** How many replicas this sentinel has seen well. */
+async function promotable(sentinel: RedisServer): Promise<number> {
+  const replicas = (await sentinel.command('SENTINEL', 'REPLICAS', MASTER_NAME)) as readonly (readonly string[])[]
+  return replicas.filter((fields) => fieldOf(fields, 'flags') === 'slave' && fieldOf(fields, 'master-link-status') === 'ok').length
+}
+
+/** Names and values come in turn. */
+function fieldOf(fields: readonly string[], name: string): string | undefined {
+  return fields[fields.indexOf(name) + 1]
 }
 
 /** Each finds the others and the replicas in its file: by itself it would hear of them only after seconds. */

@@ -37,7 +37,6 @@ export class RedisServer {
   readonly #clock: SteppingClock | undefined
   #process: ChildProcess | undefined
   #ended: Promise<void> = Promise.resolve()
-  #control: RespConnection | undefined
   #output = ''
 
   private constructor(port: number, directory: string, options: RedisOptions) {
@@ -77,10 +76,15 @@ export class RedisServer {
     return this.#output
   }
 
-  /** By a connection of our own, through a socket file: no limit, gate or TLS of the port's is in its way. */
+  /** By a connection of its own, through a socket file: no limit, gate or TLS of the port's is in its way. */
   async command(...args: readonly (string | number)[]): Promise<RedisReply> {
-    if (!this.#control?.isOpen) this.#control = await this.#connect()
-    return this.#control.command(...args)
+    const connection = await RespConnection.connect({ path: this.#socketPath })
+    try {
+      if (this.#options.password !== undefined) await connection.command('AUTH', this.#options.password)
+      return await connection.command(...args)
+    } finally {
+      connection.close()
+    }
   }
 
   /** How many times each command was called since `resetCalls`, those of scripts included; names are lower-case. */
@@ -124,7 +128,6 @@ export class RedisServer {
 
   /** SIGKILL is a crash: what is not on the disk is lost. SIGTERM lets it save where it is told to save. */
   async stop(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
-    this.#control?.close()
     if (this.isRunning) {
       this.#process!.kill(signal)
       this.#process!.kill('SIGCONT')
@@ -178,12 +181,6 @@ export class RedisServer {
 
   get #socketPath(): string {
     return join(this.directory, 'socket')
-  }
-
-  async #connect(): Promise<RespConnection> {
-    const connection = await RespConnection.connect({ path: this.#socketPath })
-    if (this.#options.password !== undefined) await connection.command('AUTH', this.#options.password)
-    return connection
   }
 
   /** Not while it does not listen, nor while it loads its data. */
