@@ -1,5 +1,5 @@
 /** Tokens that flow back continuously, up to a size. */
-interface BucketLimit {
+export interface BucketLimit {
   readonly kind: 'bucket'
   readonly tokensPerMs: number
   readonly burst: number

@@ -4,7 +4,7 @@ import { formatProblem, type Problem } from '../policy/problem.ts'
 import type { IntakeResult } from './bundle-intake.ts'
 
 /** Counts looks by their result. */
-export interface ReloadCounter {
+interface ReloadCounter {
   series(result: 'applied' | 'refused' | 'unchanged' | 'unreadable'): { count: number }
 }
 

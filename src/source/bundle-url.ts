@@ -1,8 +1,9 @@
 import type { BundleCache } from './bundle-cache.ts'
-import { type BundleIntake, type IntakeResult, refused } from './bundle-intake.ts'
+import { type BundleIntake, type IntakeResult, type RefusedBundle, refused } from './bundle-intake.ts'
 import { BundleReport, type ReportParts } from './bundle-report.ts'
 import { type BundleAnswer, requestBundle } from './bundle-request.ts'
-import type { BundleSource } from './bundle-source.ts'
+import type { BundleSource, OfferedBundle } from './bundle-source.ts'
+import { pollDelayMs } from './poll-delay.ts'
 
 export interface BundleUrlParts extends ReportParts {
   readonly url: URL
@@ -16,10 +17,6 @@ export interface BundleUrlParts extends ReportParts {
 }
 
 const REQUEST_TIMEOUT_MS = 10_000
-/** After a failure; doubled with each that follows, up to the usual time between polls. */
-const FIRST_RETRY_MS = 1000
-/** A fleet that was started at once must not ask at once for ever. */
-const JITTER = 0.1
 
 /** Asks a URL for the bundle again and again, and starts from the cache where there is one. */
 export class BundleUrl implements BundleSource {
@@ -30,6 +27,7 @@ export class BundleUrl implements BundleSource {
   #etag: string | undefined
   /** What the last poll had to complain of; empty: nothing. Undefined: whatever comes is news. */
   #problem: string | undefined
+  #refused: { readonly bundle: OfferedBundle; readonly taken: RefusedBundle } | undefined
   #failures = 0
   #polling: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -47,6 +45,7 @@ export class BundleUrl implements BundleSource {
   async reload(): Promise<void> {
     await this.#polling
     this.#etag = undefined
+    this.#refused = undefined
     this.#problem = undefined
     await this.#poll()
   }
@@ -114,8 +113,16 @@ export class BundleUrl implements BundleSource {
       case 'wrong_content':
         return refused(answer.problem)
       case 'bundle':
-        return this.#parts.intake.offer(answer.bundle)
+        return this.#offer(answer.bundle)
     }
+  }
+
+  /** What was refused is not tried again: it may have cost workers their lives. */
+  async #offer(bundle: OfferedBundle): Promise<IntakeResult> {
+    if (this.#refused !== undefined && isSame(this.#refused.bundle, bundle)) return this.#refused.taken
+    const taken = await this.#parts.intake.offer(bundle)
+    this.#refused = taken.result === 'refused' ? { bundle, taken } : undefined
+    return taken
   }
 
   /** The same as last time is none. */
@@ -127,11 +134,13 @@ export class BundleUrl implements BundleSource {
 
   #scheduleNext(): void {
     if (this.#stopping.signal.aborted) return
-    const { pollMs } = this.#parts
-    const delayMs = this.#failures === 0 ? pollMs : Math.min(pollMs, FIRST_RETRY_MS * 2 ** (this.#failures - 1))
-    this.#timer = setTimeout(() => void this.#poll(), delayMs * (1 + JITTER * (2 * Math.random() - 1)))
+    this.#timer = setTimeout(() => void this.#poll(), pollDelayMs(this.#parts.pollMs, this.#failures, Math.random()))
     this.#timer.unref()
   }
+}
+
+function isSame(one: OfferedBundle, other: OfferedBundle): boolean {
+  return one.signature === other.signature && one.format === other.format && Buffer.compare(one.bytes, other.bytes) === 0
 }
 
 /** A query may hold a secret. */

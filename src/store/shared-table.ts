@@ -13,7 +13,8 @@ import { spentShare } from './spent-share.ts'
  *
  * The marks are what a lookup scans: two cache lines, and then nearly always just the one record that it wants.
  * For a bucket `level` is what was left at `at`; `rate` is tokens per ms. For a day `rate` is 0, `level` is what is
- * spent and `at` is when the day is over. Size and rate are there for whoever must judge a slot without its rule.
+ * spent and `at` is when the day is over. For a lease `rate` is below 0, `level` is what is left of its tokens and `at` is
+ * when they are over. Size and rate are there for whoever must judge a slot without its rule.
  */
 export class SharedTable {
   readonly setCount: number
@@ -133,7 +134,7 @@ export class SharedTable {
    * Finds room for a new key: an empty slot, else one whose counter means nothing any more, else the one with the
    * smallest share spent, daily budgets last, so that a flood of new keys evicts itself. `inUse` has a bit for each
    * slot of the set that may not go. Answers -1 when none may, or when none has less spent than the new key's own
-   * `share`. The caller writes the record before anything else.
+   * `share`; one with a share of 0 is not missed. The caller writes the record before anything else.
    */
   claim(set: number, low: number, high: number, nowMs: number, inUse: number, share = Number.POSITIVE_INFINITY): number {
     const first = firstMark(set)
@@ -154,8 +155,8 @@ export class SharedTable {
       }
     }
     if (victim < 0) return -1
-    if (smallest > 0) this.#add(LANE_EVICTIONS, 1)
-    if (smallest >= share) return -1
+    if (smallest > 0 && share > 0) this.#add(LANE_EVICTIONS, 1)
+    if (smallest > 0 && smallest >= share) return -1
     return this.#own(set, victim, low, high)
   }
 

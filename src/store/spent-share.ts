@@ -6,6 +6,8 @@ const F32_SLACK = 2 ** -22
  */
 export function spentShare(level: number, atMs: number, size: number, rate: number, nowMs: number): number {
   const elapsedMs = nowMs - atMs
+  // Tokens leased until `at`: what is not used by then is nobody's.
+  if (rate < 0) return elapsedMs >= 0 || level <= 0 ? 0 : 1 + level / size
   if (rate === 0) return elapsedMs >= 0 ? 0 : 1 + level / size
   // Size and rate are rounded to 24 bits: err on the side of keeping.
   const missing = size * (1 + F32_SLACK) - level - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)

@@ -36,7 +36,8 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, into: R
   let row = 0
   for (let way = 0; way < WAYS; way++) {
     const slot = set * WAYS + way
-    if (!table.isOccupied(slot) || table.spentShare(slot, nowMs) === 0) continue
+    // A lease is left out too: it ends with the process, and tokens that were saved would be used twice.
+    if (!table.isOccupied(slot) || table.rate(slot) < 0 || table.spentShare(slot, nowMs) === 0) continue
     into.lows[row] = table.low(slot)
     into.highs[row] = table.high(slot)
     into.levels[row] = table.level(slot)

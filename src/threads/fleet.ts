@@ -7,6 +7,7 @@ import { RedisMetrics } from '../server/metrics/redis-metrics.ts'
 import type { EmbeddedStore } from '../store/embedded-store.ts'
 import { counterScript } from '../store/redis/counter-script.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
+import { Leases } from '../store/redis/leases.ts'
 import type { RedisAddress } from '../store/redis/redis-address.ts'
 import { RedisLink } from '../store/redis/redis-link.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
@@ -32,6 +33,7 @@ export class Fleet {
   readonly store: FleetStore
   readonly #link: RedisLink
   readonly #shared: SharedCounters
+  readonly #leases: Leases | undefined
   readonly #metrics: RedisMetrics
   readonly #prefix: string
   readonly #failureMode: string
@@ -63,7 +65,9 @@ export class Fleet {
       },
     })
     this.#shared = new SharedCounters(this.#link, script, prefix, { onDoubt: (what) => metrics.countDoubt(what) })
-    this.store = new FleetStore({ shared: this.#shared, local, failureMode, listener: { onAnswer: (by) => metrics.countAnswer(by) } })
+    this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
+    const listener = { onAnswer: metrics.countAnswer.bind(metrics) }
+    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, failureMode, listener })
   }
 
   /** Done when Redis can be asked for the first time, or has been waited for long enough. */
@@ -82,9 +86,29 @@ export class Fleet {
     return this.#logouts
   }
 
+  /** What is leased and not used goes back first. */
   async close(): Promise<void> {
     this.#logouts?.stop()
+    await this.#leases?.close()
     await this.#link.close()
+  }
+
+  #newLeases(local: EmbeddedStore, leaseMs: number): Leases {
+    const metrics = this.#metrics
+    const leases = new Leases({
+      shared: this.#shared,
+      local,
+      leaseMs,
+      clock: this.#clock,
+      listener: {
+        onHeld: (change) => {
+          metrics.leases.count += change
+        },
+        onTokens: (what, tokens) => metrics.countTokens(what, tokens),
+      },
+    })
+    leases.start()
+    return leases
   }
 
   #noteCircuit(node: string, isOpen: boolean, reason: string): void {

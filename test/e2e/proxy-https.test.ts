@@ -1,11 +1,9 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { RawBackend } from '../support/backend.ts'
 import { bundle } from '../support/bundles.ts'
 import type { Cli } from '../support/cli.ts'
@@ -13,6 +11,7 @@ import { until } from '../support/edge.ts'
 import { type Answer, ask } from '../support/http.ts'
 import { proxyEnv, proxying, RawClient } from '../support/proxy.ts'
 import { scratchDirectory, serving } from '../support/running.ts'
+import { selfSigned } from '../support/self-signed.ts'
 
 interface SeenHandshake {
   readonly serverName: string | false | null
@@ -132,21 +131,12 @@ interface TlsBackend {
   connections(): number
 }
 
-let directory: string
-const made = new Map<string, { readonly key: string; readonly certificate: string }>()
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
-})
-afterAll(async () => {
-  await rm(directory, { recursive: true })
-})
-
 /** A server with a certificate of its own making, for these names, that sends back what it gets. */
 async function start(names: string): Promise<TlsBackend> {
-  const { key, certificate } = selfSigned(names)
+  const { key, cert, path: certificate } = await selfSigned(await scratchDirectory(), names)
   let connections = 0
   const seen: SeenHandshake[] = []
-  const options = { key: await readFile(key), cert: await readFile(certificate), ALPNProtocols: ['h2', 'http/1.1'] }
+  const options = { key, cert, ALPNProtocols: ['h2', 'http/1.1'] }
   const server = createServer(options, (req, res) => {
     const socket = req.socket as TLSSocket
     const serverName = (socket as unknown as { servername: string | false | null }).servername
@@ -161,21 +151,6 @@ async function start(names: string): Promise<TlsBackend> {
     server.close()
   })
   return { certificate, port: (server.address() as AddressInfo).port, server, seen, connections: () => connections }
-}
-
-function selfSigned(names: string): { readonly key: string; readonly certificate: string } {
-  const known = made.get(names)
-  if (known !== undefined) return known
-  const pair = { key: join(directory, `${made.size}.key`), certificate: join(directory, `${made.size}.pem`) }
-  const subject = ['-subj', '/CN=edge test', '-addext', `subjectAltName=${names}`]
-  const output = ['-keyout', pair.key, '-out', pair.certificate]
-  execFileSync(
-    'openssl',
-    ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', ...subject, ...output],
-    { stdio: 'pipe' },
-  )
-  made.set(names, pair)
-  return pair
 }
 
 async function serve(backendUrl: string, env: Readonly<Record<string, string>>): Promise<Cli> {

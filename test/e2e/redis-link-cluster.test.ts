@@ -1,22 +1,31 @@
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { hashSlot } from '../../src/store/redis/hash-slot.ts'
 import { until } from '../support/edge.ts'
 import { openLink, type RecordedLink } from '../support/recorded-link.ts'
-import { type RedisCluster, runningCluster } from '../support/redis-cluster.ts'
+import { RedisCluster } from '../support/redis-cluster.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 
 const KEYS = Array.from({ length: 12 }, (_, i) => `edge:${i}`)
 
 describeWithRedis('a link to a cluster', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await RedisCluster.start()
+  })
+  beforeEach(async () => {
+    await cluster.settled()
+    for (const node of cluster.nodes) await node.command('FLUSHALL').catch(() => {}) // replicas may not
+  })
+  afterAll(() => cluster.close())
+
   test('asks each master for its own slots', async () => {
-    const { link, countUp, circuits, errors } = await clusterLink(await runningCluster())
+    const { link, countUp, circuits, errors } = await clusterLink(cluster)
     expect(await Promise.all(KEYS.map(countUp))).toEqual(KEYS.map(() => '1'))
     expect(KEYS.map((key) => link.groupOf(key))).toEqual(KEYS.map(hashSlot))
     expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
   })
 
   test('follows a slot that moves, key by key, and sends nothing twice', async () => {
-    const cluster = await runningCluster()
     const { countUp, circuits, errors } = await clusterLink(cluster)
     const slot = hashSlot('{x}')
     const from = await cluster.masterOf(slot)
@@ -33,30 +42,7 @@ describeWithRedis('a link to a cluster', () => {
     expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
   })
 
-  test('a dead master is missed alone, and its replica takes its place', async () => {
-    const cluster = await runningCluster()
-    const { link, countUp, circuits } = await clusterLink(cluster)
-    const key = KEYS[0]!
-    const slot = hashSlot(key)
-    const master = await cluster.masterOf(slot)
-    const others = KEYS.filter((other) => link.isUsable(hashSlot(other)))
-    const otherMasters = new Map<string, string>()
-    for (const other of others) otherMasters.set(other, (await cluster.masterOf(hashSlot(other))).address)
-    const killed = cluster.killMaster(slot)
-    await until(() => !link.isUsable(slot))
-    for (const other of others) if (otherMasters.get(other) !== master.address) expect(link.isUsable(hashSlot(other))).toBe(true)
-    await killed
-    await until(() => link.isUsable(slot))
-    expect(await countUp(key)).toBe('1')
-    // The dead one's circuit does not stay open.
-    expect(circuits).toEqual([
-      expect.stringContaining(`${master.address} opened: `),
-      `${master.address} closed: it serves no slots any more`,
-    ])
-  })
-
   test('a master that hands over is followed', async () => {
-    const cluster = await runningCluster()
     const { link, countUp } = await clusterLink(cluster)
     const key = KEYS[0]!
     expect(await countUp(key)).toBe('1')
@@ -70,13 +56,34 @@ describeWithRedis('a link to a cluster', () => {
   })
 
   test('who is no cluster is told so', async () => {
-    const cluster = await runningCluster()
     const single = openLink(`redis://${cluster.addresses[0]}`)
     await until(() => single.circuits.length > 0 || single.link.isUsable(0))
     const refused = await Promise.all(KEYS.map((key) => single.countUp(key).catch((error) => error.code)))
     expect(refused).toContain('MOVED')
     await until(() => single.circuits.length > 0)
     expect(single.circuits[0]).toContain('redis+cluster://')
+  })
+
+  test('a dead master is missed alone, and its replica takes its place', async () => {
+    const { link, countUp, circuits } = await clusterLink(cluster)
+    const key = KEYS[0]!
+    const slot = hashSlot(key)
+    const master = await cluster.masterOf(slot)
+    const others: string[] = []
+    for (const other of KEYS) if ((await cluster.masterOf(hashSlot(other))) !== master) others.push(other)
+    const killed = cluster.killMaster(slot)
+    await until(() => !link.isUsable(slot))
+    expect(others.filter((other) => !link.isUsable(hashSlot(other)))).toEqual([])
+    expect(await countUp(others[0]!)).toBe('1')
+    await killed
+    await until(() => link.isUsable(slot))
+    expect(await countUp(key)).toBe('1')
+    // The dead one's circuit does not stay open; it may be told later that it has lost a slot that it had got from others.
+    await until(() => circuits.length > 1)
+    expect(circuits).toEqual([
+      expect.stringContaining(`${master.address} opened: `),
+      `${master.address} closed: it serves no slots any more`,
+    ])
   })
 })
 

@@ -1,8 +1,12 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../support/edge.ts'
 import { COUNT_UP, openLink, scriptOf, usableLink } from '../support/recorded-link.ts'
 import { runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
+import { scratchDirectory } from '../support/running.ts'
+import { serverPort } from '../support/server-port.ts'
 
 describeWithRedis('a link to one Redis', () => {
   test('runs scripts and commands; the text of a script goes over once', async () => {
@@ -56,6 +60,20 @@ describeWithRedis('a link to one Redis', () => {
     await until(() => link.isUsable(0))
     expect(circuits).toEqual([expect.stringContaining('opened: OOM'), `${redis.address} closed: it answers`])
     expect(await redis.command('GET', 'edge:a')).toBe(null)
+  })
+
+  test('a Redis that is loading its data is not used before it has', async () => {
+    const args = ['--loading-process-events-interval-bytes', '1024', '--key-load-delay', '500']
+    const redis = await runningRedis({ args })
+    await redis.command('EVAL', "for i = 1, 1000 do redis.call('SET', 'k' .. i, string.rep('x', 100)) end", 0)
+    const { link, countUp, errors } = await usableLink(redis.url)
+    const restarted = redis.restart('kept')
+    await until(() => errors.some((line) => line.startsWith(`reply ${redis.address}: LOADING`)))
+    expect(link.isUsable(0)).toBe(false)
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'refused', code: 'LOADING' })
+    await restarted
+    await until(() => link.isUsable(0))
+    expect(await countUp('edge:a')).toBe('1')
   })
 
   test('an error that speaks of the key alone leaves the circuit closed', async () => {
@@ -172,6 +190,18 @@ describeWithRedis('a link to one Redis', () => {
     await until(() => link.isUsable(0))
   })
 
+  test('a certificate that nobody vouches for is told', async () => {
+    const directory = await scratchDirectory()
+    const { key, certificate } = selfSigned(directory)
+    const port = await serverPort()
+    await runningRedis({
+      args: ['--tls-port', String(port), '--tls-key-file', key, '--tls-cert-file', certificate, '--tls-ca-cert-file', certificate],
+    })
+    const { circuits } = openLink(`rediss://127.0.0.1:${port}`)
+    await until(() => circuits.length > 0)
+    expect(circuits).toEqual([`127.0.0.1:${port} opened: self-signed certificate`])
+  })
+
   test('a name that nobody knows is told', async () => {
     const { circuits } = openLink('redis://nobody.invalid')
     await until(() => circuits.length > 0)
@@ -195,6 +225,14 @@ describeWithRedis('a link to one Redis', () => {
     expect({ isUsable: link.isUsable(0), circuits }).toEqual({ isUsable: false, circuits: [] })
   })
 })
+
+function selfSigned(directory: string): { readonly key: string; readonly certificate: string } {
+  const pair = { key: join(directory, 'key.pem'), certificate: join(directory, 'certificate.pem') }
+  const names = ['-subj', '/CN=edge test', '-addext', 'subjectAltName=IP:127.0.0.1']
+  const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
+  execFileSync('openssl', ['req', ...kind, ...names, '-keyout', pair.key, '-out', pair.certificate], { stdio: 'pipe' })
+  return pair
+}
 
 function block(ms: number): void {
   const endMs = performance.now() + ms

@@ -7,10 +7,19 @@ import type { SharedCounter } from './shared-counters.ts'
 export class FleetCounter extends EmbeddedCounter implements SharedCounter {
   readonly identity: readonly string[]
   readonly isPlain: boolean
+  /** Tells the records of a key's leases from the key's own. A changed limit begins without leases. */
+  readonly leaseSalt: number
 
   constructor(spec: CounterSpec, prefix: HashState) {
     super(spec, prefix)
     this.identity = spec.identity
     this.isPlain = spec.isPlain ?? false
+    this.leaseSalt = mix(this.size, this.rate)
   }
+}
+
+function mix(size: number, rate: number): number {
+  const [sizeBits, rateBits] = new Int32Array(new Float32Array([size, rate]).buffer)
+  const bits = Math.imul(sizeBits! ^ Math.imul(rateBits!, 0x9e3779b1), 0x85ebca6b)
+  return bits ^ (bits >>> 15)
 }

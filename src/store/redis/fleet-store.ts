@@ -3,6 +3,7 @@ import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
 import { FleetCounter } from './fleet-counter.ts'
+import type { Errand, Leases } from './leases.ts'
 import { LinkError } from './redis-link.ts'
 import { rowsOf, type SharedCounters } from './shared-counters.ts'
 
@@ -12,13 +13,15 @@ export type FailureMode = 'local' | 'open' | 'closed'
 export interface FleetStoreParts {
   readonly shared: SharedCounters
   readonly local: EmbeddedStore
+  /** Tokens ahead of need, where they are wanted. */
+  readonly leases?: Leases | undefined
   readonly failureMode: FailureMode
   readonly listener: FleetListener
 }
 
 export interface FleetListener {
   /** A decision was asked for, and this has answered it. */
-  onAnswer(by: 'redis' | 'failure_mode'): void
+  onAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
 }
 
 /** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides. Never rejects because of Redis. */
@@ -56,19 +59,42 @@ export class FleetStore implements CounterStore {
   }
 
   #ask(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    const { shared, local, listener } = this.#parts
-    local.checkAll(charges, nowMs, wallMs)
-    const groups = shared.callsFor(action, charges, rowsOf(charges), nowMs, wallMs)
-    if (groups === undefined) return this.#askElsewhere(action, charges, nowMs, wallMs)
+    const { leases, listener } = this.#parts
+    if (leases === undefined) return this.#askShared(action, charges, undefined, nowMs, wallMs)
+    const answer = leases.answer(action, charges, nowMs, wallMs)
+    if (typeof answer !== 'boolean') return this.#askShared(action, charges, answer, nowMs, wallMs)
+    listener.onAnswer(answer ? 'lease' : 'refusal')
     charges.takenWallMs = wallMs
-    return shared.ask(groups, charges).then(
+    charges.takenFrom = 'shared'
+    return answer
+  }
+
+  #askShared(
+    action: 'take' | 'check',
+    charges: Charges,
+    errand: Errand | undefined,
+    nowMs: number,
+    wallMs: number,
+  ): Outcome | Promise<Outcome> {
+    const { shared, local, leases, listener } = this.#parts
+    local.checkAll(charges, nowMs, wallMs)
+    const groups = shared.callsFor(action, charges, errand?.rows ?? rowsOf(charges), nowMs, wallMs, errand?.asks)
+    if (groups === undefined) {
+      if (errand !== undefined) leases!.onFailure(errand)
+      return this.#askElsewhere(action, charges, nowMs, wallMs)
+    }
+    charges.takenWallMs = wallMs
+    const leased = errand && new Map<number, number>()
+    return shared.ask(groups, charges, leased).then(
       (fits) => {
         listener.onAnswer('redis')
         charges.takenFrom = 'shared'
+        if (errand !== undefined) leases!.onAnswer(errand, fits, charges, leased!)
         if (fits && action === 'take') this.#note(charges, nowMs, wallMs)
         return fits
       },
       (error: unknown) => {
+        if (errand !== undefined) leases!.onFailure(errand)
         if (!(error instanceof LinkError)) throw error
         return this.#askElsewhere(action, charges, nowMs, wallMs)
       },

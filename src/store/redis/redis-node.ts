@@ -54,6 +54,8 @@ export class RedisNode {
   #heardMs = 0
   /** Why the connection is about to end. */
   #failure: string | undefined
+  /** Why the last sentinel was of no help. */
+  #sentinelFailure: string | undefined
 
   constructor(options: NodeOptions) {
     this.name = options.name
@@ -64,6 +66,9 @@ export class RedisNode {
       options.onTrouble()
     })
     this.#client.on('error', this.#onError)
+    this.#client.on('sentinelError', (error: Error) => {
+      this.#sentinelFailure = errorText(error, options.address)
+    })
     this.#client.on('connect', () => this.#heard())
     this.#client.on('ready', () => {
       this.#heard()
@@ -90,7 +95,10 @@ export class RedisNode {
 
   /** Sends a call that another node refused to serve. Its time goes on. */
   takeOver(call: Call, isAsking: boolean, refusal: LinkError): void {
-    if (!this.isConnected) return call.fail(refusal)
+    if (!this.isConnected) {
+      this.#options.listener.onError('reply', this.name, refusal.message)
+      return call.fail(refusal)
+    }
     this.#options.departures.hold(this.#client.stream)
     if (isAsking) this.#client.asking().catch(ignore)
     this.#send(call, call.name, call.args)
@@ -115,6 +123,7 @@ export class RedisNode {
 
   #connect(): void {
     this.#failure = undefined
+    this.#sentinelFailure = undefined
     // Its failure comes as events too.
     this.#client.connect().catch(ignore)
   }
@@ -192,7 +201,9 @@ export class RedisNode {
   }
 
   readonly #onError = (error: Error & { command?: { name: string } }): void => {
-    this.#failure = errorText(error, this.#options.address)
+    if (this.#isClosed) return
+    const isOfSentinels = this.#sentinelFailure !== undefined && error.message.startsWith('All sentinels')
+    this.#failure = isOfSentinels ? `no sentinel leads to the master: ${this.#sentinelFailure}` : errorText(error, this.#options.address)
     this.#options.listener.onError('connection', this.name, this.#failure)
     // ioredis would go on in database 0.
     if (error.command?.name === 'select') this.#client.stream.destroy()

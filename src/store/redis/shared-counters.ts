@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { waitMs } from '../../limiter/bucket.ts'
 import { dayWaitMs, utcDay } from '../../limiter/day.ts'
-import { sizeOf } from '../../limiter/limit.ts'
+import { type BucketLimit, sizeOf } from '../../limiter/limit.ts'
 import type { Charges, Counter } from '../charges.ts'
 import { SubjectWords } from '../subject.ts'
 import { LinkError, type RedisLink, type Script } from './redis-link.ts'
@@ -104,14 +104,10 @@ export class SharedCounters {
     await Promise.all(groups.map((group) => this.#settle(group)))
   }
 
-  /** Gives leased tokens back, unless the lease is over by then: `deadlineMs` is by the clock of Redis. Answers whether it was done. */
-  async giveBackLease(key: string, limit: { tokensPerMs: number; burst: number }, tokens: number, deadlineMs: number): Promise<boolean> {
+  /** Gives leased tokens back, as far as the refill has not made up for them. Never rejects; answers whether it was done. */
+  async giveBackLease(key: string, { tokensPerMs, burst }: BucketLimit, tokens: number): Promise<boolean> {
     try {
-      await this.#link.run(
-        this.#script,
-        [key],
-        ['settle', ...[tokens, limit.burst, limit.tokensPerMs, limit.burst, 0, deadlineMs].map(String)],
-      )
+      await this.#link.run(this.#script, [key], ['settle', ...[tokens, burst, tokensPerMs, burst, 0, 1].map(String)])
       return true
     } catch (error) {
       if (isInDoubt(error)) this.#listener.onDoubt('lease')

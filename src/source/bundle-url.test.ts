@@ -1,0 +1,48 @@
+import { pino } from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { BundleServer } from '../../test/support/bundle-server.ts'
+import { known } from '../../test/support/bundle-url.ts'
+import { BundleIntake } from './bundle-intake.ts'
+import { BundleUrl } from './bundle-url.ts'
+
+test('a bundle that was refused is not tried again with each poll: workers may die of it', async () => {
+  const tried: string[] = []
+  const intake = new BundleIntake(
+    async (_bundle, { version }) => {
+      tried.push(version)
+      throw new Error('workers end while they compile it')
+    },
+    () => 0,
+  )
+  const source = await BundleServer.start()
+  source.publish(known(1))
+  const bundles = polling(source.url, intake)
+  await bundles.start()
+  await source.polled(3)
+  expect(tried).toEqual(['1'])
+
+  await bundles.reload()
+  expect(tried).toEqual(['1', '1'])
+
+  source.publish(known(2))
+  await source.polled(3)
+  expect(tried).toEqual(['1', '1', '2'])
+})
+
+function polling(url: string, intake: BundleIntake): BundleUrl {
+  const counts = { count: 0 }
+  const bundles = new BundleUrl({
+    url: new URL(url),
+    token: undefined,
+    pollMs: 20,
+    userAgent: 'test',
+    cache: undefined,
+    intake,
+    onGoodPoll() {},
+    logger: pino({ level: 'silent' }),
+    reloads: { series: () => counts },
+    active: () => intake.active,
+  })
+  onTestFinished(() => bundles.stop())
+  return bundles
+}

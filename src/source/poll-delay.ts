@@ -1,0 +1,10 @@
+/** After a failure; doubled with each that follows, up to the usual time between polls. */
+const FIRST_RETRY_MS = 1000
+/** A fleet that was started at once must not ask at once for ever. */
+const JITTER = 0.1
+
+/** How long to wait before the next poll, after so many failures in a row. `random` is from 0 to 1. */
+export function pollDelayMs(intervalMs: number, failures: number, random: number): number {
+  const delayMs = failures === 0 ? intervalMs : Math.min(intervalMs, FIRST_RETRY_MS * 2 ** (failures - 1))
+  return delayMs * (1 + JITTER * (2 * random - 1))
+}

@@ -1,0 +1,187 @@
+import { type SharedTable, wayOf } from '../shared-table.ts'
+
+/** What is known of a key besides its tokens. */
+type Note = 'none' | 'asked' | 'refused'
+
+// The last two bits of a record's tag. The rest is that of the key's own counter, changed by the counter's salt.
+const BLOCK_A = 1
+const BLOCK_B = 2
+const NOTE = 3
+
+const ASKED = -1
+const REFUSED = -2
+
+/**
+ * The leases of one key at a time, in the table that all threads share. They are in the set of the key's own counter, so
+ * that one lock covers it all, and the caller has it.
+ *
+ *     block  level: tokens left | at: when they are over | size: tokens had, leased or one by one | rate: -1 - what the fleet had left
+ *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED or REFUSED
+ *
+ * There are two blocks, for the next is fetched before the last is used up, and the tokens of one must not live as long
+ * as those of the other. They tell the recent use, too. A note can be forgotten at any time: that costs a round trip.
+ */
+export class LeaseRecords {
+  /** The slot to take the next token from, or -1. */
+  from = -1
+  /** Tokens in both blocks. */
+  left = 0
+  /** What the fleet had left when it was last asked. */
+  seen = 0
+  /** Tokens used since then; 0 where the key has not been seen for a lease's life. */
+  used = 0
+  sinceMs = 0
+  /** Until when a note holds, and until when it was named. */
+  noteUntilMs = 0
+  namedUntilMs = 0
+  readonly #table: SharedTable
+  readonly #leaseMs: number
+  #set = 0
+  #tag = 0
+  #high = 0
+  /** Slots, or -1. The newer block is the one that ends last. */
+  #newer = -1
+  #older = -1
+  #olderBlock = BLOCK_A
+
+  constructor(table: SharedTable, leaseMs: number) {
+    this.#table = table
+    this.#leaseMs = leaseMs
+  }
+
+  /** Turns to a key: the place of its own counter, and the counter's salt. */
+  turnTo(set: number, low: number, high: number, salt: number): void {
+    this.#set = set
+    this.#tag = (low ^ salt) & ~3
+    // Not the bits of the key's own record, whatever the salt is.
+    if (this.#tag === (low & ~3)) this.#tag ^= 4
+    this.#high = high
+  }
+
+  look(nowMs: number): void {
+    const table = this.#table
+    const a = this.#find(BLOCK_A)
+    const b = this.#find(BLOCK_B)
+    const isAOlder = a < 0 || (b >= 0 && table.at(a) < table.at(b))
+    this.#older = isAOlder ? a : b
+    this.#newer = isAOlder ? b : a
+    this.#olderBlock = isAOlder ? BLOCK_A : BLOCK_B
+    const olderLeft = this.#leftIn(this.#older, nowMs)
+    const newerLeft = this.#leftIn(this.#newer, nowMs)
+    this.left = olderLeft + newerLeft
+    this.from = olderLeft >= 1 ? this.#older : newerLeft >= 1 ? this.#newer : -1
+    this.seen = this.#newer < 0 ? 0 : -1 - table.rate(this.#newer)
+  }
+
+  /** Whether a quarter of the block looked at is left, or less. Most takes need to know no more. */
+  get isLow(): boolean {
+    return this.left * 4 <= this.#table.size(this.#newer)
+  }
+
+  /** Reads the recent use from the blocks looked at. */
+  measure(nowMs: number): void {
+    const table = this.#table
+    const newer = this.#newer
+    const older = this.#older
+    this.used = 0
+    this.sinceMs = nowMs
+    if (newer < 0 || table.at(newer) <= nowMs) return
+    this.used = table.size(newer) - table.level(newer)
+    this.sinceMs = table.at(newer) - this.#leaseMs
+    // One that was over when the newer began tells of other times.
+    if (older < 0 || table.at(older) < this.sinceMs) return
+    this.used += table.size(older) - table.level(older)
+    this.sinceMs = table.at(older) - this.#leaseMs
+  }
+
+  /** Puts a token back into the block that it came from. Answers false where that is over. */
+  putBack(set: number, blockLow: number, high: number, endMs: number, nowMs: number): boolean {
+    const table = this.#table
+    const slot = table.find(set, blockLow, high)
+    if (slot < 0 || table.at(slot) !== endMs || nowMs >= endMs) return false
+    table.write(slot, table.level(slot) + 1, endMs, table.size(slot), table.rate(slot))
+    return true
+  }
+
+  /** Takes out what is left of a block and answers how much that is. It does not count as used. */
+  takeOut(set: number, blockLow: number, high: number, endMs: number): number {
+    const table = this.#table
+    const slot = table.find(set, blockLow, high)
+    if (slot < 0 || table.at(slot) !== endMs) return 0
+    const left = table.level(slot)
+    table.write(slot, 0, endMs, table.size(slot) - left, table.rate(slot))
+    return left
+  }
+
+  /**
+   * Adds what was had: `cost` is used already, `leased` is kept until `endMs`, and the fleet has `seen` left. Answers the slot
+   * of the block that keeps it, or -1 where nothing is kept.
+   */
+  add(cost: number, leased: number, seen: number, endMs: number, nowMs: number): number {
+    const table = this.#table
+    const rate = -1 - Math.max(0, seen)
+    this.look(nowMs)
+    const newer = this.#newer
+    if (leased === 0 && newer >= 0 && table.at(newer) > nowMs) {
+      table.write(newer, table.level(newer), table.at(newer), table.size(newer) + cost, rate)
+      return -1
+    }
+    const slot = endMs > nowMs ? this.#slotFor(leased, nowMs) : -1
+    if (slot < 0) return -1
+    table.write(slot, leased, endMs, cost + leased, rate)
+    this.left += leased
+    return leased > 0 ? slot : -1
+  }
+
+  readNote(nowMs: number): Note {
+    const table = this.#table
+    const slot = this.#find(NOTE)
+    if (slot < 0 || table.at(slot) <= nowMs) return 'none'
+    this.noteUntilMs = table.at(slot)
+    this.namedUntilMs = this.noteUntilMs + table.size(slot)
+    return table.rate(slot) === REFUSED ? 'refused' : 'asked'
+  }
+
+  /** No other thread is to ask for a lease until then. Answers false where there is no room to say so. */
+  noteAsked(untilMs: number, nowMs: number): boolean {
+    return this.#writeNote(untilMs, 0, ASKED, nowMs)
+  }
+
+  noteRefused(untilMs: number, namedUntilMs: number, nowMs: number): void {
+    this.#writeNote(untilMs, Math.max(0, namedUntilMs - untilMs), REFUSED, nowMs)
+  }
+
+  forgetNote(): void {
+    const slot = this.#find(NOTE)
+    if (slot >= 0) this.#table.write(slot, 0, 0, 0, ASKED)
+  }
+
+  #writeNote(untilMs: number, size: number, rate: number, nowMs: number): boolean {
+    const known = this.#find(NOTE)
+    const slot = known >= 0 ? known : this.#table.claim(this.#set, this.#tag | NOTE, this.#high, nowMs, 0, 0)
+    if (slot < 0) return false
+    this.#table.write(slot, 0, untilMs, size, rate)
+    return true
+  }
+
+  /** One of the two blocks, with nothing left in it; or -1. */
+  #slotFor(leased: number, nowMs: number): number {
+    const older = this.#older
+    const newer = this.#newer
+    if (older < 0) {
+      const inUse = newer < 0 ? 0 : 1 << wayOf(newer)
+      // No other lease goes for this one, and what only says that the key was seen takes no room from anybody.
+      return this.#table.claim(this.#set, this.#tag | this.#olderBlock, this.#high, nowMs, inUse, leased > 0 ? 1 : 0)
+    }
+    if (this.#leftIn(older, nowMs) < 1) return older
+    return this.#leftIn(newer, nowMs) < 1 ? newer : -1
+  }
+
+  #find(record: number): number {
+    return this.#table.find(this.#set, this.#tag | record, this.#high)
+  }
+
+  #leftIn(slot: number, nowMs: number): number {
+    return slot >= 0 && this.#table.at(slot) > nowMs ? this.#table.level(slot) : 0
+  }
+}

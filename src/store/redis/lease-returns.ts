@@ -1,0 +1,74 @@
+import type { BucketLimit } from '../../limiter/limit.ts'
+import type { SharedTable } from '../shared-table.ts'
+import type { LeaseRecords } from './lease-records.ts'
+import { KEPT_SHARE } from './lease-sizing.ts'
+import type { SharedCounters } from './shared-counters.ts'
+
+export interface LeaseListener {
+  /** A lease began, or is over. */
+  onHeld(change: 1 | -1): void
+  /** 'lost': nobody uses them, and they did not go back. */
+  onTokens(what: 'leased' | 'given_back' | 'lost', tokens: number): void
+}
+
+/** A block in the table that this thread has fetched. */
+export interface Lease {
+  readonly key: string
+  readonly limit: BucketLimit
+  readonly set: number
+  readonly low: number
+  readonly high: number
+  readonly endMs: number
+}
+
+/** Gives back what is left of leases: late in their lives, and at the end of the thread's. */
+export class LeaseReturns {
+  readonly #table: SharedTable
+  readonly #records: LeaseRecords
+  readonly #shared: SharedCounters
+  readonly #leaseMs: number
+  readonly #listener: LeaseListener
+  /** In the order in which they are due, or nearly so. */
+  #leases: Lease[] = []
+
+  constructor(table: SharedTable, records: LeaseRecords, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
+    this.#table = table
+    this.#records = records
+    this.#shared = shared
+    this.#leaseMs = leaseMs
+    this.#listener = listener
+  }
+
+  add(lease: Lease): void {
+    this.#leases.push(lease)
+    this.#listener.onHeld(1)
+  }
+
+  /** Gives back what is left of leases that are old. Never rejects. */
+  async sweep(nowMs: number): Promise<void> {
+    const dueEndMs = nowMs + (1 - KEPT_SHARE) * this.#leaseMs
+    const firstYoung = this.#leases.findIndex(({ endMs }) => endMs > dueEndMs)
+    await this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung))
+  }
+
+  async endAll(): Promise<void> {
+    await this.#endAll(this.#leases.splice(0))
+  }
+
+  async giveBack(key: string, limit: BucketLimit, tokens: number): Promise<void> {
+    const isDone = await this.#shared.giveBackLease(key, limit, tokens)
+    this.#listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
+  }
+
+  async #endAll(leases: readonly Lease[]): Promise<void> {
+    await Promise.all(leases.map((lease) => this.#end(lease)))
+  }
+
+  async #end({ key, limit, set, low, high, endMs }: Lease): Promise<void> {
+    this.#listener.onHeld(-1)
+    this.#table.lock(set)
+    const tokens = this.#records.takeOut(set, low, high, endMs)
+    this.#table.unlock(set)
+    if (tokens > 0) await this.giveBack(key, limit, tokens)
+  }
+}

@@ -1,0 +1,248 @@
+import type { Clock } from '../../clock.ts'
+import type { BucketLimit } from '../../limiter/limit.ts'
+import { Charges } from '../charges.ts'
+import type { EmbeddedStore } from '../embedded-store.ts'
+import type { SharedTable } from '../shared-table.ts'
+import type { FleetCounter } from './fleet-counter.ts'
+import type { LeaseRecords } from './lease-records.ts'
+import { type LeaseListener, LeaseReturns } from './lease-returns.ts'
+import { DRY, HELD, LeaseRows, REFUSED } from './lease-rows.ts'
+import { refusalMs } from './lease-sizing.ts'
+import type { SharedCounters } from './shared-counters.ts'
+
+export interface LeaseParts {
+  readonly shared: SharedCounters
+  readonly local: EmbeddedStore
+  readonly leaseMs: number
+  readonly clock: Pick<Clock, 'nowMs'>
+  readonly listener: LeaseListener
+}
+
+/** What a decision that leases do not cover must ask of Redis. */
+export interface Errand {
+  readonly takes: boolean
+  readonly sentMs: number
+  readonly rows: readonly number[]
+  /** How many tokens to lease with each of them. */
+  readonly asks: readonly number[]
+  readonly dry: readonly DryRow[]
+  /** Leases cover these; if it takes, their tokens are taken already. */
+  readonly held: readonly HeldRow[]
+}
+
+interface DryRow {
+  readonly row: number
+  readonly set: number
+  readonly low: number
+  readonly high: number
+  readonly counter: FleetCounter
+  /** Above 0: the key is noted as asked. */
+  readonly ask: number
+}
+
+interface HeldRow {
+  readonly row: number
+  readonly level: number
+  readonly set: number
+  readonly blockLow: number
+  readonly high: number
+  readonly endMs: number
+}
+
+/**
+ * Tokens of plain buckets, had from Redis in blocks ahead of need. Each is used within `leaseMs` of the moment before it
+ * was asked for, or not at all: what a window admits left Redis in that window, or in the `leaseMs` before it.
+ */
+export class Leases {
+  readonly #parts: LeaseParts
+  readonly #table: SharedTable
+  readonly #rows: LeaseRows
+  readonly #records: LeaseRecords
+  readonly #returns: LeaseReturns
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor(parts: LeaseParts) {
+    const { local, shared, leaseMs, listener } = parts
+    this.#parts = parts
+    this.#table = local.rows.table
+    this.#rows = new LeaseRows(local, leaseMs)
+    this.#records = this.#rows.records
+    this.#returns = new LeaseReturns(this.#table, this.#records, shared, leaseMs, listener)
+  }
+
+  /** From now on, what is not used goes back by itself. */
+  start(): void {
+    const { clock, leaseMs } = this.#parts
+    this.#timer = setInterval(() => void this.sweep(clock.nowMs()), leaseMs / 8).unref()
+  }
+
+  /** Gives back what is left of leases that are old. */
+  sweep(nowMs: number): Promise<void> {
+    return this.#returns.sweep(nowMs)
+  }
+
+  /** Gives back all that this thread has leased and nobody has used. There are no more leases then. */
+  close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    return this.#returns.endAll()
+  }
+
+  /**
+   * Answers from leases or remembered refusals, with levels and waits in `charges`. Where that does not do: what to ask of
+   * Redis, after which `onAnswer` or `onFailure` must hear of it; a check takes and leases nothing.
+   */
+  answer(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): boolean | Errand {
+    const takes = action === 'take'
+    const standing = this.#rows.ask(takes, charges, nowMs, wallMs)
+    if (standing === REFUSED) return false
+    const errand = standing === HELD ? undefined : this.#errandFor(takes, charges, nowMs)
+    if (takes) this.#renewHeld(charges, nowMs)
+    return errand ?? true
+  }
+
+  /** What Redis said, as it stands in `charges`; `leased`: how much it leased, by row. */
+  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, number>): void {
+    const { takes, held, dry, sentMs } = errand
+    for (const { row, level } of held) {
+      charges.levels[row] = level
+      charges.waitsMs[row] = 0
+    }
+    if (!fits) this.#onRefusal(errand, charges)
+    else if (takes) for (const row of dry) this.#onTaken(row, charges, leased.get(row.row)!, sentMs)
+  }
+
+  /** Nobody has answered. */
+  onFailure({ takes, dry, held }: Errand): void {
+    for (const row of dry) if (row.ask > 0) this.#forgetNote(row)
+    if (takes) this.#putBack(held, this.#parts.clock.nowMs())
+  }
+
+  #onTaken(row: DryRow, charges: Charges, leased: number, sentMs: number): void {
+    const { burst } = row.counter.limit as BucketLimit
+    const level = charges.levels[row.row]!
+    const left = this.#add(row, charges, 1, leased, level, sentMs)
+    charges.levels[row.row] = Math.min(level + left, burst)
+  }
+
+  #onRefusal({ takes, dry, held }: Errand, charges: Charges): void {
+    const nowMs = this.#parts.clock.nowMs()
+    for (const row of dry) {
+      const waitMs = charges.waitsMs[row.row]!
+      const untilMs = nowMs + this.#refusalMs(row, charges.levels[row.row]!)
+      this.#turnTo(row)
+      if (waitMs > 0) this.#records.noteRefused(untilMs, nowMs + waitMs, nowMs)
+      else if (row.ask > 0) this.#records.forgetNote()
+      this.#table.unlock(row.set)
+    }
+    if (takes) this.#putBack(held, nowMs)
+  }
+
+  #errandFor(takes: boolean, charges: Charges, sentMs: number): Errand {
+    const { standings, asks, blockLows, endsMs } = this.#rows
+    const { sets, highs } = this.#parts.local.rows
+    const errand = { takes, sentMs, rows: [] as number[], asks: [] as number[], dry: [] as DryRow[], held: [] as HeldRow[] }
+    for (let row = 0; row < charges.length; row++) {
+      if (standings[row] === HELD) {
+        const block = { set: sets[row]!, blockLow: blockLows[row]!, high: highs[row]!, endMs: endsMs[row]! }
+        errand.held.push({ row, level: charges.levels[row]!, ...block })
+        continue
+      }
+      errand.rows.push(row)
+      errand.asks.push(asks[row]!)
+      if (standings[row] === DRY) errand.dry.push(this.#dryRow(row, charges))
+    }
+    return errand
+  }
+
+  /** Fetches the next block for rows that are covered still, but not for long. */
+  #renewHeld(charges: Charges, nowMs: number): void {
+    const { standings, asks } = this.#rows
+    let due: DryRow[] | undefined
+    for (let row = 0; row < charges.length; row++) {
+      if (asks[row] === 0 || standings[row] !== HELD) continue
+      due ??= []
+      due.push(this.#dryRow(row, charges))
+    }
+    if (due !== undefined) for (const row of due) void this.#renew(row, charges, nowMs)
+  }
+
+  async #renew({ row, ...place }: DryRow, { values, valuesFrom }: Charges, sentMs: number): Promise<void> {
+    const { shared, local, clock } = this.#parts
+    const only = { ...place, row: 0 }
+    const charges = new Charges()
+    for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
+    charges.add(place.counter, 0)
+    const leased = new Map<number, number>()
+    try {
+      local.checkAll(charges, sentMs, 0)
+      const groups = shared.callsFor('take', charges, [0], sentMs, 0, [place.ask])
+      // What failed is not asked for again until the note ends.
+      if (groups === undefined) return
+      await shared.ask(groups, charges, leased)
+    } catch {
+      return
+    }
+    const level = charges.levels[0]!
+    this.#add(only, charges, 0, leased.get(0)!, level, sentMs)
+    if (leased.get(0)! > 0) return
+    const nowMs = clock.nowMs()
+    const untilMs = nowMs + this.#refusalMs(only, level)
+    this.#turnTo(only)
+    this.#records.noteAsked(untilMs, nowMs)
+    this.#table.unlock(only.set)
+  }
+
+  /** Adds what was had to the key's leases; what they cannot keep goes back at once. Answers the tokens held. */
+  #add(row: DryRow, charges: Charges, cost: number, leased: number, seen: number, sentMs: number): number {
+    const { shared, clock, leaseMs, listener } = this.#parts
+    const { set, high, counter } = row
+    const limit = counter.limit as BucketLimit
+    const endMs = sentMs + leaseMs
+    this.#turnTo(row)
+    const slot = this.#isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, clock.nowMs())
+    const low = slot < 0 ? 0 : this.#table.low(slot)
+    const { left } = this.#records
+    if (row.ask > 0) this.#records.forgetNote()
+    this.#table.unlock(set)
+    if (leased === 0) return left
+    listener.onTokens('leased', leased)
+    const key = shared.keyOf(counter, charges.values, charges.valuesFrom[row.row]!, charges.valuesFrom[row.row + 1]!)
+    if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs })
+    else void this.#returns.giveBack(key, limit, leased)
+    return left
+  }
+
+  #putBack(held: readonly HeldRow[], nowMs: number): void {
+    for (const { set, blockLow, high, endMs } of held) {
+      this.#table.lock(set)
+      const isBack = this.#records.putBack(set, blockLow, high, endMs, nowMs)
+      this.#table.unlock(set)
+      if (!isBack) this.#parts.listener.onTokens('lost', 1)
+    }
+  }
+
+  #forgetNote(row: DryRow): void {
+    this.#turnTo(row)
+    this.#records.forgetNote()
+    this.#table.unlock(row.set)
+  }
+
+  /** Locks the set, too. */
+  #turnTo({ set, low, high, counter }: DryRow): void {
+    this.#table.lock(set)
+    this.#records.turnTo(set, low, high, counter.leaseSalt)
+  }
+
+  #dryRow(row: number, charges: Charges): DryRow {
+    const { sets, lows, highs } = this.#parts.local.rows
+    const counter = charges.counters[row] as FleetCounter
+    return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, ask: this.#rows.asks[row]! }
+  }
+
+  #refusalMs({ counter, ask }: DryRow, level: number): number {
+    const { tokensPerMs, burst } = counter.limit as BucketLimit
+    return refusalMs(level, ask, tokensPerMs, burst, this.#parts.leaseMs)
+  }
+}

@@ -1,0 +1,121 @@
+import { utcDay } from '../limiter/day.ts'
+import type { Charges, Counter } from './charges.ts'
+import { HalfSipHash, type HashState } from './half-sip-hash.ts'
+import { type SharedTable, wayOf } from './shared-table.ts'
+import { SubjectWords } from './subject.ts'
+
+/** A counter whose subjects have their places in a table. */
+export interface HashedCounter extends Counter {
+  /** The hash after the identity, where each subject's hash begins. */
+  readonly prefix: HashState
+}
+
+// Insertion beats a comparator call up to here.
+const FEW_ROWS = 16
+
+/** Where the rows of the charges at hand belong in the table, and the locks of all of them. */
+export class TableRows {
+  readonly table: SharedTable
+  /** How many rows there are; what the lists hold beyond them is left over from earlier charges. */
+  length = 0
+  lows = new Int32Array(0)
+  highs = new Int32Array(0)
+  sets = new Int32Array(0)
+  /** For whoever looks the rows up: the slot, or -1; and for a bucket, when its level is true. */
+  slots = new Int32Array(0)
+  ats = new Float64Array(0)
+  /** The rows by ascending set: locks are always taken in this order. */
+  order = new Int32Array(0)
+  readonly #hash: HalfSipHash
+  readonly #subject = new SubjectWords()
+
+  constructor(table: SharedTable, hashKey: readonly [number, number]) {
+    this.table = table
+    this.#hash = new HalfSipHash(hashKey)
+  }
+
+  /** Where the hash of each subject of a counter begins. */
+  prefixOf(identity: readonly string[]): HashState {
+    const subject = this.#subject
+    subject.clear()
+    subject.addIdentity(identity)
+    return this.#hash.absorb(subject.words, subject.length)
+  }
+
+  locate(charges: Charges, wallMs: number): void {
+    const { length } = charges
+    this.length = length
+    if (length > this.lows.length) this.#growTo(length)
+    const hash = this.#hash
+    const subject = this.#subject
+    for (let row = 0; row < length; row++) {
+      const counter = charges.counters[row] as HashedCounter
+      subject.clear()
+      for (let i = charges.valuesFrom[row]!; i < charges.valuesFrom[row + 1]!; i++) subject.addText(charges.values[i]!)
+      // Each day is a counter of its own, so that what belongs to one can never land in another.
+      if (counter.limit.kind === 'day') subject.addWord(utcDay(wallMs))
+      hash.digest(subject.words, subject.length, counter.prefix)
+      this.lows[row] = hash.low
+      this.highs[row] = hash.high
+      this.sets[row] = this.table.setOf(hash.high)
+      this.order[row] = row
+    }
+    if (length > 1) this.#sortBySet(length)
+  }
+
+  lock(): void {
+    let locked = -1
+    for (let i = 0; i < this.length; i++) {
+      const set = this.sets[this.order[i]!]!
+      if (set !== locked) this.table.lock(set)
+      locked = set
+    }
+  }
+
+  unlock(): void {
+    let unlocked = -1
+    for (let i = 0; i < this.length; i++) {
+      const set = this.sets[this.order[i]!]!
+      if (set !== unlocked) this.table.unlock(set)
+      unlocked = set
+    }
+  }
+
+  /** A bit for each slot of the set at `place` of the order that these rows use: they must not be evicted for one another. */
+  slotsInUse(place: number): number {
+    const { sets, order, slots } = this
+    const set = sets[order[place]!]!
+    let bits = 0
+    let first = place
+    while (first > 0 && sets[order[first - 1]!] === set) first--
+    for (let i = first; i < this.length && sets[order[i]!] === set; i++) {
+      const slot = slots[order[i]!]!
+      if (slot >= 0) bits |= 1 << wayOf(slot)
+    }
+    return bits
+  }
+
+  #sortBySet(count: number): void {
+    const { order, sets } = this
+    if (count > FEW_ROWS) {
+      order.subarray(0, count).sort((a, b) => sets[a]! - sets[b]!)
+      return
+    }
+    for (let i = 1; i < count; i++) {
+      const row = order[i]!
+      let place = i
+      for (; place > 0 && sets[order[place - 1]!]! > sets[row]!; place--) order[place] = order[place - 1]!
+      order[place] = row
+    }
+  }
+
+  #growTo(rows: number): void {
+    const size = Math.max(16, rows * 2)
+    this.lows = new Int32Array(size)
+    this.highs = new Int32Array(size)
+    this.sets = new Int32Array(size)
+    this.slots = new Int32Array(size)
+    this.ats = new Float64Array(size)
+    this.order = new Int32Array(size)
+  }
+}

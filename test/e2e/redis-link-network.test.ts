@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest'
+import { until } from '../support/edge.ts'
+import { openLink, usableLink } from '../support/recorded-link.ts'
+import { runningRedis } from '../support/redis-server.ts'
+import { describeWithRedis } from '../support/redis-suite.ts'
+import { gateTo } from '../support/tcp-gate.ts'
+
+describeWithRedis('a link over a bad network', () => {
+  test('cut before the answer: each call was done once, nobody knows, and none is sent again', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`)
+    const cut = gate.cutAfterAnswerBytes(0)
+    const calls = Promise.all(['edge:a', 'edge:a', 'edge:b'].map((key) => countUp(key).catch((error) => error.fate)))
+    await cut
+    expect(await calls).toEqual(['unknown', 'unknown', 'unknown'])
+    await until(() => link.isUsable(0))
+    expect(await redis.command('MGET', 'edge:a', 'edge:b')).toEqual(['2', '1'])
+    expect(await countUp('edge:a')).toBe('3')
+    expect(circuits.map((line) => line.split(' ')[1])).toEqual(['opened:', 'closed:'])
+    expect(gate.connections).toBe(2)
+  })
+
+  test('cut in the middle of the answers: what was answered is known, the rest is not', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`)
+    // "$1\r\n1\r\n" is 7 bytes
+    const cut = gate.cutAfterAnswerBytes(10)
+    const calls = Promise.all(['edge:a', 'edge:a', 'edge:a'].map((key) => countUp(key).catch((error) => error.fate)))
+    await cut
+    expect(await calls).toEqual(['1', 'unknown', 'unknown'])
+    await until(() => link.isUsable(0))
+    expect(await countUp('edge:a')).toBe('4')
+  })
+
+  test('cut before Redis hears of it: unknown too, and it is not sent again', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`)
+    const cut = gate.cutBeforeNextRequest()
+    const call = countUp('edge:a').catch((error) => error.fate)
+    await cut
+    expect(await call).toBe('unknown')
+    await until(() => link.isUsable(0))
+    expect(await redis.command('GET', 'edge:a')).toBe(null)
+  })
+
+  test('a late answer is of no use to anybody, and goes to no other call', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`, 50)
+    gate.hold('answers')
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'unknown', code: 'timeout' })
+    const next = countUp('edge:b')
+    gate.release()
+    expect(await next).toBe('1')
+    await until(() => link.isUsable(0))
+    expect(await countUp('edge:a')).toBe('2')
+  })
+
+  test('an answer that is always late keeps the circuit open, and the connection', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const { link, countUp, circuits, errors } = await usableLink(`redis://${gate.address}`, 50)
+    gate.delayMs = 100
+    await expect(countUp('edge:a')).rejects.toMatchObject({ code: 'timeout' })
+    // Probes, one after another.
+    await until(() => errors.length > 4)
+    expect({ isUsable: link.isUsable(0), connections: gate.connections, circuits: circuits.length }).toEqual({
+      isUsable: false,
+      connections: 1,
+      circuits: 1,
+    })
+    gate.delayMs = 0
+    await until(() => link.isUsable(0))
+    expect(gate.connections).toBe(1)
+  })
+
+  test('a connection that was swallowed is given up for a new one, though the old one never closed', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`, 50)
+    gate.hold()
+    await expect(countUp('edge:a')).rejects.toMatchObject({ code: 'timeout' })
+    await until(() => gate.connections === 2)
+    gate.release()
+    await until(() => link.isUsable(0))
+    expect(circuits).toHaveLength(2)
+    expect(await redis.command('GET', 'edge:a')).toBe(null)
+  })
+
+  test('who accepts and never answers the greeting is tried anew', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    gate.hold()
+    const { link, circuits } = openLink(`redis://${gate.address}`)
+    await until(() => gate.connections > 1)
+    gate.release()
+    await until(() => link.isUsable(0))
+    expect(circuits[0]).toContain('opened: connecting')
+  })
+
+  test('the calls of one turn leave together', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const { countUp, roundTrips } = await usableLink(`redis://${gate.address}`)
+    expect(roundTrips).toBe(1)
+    const before = Number(await redis.info('total_reads_processed'))
+    await Promise.all(Array.from({ length: 100 }, () => countUp('edge:a')))
+    // Ours of INFO is one of them. A busy kernel may hand over a write in pieces.
+    expect(Number(await redis.info('total_reads_processed')) - before).toBeLessThan(10)
+  })
+})
