@@ -19,6 +19,8 @@ export interface Lease {
   readonly low: number
   readonly high: number
   readonly endMs: number
+  /** When it was granted, by the clock of Redis. */
+  readonly leasedWallMs: number
 }
 
 /** Gives back what is left of leases: late in their lives, and at the end of the thread's. */
@@ -55,8 +57,8 @@ export class LeaseReturns {
     await this.#endAll(this.#leases.splice(0))
   }
 
-  async giveBack(key: string, limit: BucketLimit, tokens: number): Promise<void> {
-    const isDone = await this.#shared.giveBackLease(key, limit, tokens)
+  async giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
+    const isDone = await this.#shared.giveBackLease(key, limit, tokens, leasedWallMs)
     this.#listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
   }
 
@@ -64,11 +66,11 @@ export class LeaseReturns {
     await Promise.all(leases.map((lease) => this.#end(lease)))
   }
 
-  async #end({ key, limit, set, low, high, endMs }: Lease): Promise<void> {
+  async #end({ key, limit, set, low, high, endMs, leasedWallMs }: Lease): Promise<void> {
     this.#listener.onHeld(-1)
     this.#table.lock(set)
     const tokens = this.#records.takeOut(set, low, high, endMs)
     this.#table.unlock(set)
-    if (tokens > 0) await this.giveBack(key, limit, tokens)
+    if (tokens > 0) await this.giveBack(key, limit, tokens, leasedWallMs)
   }
 }

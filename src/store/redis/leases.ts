@@ -8,7 +8,7 @@ import type { LeaseRecords } from './lease-records.ts'
 import { type LeaseListener, LeaseReturns } from './lease-returns.ts'
 import { DRY, HELD, LeaseRows, REFUSED } from './lease-rows.ts'
 import { refusalMs } from './lease-sizing.ts'
-import type { SharedCounters } from './shared-counters.ts'
+import type { Grant, SharedCounters } from './shared-counters.ts'
 
 export interface LeaseParts {
   readonly shared: SharedCounters
@@ -36,7 +36,9 @@ interface DryRow {
   readonly low: number
   readonly high: number
   readonly counter: FleetCounter
-  /** Above 0: the key is noted as asked. */
+  /** How many tokens it could do with. */
+  readonly want: number
+  /** How many are to be leased; if any, the key is noted as asked by this errand. */
   readonly ask: number
 }
 
@@ -103,7 +105,7 @@ export class Leases {
   }
 
   /** What Redis said, as it stands in `charges`; `leased`: how much it leased, by row. */
-  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, number>): void {
+  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, Grant>): void {
     const { takes, held, dry, sentMs } = errand
     for (const { row, level } of held) {
       charges.levels[row] = level
@@ -119,10 +121,10 @@ export class Leases {
     if (takes) this.#putBack(held, this.#parts.clock.nowMs())
   }
 
-  #onTaken(row: DryRow, charges: Charges, leased: number, sentMs: number): void {
+  #onTaken(row: DryRow, charges: Charges, grant: Grant, sentMs: number): void {
     const { burst } = row.counter.limit as BucketLimit
     const level = charges.levels[row.row]!
-    const left = this.#add(row, charges, 1, leased, level, sentMs)
+    const left = this.#add(row, charges, 1, grant, level, sentMs)
     charges.levels[row.row] = Math.min(level + left, burst)
   }
 
@@ -169,12 +171,12 @@ export class Leases {
   }
 
   async #renew({ row, ...place }: DryRow, { values, valuesFrom }: Charges, sentMs: number): Promise<void> {
-    const { shared, local, clock } = this.#parts
+    const { shared, local } = this.#parts
     const only = { ...place, row: 0 }
     const charges = new Charges()
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
     charges.add(place.counter, 0)
-    const leased = new Map<number, number>()
+    const leased = new Map<number, Grant>()
     try {
       local.checkAll(charges, sentMs, 0)
       const groups = shared.callsFor('take', charges, [0], sentMs, 0, [place.ask])
@@ -184,34 +186,38 @@ export class Leases {
     } catch {
       return
     }
-    const level = charges.levels[0]!
-    this.#add(only, charges, 0, leased.get(0)!, level, sentMs)
-    if (leased.get(0)! > 0) return
-    const nowMs = clock.nowMs()
-    const untilMs = nowMs + this.#refusalMs(only, level)
-    this.#turnTo(only)
-    this.#records.noteAsked(untilMs, nowMs)
-    this.#table.unlock(only.set)
+    this.#add(only, charges, 0, leased.get(0)!, charges.levels[0]!, sentMs)
   }
 
   /** Adds what was had to the key's leases; what they cannot keep goes back at once. Answers the tokens held. */
-  #add(row: DryRow, charges: Charges, cost: number, leased: number, seen: number, sentMs: number): number {
+  #add(row: DryRow, charges: Charges, cost: number, grant: Grant, seen: number, sentMs: number): number {
     const { shared, clock, leaseMs, listener } = this.#parts
     const { set, high, counter } = row
+    const { tokens: leased, wallMs: leasedWallMs } = grant
     const limit = counter.limit as BucketLimit
     const endMs = sentMs + leaseMs
+    const nowMs = clock.nowMs()
     this.#turnTo(row)
-    const slot = this.#isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, clock.nowMs())
+    const slot = this.#isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, nowMs)
     const low = slot < 0 ? 0 : this.#table.low(slot)
     const { left } = this.#records
-    if (row.ask > 0) this.#records.forgetNote()
+    if (row.ask > 0) this.#noteGrant(row, leased, seen, nowMs)
     this.#table.unlock(set)
     if (leased === 0) return left
     listener.onTokens('leased', leased)
     const key = shared.keyOf(counter, charges.values, charges.valuesFrom[row.row]!, charges.valuesFrom[row.row + 1]!)
-    if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs })
-    else void this.#returns.giveBack(key, limit, leased)
+    if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs, leasedWallMs })
+    else void this.#returns.giveBack(key, limit, leased, leasedWallMs)
     return left
+  }
+
+  /** Notes what came of an ask, `seen` being left there. Under the lock. */
+  #noteGrant(row: DryRow, leased: number, seen: number, nowMs: number): void {
+    const untilMs = nowMs + this.#refusalMs(row, seen)
+    // Where the fleet wants more than there is, all would ask for every single token as it comes back.
+    if (this.#records.isScarce && leased < row.ask / 2) this.#records.noteRefused(untilMs, untilMs, nowMs)
+    else if (leased === 0) this.#records.noteAsked(untilMs, nowMs)
+    else this.#records.forgetNote()
   }
 
   #putBack(held: readonly HeldRow[], nowMs: number): void {
@@ -238,11 +244,12 @@ export class Leases {
   #dryRow(row: number, charges: Charges): DryRow {
     const { sets, lows, highs } = this.#parts.local.rows
     const counter = charges.counters[row] as FleetCounter
-    return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, ask: this.#rows.asks[row]! }
+    const { wants, asks } = this.#rows
+    return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, want: wants[row]!, ask: asks[row]! }
   }
 
-  #refusalMs({ counter, ask }: DryRow, level: number): number {
+  #refusalMs({ counter, want }: DryRow, level: number): number {
     const { tokensPerMs, burst } = counter.limit as BucketLimit
-    return refusalMs(level, ask, tokensPerMs, burst, this.#parts.leaseMs)
+    return refusalMs(level, want, tokensPerMs, burst, this.#parts.leaseMs)
   }
 }
