@@ -10,6 +10,7 @@ import { measureDelays } from './decision/fixed-rate.mjs'
 import { newLoad } from './decision/load.mjs'
 import { describeMachine } from './decision/machine.mjs'
 import { findProgram, versionOf } from './decision/programs.mjs'
+import { isRough } from './decision/rounds.mjs'
 import { COLD, HOT, SATURATED, startContestants } from './redis/contestants.mjs'
 import { measureInTurns } from './redis/rounds.mjs'
 import { summarise } from './redis/summary.mjs'
@@ -56,6 +57,8 @@ const results = {
   versions: { redis: versionOf(redisServer) },
   load: { name: load.name, details: load.details },
   method: plan,
+  // With Redis on the load's core, edge has time to spare; without Redis it should have none.
+  isRough: isRough([{ rows: hot.rows.filter(({ id }) => id === 'embedded') }]),
   groups,
   delays,
   targets: judge(hot),
