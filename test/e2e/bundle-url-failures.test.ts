@@ -192,7 +192,7 @@ describe.concurrent('a source that', () => {
     }
     const cli = await serving(urlEnv(source.url), [], t)
     expect(cli.stdout).toContain(`none yet: ${source.url} is missing or refused`)
-    expect(source.requests).toHaveLength(1)
+    await until(() => source.requests.length === 1)
     release()
     await until(() => cli.logged('bundle_applied').length === 1)
   })

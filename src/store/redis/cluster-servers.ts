@@ -102,7 +102,7 @@ export class ClusterServers implements Servers {
   #retire(serving: ReadonlySet<RedisNode | undefined>): void {
     const importedSince = performance.now() - IMPORTING_MS
     for (const [name, node] of this.#nodes) {
-      if (serving.has(node) || (this.#importingMs.get(node) ?? 0) > importedSince) continue
+      if (serving.has(node) || (this.#importingMs.get(node) ?? -Infinity) > importedSince) continue
       this.#nodes.delete(name)
       this.#importingMs.delete(node)
       void node.close('it serves no slots any more')
