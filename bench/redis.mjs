@@ -12,6 +12,7 @@ import { describeMachine } from './decision/machine.mjs'
 import { findProgram, versionOf } from './decision/programs.mjs'
 import { isRough } from './decision/rounds.mjs'
 import { COLD, HOT, SATURATED, startContestants } from './redis/contestants.mjs'
+import { drawPicture } from './redis/picture.mjs'
 import { measureInTurns } from './redis/rounds.mjs'
 import { summarise } from './redis/summary.mjs'
 import { formatTable } from './redis/table.mjs'
@@ -86,7 +87,8 @@ function writeResults() {
   const directory = new URL('./results/', import.meta.url)
   mkdirSync(directory, { recursive: true })
   writeFileSync(new URL('redis.json', directory), `${JSON.stringify(results, rounded, 2)}\n`)
-  console.log('\nwritten to bench/results/redis.json')
+  writeFileSync(new URL('redis.svg', directory), drawPicture(results))
+  console.log('\nwritten to bench/results/redis.json and bench/results/redis.svg')
 }
 
 /** Four digits are more than the method gives. */
