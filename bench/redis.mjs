@@ -10,7 +10,9 @@ import { measureDelays } from './decision/fixed-rate.mjs'
 import { newLoad } from './decision/load.mjs'
 import { describeMachine } from './decision/machine.mjs'
 import { findProgram, versionOf } from './decision/programs.mjs'
+import { isRough } from './decision/rounds.mjs'
 import { COLD, HOT, SATURATED, startContestants } from './redis/contestants.mjs'
+import { drawPicture } from './redis/picture.mjs'
 import { measureInTurns } from './redis/rounds.mjs'
 import { summarise } from './redis/summary.mjs'
 import { formatTable } from './redis/table.mjs'
@@ -56,6 +58,8 @@ const results = {
   versions: { redis: versionOf(redisServer) },
   load: { name: load.name, details: load.details },
   method: plan,
+  // With Redis on the load's core, edge has time to spare; without Redis it should have none.
+  isRough: isRough([{ rows: hot.rows.filter(({ id }) => id === 'embedded') }]),
   groups,
   delays,
   targets: judge(hot),
@@ -83,7 +87,8 @@ function writeResults() {
   const directory = new URL('./results/', import.meta.url)
   mkdirSync(directory, { recursive: true })
   writeFileSync(new URL('redis.json', directory), `${JSON.stringify(results, rounded, 2)}\n`)
-  console.log('\nwritten to bench/results/redis.json')
+  writeFileSync(new URL('redis.svg', directory), drawPicture(results))
+  console.log('\nwritten to bench/results/redis.json and bench/results/redis.svg')
 }
 
 /** Four digits are more than the method gives. */

@@ -2,7 +2,7 @@ import { PER_SECOND } from '../decision/fixed-rate.mjs'
 import { isBusyEnough } from '../decision/rounds.mjs'
 import { whole } from '../support/numbers.mjs'
 
-export function formatTable({ machine, versions, load, method, groups, delays, targets }) {
+export function formatTable({ machine, versions, load, method, isRough, groups, delays, targets }) {
   return [
     `node ${machine.node}, Redis ${versions.redis}, ${machine.cpu}, ${machine.cores} cores; load: ${load.name}, ${load.details}`,
     `edge on one core; Redis and the load on the other; ${method.hotRounds} and ${method.otherRounds} interleaved rounds of ${method.roundSeconds} s`,
@@ -16,6 +16,7 @@ export function formatTable({ machine, versions, load, method, groups, delays, t
     '',
     line('targets', 'seen', 'wanted'),
     ...targets.map(({ what, value, bound, verdict }) => line(`  ${what}`, value.toPrecision(2), bound, verdict)),
+    ...(isRough ? ['', '*** THE MACHINE WAS BUSY WITH SOMETHING ELSE: these figures are rough, repeat them on a quiet one ***'] : []),
   ].join('\n')
 }
 
