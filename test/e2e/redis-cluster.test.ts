@@ -5,7 +5,7 @@ import { type Edge, type OriginalRequest, until } from '../support/edge.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
-import { admitted, answersBy, HARDLY_ANY, remaining, sharing, storedBucket, twoSharing } from '../support/sharing-edge.ts'
+import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, storedBucket, twoSharing } from '../support/sharing-edge.ts'
 import { SteadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
 
 const LIMIT = 10
@@ -172,6 +172,32 @@ describeWithRedis('counters in a cluster', () => {
     expectSteady(steady)
     await dead.start()
     await cluster.settled()
+  })
+
+  // The last one: masters that stand still may be replaced.
+  test('a give-back of unknown fate is not repeated, and counted', async () => {
+    const env = fresh({ EDGE_REDIS_TIMEOUT_MS: '500' })
+    const rules = RULES.map((name) => bucketRule(name, [], LIMIT, HARDLY_ANY))
+    const edge = await sharing(url, { bundle: bundle(1, policy('p', { rules })), env })
+    await edge.decide()
+    const homes: RedisServer[] = []
+    for (const node of cluster.nodes)
+      if ((await node.info('role')) === 'master' && (await countersOf(node, env)).length > 0) homes.push(node)
+    const [granting, silent] = homes as [RedisServer, RedisServer]
+    await granting.resetCalls()
+    silent.pause()
+    const answer = edge.decide()
+    await until(async () => ((await granting.calls()).get('evalsha') ?? 0) > 0)
+    granting.pause()
+    expect((await answer).status).toBe(200)
+    silent.resume()
+    await until(async () => (await edge.metric('edge_redis_doubts_total{what="give_back"}')) > 0)
+    granting.resume()
+    await cluster.settled()
+    await until(() => hasRedis(edge))
+    // Taken twice, and given back at most once.
+    const levels = await Promise.all((await countersOf(granting, env)).map((key) => storedBucket(granting, key)))
+    for (const { level } of levels) expect([LIMIT - 2, LIMIT - 1]).toContain(Math.floor(level))
   })
 })
 
