@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { HttpBackend } from '../support/backend.ts'
 import { bucketRule, bundle, policy } from '../support/bundles.ts'
-import { type Edge, until } from '../support/edge.ts'
+import { Edge, until } from '../support/edge.ts'
 import { ask } from '../support/http.ts'
 import { proxyEnv } from '../support/proxy.ts'
 import { type RedisServer, runningRedis } from '../support/redis-server.ts'
@@ -19,10 +19,10 @@ const TIMEOUT_MS = 500
 const ASKED = 8
 
 interface Fault {
-  begin(gate: TcpGate, redis: RedisServer): void | Promise<void>
-  end(gate: TcpGate, redis: RedisServer): void | Promise<void>
+  begin(gate: TcpGate, redis: RedisServer): unknown
+  end(gate: TcpGate, redis: RedisServer): unknown
   /** How it shows in edge_redis_errors_total. */
-  readonly error: 'timeout' | 'connection'
+  readonly error: 'timeout' | 'connection' | 'reply'
 }
 
 const FAULTS: Readonly<Record<string, Fault>> = {
@@ -36,6 +36,11 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       gate.delayMs = 0
     },
     error: 'timeout',
+  },
+  'has no memory left': {
+    begin: (_, redis) => redis.command('CONFIG', 'SET', 'maxmemory', 1),
+    end: (_, redis) => redis.command('CONFIG', 'SET', 'maxmemory', 0),
+    error: 'reply',
   },
   'stands still': { begin: (_, redis) => redis.pause(), end: (_, redis) => redis.resume(), error: 'timeout' },
 }
@@ -129,6 +134,19 @@ describeWithRedis('without Redis', () => {
       error: { message: expect.any(String), type: 'service_unavailable', code: 'store_unavailable' },
     })
     expect(backend.seen).toHaveLength(1)
+  })
+
+  test('a shutdown waits for who waits for a silent one, and no longer', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const env = { EDGE_REDIS_URL: `redis://${gate.address}`, EDGE_REDIS_TIMEOUT_MS: '1000' }
+    const edge = await Edge.start({ bundle: FOUR, env })
+    const { requests } = gate.bytes
+    redis.pause()
+    const answer = edge.decide()
+    await until(() => gate.bytes.requests > requests)
+    await edge.stop()
+    expect((await answer).status).toBe(200)
   })
 
   test('each worker says once that it is gone and once that it is back, without the password', async () => {
