@@ -1,6 +1,7 @@
+import { createHook } from 'node:async_hooks'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../support/edge.ts'
 import { openLink, usableLink } from '../support/recorded-link.ts'
 import { runningRedis } from '../support/redis-server.ts'
@@ -213,14 +214,16 @@ describeWithRedis('a link to one Redis', () => {
 
   test('closing leaves no socket and no timer, whatever the link was doing', async () => {
     const redis = await runningRedis()
+    const held = watchResources()
     const connected = await usableLink(redis.url)
     const failing = openLink(`redis://127.0.0.1:${await serverPort()}`)
     const inCluster = openLink(`redis+cluster://${redis.address}`)
     const connecting = openLink(redis.url)
+    expect(held.size).toBeGreaterThan(0)
     await until(() => failing.circuits.length > 0 && inCluster.circuits.length > 0)
     await Promise.all([connected, failing, inCluster, connecting].map(({ link }) => link.close()))
-    await new Promise(setImmediate)
-    expect(heldResources()).toEqual([])
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate) // that it is gone is told a turn later
+    expect([...held.values()]).toEqual([])
     expect(inCluster.circuits[0]).toContain('cluster support disabled')
   })
 
@@ -241,9 +244,21 @@ describeWithRedis('a link to one Redis', () => {
   })
 })
 
-/** What keeps a process from ending, of the kinds that a link has. */
-function heldResources(): string[] {
-  return process.getActiveResourcesInfo().filter((kind) => /^(TCP|TLS|Timeout)/.test(kind))
+/** Sockets and timers that the link or its client makes from now on, by where they were made, until they are gone. */
+function watchResources(): ReadonlyMap<number, string> {
+  const held = new Map<number, string>()
+  const hook = createHook({
+    init(id, type) {
+      const { stack } = new Error()
+      if (/^(Timeout|TCPWRAP)$/.test(type) && /store\/redis|ioredis/.test(stack!)) held.set(id, `${type} ${stack}`)
+    },
+    destroy(id) {
+      held.delete(id)
+    },
+  })
+  hook.enable()
+  onTestFinished(() => void hook.disable())
+  return held
 }
 
 function selfSigned(directory: string): { readonly key: string; readonly certificate: string } {
