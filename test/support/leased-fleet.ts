@@ -26,9 +26,10 @@ export class LeasedFleet {
   /** Of all instances. */
   calls = 0
   isAway = false
-  /** Calls get no answer, and can be looked at. */
+  /** Calls get no answer. */
   holdsCalls = false
-  readonly heldCalls: (readonly string[])[] = []
+  /** The arguments of calls that have no answer yet. */
+  readonly underWay: (readonly string[])[] = []
 
   private constructor(options: FleetOptions) {
     this.options = options
@@ -48,15 +49,17 @@ export class LeasedFleet {
   async run(keys: readonly string[], args: readonly string[]): Promise<string> {
     const { wayMs = () => 0 } = this.options
     this.calls++
-    if (this.holdsCalls) {
-      this.heldCalls.push(args)
-      return new Promise(() => {})
+    this.underWay.push(args)
+    if (this.holdsCalls) return new Promise(() => {})
+    await this.time.pass(wayMs())
+    try {
+      if (this.isAway) throw new LinkError('not_sent', 'away', 'Redis is away')
+      const answer = await this.time.standStillFor(() => this.call(keys, args))
+      await this.time.pass(wayMs())
+      return answer
+    } finally {
+      this.underWay.splice(this.underWay.indexOf(args), 1)
     }
-    await this.time.pass(wayMs())
-    if (this.isAway) throw new LinkError('not_sent', 'away', 'Redis is away')
-    const answer = await this.time.standStillFor(() => this.call(keys, args))
-    await this.time.pass(wayMs())
-    return answer
   }
 
   /** Has an instance give back what is old. */

@@ -32,6 +32,7 @@ export class LeaseReturns {
   readonly #listener: LeaseListener
   /** In the order in which they are due, or nearly so. */
   #leases: Lease[] = []
+  readonly #underWay = new Set<Promise<void>>()
 
   constructor(table: SharedTable, records: LeaseRecords, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
     this.#table = table
@@ -53,11 +54,20 @@ export class LeaseReturns {
     await this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung))
   }
 
+  /** Gives back all that is left. Done when nothing is under way any more. */
   async endAll(): Promise<void> {
-    await this.#endAll(this.#leases.splice(0))
+    void this.#endAll(this.#leases.splice(0))
+    await Promise.all(this.#underWay)
   }
 
   async giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
+    const done = this.#giveBack(key, limit, tokens, leasedWallMs)
+    this.#underWay.add(done)
+    await done
+    this.#underWay.delete(done)
+  }
+
+  async #giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
     const isDone = await this.#shared.giveBackLease(key, limit, tokens, leasedWallMs)
     this.#listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
   }

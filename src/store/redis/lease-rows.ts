@@ -17,6 +17,8 @@ export const UNLEASED = 3
 /** What the leases in the table have for the charges at hand: looked at and taken in one go, under the locks of all rows. */
 export class LeaseRows {
   readonly records: LeaseRecords
+  /** Nothing more is to be leased. */
+  isClosed = false
   standings = new Uint8Array(0)
   /** How many tokens the row could do with, and how many are to be leased: none while the key is noted as asked. */
   wants = new Float64Array(0)
@@ -86,7 +88,7 @@ export class LeaseRows {
     if (records.from >= 0) {
       if (takes) records.left--
       this.#levels[row] = Math.min(records.left + records.seen, burst)
-      if (takes && records.isLow) this.asks[row] = this.wants[row] = this.#askAhead(nowMs)
+      if (takes && records.isLow && !this.isClosed) this.asks[row] = this.wants[row] = this.#askAhead(nowMs)
       return HELD
     }
     this.#levels[row] = Math.min(records.seen, burst)
@@ -99,7 +101,7 @@ export class LeaseRows {
     }
     records.measure(nowMs)
     this.wants[row] = tokensToLease(records.used, records.elapsedMs, this.#leaseMs)
-    if (takes && note === 'none') this.asks[row] = this.wants[row]!
+    if (takes && note === 'none' && !this.isClosed) this.asks[row] = this.wants[row]!
     return DRY
   }
 

@@ -70,7 +70,7 @@ describeWithRedis('a leased limit', () => {
       void two.take(two.open(AMPLE))
     }
     expect(two.answers.lease).toBeGreaterThan(10)
-    expect(fleet.heldCalls.map(([action, cost, , , , , more]) => ({ action, cost, leases: more !== '0' }))).toEqual([
+    expect(fleet.underWay.map(([action, cost, , , , , more]) => ({ action, cost, leases: more !== '0' }))).toEqual([
       { action: 'take', cost: '0', leases: true },
       { action: 'take', cost: '1', leases: false },
       { action: 'take', cost: '1', leases: false },
@@ -124,9 +124,28 @@ describeWithRedis('a leased limit', () => {
     await closed
     expect(one.leasesHeld).toBe(0)
     expect(await left(fleet, limit)).toBeCloseTo(900, 1)
+    const { calls } = fleet
     await use(fleet, one, limit, 10)
+    expect(fleet.calls).toBe(calls + 10)
     expect(one.leasesHeld).toBe(0)
     expect(await left(fleet, limit)).toBeCloseTo(890, 1)
+  })
+
+  test('that is on its way at the end of its thread is waited for, and goes back', async () => {
+    const fleet = await newFleet(5)
+    const one = fleet.newInstance()
+    const limit = bucketLimit(0.000_001, 1000)
+    await use(fleet, one, limit, 100)
+    while (!fleet.underWay.some(([, cost]) => cost === '0')) await use(fleet, one, limit, 1)
+    let isClosed = false
+    const closed = one.leases.close().then(() => {
+      isClosed = true
+    })
+    await fleet.time.advance(9)
+    expect(isClosed).toBe(false)
+    await fleet.time.advance(20)
+    await closed
+    expect(one.tokens.leased - one.tokens.given_back).toBe(one.answers.lease)
   })
 
   test('that ends with its instance is missing until it is refilled, and nothing else is', async () => {

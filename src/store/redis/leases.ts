@@ -62,7 +62,7 @@ export class Leases {
   readonly #records: LeaseRecords
   readonly #returns: LeaseReturns
   #timer: NodeJS.Timeout | undefined
-  #isClosed = false
+  readonly #renewals = new Set<Promise<void>>()
 
   constructor(parts: LeaseParts) {
     const { local, shared, leaseMs, listener } = parts
@@ -84,11 +84,12 @@ export class Leases {
     return this.#returns.sweep(nowMs)
   }
 
-  /** Gives back all that this thread has leased and nobody has used. There are no more leases then. */
-  close(): Promise<void> {
-    this.#isClosed = true
+  /** Gives back all that this thread has leased and nobody has used, also what is on its way. There are no more leases then. */
+  async close(): Promise<void> {
+    this.#rows.isClosed = true
     clearInterval(this.#timer)
-    return this.#returns.endAll()
+    await Promise.all(this.#renewals)
+    await this.#returns.endAll()
   }
 
   /**
@@ -167,7 +168,14 @@ export class Leases {
       due ??= []
       due.push(this.#dryRow(row, charges))
     }
-    if (due !== undefined) for (const row of due) void this.#renew(row, charges, nowMs)
+    if (due !== undefined) for (const row of due) void this.#renewOne(row, charges, nowMs)
+  }
+
+  async #renewOne(row: DryRow, charges: Charges, nowMs: number): Promise<void> {
+    const renewal = this.#renew(row, charges, nowMs)
+    this.#renewals.add(renewal)
+    await renewal
+    this.#renewals.delete(renewal)
   }
 
   async #renew({ row, ...place }: DryRow, { values, valuesFrom }: Charges, sentMs: number): Promise<void> {
@@ -198,7 +206,7 @@ export class Leases {
     const endMs = sentMs + leaseMs
     const nowMs = clock.nowMs()
     this.#turnTo(row)
-    const slot = this.#isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, nowMs)
+    const slot = this.#rows.isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, nowMs)
     const low = slot < 0 ? 0 : this.#table.low(slot)
     const { left } = this.#records
     if (row.ask > 0) this.#noteGrant(row, leased, seen, nowMs)

@@ -145,7 +145,7 @@ export class SharedCounters {
       const [fits, wallMs, ...numbers] = (await this.#link.run(this.#script, group.keys, group.args)).split(' ').map(Number)
       return { fits: fits === 1, wallMs: wallMs!, numbers }
     } catch (error) {
-      if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt('take')
+      if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt(group.args[1] === '0' ? 'lease' : 'take')
       throw error
     }
   }
