@@ -12,7 +12,7 @@ export type Standing = typeof HELD | typeof REFUSED | typeof DRY | typeof UNLEAS
 export const HELD = 0
 export const REFUSED = 1
 export const DRY = 2
-export const UNLEASED = 3
+const UNLEASED = 3
 
 /** What the leases in the table have for the charges at hand: looked at and taken in one go, under the locks of all rows. */
 export class LeaseRows {

@@ -192,7 +192,7 @@ export class Leases {
       if (groups === undefined) return
       await shared.ask(groups, charges, leased)
     } catch {
-      return
+      return // counted where it happened
     }
     this.#add(only, charges, 0, leased.get(0)!, charges.levels[0]!, sentMs)
   }
@@ -206,7 +206,7 @@ export class Leases {
     const endMs = sentMs + leaseMs
     const nowMs = clock.nowMs()
     this.#turnTo(row)
-    const slot = this.#rows.isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, nowMs)
+    const slot = this.#records.add(cost, this.#rows.isClosed ? 0 : leased, seen, endMs, nowMs)
     const low = slot < 0 ? 0 : this.#table.low(slot)
     const { left } = this.#records
     if (row.ask > 0) this.#noteGrant(row, leased, seen, nowMs)
