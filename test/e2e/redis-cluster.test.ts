@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { worstWindow } from '../support/admissions.ts'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles.ts'
 import { type Edge, type OriginalRequest, until } from '../support/edge.ts'
+import { ask } from '../support/http.ts'
+import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../support/llm-proxy.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
+import { scriptedLlm } from '../support/scripted-llm.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, storedBucket, twoSharing } from '../support/sharing-edge.ts'
 import { SteadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
 
@@ -141,6 +144,30 @@ describeWithRedis('counters in a cluster', () => {
     await steady.stop()
     expectSteady(steady)
     await cluster.failOver(slot) // so that the next test finds the masters where they were
+  })
+
+  // It is kept until a circuit is told to have closed; that of a node which is new is closed without a word.
+  test.fails('a settlement that meets a master which has handed over reaches the new one', { timeout: 6000 }, async () => {
+    const llm = await scriptedLlm()
+    const env = { EDGE_REDIS_PREFIX: '{settled}:', ...proxyEnv(llm) }
+    const budget = { tokens_per_day: 2000, max_completion_tokens: 497 }
+    const options = { bundle: bundle(1, policy('llm', { rules: [llmRule('budget', [], budget)] })), env }
+    const edge = await sharing(url, options)
+    const answer = ask(edge.port, 'POST', CHAT, [], JSON.stringify({ model: 'm', messages: HELLO }))
+    const call = await llm.next()
+    const slot = await cluster.slotOf(env.EDGE_REDIS_PREFIX)
+    const spentToday = async () => {
+      const master = await cluster.masterOf(slot)
+      const [key] = await countersOf(master, env)
+      return Number(((await master.command('HVALS', key!)) as string[])[0])
+    }
+    expect(await spentToday()).toBe(HELLO_TOKENS + 497)
+    await cluster.failOver(slot)
+    onTestFinished(() => cluster.failOver(slot)) // the next test finds the masters where they were
+    call.answer(200, { usage: { prompt_tokens: 0, completion_tokens: 100, total_tokens: 100 } })
+    expect((await answer).status).toBe(200)
+    await until(async () => (await spentToday()) === 100)
+    expect(await edge.metric('edge_redis_doubts_total{what="settlement"}')).toBe(0)
   })
 
   test('a master that dies: its keys alone fall to the failure mode, no limit is exceeded, and its replica takes over', async () => {
