@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { worstWindow } from '../support/admissions.ts'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles.ts'
 import { type Edge, type OriginalRequest, until } from '../support/edge.ts'
+import { ask } from '../support/http.ts'
+import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../support/llm-proxy.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
+import { scriptedLlm } from '../support/scripted-llm.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, storedBucket, twoSharing } from '../support/sharing-edge.ts'
-import { SteadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
+import { type SteadyRequests, steadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
 
 const LIMIT = 10
 const RULES = ['a', 'b', 'c', 'd', 'e']
@@ -33,7 +36,7 @@ describeWithRedis('counters in a cluster', () => {
     const edge = await sharing(url, { bundle: bundle(1, policy('p', { rules: [...wide, bucketRule('narrow', [], 1, HARDLY_ANY)] })), env })
     const first = await edge.decide()
     expect(first.headers).toMatchObject({ 'ratelimit-limit': '1', 'ratelimit-remaining': '0' })
-    const homes = await Promise.all(cluster.nodes.slice(0, 3).map((node) => countersOf(node, env)))
+    const homes = await Promise.all((await cluster.masters()).map((node) => countersOf(node, env)))
     expect(homes.flat()).toHaveLength(6)
     // Else nothing is tried here.
     expect(homes.filter((keys) => keys.length > 0).length).toBeGreaterThan(1)
@@ -48,8 +51,8 @@ describeWithRedis('counters in a cluster', () => {
     await edge.publish(bundle(2, policy('p', { rules: wide })))
     // What the rejects took was given back, for it comes before this on each connection.
     expect(remaining(await edge.decide())).toBe(LIMIT - 2)
-    for (const [i, keys] of (await Promise.all(cluster.nodes.slice(0, 3).map((node) => countersOf(node, env)))).entries()) {
-      const levels = await Promise.all(keys.map((key) => storedBucket(cluster.nodes[i]!, key)))
+    for (const node of await cluster.masters()) {
+      const levels = await Promise.all((await countersOf(node, env)).map((key) => storedBucket(node, key)))
       for (const { level } of levels) expect([0, LIMIT - 2]).toContain(Math.floor(level))
     }
     expect(await edge.metric('edge_redis_doubts_total{what="give_back"}')).toBe(0)
@@ -77,14 +80,14 @@ describeWithRedis('counters in a cluster', () => {
     const rules = RULES.map((name) => bucketRule(name, ['header:x-caller'], LIMIT, HARDLY_ANY))
     const edge = await sharing(url, { bundle: bundle(1, policy('p', { rules })), env })
     for (const caller of ['alice', 'bob', 'carol']) expect(remaining(await edge.decide(from(caller)))).toBe(LIMIT - 1)
-    const counts = await Promise.all(cluster.nodes.slice(0, 3).map(async (node) => (await countersOf(node, env)).length))
+    const counts = await Promise.all((await cluster.masters()).map(async (node) => (await countersOf(node, env)).length))
     expect(counts.sort((a, b) => a - b)).toEqual([0, 0, 15])
   })
 
   test('a slot that moves while it is asked for: the limit stays exact, and nobody falls back', async () => {
     const env = fresh()
     const edges = await twoSharing(url, { bundle: byCaller(LIMIT), env })
-    const [source, target] = [cluster.nodes[0]!, cluster.nodes[1]!]
+    const [source, target] = (await cluster.masters()) as [RedisServer, RedisServer]
     const caller = await callerOn(source, edges[0], env)
     const [key] = await countersOf(source, env)
     const slot = await cluster.slotOf(key!)
@@ -116,7 +119,7 @@ describeWithRedis('counters in a cluster', () => {
     expect(remaining(await edge.decide())).toBe(LIMIT - 1)
     const slot = await cluster.slotOf(env.EDGE_REDIS_PREFIX)
     const source = await cluster.masterOf(slot)
-    const target = cluster.nodes.slice(0, 3).find((node) => node !== source)!
+    const target = (await cluster.masters()).find((node) => node !== source)!
     await cluster.beginMigration(slot, target)
     const [key] = await countersOf(source, env)
     await source.command('MIGRATE', '127.0.0.1', target.port, key!, 0, 5000)
@@ -132,30 +135,52 @@ describeWithRedis('counters in a cluster', () => {
   test('a master that hands over under steady requests: no error, and no instance admits more than the limit', async () => {
     const env = fresh()
     const edges = await twoSharing(url, { bundle: byCaller(STEADY.burst, STEADY.perSecond), env })
-    const caller = await callerOn(cluster.nodes[0]!, edges[0], env)
-    const steady = new SteadyRequests(edges, from(caller))
+    const [master] = await cluster.masters()
+    const caller = await callerOn(master!, edges[0], env)
+    const steady = steadyRequests(edges, from(caller))
     await until(() => (steady.statuses.get(429) ?? 0) > 10)
-    const slot = await slotOn(cluster, cluster.nodes[0]!, env)
-    await cluster.failOver(slot)
+    await cluster.failOver(await slotOn(cluster, master!, env))
     await untilAnsweredByRedis(edges)
     await steady.stop()
     expectSteady(steady)
-    await cluster.failOver(slot) // so that the next test finds the masters where they were
+  })
+
+  // It is kept until a circuit is told to have closed; that of a node which is new is closed without a word.
+  test.fails('a settlement that meets a master which has handed over reaches the new one', { timeout: 6000 }, async () => {
+    const llm = await scriptedLlm()
+    const env = { EDGE_REDIS_PREFIX: '{settled}:', ...proxyEnv(llm) }
+    const budget = { tokens_per_day: 2000, max_completion_tokens: 497 }
+    const options = { bundle: bundle(1, policy('llm', { rules: [llmRule('budget', [], budget)] })), env }
+    const edge = await sharing(url, options)
+    const answer = ask(edge.port, 'POST', CHAT, [], JSON.stringify({ model: 'm', messages: HELLO }))
+    const call = await llm.next()
+    const slot = await cluster.slotOf(env.EDGE_REDIS_PREFIX)
+    const spentToday = async () => {
+      const master = await cluster.masterOf(slot)
+      const [key] = await countersOf(master, env)
+      return Number(((await master.command('HVALS', key!)) as string[])[0])
+    }
+    expect(await spentToday()).toBe(HELLO_TOKENS + 497)
+    await cluster.failOver(slot)
+    call.answer(200, { usage: { prompt_tokens: 0, completion_tokens: 100, total_tokens: 100 } })
+    expect((await answer).status).toBe(200)
+    await until(async () => (await spentToday()) === 100)
+    expect(await edge.metric('edge_redis_doubts_total{what="settlement"}')).toBe(0)
   })
 
   test('a master that dies: its keys alone fall to the failure mode, no limit is exceeded, and its replica takes over', async () => {
     const env = fresh()
     const local = await twoSharing(url, { bundle: byCaller(STEADY.burst, STEADY.perSecond), env })
     const closed = await sharing(url, { bundle: byCaller(100), env: fresh({ EDGE_REDIS_FAILURE_MODE: 'closed' }) })
-    const victim = cluster.nodes[0]!
+    const [victim, survivor] = (await cluster.masters()) as [RedisServer, RedisServer]
     const caller = await callerOn(victim, local[0], env)
-    const elsewhere = await callerOn(cluster.nodes[1]!, local[0], env)
+    const elsewhere = await callerOn(survivor, local[0], env)
     // The other instance has another prefix, and so other callers there.
     const closedEnv = { EDGE_REDIS_PREFIX: `edge${prefixes - 1}:` }
     const closedCaller = await callerOn(victim, closed, closedEnv)
-    const closedElsewhere = await callerOn(cluster.nodes[1]!, closed, closedEnv)
+    const closedElsewhere = await callerOn(survivor, closed, closedEnv)
 
-    const steady = new SteadyRequests(local, from(caller))
+    const steady = steadyRequests(local, from(caller))
     await until(() => (steady.statuses.get(429) ?? 0) > 10)
     const isReplaced = cluster.killMaster(await slotOn(cluster, victim, env))
     await until(async () => (await closed.decide(from(closedCaller))).status === 503)

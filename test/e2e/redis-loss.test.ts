@@ -16,7 +16,7 @@ import {
   storedBucket,
   twoSharing,
 } from '../support/sharing-edge.ts'
-import { SteadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
+import { steadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
 import { gateTo, type TcpGate } from '../support/tcp-gate.ts'
 
 const LIMIT = 10
@@ -140,7 +140,7 @@ describeWithRedis('whatever happens to Redis', () => {
     const rules = [bucketRule('r', [], burst, perSecond)]
     const env = { EDGE_REDIS_TIMEOUT_MS: String(SHORT_MS) }
     const edges = await twoSharing(redis.url, { bundle: bundle(1, policy('p', { rules })), env })
-    const steady = new SteadyRequests(edges, {})
+    const steady = steadyRequests(edges)
     await until(() => (steady.statuses.get(429) ?? 0) > 0)
     for (const disturb of DISTURBANCES) {
       await disturb(redis)

@@ -5,7 +5,7 @@ import { until } from '../support/edge.ts'
 import { MASTER_NAME, runningSentinels, type SentinelGroup } from '../support/redis-sentinel.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import { answersBy, twoSharing } from '../support/sharing-edge.ts'
-import { SteadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
+import { steadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
 
 const BURST = 20
 const PER_SECOND = 10
@@ -22,7 +22,7 @@ describeWithRedis('a master that sentinels guard', () => {
       const url = `redis+sentinel://${group.addresses.join(',')}/${MASTER_NAME}`
       const edges = await twoSharing(url, { bundle: STEADY }, owner)
       const old = await group.masterPort()
-      const steady = new SteadyRequests(edges, {})
+      const steady = steadyRequests(edges, {}, owner)
       await until(() => (steady.statuses.get(429) ?? 0) > 10)
       for (const edge of edges) expect((await answersBy(edge)).failureMode).toBe(0)
 

@@ -1,10 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Admissions } from './admissions.ts'
 import { type Edge, type OriginalRequest, until } from './edge.ts'
+import { type Owner, thisTest } from './running.ts'
 import { answersBy, hasRedis } from './sharing-edge.ts'
 
 /** As often as each instance is asked. */
 const PAUSE_MS = 4
+
+/** Questions for as long as the test runs, or until they are stopped. */
+export function steadyRequests(edges: readonly Edge[], request: OriginalRequest = {}, owner: Owner = thisTest): SteadyRequests {
+  const steady = new SteadyRequests(edges, request)
+  owner.onTestFinished(() => steady.stop())
+  return steady
+}
 
 /** Each instance is asked one question after the other, until told to stop. */
 export class SteadyRequests {
