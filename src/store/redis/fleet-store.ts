@@ -8,7 +8,7 @@ import { LinkError } from './redis-link.ts'
 import { type Grant, rowsOf, type SharedCounters } from './shared-counters.ts'
 
 /** What decides while Redis is away: this process's own counters, nobody (all pass), or nobody (none passes). */
-export type FailureMode = 'local' | 'open' | 'closed'
+type FailureMode = 'local' | 'open' | 'closed'
 
 export interface FleetStoreParts {
   readonly shared: SharedCounters
@@ -19,7 +19,7 @@ export interface FleetStoreParts {
   readonly listener: FleetListener
 }
 
-export interface FleetListener {
+interface FleetListener {
   /** A decision was asked for, and this has answered it. */
   onAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
 }
