@@ -73,7 +73,7 @@ function capital(text) {
 
 function subtitle({ machine, versions, load, method, date }) {
   const core = machine.isServerPinned ? 'edge on one core, Redis and the load on the other' : 'cores shared'
-  return `npm run bench:redis · medians of ${method.hotRounds} interleaved rounds · node ${machine.node}, Redis ${versions.redis}, ${machine.cpu}; ${core} · ${load.name} · ${date}`
+  return `npm run bench:redis · medians of ${method.hotRounds} interleaved rounds · node ${machine.node}, Redis ${versions.redis}, ${load.name} · ${core} · ${date}`
 }
 
 function describe({ title, rows }) {
