@@ -12,16 +12,18 @@ export interface FleetOptions {
   readonly bundle: object
   /** `EDGE_REDIS_URL` and the like, for all of them. */
   readonly env?: Environment
+  /** For one of them alone, by its place. */
+  readonly ownEnv?: Readonly<Record<number, Environment>>
 }
 
 /** So many real `edge` processes on one bundle file, each on a port that it keeps, for as long as the test runs. */
-export async function runningFleet({ size, bundle, env = {} }: FleetOptions, owner: Owner = thisTest): Promise<Fleet> {
+export async function runningFleet({ size, bundle, env = {}, ownEnv = {} }: FleetOptions, owner: Owner = thisTest): Promise<Fleet> {
   const bundlePath = join(await scratchDirectory(owner), 'bundle.json')
   await replaceFile(bundlePath, JSON.stringify(bundle))
   const ports: number[] = []
   for (let i = 0; i < size; i++) ports.push(await serverPort())
   const common = { EDGE_WORKERS: '1', EDGE_STORE_SIZE: '1m', EDGE_CONFIG_FILE: bundlePath, ...env }
-  const instances = ports.map((port) => new Instance(port, common, owner))
+  const instances = ports.map((port, place) => new Instance(port, { ...common, ...ownEnv[place] }, owner))
   await Promise.all(instances.map((instance) => instance.start()))
   return new Fleet(instances, bundlePath)
 }

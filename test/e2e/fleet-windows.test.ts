@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFailed, test } from 'vitest'
+import { worstWindow } from '../support/admissions.ts'
+import { bucketRule, bundle, policy } from '../support/bundles.ts'
+import { type Instance, runningFleet } from '../support/fleet.ts'
+import { FleetLimit } from '../support/fleet-limit.ts'
+import { Random } from '../support/random.ts'
+import { RandomLoad } from '../support/random-load.ts'
+import { runningRedis } from '../support/redis-server.ts'
+import { describeWithRedis } from '../support/redis-suite.ts'
+
+const LEASE_MS = 500
+/** Beside their own limits, all requests count against this one: a decision takes from both or from none. */
+const TOTAL = { burst: 250, perSecond: 150 }
+/** Sums of fractions, nothing more. */
+const ROUNDING = 1e-6
+
+describeWithRedis('four instances on one Redis, killed and started again at random', () => {
+  test.each([
+    { mode: 'exact', lifeMs: 0, bound: 'burst + rate × W' },
+    { mode: 'leased', lifeMs: LEASE_MS, bound: 'burst + rate × (W + lease life)' },
+  ])('admit at most $bound over any window W in $mode mode', { timeout: 60_000 }, async ({ mode, lifeMs }) => {
+    const seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
+    onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
+    const random = new Random(seed)
+    const limits = [new FleetLimit(3, 2), new FleetLimit(40, 5), new FleetLimit(10, 60), new FleetLimit(200, 100)]
+    const total = policy('total', { rules: [bucketRule('total', [], TOTAL.burst, TOTAL.perSecond)] })
+    const { instances } = await runningFleet({
+      size: 4,
+      bundle: bundle(1, total, ...limits.map((limit) => limit.policy)),
+      env: {
+        EDGE_REDIS_URL: (await runningRedis()).url,
+        EDGE_REDIS_MODE: mode,
+        EDGE_REDIS_LEASE_MS: String(LEASE_MS),
+        EDGE_REDIS_FAILURE_MODE: 'closed',
+        // A machine that stands still is no reason to answer 503 all the time.
+        EDGE_REDIS_TIMEOUT_MS: '1000',
+      },
+      ownEnv: { 0: { EDGE_WORKERS: '2' } },
+    })
+
+    const loads = instances.map(({ port }) => new RandomLoad(port, limits, random))
+    await Promise.all(
+      instances.slice(0, 3).map((instance, place) => disturb(instance, place === 0 ? 2 : 1, new Random(random.below(2 ** 32)))),
+    )
+    await Promise.all(loads.map((load) => load.stop()))
+
+    for (const limit of limits) {
+      expect(limit.worstBurst, limit.name).toBeLessThanOrEqual(limit.burst + (limit.perSecond * lifeMs) / 1000 + ROUNDING)
+      expect(limit.count(200), limit.name).toBeGreaterThan(0)
+    }
+    // The slow ones are reached by any load.
+    for (const limit of limits.slice(0, 2)) {
+      expect(limit.count(200), limit.name).toBeGreaterThanOrEqual(limit.burst)
+      expect(limit.count(429), limit.name).toBeGreaterThan(0)
+    }
+    const all = limits.flatMap(({ admissions }) => admissions)
+    const worst = worstWindow(all, TOTAL.perSecond / 1000)
+    expect(worst.burst, 'total').toBeLessThanOrEqual(TOTAL.burst + (TOTAL.perSecond * lifeMs) / 1000 + ROUNDING)
+  })
+})
+
+/** Ends the process and starts a new one, so many times; the first is always killed. */
+async function disturb(instance: Instance, times: number, random: Random): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    await sleep(random.between(0, 1500))
+    if (i === 0 || random.next() < 0.5) await instance.kill()
+    else expect(await instance.stop()).toBe(0)
+    await sleep(random.between(0, 300))
+    await instance.start()
+  }
+  await sleep(random.between(0, 500))
+}
