@@ -128,6 +128,7 @@ describeWithRedis('a reservation and an outage', () => {
 
   test('taken without Redis: settled where it was taken, and Redis hears nothing of it', async () => {
     const { one, other, llm, gate } = await gatedProxies()
+    const theirs = await asked(other, llm)
     await loseRedis(one.edge, gate)
     const { answer, call } = await asked(one, llm)
     expect(await one.held()).toEqual(spent(RESERVED))
@@ -136,10 +137,14 @@ describeWithRedis('a reservation and an outage', () => {
     finish(call, USED)
     expect((await answer).status).toBe(200)
     await one.untilQuiet()
-    expect(await other.held()).toEqual(NOTHING)
-    expect(await one.edge.metric('edge_redis_doubts_total{what="settlement"}')).toBe(0)
+    // What is reserved there is theirs.
+    expect([await one.held(), await other.held()]).toEqual([spent(RESERVED), spent(RESERVED)])
+    finish(theirs.call, 0)
+    await theirs.answer
+    await until(async () => (await other.held()).day === 0)
     // By its own count it has spent what was used.
-    expect((await one.held()).day).toBe(USED)
+    expect([await one.held(), await other.held()]).toEqual([spent(USED), NOTHING])
+    expect(await one.edge.metric('edge_redis_doubts_total{what="settlement"}')).toBe(0)
   })
 
   test('taken while all may pass: nothing was taken, and nothing is given back', async () => {
@@ -155,6 +160,19 @@ describeWithRedis('a reservation and an outage', () => {
     expect([await one.held(), await other.held()]).toEqual([spent(RESERVED), spent(RESERVED)])
     finish(first.call, USED)
     await first.answer
+  })
+
+  test('a client that goes away before Redis has answered pays nothing that it has not had', async () => {
+    const { one, other, llm, gate } = await gatedProxies()
+    gate.hold('answers')
+    const client = one.open(CHAT, { model: 'm', messages: HELLO })
+    await until(async () => (await other.held()).day === RESERVED)
+    client.abort()
+    await client.untilClosed()
+    gate.release()
+    await until(async () => (await other.held()).day <= HELLO_TOKENS)
+    expect((await one.spent()).minute).toBeLessThanOrEqual(HELLO_TOKENS)
+    expect(llm.calls.length).toBeLessThanOrEqual(1)
   })
 
   test('a settlement whose answer is lost was done once and is not repeated; the doubt is counted', async () => {

@@ -5,13 +5,14 @@ import { HttpBackend } from '../support/backend.ts'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../support/bundles.ts'
 import { until } from '../support/edge.ts'
 import { runningFleet } from '../support/fleet.ts'
-import { ask } from '../support/http.ts'
+import { ask, exchange } from '../support/http.ts'
 import { Load } from '../support/load.ts'
 import { proxyEnv } from '../support/proxy.ts'
 import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import { admitted, answersBy, countersIn, HARDLY_ANY, remaining, sharing, storedBucket, twoSharing } from '../support/sharing-edge.ts'
-import { original } from '../support/wire.ts'
+import { gateTo } from '../support/tcp-gate.ts'
+import { decisionBytes, original, readAnswers } from '../support/wire.ts'
 
 const DAY_MS = 86_400_000
 const TEN = bundle(1, policy('p', { rules: [bucketRule('ten', ['header:x-caller'], 10, HARDLY_ANY)] }))
@@ -58,6 +59,26 @@ describeWithRedis('one limit for several instances', () => {
     expect(loads.map((load) => [load.total - load.count(200) - load.count(429), load.errors])).toEqual([
       [0, []],
       [0, []],
+    ])
+  })
+
+  test('questions that follow one another on a connection are answered in their order', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const edge = await sharing(`redis://${gate.address}`, { bundle: TEN })
+    gate.delayMs = 20
+    const callers = ['alice', 'bob', 'alice', 'nobody', 'bob', 'alice']
+    // Who names nobody is asked about nowhere, and its answer is there at once.
+    const fields = callers.map((caller) => original('/', ...(caller === 'nobody' ? [] : [['X-Caller', caller] as const])))
+    const bytes = fields.map((some, i) => decisionBytes(some, { isLast: i === fields.length - 1 }))
+    const answers = readAnswers(await exchange(edge.port, Buffer.concat(bytes)))
+    expect(answers.map(({ status, headers }) => [status, headers['ratelimit-remaining']])).toEqual([
+      [200, '9'],
+      [200, '9'],
+      [200, '8'],
+      [200, undefined],
+      [200, '8'],
+      [200, '7'],
     ])
   })
 
