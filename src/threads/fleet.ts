@@ -59,6 +59,7 @@ export class Fleet {
       prefix,
       probe: (key) => ({ script, keys: [key], args: PROBE_ARGS }),
       listener: {
+        onNode: (node) => metrics.addNode(node),
         onRoundTrip: (seconds) => metrics.countRoundTrip(seconds),
         onError: (kind) => metrics.countError(kind),
         onCircuit: (node, isOpen, reason) => this.#noteCircuit(node, isOpen, reason),

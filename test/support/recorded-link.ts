@@ -31,6 +31,7 @@ export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest)
         recorded.roundTrips += 1
       },
       onError: (kind, node, message) => errors.push(`${kind} ${node}: ${message}`),
+      onNode() {},
       onCircuit: (node, isOpen, reason) => circuits.push(`${node} ${isOpen ? 'opened' : 'closed'}: ${reason}`),
     },
   })

@@ -51,6 +51,11 @@ export class RedisMetrics {
     this.#tokens.series(what).count += tokens
   }
 
+  /** Its circuit is told from now on: an alert on what is not there never comes. */
+  addNode(node: string): void {
+    this.#openCircuits.series(node)
+  }
+
   noteCircuit(node: string, isOpen: boolean): void {
     this.#openCircuits.series(node).count = isOpen ? 1 : 0
     this.#changes.series(isOpen ? 'open' : 'closed').count++

@@ -21,6 +21,8 @@ export interface LinkOptions {
 
 /** `node` is a host and port, or the name that sentinels know the master by. */
 export interface LinkListener {
+  /** A node is known, and there is a circuit to it. */
+  onNode(node: string): void
   onRoundTrip(seconds: number): void
   onError(kind: 'timeout' | 'connection' | 'reply', node: string, message: string): void
   /** `reason`: why it opened, or closed. */

@@ -63,6 +63,7 @@ export class RedisNode {
   constructor(options: NodeOptions) {
     this.name = options.name
     this.#options = options
+    options.listener.onNode(this.name)
     this.#client = createNodeClient(options.address, options.endpoint)
     this.#circuit = new Circuit(this.#tell, () => {
       this.#probe()
