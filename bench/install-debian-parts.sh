@@ -1,18 +1,19 @@
 #!/bin/sh
-# What `npm run bench` uses beside npm packages: nginx and haproxy to compare with, wrk for the load. Installs what is
-# missing where it may; where it may not, it says so and the benchmark goes on without.
+# Debian's programs that benchmarks use, named as arguments: nginx and haproxy to compare with, redis-server for shared
+# counters, wrk for the load. Installs what is missing where it may; where it may not, it says so and the benchmark goes
+# on without.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
 missing=
-for program in nginx haproxy wrk; do
+for program in "$@"; do
   command -v "$program" >/dev/null || missing="$missing $program"
 done
 [ -n "$missing" ] || exit 0
 
 install="apt-get install -y --no-install-recommends$missing"
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-  printf '\nNot installed:%s. For the whole table run, as root on Debian:\n  %s\n\n' "$missing" "$install" >&2
+  printf '\nNot installed:%s. For all of the figures run, as root on Debian:\n  %s\n\n' "$missing" "$install" >&2
   exit 0
 fi
 

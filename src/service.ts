@@ -11,6 +11,7 @@ import { DECISION_GRACE_MS } from './server/server.ts'
 import { BundleIntake } from './source/bundle-intake.ts'
 import { followIpFiles } from './source/ip-files.ts'
 import { openBundleSource } from './source/open-bundle-source.ts'
+import { describeRedisAddress } from './store/redis/redis-address.ts'
 import { EvictionWatch } from './threads/eviction-watch.ts'
 import type { WorkerHost } from './threads/host.ts'
 import { openCounters } from './threads/open-counters.ts'
@@ -77,8 +78,9 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   await Promise.race([firstLook, supervisor.up().then(() => sleep(FIRST_LOOK_MS, undefined, { ref: false }))])
   const { port, adminPort } = await supervisor.listen(new Ports(main, admin))
   stateKeeper?.start()
+  const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
   logger.info(
-    { event: 'started', version: VERSION, mode: config.mode, port, admin_port: adminPort, workers, pid: process.pid },
+    { event: 'started', version: VERSION, mode: config.mode, port, admin_port: adminPort, workers, pid: process.pid, ...redis },
     'edge started',
   )
   if (config.mode === 'reverse_proxy' && config.adminPort === undefined) {

@@ -7,16 +7,12 @@
 --           rate   tokens per ms; 0: a limit of a UTC day
 --           most   what can be left at most, by what the asking instance alone has spent
 --           since  for how many ms a bucket has had this limit; of a day: which one it is, or was taken from
---           more   take: how many tokens to lease beyond the cost; settle: 1 where leased tokens go back, else 0
+--           more   take: how many tokens to lease beyond the cost; settle: when the tokens were leased, or 0
 -- Answer  whether all rows fit; the time; for each row what is left and how much was leased
 --
--- A bucket is a string: level, when that was true, size, rate, and how many leased tokens may still come back. A day is a
--- hash: what is spent, by day. Both expire when a new one would say the same. One that was lost comes back, as far as
--- instances remember: what they have spent themselves is spent.
---
--- Leased tokens are out for a while, and meanwhile the bucket refills. So that no window sees more than the size and the
--- refill, what is there and what may come back are never more than the size together: what the refill has made up for
--- does not come back.
+-- A bucket is a string: level, when that was true, size, rate. A day is a hash: what is spent, by day. Both expire when
+-- a new one would say the same. One that was lost comes back, as far as instances remember: what they have spent
+-- themselves is spent.
 
 local DAY_MS = 86400000
 local MAX_TTL_MS = 315360000000 -- ten years
@@ -33,10 +29,9 @@ local function read_bucket(row)
   local record = redis.call('GET', row.key)
   row.at = now
   row.level = math.min(row.size, row.most)
-  row.out = 0
   if not record then return end
   row.exists = true
-  local level, at, size, rate, out = struct.unpack('<ddddd', record)
+  local level, at, size, rate = struct.unpack('<dddd', record)
   if at > now + MAX_WAIT_FOR_CLOCK_MS then at = now end
   local changed = now - row.since
   if at < changed and (size ~= row.size or rate ~= row.rate) then
@@ -48,7 +43,6 @@ local function read_bucket(row)
   -- Never back in time: the refill between two moments is granted once.
   row.at = math.max(at, now)
   row.level = math.min(level, row.level)
-  row.out = math.min(out, row.size - row.level)
 end
 
 local function write_bucket(row)
@@ -57,7 +51,7 @@ local function write_bucket(row)
     return
   end
   local untilFull = row.at - now + (row.size - row.level) / row.rate
-  redis.call('SET', row.key, struct.pack('<ddddd', row.level, row.at, row.size, row.rate, row.out), 'PX', whole(untilFull))
+  redis.call('SET', row.key, struct.pack('<dddd', row.level, row.at, row.size, row.rate), 'PX', whole(untilFull))
 end
 
 local function read_day(row, day)
@@ -100,7 +94,6 @@ local function take(row)
   -- Half of what is there at most: others want some too, and a crash loses no more.
   row.leased = math.max(0, math.min(row.more, math.floor(row.level / 2)))
   row.level = row.level - row.leased
-  row.out = row.out + row.leased
   if row.cost + row.leased > 0 then write_bucket(row) end
 end
 
@@ -113,10 +106,9 @@ local function settle(row)
     write_day(row)
   else
     local back = row.cost
-    if row.more == 1 then
-      back = math.min(back, row.out)
-      row.out = row.out - back
-    end
+    -- Where the bucket would have been full, refill has made up for leased tokens while they were out. What it can have
+    -- made up for stays away, or a window would see it twice.
+    if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.more) * row.rate) end
     row.level = math.min(row.level + back, row.size)
     write_bucket(row)
   end

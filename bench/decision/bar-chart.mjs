@@ -4,6 +4,24 @@ const TITLE = 34
 const NAME_WIDTH = 150
 const BAR_WIDTH = 150
 
+/** Of the classes that are used here and in the pictures around. */
+export const STYLE = `
+.ground{fill:#fff;stroke:#b8c1cc}
+.head{font-size:20px;font-weight:bold;fill:#1b2430}
+.title{font-size:14px;font-weight:bold;fill:#1b2430}
+.note{font-size:11px;fill:#4a5563}
+.name{font-size:12px;fill:#1b2430;text-anchor:end}
+.ours{font-weight:bold}
+.value{font-size:11px;fill:#4a5563}
+.edge{fill:#3f6fb5}
+.peer{fill:#f0a94a}
+.floor{fill:#9aa6b4}
+.faint{opacity:.35}
+.cut{stroke:#fff;stroke-width:2;fill:none}
+.met{fill:#2d7d46;font-weight:bold}
+.missed{fill:#b3372f;font-weight:bold}
+`
+
 /**
  * One group of bars at a place. A row has a name, a color, and parts: values that lie on one another, the largest last.
  * Answers the SVG and where it ends.

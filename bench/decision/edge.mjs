@@ -8,10 +8,14 @@ const MAIN = new URL('../../dist/cli/main.js', import.meta.url)
 
 /** edge as its users start it, with these rules and one worker. */
 export function startEdge(rules) {
+  return startEdgeWith([policy('bench', '/api', rules)])
+}
+
+export function startEdgeWith(policies, env = {}) {
   const bundle = join(newScratchDirectory(), 'bundle.json')
-  writeFileSync(bundle, JSON.stringify({ bundle_version: 1, policies: [policy('bench', '/api', rules)] }))
+  writeFileSync(bundle, JSON.stringify({ bundle_version: 1, policies }))
   return start(MEASURED, MAIN, {
     args: ['serve'],
-    env: { EDGE_CONFIG_FILE: bundle, EDGE_HOST: '127.0.0.1', EDGE_PORT: '0', EDGE_LOG_LEVEL: 'error', EDGE_WORKERS: '1' },
+    env: { EDGE_CONFIG_FILE: bundle, EDGE_HOST: '127.0.0.1', EDGE_PORT: '0', EDGE_LOG_LEVEL: 'error', EDGE_WORKERS: '1', ...env },
   })
 }

@@ -10,8 +10,8 @@ const PATIENCE_MS = 10_000
 process.on('message', async (options) => process.send(await run(options)))
 process.send({ port: 0 })
 
-async function run({ port, text, perSecond, seconds }) {
-  const request = Buffer.from(text, 'latin1')
+async function run({ port, text, keys, perSecond, seconds }) {
+  const requests = textsOf(text, keys).map((each) => Buffer.from(each, 'latin1'))
   const count = perSecond * seconds
   const delaysUs = new Float64Array(count)
   const idle = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)))
@@ -34,7 +34,7 @@ async function run({ port, text, perSecond, seconds }) {
       for (; sent < count && idle.length > 0 && dueUs(sent) <= now; sent++) {
         const connection = idle.pop()
         connection.request = sent
-        connection.socket.write(request)
+        connection.socket.write(requests[sent % requests.length])
       }
       if (answered === count) resolve()
       else if (now > dueUs(count) + PATIENCE_MS * 1000) reject(new Error(`${count - answered} requests were not answered`))
@@ -45,6 +45,12 @@ async function run({ port, text, perSecond, seconds }) {
   })
   for (const { socket } of all) socket.removeAllListeners('close').destroy()
   return { p50: percentile(delaysUs, 0.5), p99: percentile(delaysUs, 0.99) }
+}
+
+/** One request, or one for each key. */
+function textsOf(text, keys) {
+  if (keys === undefined) return [text]
+  return Array.from({ length: keys.count }, (_, i) => text.replace(/key-\d+/, `key-${1_000_000 + i}`))
 }
 
 async function open(port) {

@@ -1,5 +1,5 @@
 import { whole } from '../support/numbers.mjs'
-import { drawBars, escapeText } from './bar-chart.mjs'
+import { drawBars, escapeText, STYLE } from './bar-chart.mjs'
 import { PER_SECOND } from './fixed-rate.mjs'
 
 const WIDTH = 940
@@ -26,23 +26,6 @@ ${right.svg}
 </svg>
 `
 }
-
-const STYLE = `
-.ground{fill:#fff;stroke:#b8c1cc}
-.head{font-size:20px;font-weight:bold;fill:#1b2430}
-.title{font-size:14px;font-weight:bold;fill:#1b2430}
-.note{font-size:11px;fill:#4a5563}
-.name{font-size:12px;fill:#1b2430;text-anchor:end}
-.ours{font-weight:bold}
-.value{font-size:11px;fill:#4a5563}
-.edge{fill:#3f6fb5}
-.peer{fill:#f0a94a}
-.floor{fill:#9aa6b4}
-.faint{opacity:.35}
-.cut{stroke:#fff;stroke-width:2;fill:none}
-.met{fill:#2d7d46;font-weight:bold}
-.missed{fill:#b3372f;font-weight:bold}
-`
 
 /** Blocks below one another; each is a function of its place. */
 function drawColumn(x, blocks) {

@@ -2,8 +2,8 @@
 
 const NEVER_EMPTY = 1_000_000_000
 
-function rule(name, keys, burst = NEVER_EMPTY) {
-  return { name, limit_keys: keys, algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst } }
+export function rule(name, keys, burst = NEVER_EMPTY, tokensPerSecond = 1) {
+  return { name, limit_keys: keys, algorithm: 'token_bucket', algorithm_config: { tokens_per_second: tokensPerSecond, burst } }
 }
 
 export function policy(id, pathPrefix, rules) {

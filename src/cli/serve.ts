@@ -4,6 +4,7 @@ import { newBrokenLine } from '../logging/log-stream.ts'
 import { newLogger } from '../logging/logger.ts'
 import { type Service, startService } from '../service.ts'
 import { shownUrl } from '../source/bundle-url.ts'
+import { describeRedisAddress } from '../store/redis/redis-address.ts'
 import { StateFault } from '../store/state/state-fault.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
@@ -117,9 +118,14 @@ function greeting(config: ServerConfig, service: Service): string {
   const admin = service.adminPort === undefined ? '' : `  admin   ${base}${service.adminPort}\n`
   return `edge ${VERSION}, ${config.mode}
   listens ${base}${service.port}${config.host === undefined ? ' (all interfaces)' : ''}
-${admin}${describeBackend(config)}  bundle  ${describeBundle(config, service)}
+${admin}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBundle(config, service)}
   try     ${exampleCommand(config, `${base}${service.port}`)}
 `
+}
+
+function describeRedis({ redis, redisMode, redisFailureMode }: ServerConfig): string {
+  if (redis === undefined) return ''
+  return `  redis   ${describeRedisAddress(redis)}, ${redisMode}; while it is away: ${redisFailureMode}\n`
 }
 
 function describeBackend({ mode, backendUrl }: ServerConfig): string {

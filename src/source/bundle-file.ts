@@ -44,7 +44,8 @@ export class BundleFile implements BundleSource {
   }
 
   async start(): Promise<void> {
-    await this.#signatureFile?.start()
+    // Both settle at the same time, and the bundle is offered when the signature is known.
+    if (this.#signatureFile !== undefined) this.#offered = this.#signatureFile.start()
     await this.#file.start()
   }
 

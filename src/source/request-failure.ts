@@ -1,7 +1,11 @@
+const BROKE_OFF = 'the connection broke off before the answer was whole'
+
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
-  ECONNRESET: 'the connection broke off',
-  UND_ERR_SOCKET: 'the connection broke off before the answer was whole',
+  // Which of these it is depends on the moment.
+  ECONNRESET: BROKE_OFF,
+  EPIPE: BROKE_OFF,
+  UND_ERR_SOCKET: BROKE_OFF,
   ENOTFOUND: 'its host has no address',
   EAI_AGAIN: 'its host could not be looked up',
   EHOSTUNREACH: 'its host cannot be reached',

@@ -14,6 +14,15 @@ describe('copying a set', () => {
     expect(table.occupiedSlots).toBe(5)
   })
 
+  test('leaves out leases, whose tokens end with the process', () => {
+    const table = newTable(WAYS)
+    const bucket = bucketRecord(1, 50, 1000)
+    for (const { low, high, level, at, size, rate } of [bucket, { low: 2, high: 2, level: 5, at: 3000, size: 10, rate: -1 }]) {
+      table.write(table.claim(0, low, high, 0, 0), level, at, size, rate)
+    }
+    expect(recordsOf(table, 1000)).toEqual([bucket])
+  })
+
   test('of which somebody has the lock gives nothing, and does not wait', () => {
     const table = tableOf(WAYS, [bucketRecord(1, 50, 0)], 0)
     const batch = new RecordBatch()

@@ -5,7 +5,9 @@ import { formatOf, parseBundle } from '../../src/policy/parse.ts'
 import { formatProblem, type Problem } from '../../src/policy/problem.ts'
 import { codeBlocks, ROOT, readText } from './markdown.ts'
 
-const exampleNames = readdirSync(join(ROOT, 'examples')).filter((name) => /\.(json|ya?ml)$/.test(name))
+const exampleNames = readdirSync(join(ROOT, 'examples'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+  /\.(json|ya?ml)$/.test(name),
+)
 
 test('there are examples in JSON and in YAML', () => {
   expect(new Set(exampleNames.map(formatOf))).toEqual(new Set(['json', 'yaml']))

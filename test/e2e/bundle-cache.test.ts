@@ -33,9 +33,11 @@ describe.concurrent('with a cache', () => {
     expect(await limit(again)).toBe('44')
   })
 
-  test('the file is for its owner alone, and whole: nothing is left beside it', async (t) => {
+  test('the file is for its owner alone, and whole: nothing is left beside it; and it is written once', async (t) => {
     const path = await cachePath(t)
-    await cached(t, path, known(1))
+    const { edge, server } = await cached(t, path, known(1))
+    await server.polled(3)
+    expect(await edge.metric(WRITTEN)).toBe(1)
     expect((await stat(path)).mode & 0o777).toBe(0o600)
     expect(await readdir(join(path, '..'))).toEqual(['cache'])
   })
@@ -201,8 +203,7 @@ test('edge serve starts from its cache while the source hangs', async (t) => {
   const server = await BundleServer.start(t)
   server.respond = () => {} // never
   const cli = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
-  expect(cli.stdout).toContain('version 5')
-  expect((await ask(cli.port, 'GET', '/readyz')).status).toBe(200)
+  await until(async () => (await ask(cli.port, 'GET', '/readyz')).body.includes('"policy_version":"5"'))
 })
 
 interface Cached {

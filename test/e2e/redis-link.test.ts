@@ -1,12 +1,16 @@
+import { createHook } from 'node:async_hooks'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../support/edge.ts'
-import { COUNT_UP, openLink, scriptOf, usableLink } from '../support/recorded-link.ts'
+import { openLink, usableLink } from '../support/recorded-link.ts'
 import { runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import { scratchDirectory } from '../support/running.ts'
 import { serverPort } from '../support/server-port.ts'
+
+/** Long enough for a Redis on a busy machine. */
+const BRIEF_MS = 200
 
 describeWithRedis('a link to one Redis', () => {
   test('runs scripts and commands; the text of a script goes over once', async () => {
@@ -100,13 +104,13 @@ describeWithRedis('a link to one Redis', () => {
 
   test('a Redis that stands still: the call ends, the circuit opens, and what it did is done once', async () => {
     const redis = await runningRedis()
-    const { link, countUp, circuits, errors } = await usableLink(redis.url, 50)
+    const { link, countUp, circuits, errors } = await usableLink(redis.url, BRIEF_MS)
     redis.pause()
     const call = countUp('edge:a')
     await expect(call).rejects.toMatchObject({ fate: 'unknown', code: 'timeout' })
     expect(link.isUsable(0)).toBe(false)
-    expect(circuits).toEqual([`${redis.address} opened: no answer within 50 ms`])
-    expect(errors[0]).toBe(`timeout ${redis.address}: no answer within 50 ms`)
+    expect(circuits).toEqual([`${redis.address} opened: no answer within ${BRIEF_MS} ms`])
+    expect(errors[0]).toBe(`timeout ${redis.address}: no answer within ${BRIEF_MS} ms`)
     redis.resume()
     await until(() => link.isUsable(0))
     expect(await redis.command('GET', 'edge:a')).toBe('1')
@@ -115,7 +119,7 @@ describeWithRedis('a link to one Redis', () => {
 
   test('a silent connection is replaced', async () => {
     const redis = await runningRedis()
-    const { countUp, errors } = await usableLink(redis.url, 50)
+    const { countUp, errors } = await usableLink(redis.url, BRIEF_MS)
     redis.pause()
     await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'unknown' })
     await until(() => errors.includes(`connection ${redis.address}: it is connected but silent`))
@@ -124,12 +128,12 @@ describeWithRedis('a link to one Redis', () => {
 
   test('our own late event loop is not held against Redis', async () => {
     const redis = await runningRedis()
-    const { link, countUp, circuits, errors } = await usableLink(redis.url, 50)
+    const { link, countUp, circuits, errors } = await usableLink(redis.url, BRIEF_MS)
     const early = countUp('edge:a')
     await new Promise(setImmediate) // it has left
-    block(200)
+    block(2 * BRIEF_MS)
     const late = countUp('edge:a') // and this one has not
-    block(200)
+    block(2 * BRIEF_MS)
     expect(await Promise.all([early, late])).toEqual(['1', '2'])
     expect({ isUsable: link.isUsable(0), circuits, errors }).toEqual({ isUsable: true, circuits: [], errors: [] })
   })
@@ -208,23 +212,54 @@ describeWithRedis('a link to one Redis', () => {
     expect(circuits[0]).toMatch(/^nobody\.invalid:6379 opened: getaddrinfo E\w+ nobody\.invalid$/)
   })
 
+  test('closing leaves no socket and no timer, whatever the link was doing', async () => {
+    const redis = await runningRedis()
+    const held = watchResources()
+    const connected = await usableLink(redis.url)
+    const failing = openLink(`redis://127.0.0.1:${await serverPort()}`)
+    const inCluster = openLink(`redis+cluster://${redis.address}`)
+    const connecting = openLink(redis.url)
+    expect(held.size).toBeGreaterThan(0)
+    await until(() => failing.circuits.length > 0 && inCluster.circuits.length > 0)
+    await Promise.all([connected, failing, inCluster, connecting].map(({ link }) => link.close()))
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate) // that it is gone is told a turn later
+    expect([...held.values()]).toEqual([])
+    expect(inCluster.circuits[0]).toContain('cluster support disabled')
+  })
+
   test('closing ends what is under way, its fate unknown, and the connection', async () => {
     const redis = await runningRedis()
     const { link, countUp, circuits } = await usableLink(redis.url, 60_000)
-    const slow = scriptOf("return redis.call('BLPOP', KEYS[1], 0) or 'nothing'")
     redis.pause()
-    const calls = [countUp('edge:a'), link.run(slow, ['edge:b'], [])]
+    const calls = [countUp('edge:a'), link.command('get', 'edge:a')]
     await new Promise(setImmediate)
     calls.push(countUp('edge:a')) // not sent yet, but on its way
     const fates = Promise.all(calls.map((call) => call.catch((error) => error.fate)))
     await link.close()
     expect(await fates).toEqual(['unknown', 'unknown', 'unknown'])
     redis.resume()
-    await expect(link.run(COUNT_UP, ['edge:a'], [])).rejects.toMatchObject({ fate: 'not_sent' })
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'not_sent' })
     await until(async () => !String(await redis.command('CLIENT', 'LIST')).includes('name=edge'))
     expect({ isUsable: link.isUsable(0), circuits }).toEqual({ isUsable: false, circuits: [] })
   })
 })
+
+/** Sockets and timers that the link or its client makes from now on, by where they were made, until they are gone. */
+function watchResources(): ReadonlyMap<number, string> {
+  const held = new Map<number, string>()
+  const hook = createHook({
+    init(id, type) {
+      const { stack } = new Error()
+      if (/^(Timeout|TCPWRAP)$/.test(type) && /store\/redis|ioredis/.test(stack!)) held.set(id, `${type} ${stack}`)
+    },
+    destroy(id) {
+      held.delete(id)
+    },
+  })
+  hook.enable()
+  onTestFinished(() => void hook.disable())
+  return held
+}
 
 function selfSigned(directory: string): { readonly key: string; readonly certificate: string } {
   const pair = { key: join(directory, 'key.pem'), certificate: join(directory, 'certificate.pem') }

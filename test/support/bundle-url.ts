@@ -26,9 +26,11 @@ export function urlEnv(url: string, env: Environment = {}): Environment {
   return { EDGE_CONFIG_FILE: '', EDGE_CONFIG_URL: url, EDGE_CONFIG_POLL_INTERVAL: '0.1', ...env }
 }
 
-/** The service in this process, with its bundles from there. */
+/** The service in this process, with its bundles from there, once it has told of its first poll. */
 export async function fetching(url: string, env: Environment, owner: Owner): Promise<Edge> {
-  return running({ env: urlEnv(url, env), clock: new ManualClock() }, owner)
+  const edge = await running({ env: urlEnv(url, env), clock: new ManualClock() }, owner)
+  await until(() => edge.log.some((entry) => entry['url'] !== undefined))
+  return edge
 }
 
 /** The same, with a server that has version 1 to begin with. */

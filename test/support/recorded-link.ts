@@ -5,11 +5,7 @@ import { until } from './edge.ts'
 import { type Owner, thisTest } from './running.ts'
 
 /** Counts a key up and answers the count. */
-export const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")
-
-export function scriptOf(text: string): Script {
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
-}
+const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")
 
 export interface RecordedLink {
   readonly link: RedisLink
@@ -48,4 +44,8 @@ export async function usableLink(url: string, timeoutMs = 1000, owner: Owner = t
   const recorded = openLink(url, timeoutMs, owner)
   await until(() => recorded.link.isUsable(recorded.link.groupOf('edge:a')))
   return recorded
+}
+
+function scriptOf(text: string): Script {
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
 }

@@ -9,7 +9,7 @@ export interface ClusterMap {
   readonly members: readonly Endpoint[]
 }
 
-export interface SlotRange {
+interface SlotRange {
   readonly first: number
   readonly last: number
   readonly master: Endpoint

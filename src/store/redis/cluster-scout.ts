@@ -28,6 +28,6 @@ export async function askClusterMap(address: ClusterAddress, endpoint: Endpoint,
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
-    void endClient(client)
+    await endClient(client)
   }
 }

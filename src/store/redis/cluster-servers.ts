@@ -29,7 +29,7 @@ export class ClusterServers implements Servers {
   readonly #importingMs = new Map<RedisNode, number>()
   #slots: (RedisNode | undefined)[] = new Array(SLOTS).fill(undefined)
   #members: readonly Endpoint[] = []
-  #isRefreshing = false
+  #refreshing: Promise<void> | undefined
   readonly #closing = new AbortController()
 
   constructor(options: ServersOptions, address: ClusterAddress) {
@@ -55,12 +55,17 @@ export class ClusterServers implements Servers {
   async close(): Promise<void> {
     this.#closing.abort()
     this.#circuit.close('the link was closed')
-    await Promise.all([...this.#nodes.values()].map((node) => node.close('the link was closed')))
+    await Promise.all([this.#refreshing, ...[...this.#nodes.values()].map((node) => node.close('the link was closed'))])
   }
 
-  readonly #refresh = async (): Promise<void> => {
-    if (this.#isRefreshing || this.#closing.signal.aborted) return
-    this.#isRefreshing = true
+  readonly #refresh = (): void => {
+    if (this.#closing.signal.aborted) return
+    this.#refreshing ??= this.#askAround().finally(() => {
+      this.#refreshing = undefined
+    })
+  }
+
+  async #askAround(): Promise<void> {
     let failure = 'no node answers'
     for (const endpoint of this.#whomToAsk()) {
       try {
@@ -68,22 +73,20 @@ export class ClusterServers implements Servers {
         if (this.#closing.signal.aborted) return
         // A node that was reset or has not joined yet knows nothing; others may.
         if (map.ranges.length === 0) throw new Error('it knows of no slots')
-        this.#apply(map)
-        break
+        return this.#apply(map)
       } catch (error) {
         if (this.#closing.signal.aborted) return
         failure = errorText(error, this.#address)
         this.#options.listener.onError(error instanceof ReplyError ? 'reply' : 'connection', endpointText(endpoint), failure)
       }
     }
-    this.#isRefreshing = false
     if (this.#members.length === 0) this.#circuit.open(failure)
   }
 
   /** Those who serve come first: a node that was away may still believe in old times. */
   #whomToAsk(): Endpoint[] {
-    const isServing = (endpoint: Endpoint) => (this.#nodes.get(endpointText(endpoint))?.isUsable ? 0 : 1)
-    const members = [...this.#members].sort((a, b) => isServing(a) - isServing(b))
+    const rank = (endpoint: Endpoint) => (this.#nodes.get(endpointText(endpoint))?.isUsable ? 0 : 1)
+    const members = [...this.#members].sort((a, b) => rank(a) - rank(b))
     return [...new Map([...members, ...this.#address.nodes].map((endpoint) => [endpointText(endpoint), endpoint])).values()]
   }
 
@@ -102,7 +105,7 @@ export class ClusterServers implements Servers {
   #retire(serving: ReadonlySet<RedisNode | undefined>): void {
     const importedSince = performance.now() - IMPORTING_MS
     for (const [name, node] of this.#nodes) {
-      if (serving.has(node) || (this.#importingMs.get(node) ?? 0) > importedSince) continue
+      if (serving.has(node) || (this.#importingMs.get(node) ?? -Infinity) > importedSince) continue
       this.#nodes.delete(name)
       this.#importingMs.delete(node)
       void node.close('it serves no slots any more')
@@ -143,7 +146,7 @@ export class ClusterServers implements Servers {
     if (isAsking) this.#importingMs.set(node, performance.now())
     else {
       this.#slots[target.slot] = node
-      void this.#refresh()
+      this.#refresh()
     }
     node.takeOver(call, isAsking, refusal)
   }

@@ -5,10 +5,10 @@ import type { EmbeddedStore } from '../embedded-store.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import type { Errand, Leases } from './leases.ts'
 import { LinkError } from './redis-link.ts'
-import { rowsOf, type SharedCounters } from './shared-counters.ts'
+import { type Grant, rowsOf, type SharedCounters } from './shared-counters.ts'
 
 /** What decides while Redis is away: this process's own counters, nobody (all pass), or nobody (none passes). */
-export type FailureMode = 'local' | 'open' | 'closed'
+type FailureMode = 'local' | 'open' | 'closed'
 
 export interface FleetStoreParts {
   readonly shared: SharedCounters
@@ -19,7 +19,7 @@ export interface FleetStoreParts {
   readonly listener: FleetListener
 }
 
-export interface FleetListener {
+interface FleetListener {
   /** A decision was asked for, and this has answered it. */
   onAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
 }
@@ -84,7 +84,7 @@ export class FleetStore implements CounterStore {
       return this.#askElsewhere(action, charges, nowMs, wallMs)
     }
     charges.takenWallMs = wallMs
-    const leased = errand && new Map<number, number>()
+    const leased = errand && new Map<number, Grant>()
     return shared.ask(groups, charges, leased).then(
       (fits) => {
         listener.onAnswer('redis')

@@ -4,22 +4,27 @@ import { type SharedTable, wayOf } from '../shared-table.ts'
 type Note = 'none' | 'asked' | 'refused'
 
 // The last two bits of a record's tag. The rest is that of the key's own counter, changed by the counter's salt.
+const USE = 0
 const BLOCK_A = 1
 const BLOCK_B = 2
 const NOTE = 3
 
+// Every record's rate is below 0: that tells them from counters.
+const LEASE = -1
 const ASKED = -1
 const REFUSED = -2
+const ASKED_AFTER_REFUSAL = -3
 
 /**
  * The leases of one key at a time, in the table that all threads share. They are in the set of the key's own counter, so
  * that one lock covers it all, and the caller has it.
  *
- *     block  level: tokens left | at: when they are over | size: tokens had, leased or one by one | rate: -1 - what the fleet had left
- *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED or REFUSED
+ *     block  level: tokens left | at: when they are over | size: tokens leased | rate: -1 - what the fleet had left
+ *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED …
+ *     use    level: tokens had, leased or one by one, since | at | size: those of the lease life before
  *
  * There are two blocks, for the next is fetched before the last is used up, and the tokens of one must not live as long
- * as those of the other. They tell the recent use, too. A note can be forgotten at any time: that costs a round trip.
+ * as those of the other. Notes and use can be forgotten at any time: that costs round trips, and no token.
  */
 export class LeaseRecords {
   /** The slot to take the next token from, or -1. */
@@ -28,11 +33,10 @@ export class LeaseRecords {
   left = 0
   /** What the fleet had left when it was last asked. */
   seen = 0
-  /** Tokens used since then; 0 where the key has not been seen for a lease's life. */
+  /** Tokens used of late, and in what time; 0 where the key was not seen for a while. */
   used = 0
-  sinceMs = 0
-  /** Until when a note holds, and until when it was named. */
-  noteUntilMs = 0
+  elapsedMs = 0
+  /** Of the note read last: when there is a token again, as Redis named it, or when it will be asked. */
   namedUntilMs = 0
   readonly #table: SharedTable
   readonly #leaseMs: number
@@ -78,20 +82,25 @@ export class LeaseRecords {
     return this.left * 4 <= this.#table.size(this.#newer)
   }
 
-  /** Reads the recent use from the blocks looked at. */
+  /** Reads the recent use. */
   measure(nowMs: number): void {
     const table = this.#table
-    const newer = this.#newer
-    const older = this.#older
+    const slot = this.#find(USE)
     this.used = 0
-    this.sinceMs = nowMs
-    if (newer < 0 || table.at(newer) <= nowMs) return
-    this.used = table.size(newer) - table.level(newer)
-    this.sinceMs = table.at(newer) - this.#leaseMs
-    // One that was over when the newer began tells of other times.
-    if (older < 0 || table.at(older) < this.sinceMs) return
-    this.used += table.size(older) - table.level(older)
-    this.sinceMs = table.at(older) - this.#leaseMs
+    this.elapsedMs = 0
+    if (slot < 0) return
+    const had = table.level(slot)
+    const hadBefore = table.size(slot)
+    const lives = (nowMs - table.at(slot)) / this.#leaseMs
+    this.elapsedMs = this.#leaseMs
+    if (lives >= 2) return
+    if (lives >= 1) this.used = had * (2 - lives)
+    // Had in the last lease life is used in it, for what is left now was left then, too.
+    else if (hadBefore > 0) this.used = had + hadBefore * (1 - lives)
+    else {
+      this.used = Math.max(0, had - this.left)
+      this.elapsedMs = lives * this.#leaseMs
+    }
   }
 
   /** Puts a token back into the block that it came from. Answers false where that is over. */
@@ -109,7 +118,9 @@ export class LeaseRecords {
     const slot = table.find(set, blockLow, high)
     if (slot < 0 || table.at(slot) !== endMs) return 0
     const left = table.level(slot)
-    table.write(slot, 0, endMs, table.size(slot) - left, table.rate(slot))
+    table.write(slot, 0, endMs, table.size(slot), table.rate(slot))
+    const use = table.find(set, blockLow & ~3, high)
+    if (use >= 0) table.write(use, Math.max(0, table.level(use) - left), table.at(use), table.size(use), LEASE)
     return left
   }
 
@@ -120,31 +131,37 @@ export class LeaseRecords {
   add(cost: number, leased: number, seen: number, endMs: number, nowMs: number): number {
     const table = this.#table
     const rate = -1 - Math.max(0, seen)
+    this.#countUse(cost + leased, nowMs)
     this.look(nowMs)
     const newer = this.#newer
-    if (leased === 0 && newer >= 0 && table.at(newer) > nowMs) {
-      table.write(newer, table.level(newer), table.at(newer), table.size(newer) + cost, rate)
+    if (leased === 0) {
+      if (newer >= 0) table.write(newer, table.level(newer), table.at(newer), table.size(newer), rate)
       return -1
     }
-    const slot = endMs > nowMs ? this.#slotFor(leased, nowMs) : -1
+    const slot = endMs > nowMs ? this.#slotForBlock(nowMs) : -1
     if (slot < 0) return -1
-    table.write(slot, leased, endMs, cost + leased, rate)
+    table.write(slot, leased, endMs, leased, rate)
     this.left += leased
-    return leased > 0 ? slot : -1
+    return slot
   }
 
   readNote(nowMs: number): Note {
     const table = this.#table
     const slot = this.#find(NOTE)
     if (slot < 0 || table.at(slot) <= nowMs) return 'none'
-    this.noteUntilMs = table.at(slot)
-    this.namedUntilMs = this.noteUntilMs + table.size(slot)
+    this.namedUntilMs = table.at(slot) + table.size(slot)
     return table.rate(slot) === REFUSED ? 'refused' : 'asked'
   }
 
   /** No other thread is to ask for a lease until then. Answers false where there is no room to say so. */
   noteAsked(untilMs: number, nowMs: number): boolean {
-    return this.#writeNote(untilMs, 0, ASKED, nowMs)
+    return this.#writeNote(untilMs, 0, this.#wasRefused(nowMs) ? ASKED_AFTER_REFUSAL : ASKED, nowMs)
+  }
+
+  /** Whether the key was noted as asked in the lease life after a refusal: there is little to be had. */
+  get isScarce(): boolean {
+    const slot = this.#find(NOTE)
+    return slot >= 0 && this.#table.rate(slot) === ASKED_AFTER_REFUSAL
   }
 
   noteRefused(untilMs: number, namedUntilMs: number, nowMs: number): void {
@@ -156,6 +173,11 @@ export class LeaseRecords {
     if (slot >= 0) this.#table.write(slot, 0, 0, 0, ASKED)
   }
 
+  #wasRefused(nowMs: number): boolean {
+    const slot = this.#find(NOTE)
+    return slot >= 0 && this.#table.rate(slot) <= REFUSED && nowMs - this.#table.at(slot) < this.#leaseMs
+  }
+
   #writeNote(untilMs: number, size: number, rate: number, nowMs: number): boolean {
     const known = this.#find(NOTE)
     const slot = known >= 0 ? known : this.#table.claim(this.#set, this.#tag | NOTE, this.#high, nowMs, 0, 0)
@@ -164,14 +186,25 @@ export class LeaseRecords {
     return true
   }
 
+  #countUse(tokens: number, nowMs: number): void {
+    const table = this.#table
+    const known = this.#find(USE)
+    const slot = known >= 0 ? known : table.claim(this.#set, this.#tag | USE, this.#high, nowMs, 0, 0)
+    if (slot < 0) return
+    const lives = known >= 0 ? Math.floor((nowMs - table.at(slot)) / this.#leaseMs) : 2
+    if (lives < 1) table.write(slot, table.level(slot) + tokens, table.at(slot), table.size(slot), LEASE)
+    else if (lives === 1) table.write(slot, tokens, table.at(slot) + this.#leaseMs, table.level(slot), LEASE)
+    else table.write(slot, tokens, nowMs, 0, LEASE)
+  }
+
   /** One of the two blocks, with nothing left in it; or -1. */
-  #slotFor(leased: number, nowMs: number): number {
+  #slotForBlock(nowMs: number): number {
     const older = this.#older
     const newer = this.#newer
     if (older < 0) {
       const inUse = newer < 0 ? 0 : 1 << wayOf(newer)
-      // No other lease goes for this one, and what only says that the key was seen takes no room from anybody.
-      return this.#table.claim(this.#set, this.#tag | this.#olderBlock, this.#high, nowMs, inUse, leased > 0 ? 1 : 0)
+      // Goes before what is not wholly spent, and never before another lease.
+      return this.#table.claim(this.#set, this.#tag | this.#olderBlock, this.#high, nowMs, inUse, 1)
     }
     if (this.#leftIn(older, nowMs) < 1) return older
     return this.#leftIn(newer, nowMs) < 1 ? newer : -1

@@ -19,6 +19,8 @@ export interface Lease {
   readonly low: number
   readonly high: number
   readonly endMs: number
+  /** When it was granted, by the clock of Redis. */
+  readonly leasedWallMs: number
 }
 
 /** Gives back what is left of leases: late in their lives, and at the end of the thread's. */
@@ -30,6 +32,7 @@ export class LeaseReturns {
   readonly #listener: LeaseListener
   /** In the order in which they are due, or nearly so. */
   #leases: Lease[] = []
+  readonly #underWay = new Set<Promise<void>>()
 
   constructor(table: SharedTable, records: LeaseRecords, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
     this.#table = table
@@ -51,12 +54,21 @@ export class LeaseReturns {
     await this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung))
   }
 
+  /** Gives back all that is left. Done when nothing is under way any more. */
   async endAll(): Promise<void> {
-    await this.#endAll(this.#leases.splice(0))
+    void this.#endAll(this.#leases.splice(0))
+    await Promise.all(this.#underWay)
   }
 
-  async giveBack(key: string, limit: BucketLimit, tokens: number): Promise<void> {
-    const isDone = await this.#shared.giveBackLease(key, limit, tokens)
+  async giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
+    const done = this.#giveBack(key, limit, tokens, leasedWallMs)
+    this.#underWay.add(done)
+    await done
+    this.#underWay.delete(done)
+  }
+
+  async #giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
+    const isDone = await this.#shared.giveBackLease(key, limit, tokens, leasedWallMs)
     this.#listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
   }
 
@@ -64,11 +76,11 @@ export class LeaseReturns {
     await Promise.all(leases.map((lease) => this.#end(lease)))
   }
 
-  async #end({ key, limit, set, low, high, endMs }: Lease): Promise<void> {
+  async #end({ key, limit, set, low, high, endMs, leasedWallMs }: Lease): Promise<void> {
     this.#listener.onHeld(-1)
     this.#table.lock(set)
     const tokens = this.#records.takeOut(set, low, high, endMs)
     this.#table.unlock(set)
-    if (tokens > 0) await this.giveBack(key, limit, tokens)
+    if (tokens > 0) await this.giveBack(key, limit, tokens, leasedWallMs)
   }
 }

@@ -12,13 +12,16 @@ export type Standing = typeof HELD | typeof REFUSED | typeof DRY | typeof UNLEAS
 export const HELD = 0
 export const REFUSED = 1
 export const DRY = 2
-export const UNLEASED = 3
+const UNLEASED = 3
 
 /** What the leases in the table have for the charges at hand: looked at and taken in one go, under the locks of all rows. */
 export class LeaseRows {
   readonly records: LeaseRecords
+  /** Nothing more is to be leased. */
+  isClosed = false
   standings = new Uint8Array(0)
-  /** How many tokens are to be leased for the row; the key is noted as asked then. */
+  /** How many tokens the row could do with, and how many are to be leased: none while the key is noted as asked. */
+  wants = new Float64Array(0)
   asks = new Float64Array(0)
   /** The block that the row's token was taken from: its tag and its end. */
   blockLows = new Int32Array(0)
@@ -85,7 +88,7 @@ export class LeaseRows {
     if (records.from >= 0) {
       if (takes) records.left--
       this.#levels[row] = Math.min(records.left + records.seen, burst)
-      if (takes && records.isLow) this.asks[row] = this.#askAhead(nowMs)
+      if (takes && records.isLow && !this.isClosed) this.asks[row] = this.wants[row] = this.#askAhead(nowMs)
       return HELD
     }
     this.#levels[row] = Math.min(records.seen, burst)
@@ -96,10 +99,9 @@ export class LeaseRows {
       this.#levels[row] = Math.max(0, 1 - waitMs * tokensPerMs)
       return REFUSED
     }
-    if (takes && note === 'none') {
-      records.measure(nowMs)
-      this.asks[row] = tokensToLease(records.used, nowMs - records.sinceMs, this.#leaseMs)
-    }
+    records.measure(nowMs)
+    this.wants[row] = tokensToLease(records.used, records.elapsedMs, this.#leaseMs)
+    if (takes && note === 'none' && !this.isClosed) this.asks[row] = this.wants[row]!
     return DRY
   }
 
@@ -107,9 +109,8 @@ export class LeaseRows {
   #askAhead(nowMs: number): number {
     const { records } = this
     records.measure(nowMs)
-    const elapsedMs = nowMs - records.sinceMs
-    const isDue = isRunningOut(records.left, records.used, elapsedMs, this.#leaseMs)
-    return isDue ? tokensToLease(records.used, elapsedMs, this.#leaseMs) : 0
+    const { left, used, elapsedMs } = records
+    return isRunningOut(left, used, elapsedMs, this.#leaseMs) ? tokensToLease(used, elapsedMs, this.#leaseMs) : 0
   }
 
   #takeHeld(count: number): void {
@@ -142,6 +143,7 @@ export class LeaseRows {
   #growTo(rows: number): void {
     const size = Math.max(16, rows * 2)
     this.standings = new Uint8Array(size)
+    this.wants = new Float64Array(size)
     this.asks = new Float64Array(size)
     this.blockLows = new Int32Array(size)
     this.endsMs = new Float64Array(size)

@@ -11,7 +11,7 @@ export const KEPT_SHARE = 0.75
  * has woken up starts small. 0 where less than one would be used.
  */
 export function tokensToLease(usedTokens: number, elapsedMs: number, leaseMs: number): number {
-  return Math.min(usedIn(leaseMs / 2, usedTokens, elapsedMs), usedTokens * 2)
+  return Math.min(usedIn(leaseMs / 2, usedTokens, elapsedMs), Math.floor(usedTokens * 2))
 }
 
 /** Whether what is left will be used up so soon that more is to be fetched meanwhile. Slow keys fetch when they need it. */

@@ -8,7 +8,7 @@ import type { LeaseRecords } from './lease-records.ts'
 import { type LeaseListener, LeaseReturns } from './lease-returns.ts'
 import { DRY, HELD, LeaseRows, REFUSED } from './lease-rows.ts'
 import { refusalMs } from './lease-sizing.ts'
-import type { SharedCounters } from './shared-counters.ts'
+import type { Grant, SharedCounters } from './shared-counters.ts'
 
 export interface LeaseParts {
   readonly shared: SharedCounters
@@ -36,7 +36,9 @@ interface DryRow {
   readonly low: number
   readonly high: number
   readonly counter: FleetCounter
-  /** Above 0: the key is noted as asked. */
+  /** How many tokens it could do with. */
+  readonly want: number
+  /** How many are to be leased; if any, the key is noted as asked by this errand. */
   readonly ask: number
 }
 
@@ -60,7 +62,7 @@ export class Leases {
   readonly #records: LeaseRecords
   readonly #returns: LeaseReturns
   #timer: NodeJS.Timeout | undefined
-  #isClosed = false
+  readonly #renewals = new Set<Promise<void>>()
 
   constructor(parts: LeaseParts) {
     const { local, shared, leaseMs, listener } = parts
@@ -82,11 +84,12 @@ export class Leases {
     return this.#returns.sweep(nowMs)
   }
 
-  /** Gives back all that this thread has leased and nobody has used. There are no more leases then. */
-  close(): Promise<void> {
-    this.#isClosed = true
+  /** Gives back all that this thread has leased and nobody has used, also what is on its way. There are no more leases then. */
+  async close(): Promise<void> {
+    this.#rows.isClosed = true
     clearInterval(this.#timer)
-    return this.#returns.endAll()
+    await Promise.all(this.#renewals)
+    await this.#returns.endAll()
   }
 
   /**
@@ -103,7 +106,7 @@ export class Leases {
   }
 
   /** What Redis said, as it stands in `charges`; `leased`: how much it leased, by row. */
-  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, number>): void {
+  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, Grant>): void {
     const { takes, held, dry, sentMs } = errand
     for (const { row, level } of held) {
       charges.levels[row] = level
@@ -119,10 +122,10 @@ export class Leases {
     if (takes) this.#putBack(held, this.#parts.clock.nowMs())
   }
 
-  #onTaken(row: DryRow, charges: Charges, leased: number, sentMs: number): void {
+  #onTaken(row: DryRow, charges: Charges, grant: Grant, sentMs: number): void {
     const { burst } = row.counter.limit as BucketLimit
     const level = charges.levels[row.row]!
-    const left = this.#add(row, charges, 1, leased, level, sentMs)
+    const left = this.#add(row, charges, 1, grant, level, sentMs)
     charges.levels[row.row] = Math.min(level + left, burst)
   }
 
@@ -165,16 +168,23 @@ export class Leases {
       due ??= []
       due.push(this.#dryRow(row, charges))
     }
-    if (due !== undefined) for (const row of due) void this.#renew(row, charges, nowMs)
+    if (due !== undefined) for (const row of due) void this.#renewOne(row, charges, nowMs)
+  }
+
+  async #renewOne(row: DryRow, charges: Charges, nowMs: number): Promise<void> {
+    const renewal = this.#renew(row, charges, nowMs)
+    this.#renewals.add(renewal)
+    await renewal
+    this.#renewals.delete(renewal)
   }
 
   async #renew({ row, ...place }: DryRow, { values, valuesFrom }: Charges, sentMs: number): Promise<void> {
-    const { shared, local, clock } = this.#parts
+    const { shared, local } = this.#parts
     const only = { ...place, row: 0 }
     const charges = new Charges()
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
     charges.add(place.counter, 0)
-    const leased = new Map<number, number>()
+    const leased = new Map<number, Grant>()
     try {
       local.checkAll(charges, sentMs, 0)
       const groups = shared.callsFor('take', charges, [0], sentMs, 0, [place.ask])
@@ -182,36 +192,40 @@ export class Leases {
       if (groups === undefined) return
       await shared.ask(groups, charges, leased)
     } catch {
-      return
+      return // counted where it happened
     }
-    const level = charges.levels[0]!
-    this.#add(only, charges, 0, leased.get(0)!, level, sentMs)
-    if (leased.get(0)! > 0) return
-    const nowMs = clock.nowMs()
-    const untilMs = nowMs + this.#refusalMs(only, level)
-    this.#turnTo(only)
-    this.#records.noteAsked(untilMs, nowMs)
-    this.#table.unlock(only.set)
+    this.#add(only, charges, 0, leased.get(0)!, charges.levels[0]!, sentMs)
   }
 
   /** Adds what was had to the key's leases; what they cannot keep goes back at once. Answers the tokens held. */
-  #add(row: DryRow, charges: Charges, cost: number, leased: number, seen: number, sentMs: number): number {
+  #add(row: DryRow, charges: Charges, cost: number, grant: Grant, seen: number, sentMs: number): number {
     const { shared, clock, leaseMs, listener } = this.#parts
     const { set, high, counter } = row
+    const { tokens: leased, wallMs: leasedWallMs } = grant
     const limit = counter.limit as BucketLimit
     const endMs = sentMs + leaseMs
+    const nowMs = clock.nowMs()
     this.#turnTo(row)
-    const slot = this.#isClosed && leased > 0 ? -1 : this.#records.add(cost, leased, seen, endMs, clock.nowMs())
+    const slot = this.#records.add(cost, this.#rows.isClosed ? 0 : leased, seen, endMs, nowMs)
     const low = slot < 0 ? 0 : this.#table.low(slot)
     const { left } = this.#records
-    if (row.ask > 0) this.#records.forgetNote()
+    if (row.ask > 0) this.#noteGrant(row, leased, seen, nowMs)
     this.#table.unlock(set)
     if (leased === 0) return left
     listener.onTokens('leased', leased)
     const key = shared.keyOf(counter, charges.values, charges.valuesFrom[row.row]!, charges.valuesFrom[row.row + 1]!)
-    if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs })
-    else void this.#returns.giveBack(key, limit, leased)
+    if (slot >= 0) this.#returns.add({ key, limit, set, low, high, endMs, leasedWallMs })
+    else void this.#returns.giveBack(key, limit, leased, leasedWallMs)
     return left
+  }
+
+  /** Notes what came of an ask, `seen` being left there. Under the lock. */
+  #noteGrant(row: DryRow, leased: number, seen: number, nowMs: number): void {
+    const untilMs = nowMs + this.#refusalMs(row, seen)
+    // Where the fleet wants more than there is, all would ask for every single token as it comes back.
+    if (this.#records.isScarce && leased < row.ask / 2) this.#records.noteRefused(untilMs, untilMs, nowMs)
+    else if (leased === 0) this.#records.noteAsked(untilMs, nowMs)
+    else this.#records.forgetNote()
   }
 
   #putBack(held: readonly HeldRow[], nowMs: number): void {
@@ -238,11 +252,12 @@ export class Leases {
   #dryRow(row: number, charges: Charges): DryRow {
     const { sets, lows, highs } = this.#parts.local.rows
     const counter = charges.counters[row] as FleetCounter
-    return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, ask: this.#rows.asks[row]! }
+    const { wants, asks } = this.#rows
+    return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, want: wants[row]!, ask: asks[row]! }
   }
 
-  #refusalMs({ counter, ask }: DryRow, level: number): number {
+  #refusalMs({ counter, want }: DryRow, level: number): number {
     const { tokensPerMs, burst } = counter.limit as BucketLimit
-    return refusalMs(level, ask, tokensPerMs, burst, this.#parts.leaseMs)
+    return refusalMs(level, want, tokensPerMs, burst, this.#parts.leaseMs)
   }
 }

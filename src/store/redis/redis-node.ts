@@ -8,6 +8,7 @@ import { LinkError } from './link-error.ts'
 import { createNodeClient, endClient } from './node-client.ts'
 import type { Endpoint, RedisAddress } from './redis-address.ts'
 import type { LinkListener } from './redis-link.ts'
+import { replyCode } from './reply-code.ts'
 
 /** A connection that is up but silent for so long, while it is probed, is made anew. */
 const SILENCE_MS = 1000
@@ -50,8 +51,10 @@ export class RedisNode {
   #reconnectTimer: NodeJS.Timeout | undefined
   #isProbing = false
   #isClosed = false
-  /** When something last came from the other side. */
-  #heardMs = 0
+  /** Since when the handshake has been under way. */
+  #connectedMs = 0
+  /** When the first call left that is waited for in vain; undefined when something came since. */
+  #silentSinceMs: number | undefined
   /** Why the connection is about to end. */
   #failure: string | undefined
   /** Why the last sentinel was of no help. */
@@ -69,9 +72,11 @@ export class RedisNode {
     this.#client.on('sentinelError', (error: Error) => {
       this.#sentinelFailure = errorText(error, options.address)
     })
-    this.#client.on('connect', () => this.#heard())
+    this.#client.on('connect', () => {
+      this.#connectedMs = performance.now()
+    })
     this.#client.on('ready', () => {
-      this.#heard()
+      this.#silentSinceMs = undefined
       this.#probe()
     })
     this.#client.on('end', this.#onEnd)
@@ -106,6 +111,7 @@ export class RedisNode {
 
   onExpired(call: Call): void {
     const message = `no answer within ${this.#options.timeoutMs} ms`
+    this.#silentSinceMs ??= call.departure!.sentMs
     this.#options.listener.onError('timeout', this.name, message)
     this.#open(message)
     call.fail(new LinkError('unknown', 'timeout', `${this.name}: ${message}`))
@@ -134,10 +140,10 @@ export class RedisNode {
     this.#client.sendCommand(command)
     command.promise.then(
       (reply) => {
-        this.#heard()
+        this.#silentSinceMs = undefined
         if (call.isDone) return
         this.#backoff.reset()
-        this.#options.listener.onRoundTrip((this.#heardMs - call.departure!.sentMs) / 1000)
+        this.#options.listener.onRoundTrip((performance.now() - call.departure!.sentMs) / 1000)
         call.succeed(reply)
       },
       (error) => this.#onFailed(call, name, error),
@@ -148,9 +154,9 @@ export class RedisNode {
     let message = errorText(error, this.#options.address)
     // It was written, and the connection ended: what became of it is not known.
     if (!(error instanceof ReplyError)) return call.fail(new LinkError('unknown', 'connection', `${this.name}: ${message}`))
-    this.#heard()
+    this.#silentSinceMs = undefined
     if (call.isDone) return
-    const code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
+    const code = replyCode(message)
     if (code === 'NOSCRIPT' && name === 'evalsha' && this.isConnected) return this.#sendInFull(call)
     if (code === 'MOVED' && this.#options.redirect === undefined) message += ' (it is a cluster: redis+cluster:// names one)'
     const refusal = new LinkError('refused', code, `${this.name}: ${message}`)
@@ -182,22 +188,19 @@ export class RedisNode {
       },
       () => {
         this.#isProbing = false
-        if (this.isConnected && performance.now() - this.#heardMs >= SILENCE_MS) this.#drop('it is connected but silent')
+        const sinceMs = this.#silentSinceMs ?? Infinity
+        if (this.isConnected && performance.now() - sinceMs >= SILENCE_MS) this.#drop('it is connected but silent')
       },
     )
     this.ask(call)
   }
 
   #dropIfStuck(): void {
-    if (this.#client.status === 'connect' && performance.now() - this.#heardMs >= HANDSHAKE_MS) this.#drop('no answer to the handshake')
+    if (this.#client.status === 'connect' && performance.now() - this.#connectedMs >= HANDSHAKE_MS) this.#drop('no answer to the handshake')
   }
 
   #drop(failure: string): void {
     this.#client.stream.destroy(new Error(failure))
-  }
-
-  #heard(): void {
-    this.#heardMs = performance.now()
   }
 
   readonly #onError = (error: Error & { command?: { name: string } }): void => {

@@ -29,6 +29,12 @@ export interface RowGroup {
   readonly args: string[]
 }
 
+/** Tokens leased, and when, by the clock of Redis. */
+export interface Grant {
+  readonly tokens: number
+  readonly wallMs: number
+}
+
 interface GroupAnswer {
   readonly fits: boolean
   readonly wallMs: number
@@ -85,10 +91,10 @@ export class SharedCounters {
   }
 
   /**
-   * Takes or checks, and writes the answers into `charges`. Answers whether all fit; `leased` gets what was leased, in the order
-   * of the rows asked for. Rejects with a LinkError where a node has not answered; what other nodes took is given back.
+   * Takes or checks, and writes the answers into `charges`. Answers whether all fit; `leased` gets what was leased, by
+   * row. Rejects with a LinkError where a node has not answered; what other nodes took is given back.
    */
-  async ask(groups: readonly RowGroup[], charges: Charges, leased?: Map<number, number>): Promise<boolean> {
+  async ask(groups: readonly RowGroup[], charges: Charges, leased?: Map<number, Grant>): Promise<boolean> {
     const [only] = groups
     if (groups.length === 1) {
       const answer = await this.#run(only!)
@@ -104,10 +110,10 @@ export class SharedCounters {
     await Promise.all(groups.map((group) => this.#settle(group)))
   }
 
-  /** Gives leased tokens back, as far as the refill has not made up for them. Never rejects; answers whether it was done. */
-  async giveBackLease(key: string, { tokensPerMs, burst }: BucketLimit, tokens: number): Promise<boolean> {
+  /** Gives leased tokens back that the refill since cannot have made up for. Never rejects; answers whether it was done. */
+  async giveBackLease(key: string, { tokensPerMs, burst }: BucketLimit, tokens: number, leasedWallMs: number): Promise<boolean> {
     try {
-      await this.#link.run(this.#script, [key], ['settle', ...[tokens, burst, tokensPerMs, burst, 0, 1].map(String)])
+      await this.#link.run(this.#script, [key], ['settle', ...[tokens, burst, tokensPerMs, burst, 0, leasedWallMs].map(String)])
       return true
     } catch (error) {
       if (isInDoubt(error)) this.#listener.onDoubt('lease')
@@ -120,7 +126,7 @@ export class SharedCounters {
     await Promise.all(this.#unsent.takeAll().map((group) => this.#settle(group)))
   }
 
-  async #askAll(groups: readonly RowGroup[], charges: Charges, leased: Map<number, number> | undefined): Promise<boolean> {
+  async #askAll(groups: readonly RowGroup[], charges: Charges, leased: Map<number, Grant> | undefined): Promise<boolean> {
     const results = await Promise.allSettled(groups.map((group) => this.#run(group)))
     const failure = results.find((result) => result.status === 'rejected')
     const fits = failure === undefined && results.every((result) => result.status === 'fulfilled' && result.value.fits)
@@ -139,7 +145,7 @@ export class SharedCounters {
       const [fits, wallMs, ...numbers] = (await this.#link.run(this.#script, group.keys, group.args)).split(' ').map(Number)
       return { fits: fits === 1, wallMs: wallMs!, numbers }
     } catch (error) {
-      if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt('take')
+      if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt(group.args[1] === '0' ? 'lease' : 'take')
       throw error
     }
   }
@@ -149,7 +155,7 @@ export class SharedCounters {
     { fits, wallMs, numbers }: GroupAnswer,
     charges: Charges,
     isGivenBack: boolean,
-    leased?: Map<number, number>,
+    leased?: Map<number, Grant>,
   ): void {
     for (const [i, row] of group.rows.entries()) {
       const { limit } = charges.counters[row]!
@@ -163,7 +169,7 @@ export class SharedCounters {
       } else {
         charges.waitsMs[row] = fits ? 0 : waitMs(level, cost, limit.tokensPerMs, limit.burst)
       }
-      if (!isGivenBack) leased?.set(row, lease)
+      if (!isGivenBack) leased?.set(row, { tokens: lease, wallMs })
     }
   }
 

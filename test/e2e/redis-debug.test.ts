@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { debugFacts, logIn, SECRET_ENV } from '../conformance/debug-login.ts'
+import { bucketRule, bundle, policy } from '../support/bundles.ts'
+import { type Edge, until } from '../support/edge.ts'
+import { runningRedis } from '../support/redis-server.ts'
+import { describeWithRedis } from '../support/redis-suite.ts'
+import { HARDLY_ANY, hasRedis, sharing, twoSharing } from '../support/sharing-edge.ts'
+import { gateTo } from '../support/tcp-gate.ts'
+
+const OPTIONS = { bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 1000, HARDLY_ANY)] })), env: SECRET_ENV }
+
+describeWithRedis('a debug session on several instances', () => {
+  test('that one instance opened works on the other, and one that logs out is out on both, alone', async () => {
+    const redis = await runningRedis()
+    const [one, other] = await twoSharing(redis.url, OPTIONS)
+    const [mine, yours] = [(await logIn(one)).pair, (await logIn(one)).pair]
+    expect([await isDebugged(one, mine), await isDebugged(other, mine)]).toEqual([true, true])
+    await logOut(one, mine)
+    expect(await isDebugged(one, mine)).toBe(false)
+    await until(async () => !(await isDebugged(other, mine)))
+    expect([await isDebugged(one, yours), await isDebugged(other, yours)]).toEqual([true, true])
+    // It does not lie in Redis for ever.
+    expect(await redis.command('PTTL', 'edge:logouts')).toBeGreaterThan(0)
+  })
+
+  test('that logs out while Redis is away is out there at once, and on the other when Redis is back', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const one = await sharing(`redis://${gate.address}`, OPTIONS)
+    const other = await sharing(redis.url, OPTIONS)
+    const { pair } = await logIn(one)
+    gate.refuse()
+    gate.cut()
+    await until(async () => !(await hasRedis(one)))
+    await logOut(one, pair)
+    expect([await isDebugged(one, pair), await isDebugged(other, pair)]).toEqual([false, true])
+    await gate.accept()
+    await until(async () => !(await isDebugged(other, pair)))
+  })
+
+  test('an instance that starts after the logout knows of it', async () => {
+    const redis = await runningRedis()
+    const one = await sharing(redis.url, OPTIONS)
+    const { pair } = await logIn(one)
+    await logOut(one, pair)
+    const late = await sharing(redis.url, OPTIONS)
+    await until(async () => !(await isDebugged(late, pair)))
+  })
+})
+
+async function isDebugged(edge: Edge, cookie: string): Promise<boolean> {
+  return 'decision' in debugFacts(await edge.decide({ fields: [['Cookie', cookie]] }))
+}
+
+async function logOut(edge: Edge, cookie: string): Promise<void> {
+  expect((await edge.post('/v1/debug/logout', [['Cookie', cookie]])).status).toBe(204)
+}
