@@ -72,7 +72,7 @@ describeWithRedis('four instances on one Redis, killed and started again at rand
 /** Ends the process and starts a new one, so many times; the first is always killed. */
 async function disturb(instance: Instance, times: number, random: Random): Promise<void> {
   for (let i = 0; i < times; i++) {
-    await sleep(random.between(0, 1500))
+    await sleep(random.between(0, 1000))
     if (i === 0 || random.next() < 0.5) await instance.kill()
     else expect(await instance.stop()).toBe(0)
     await sleep(random.between(0, 300))
