@@ -31,7 +31,7 @@ describeWithRedis('an instance with long leases', () => {
     expect((await metricsOf(instance!.port)).value(BY_LEASE)).toBeGreaterThan(0)
   })
 
-  test('gives back what it has not used when it is told to end', async () => {
+  test('gives back what it has not used when it is told to end', { timeout: 60_000 }, async () => {
     const [instance] = instances()
     const { used } = await askUntilItHolds('leaver', instance!)
     expect(await levelIn(redis())).toBeLessThan(BURST - used - 0.5)
@@ -40,7 +40,7 @@ describeWithRedis('an instance with long leases', () => {
     await instance!.start()
   })
 
-  test('loses no more than it has leased when it is killed, and nobody gets more for it', async () => {
+  test('loses no more than it has leased when it is killed, and nobody gets more for it', { timeout: 60_000 }, async () => {
     const [instance] = instances()
     const { used, leased } = await askUntilItHolds('victim', instance!)
     await instance!.kill()

@@ -39,7 +39,7 @@ describeWithRedis('four instances that lease from one Redis', () => {
   let fleet: Fleet
   beforeAll(async () => {
     fleet = await leasing([...scarce, ...ample], suite)
-  })
+  }, 60_000)
 
   test.each([
     { spread: 'evenly', shares: EVENLY },

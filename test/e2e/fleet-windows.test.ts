@@ -8,9 +8,11 @@ import { Random } from '../support/random.ts'
 import { RandomLoad } from '../support/random-load.ts'
 import { runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
+import { TidalLoad } from '../support/tidal-load.ts'
 
-const LEASE_MS = 500
-/** Beside their own limits, all requests count against this one: a decision takes from both or from none. */
+const LEASE_MS = 100
+/** Beside their own limits, requests to this folder count against another one: a decision takes from both or from none. */
+const FOLDER = '/both'
 const TOTAL = { burst: 250, perSecond: 150 }
 /** Sums of fractions, nothing more. */
 const ROUNDING = 1e-6
@@ -23,11 +25,17 @@ describeWithRedis('four instances on one Redis, killed and started again at rand
     const seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
     onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
     const random = new Random(seed)
-    const limits = [new FleetLimit(3, 2), new FleetLimit(40, 5), new FleetLimit(10, 60), new FleetLimit(200, 100)]
-    const total = policy('total', { rules: [bucketRule('total', [], TOTAL.burst, TOTAL.perSecond)] })
+    const limits = [
+      new FleetLimit(3, 2, FOLDER),
+      new FleetLimit(40, 5, FOLDER),
+      new FleetLimit(10, 60, FOLDER),
+      new FleetLimit(200, 100, FOLDER),
+    ]
+    const total = policy('total', { selector: { pathPrefix: FOLDER }, rules: [bucketRule('total', [], TOTAL.burst, TOTAL.perSecond)] })
+    const tidal = new FleetLimit(200, 200)
     const { instances } = await runningFleet({
       size: 4,
-      bundle: bundle(1, total, ...limits.map((limit) => limit.policy)),
+      bundle: bundle(1, total, ...[...limits, tidal].map((limit) => limit.policy)),
       env: {
         EDGE_REDIS_URL: (await runningRedis()).url,
         EDGE_REDIS_MODE: mode,
@@ -39,13 +47,14 @@ describeWithRedis('four instances on one Redis, killed and started again at rand
       ownEnv: { 0: { EDGE_WORKERS: '2' } },
     })
 
-    const loads = instances.map(({ port }) => new RandomLoad(port, limits, random))
+    const ports = instances.map(({ port }) => port)
+    const loads = [...ports.map((port) => new RandomLoad(port, limits, random)), new TidalLoad(ports, tidal, random, 10 * LEASE_MS)]
     await Promise.all(
       instances.slice(0, 3).map((instance, place) => disturb(instance, place === 0 ? 2 : 1, new Random(random.below(2 ** 32)))),
     )
     await Promise.all(loads.map((load) => load.stop()))
 
-    for (const limit of limits) {
+    for (const limit of [...limits, tidal]) {
       expect(limit.worstBurst, limit.name).toBeLessThanOrEqual(limit.burst + (limit.perSecond * lifeMs) / 1000 + ROUNDING)
       expect(limit.count(200), limit.name).toBeGreaterThan(0)
     }
@@ -63,7 +72,7 @@ describeWithRedis('four instances on one Redis, killed and started again at rand
 /** Ends the process and starts a new one, so many times; the first is always killed. */
 async function disturb(instance: Instance, times: number, random: Random): Promise<void> {
   for (let i = 0; i < times; i++) {
-    await sleep(random.between(0, 1500))
+    await sleep(random.between(0, 1000))
     if (i === 0 || random.next() < 0.5) await instance.kill()
     else expect(await instance.stop()).toBe(0)
     await sleep(random.between(0, 300))

@@ -17,22 +17,21 @@ export class FleetLimit {
   readonly burst: number
   readonly perSecond: number
   readonly questions: Question[] = []
+  readonly #path: string
   readonly #bytes: Buffer
 
-  constructor(burst: number, perSecond: number) {
+  /** For requests to a path of its own, below `folder`. */
+  constructor(burst: number, perSecond: number, folder = '') {
     this.name = `${perSecond}/s, burst ${burst}`
     this.burst = burst
     this.perSecond = perSecond
+    this.#path = `${folder}/${perSecond}-${burst}`
     this.#bytes = decisionBytes(original(this.#path))
   }
 
   get policy(): PolicyText {
     const rule = bucketRule('limit', [], this.burst, this.perSecond)
     return policy(this.name, { selector: { pathPrefix: this.#path }, rules: [rule] })
-  }
-
-  get #path(): string {
-    return `/${this.perSecond}-${this.burst}`
   }
 
   async askedBy(caller: Caller): Promise<WireAnswer | undefined> {

@@ -3,15 +3,15 @@ import { Caller } from './caller.ts'
 import type { FleetLimit } from './fleet-limit.ts'
 import { Random } from './random.ts'
 
-const LONGEST_RUNS = [2, 20, 200]
-const LONGEST_THOUGHTS_MS = [0, 5, 50, 300]
+const LONGEST_RUNS = [2, 20, 100]
+const LONGEST_THOUGHTS_MS = [0, 20, 100, 400]
 
 /** Callers of one instance who ask about one limit for a while, think for a while, and turn to another. */
 export class RandomLoad {
   #isOver = false
   readonly #lanes: Promise<void>[]
 
-  constructor(port: number, limits: readonly FleetLimit[], random: Random, callers = 3) {
+  constructor(port: number, limits: readonly FleetLimit[], random: Random, callers = 2) {
     this.#lanes = Array.from({ length: callers }, () => this.#run(new Caller(port), limits, new Random(random.below(2 ** 32))))
   }
 
