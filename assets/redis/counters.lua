@@ -32,7 +32,8 @@ local function read_bucket(row)
   if not record then return end
   row.exists = true
   local level, at, size, rate = struct.unpack('<dddd', record)
-  if at > now + MAX_WAIT_FOR_CLOCK_MS then at = now end
+  row.stepped = at > now + MAX_WAIT_FOR_CLOCK_MS
+  if row.stepped then at = now end
   local changed = now - row.since
   if at < changed and (size ~= row.size or rate ~= row.rate) then
     -- Last touched under another limit: until the change, tokens came back at its rate and up to its size.
@@ -130,7 +131,14 @@ end
 
 local answer = { fits and 1 or 0, string.format('%.17g', wall) }
 for _, row in ipairs(rows) do
-  if action == 'settle' then settle(row) elseif action == 'take' and fits then take(row) end
+  if action == 'settle' then
+    settle(row)
+  elseif action == 'take' and fits then
+    take(row)
+  elseif row.stepped then
+    -- Or an empty bucket would be read like this again and again, until the clock is where it was.
+    write_bucket(row)
+  end
   answer[#answer + 1] = string.format('%.17g', row.level)
   answer[#answer + 1] = row.leased
 end
