@@ -56,6 +56,15 @@ export class EmbeddedStore implements CounterStore {
     return fits
   }
 
+  /** Takes every row's cost whether or not it is there: it was had elsewhere. */
+  chargeAll(charges: Charges, nowMs: number, wallMs: number): void {
+    this.rows.locate(charges, wallMs)
+    this.rows.lock()
+    this.#lookAtAll(charges, nowMs, wallMs)
+    for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
+    this.rows.unlock()
+  }
+
   settleAll(charges: Charges, nowMs: number, wallMs: number): void {
     const { rows } = this
     const { takenWallMs } = charges

@@ -25,6 +25,9 @@ export interface FleetParts {
 /** How long a start waits for Redis. */
 const FIRST_USE_MS = 2000
 
+/** How often settlements are tried that could not be sent. */
+const RESEND_MS = 500
+
 /** A bucket of one token that is back after a millisecond: a call that does what decisions do, and leaves nothing. */
 const PROBE_ARGS = ['take', '1', '1', '1', '1', '0', '0']
 
@@ -39,6 +42,7 @@ export class Fleet {
   readonly #failureMode: string
   readonly #clock: Clock
   readonly #logger: Logger
+  readonly #sending: NodeJS.Timeout
   #logouts: SharedLogouts | undefined
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
@@ -68,7 +72,8 @@ export class Fleet {
     this.#shared = new SharedCounters(this.#link, script, prefix, { onDoubt: (what) => metrics.countDoubt(what) })
     this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
     const listener = { onAnswer: metrics.countAnswer.bind(metrics) }
-    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, failureMode, listener })
+    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, failureMode, clock, listener })
+    this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
   }
 
   /** Done when Redis can be asked for the first time, or has been waited for long enough. */
@@ -89,6 +94,7 @@ export class Fleet {
 
   /** What is leased and not used goes back first. */
   async close(): Promise<void> {
+    clearInterval(this.#sending)
     this.#logouts?.stop()
     await this.#leases?.close()
     await this.#link.close()

@@ -56,7 +56,8 @@ export class ClockedFleetStore implements CounterStore {
     this.#link = new ClockedLink(link)
     const shared = new SharedCounters(this.#link, clockedScript(), prefix, { onDoubt() {} })
     const local = newEmbeddedStore(256 * 1024)
-    this.#store = new FleetStore({ shared, local, failureMode: 'closed', listener: { onAnswer() {} } })
+    const clock = { nowMs: () => this.#link.nowMs }
+    this.#store = new FleetStore({ shared, local, failureMode: 'closed', clock, listener: { onAnswer() {} } })
   }
 
   open(spec: CounterSpec): Counter {

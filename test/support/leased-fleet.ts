@@ -112,7 +112,7 @@ export class FleetInstance {
       },
     })
     const listener = { onAnswer: (by: keyof typeof this.answers) => this.answers[by]++ }
-    this.store = new FleetStore({ shared, local, leases: this.leases, failureMode: 'closed', listener })
+    this.store = new FleetStore({ shared, local, leases: this.leases, failureMode: 'closed', clock: fleet.time, listener })
   }
 
   otherThread(): FleetInstance {

@@ -1,3 +1,4 @@
+import type { Clock } from '../../clock.ts'
 import { sizeOf } from '../../limiter/limit.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
@@ -16,6 +17,7 @@ export interface FleetStoreParts {
   /** Tokens ahead of need, where they are wanted. */
   readonly leases?: Leases | undefined
   readonly failureMode: FailureMode
+  readonly clock: Pick<Clock, 'nowMs'>
   readonly listener: FleetListener
 }
 
@@ -88,10 +90,11 @@ export class FleetStore implements CounterStore {
     return shared.ask(groups, charges, leased).then(
       (fits) => {
         listener.onAnswer('redis')
+        const holds = fits && (action === 'check' || this.#takeOwn(charges, errand))
+        if (fits && !holds) void shared.giveBack(groups, charges.takenWallMs)
         charges.takenFrom = 'shared'
-        if (errand !== undefined) leases!.onAnswer(errand, fits, charges, leased!)
-        if (fits && action === 'take') this.#note(charges, nowMs, wallMs)
-        return fits
+        if (errand !== undefined) leases!.onAnswer(errand, holds, charges, leased!)
+        return holds
       },
       (error: unknown) => {
         if (errand !== undefined) leases!.onFailure(errand)
@@ -116,11 +119,13 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * What is taken from the fleet is taken here too, whether or not there is enough. So each instance keeps its own
-   * share of every limit in mind, and a Redis that is away or has forgotten hands out none of them anew.
+   * What is taken from the fleet is taken here too. So each instance keeps its own share of every limit in mind, and a Redis
+   * that is away or has forgotten hands out none of them anew. Answers false where the own count has no room for it: Redis
+   * has forgotten, or was left, while this was on its way. What leases hold was had before, and is charged in any case.
    */
-  #note(charges: Charges, nowMs: number, wallMs: number): void {
-    const { length, costs, levels, waitsMs } = charges
+  #takeOwn(charges: Charges, errand: Errand | undefined): boolean {
+    const { local, clock } = this.#parts
+    const { length, levels, waitsMs, takenWallMs } = charges
     if (length > this.#levels.length) {
       this.#levels = new Float64Array(levels.length)
       this.#waitsMs = new Float64Array(levels.length)
@@ -128,13 +133,13 @@ export class FleetStore implements CounterStore {
     for (let row = 0; row < length; row++) {
       this.#levels[row] = levels[row]!
       this.#waitsMs[row] = waitsMs[row]!
-      costs[row] = -costs[row]!
     }
-    this.#parts.local.settleAll(charges, nowMs, wallMs)
+    if (errand !== undefined && errand.held.length > 0) local.chargeAll(charges, clock.nowMs(), takenWallMs)
+    else if (!local.takeAll(charges, clock.nowMs(), takenWallMs)) return false
     for (let row = 0; row < length; row++) {
       levels[row] = this.#levels[row]!
       waitsMs[row] = this.#waitsMs[row]!
-      costs[row] = -costs[row]!
     }
+    return true
   }
 }

@@ -27,6 +27,8 @@ export interface RowGroup {
   readonly rows: number[]
   readonly keys: string[]
   readonly args: string[]
+  /** How often Redis has answered a settlement with an error. */
+  refusals: number
 }
 
 /** Tokens leased, and when, by the clock of Redis. */
@@ -45,6 +47,7 @@ interface GroupAnswer {
 /** Cost, size, rate, most, since, more: as the script wants them. */
 const ARGS_PER_ROW = 6
 const DIGEST_DIGITS = 32
+const MAX_REFUSALS = 10
 
 /** The counters in Redis. Each group of rows is taken, checked or settled by one script, as a whole or not at all. */
 export class SharedCounters {
@@ -104,6 +107,11 @@ export class SharedCounters {
     return this.#askAll(groups, charges, leased)
   }
 
+  /** Gives back what `ask` has taken. Never rejects. */
+  async giveBack(groups: readonly RowGroup[], takenWallMs: number): Promise<void> {
+    await Promise.all(groups.map((group) => this.#giveBack(group, takenWallMs)))
+  }
+
   /** Done when Redis has it, or when it is known that it never will. Never rejects. */
   async settle(charges: Charges, nowMs: number): Promise<void> {
     const groups = this.#group('settle', charges, rowsOf(charges), nowMs, charges.takenWallMs)
@@ -121,7 +129,7 @@ export class SharedCounters {
     }
   }
 
-  /** Sends what could not be sent while a node was away. */
+  /** Sends what could not be sent before. */
   async sendUnsent(): Promise<void> {
     await Promise.all(this.#unsent.takeAll().map((group) => this.#settle(group)))
   }
@@ -133,7 +141,7 @@ export class SharedCounters {
     for (const [i, result] of results.entries()) {
       if (result.status === 'rejected') continue
       const isGivenBack = !fits && result.value.fits && groups[i]!.args[0] === 'take'
-      if (isGivenBack) void this.#giveBack(groups[i]!, result.value)
+      if (isGivenBack) void this.#giveBack(groups[i]!, result.value.wallMs, result.value.numbers)
       this.#write(groups[i]!, result.value, charges, isGivenBack, leased)
     }
     if (failure !== undefined) throw failure.reason
@@ -173,13 +181,13 @@ export class SharedCounters {
     }
   }
 
-  /** Not waited for: later calls to the same node come after it. */
-  async #giveBack(group: RowGroup, { wallMs, numbers }: GroupAnswer): Promise<void> {
+  /** Not waited for: later calls to the same node come after it. `numbers`: what was leased besides, if that is to go back too. */
+  async #giveBack(group: RowGroup, wallMs: number, numbers?: readonly number[]): Promise<void> {
     const args = ['settle']
     for (let i = 0; i < group.rows.length; i++) {
       const at = 1 + i * ARGS_PER_ROW
       const [cost, size, rate, , since] = group.args.slice(at, at + ARGS_PER_ROW)
-      const tokens = Number(cost) + numbers[i * 2 + 1]!
+      const tokens = Number(cost) + (numbers?.[i * 2 + 1] ?? 0)
       args.push(String(tokens), size!, rate!, size!, rate === '0' ? String(utcDay(wallMs)) : since!, '0')
     }
     try {
@@ -194,7 +202,7 @@ export class SharedCounters {
     try {
       await this.#link.run(this.#script, group.keys, group.args)
     } catch (error) {
-      if (isInDoubt(error)) this.#listener.onDoubt('settlement')
+      if (isInDoubt(error) || isRefused(error, group)) this.#listener.onDoubt('settlement')
       else this.#unsent.add(group)
     }
   }
@@ -215,7 +223,7 @@ export class SharedCounters {
       const number = this.#link.groupOf(key)
       let group = groups.find((other) => other.number === number)
       if (group === undefined) {
-        group = { number, rows: [], keys: [], args: [action] }
+        group = { number, rows: [], keys: [], args: [action], refusals: 0 }
         groups.push(group)
       }
       group.rows.push(row)
@@ -231,6 +239,12 @@ export class SharedCounters {
 
 export function rowsOf(charges: Charges): number[] {
   return Array.from({ length: charges.length }, (_, row) => row)
+}
+
+/** Again and again: it will not be done. */
+function isRefused(error: unknown, group: RowGroup): boolean {
+  if ((error as LinkError).fate === 'refused') group.refusals++
+  return group.refusals >= MAX_REFUSALS
 }
 
 /** It may have been done. */
