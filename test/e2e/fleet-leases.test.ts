@@ -134,7 +134,8 @@ function leasingFleet(size: number, leaseMs: string): { redis: () => RedisServer
       policy('fast', { selector: { pathPrefix: '/fast' }, rules: [bucketRule('fast', [], 20, 100)] }),
       policy('llm', {
         selector: { pathPrefix: '/llm' },
-        rules: [llmRule('llm', [], { tokens_per_minute: 1, burst_tokens: 10_000, max_completion_tokens: 1000 })],
+        // A token a request, as with a plain rule.
+        rules: [llmRule('llm', [], { tokens_per_minute: 1, burst_tokens: 10, max_completion_tokens: 1 })],
       }),
     ]
     ;({ instances } = await runningFleet({ size, bundle: bundle(1, ...policies), env }, suite))
