@@ -3,6 +3,7 @@ import type { BucketLimit } from '../../limiter/limit.ts'
 import { Charges } from '../charges.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
 import type { SharedTable } from '../shared-table.ts'
+import type { DryRow, Errand, HeldRow } from './errand.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 import type { LeaseRecords } from './lease-records.ts'
 import { type LeaseListener, LeaseReturns } from './lease-returns.ts'
@@ -16,39 +17,6 @@ export interface LeaseParts {
   readonly leaseMs: number
   readonly clock: Pick<Clock, 'nowMs'>
   readonly listener: LeaseListener
-}
-
-/** What a decision that leases do not cover must ask of Redis. */
-export interface Errand {
-  readonly takes: boolean
-  readonly sentMs: number
-  readonly rows: readonly number[]
-  /** How many tokens to lease with each of them. */
-  readonly asks: readonly number[]
-  readonly dry: readonly DryRow[]
-  /** Leases cover these; if it takes, their tokens are taken already. */
-  readonly held: readonly HeldRow[]
-}
-
-interface DryRow {
-  readonly row: number
-  readonly set: number
-  readonly low: number
-  readonly high: number
-  readonly counter: FleetCounter
-  /** How many tokens it could do with. */
-  readonly want: number
-  /** How many are to be leased; if any, the key is noted as asked by this errand. */
-  readonly ask: number
-}
-
-interface HeldRow {
-  readonly row: number
-  readonly level: number
-  readonly set: number
-  readonly blockLow: number
-  readonly high: number
-  readonly endMs: number
 }
 
 /**
