@@ -19,6 +19,7 @@ local MAX_TTL_MS = 315360000000 -- ten years
 -- A clock that went back by less is waited for; one that went back further is believed.
 local MAX_WAIT_FOR_CLOCK_MS = 1000
 
+local action = ARGV[1]
 local today = math.floor(wall / DAY_MS)
 
 local function whole(ms)
@@ -32,6 +33,8 @@ local function read_bucket(row)
   if not record then return end
   row.exists = true
   local level, at, size, rate = struct.unpack('<dddd', record)
+  -- A lease goes back under the limit that it was had by, and that may have changed meanwhile.
+  if action == 'settle' and row.more > 0 then row.size, row.rate, row.level = size, rate, size end
   row.stepped = at > now + MAX_WAIT_FOR_CLOCK_MS
   if row.stepped then at = now end
   local changed = now - row.since
@@ -47,12 +50,13 @@ local function read_bucket(row)
 end
 
 local function write_bucket(row)
-  if row.level >= row.size then
+  -- For others it may have another limit, and mean something for longer.
+  local rest = math.max(row.at - now + (row.size - row.level) / row.rate, redis.call('PTTL', row.key))
+  if rest <= 0 then
     redis.call('DEL', row.key)
-    return
+  else
+    redis.call('SET', row.key, struct.pack('<dddd', row.level, row.at, row.size, row.rate), 'PX', whole(rest))
   end
-  local untilFull = row.at - now + (row.size - row.level) / row.rate
-  redis.call('SET', row.key, struct.pack('<dddd', row.level, row.at, row.size, row.rate), 'PX', whole(untilFull))
 end
 
 local function read_day(row, day)
@@ -115,7 +119,6 @@ local function settle(row)
   end
 end
 
-local action = ARGV[1]
 local rows = {}
 local fits = true
 

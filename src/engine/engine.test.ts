@@ -140,6 +140,21 @@ describe('an engine', () => {
     expect(told(decide({ method: 'GET', uri: '/' }) as Decision)).toMatchObject({ action: 'reject', rule: 'p/slow' })
   })
 
+  test('asks a store that is far away about all shadow policies at once, and tells of them in bundle order', async () => {
+    const store = new AsyncStore()
+    const shadows = ['a', 'b', 'c'].map((id) => policy(id, { mode: 'shadow', rules: [bucketRule('r', [], 1)] }))
+    const { decide } = engineOn(store, [shadows[0]!, policy('p', { rules: [bucketRule('r', [], 5)] }), ...shadows.slice(1)])
+    const first = decide({ method: 'GET', uri: '/' })
+    await store.answerAll()
+    await first
+    const second = decide({ method: 'GET', uri: '/' })
+    expect(store.waiting).toBe(1)
+    await store.answer()
+    expect(store.waiting).toBe(3)
+    await store.answerAll((count) => count - 1)
+    expect(told(await second)).toMatchObject({ limit: { rule: 'p/r', remaining: 3 }, wouldRejects: ['a/r', 'b/r', 'c/r'] })
+  })
+
   test('finishes a decision with the plan that it began with', async () => {
     const store = new AsyncStore()
     const { decide, engine } = engineOn(store, [

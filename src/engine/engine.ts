@@ -7,6 +7,7 @@ import { Charges } from '../store/charges.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import { type ActivePlan, identityName, openPlan } from './active-plan.ts'
 import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
+import { Group } from './group.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import type { Hold, Reservation } from './reservation.ts'
@@ -69,7 +70,7 @@ export class Engine {
     if (active === undefined) return NO_BUNDLE
     const run = this.#begin(view, active, explains, llm, nowMs)
     if (run === undefined) return NO_HOST
-    run.beginGroup()
+    run.group.clear()
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!)
     const taken = this.#take(run)
@@ -85,14 +86,15 @@ export class Engine {
     if (active === undefined || !active.plan.hasLlmRules) return 'no'
     const run = this.#begin(view, active, false, undefined)
     if (run === undefined) return 'no'
-    run.beginGroup()
+    run.group.clear()
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (policies[i]!.hasLlmRules) run.charge(policies[i]!)
     this.#idle.push(run)
     let need: 'may' | 'no' = 'no'
-    for (let i = 0; i < run.ruleCount; i++) {
-      if (run.rules[i]!.llm === undefined) continue
-      if (!run.rules[i]!.policy.isShadow) return 'must'
+    for (let i = 0; i < run.group.ruleCount; i++) {
+      const rule = run.group.rules[i]!
+      if (rule.llm === undefined) continue
+      if (!rule.policy.isShadow) return 'must'
       need = 'may'
     }
     return need
@@ -104,10 +106,11 @@ export class Engine {
     if (active === undefined) return NO_BUNDLE
     const run = this.#begin(view, active, explains, undefined)
     if (run === undefined) return NO_HOST
-    run.beginGroup()
+    run.group.clear()
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, true)
-    const fits = run.charges.length === 0 || this.#store.checkAll(run.charges, run.nowMs, run.wallMs)
+    const { charges } = run.group
+    const fits = charges.length === 0 || this.#store.checkAll(charges, run.nowMs, run.wallMs)
     return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
@@ -146,7 +149,8 @@ export class Engine {
   }
 
   #take(run: Run): Outcome | Promise<Outcome> {
-    return run.charges.length === 0 || this.#store.takeAll(run.charges, run.nowMs, run.wallMs)
+    const { charges } = run.group
+    return charges.length === 0 || this.#store.takeAll(charges, run.nowMs, run.wallMs)
   }
 
   /** A store that cannot tell has no objection: it will be asked again. */
@@ -162,33 +166,41 @@ export class Engine {
       this.#idle.push(run)
       return NO_STORE
     }
-    if (run.llm !== undefined) run.hold()
-    run.limit = mostConstrained(run)
-    return this.#simulate(run, 0)
+    if (run.llm !== undefined) run.hold(run.group)
+    run.limit = mostConstrained(run.group, run.wallMs)
+    return this.#simulate(run)
   }
 
-  /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. */
-  #simulate(run: Run, from: number): Decision | Promise<Decision> {
-    for (let i = from; i < run.matches.count; i++) {
+  /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A store far away is asked about all at once. */
+  #simulate(run: Run): Decision | Promise<Decision> {
+    let asked: { readonly group: Group; readonly taken: Outcome | Promise<Outcome> }[] | undefined
+    for (let i = 0; i < run.matches.count; i++) {
       const policy = run.matches.policies[i]!
       if (!policy.isShadow) continue
-      run.beginGroup()
+      run.group.clear()
       run.charge(policy)
       const taken = this.#take(run)
-      if (taken instanceof Promise) {
-        return taken.then((later) => {
-          this.#afterSimulated(run, later)
-          return this.#simulate(run, i + 1)
-        })
+      if (asked === undefined && !(taken instanceof Promise)) {
+        this.#afterSimulated(run, run.group, taken)
+        continue
       }
-      this.#afterSimulated(run, taken)
+      asked ??= []
+      asked.push({ group: run.group, taken })
+      run.group = new Group()
     }
+    return asked === undefined ? this.#allow(run) : this.#afterAll(run, asked)
+  }
+
+  /** In bundle order, whichever was answered first. */
+  async #afterAll(run: Run, asked: readonly { group: Group; taken: Outcome | Promise<Outcome> }[]): Promise<Decision> {
+    const outcomes = await Promise.all(asked.map(({ taken }) => taken))
+    for (const [i, { group }] of asked.entries()) this.#afterSimulated(run, group, outcomes[i]!)
     return this.#allow(run)
   }
 
-  #afterSimulated(run: Run, taken: Outcome): void {
-    if (taken === false) run.addWouldReject(worstObjection(run))
-    else if (taken === true && run.llm !== undefined) run.hold()
+  #afterSimulated(run: Run, group: Group, taken: Outcome): void {
+    if (taken === false) run.addWouldReject(worstObjection(group, run.wallMs))
+    else if (taken === true && run.llm !== undefined) run.hold(group)
   }
 
   #allow(run: Run): Decision {
@@ -198,7 +210,7 @@ export class Engine {
   }
 
   #reject(run: Run): Rejected {
-    const objection = worstObjection(run)
+    const objection = worstObjection(run.group, run.wallMs)
     const { rule, reason, limitText, retryAfterMs } = objection
     const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
     return this.#conclude(run, 'reject', reason, limit, rule, objection) as Rejected

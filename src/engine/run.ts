@@ -6,9 +6,9 @@ import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
 import { Descriptors, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
-import { Charges } from '../store/charges.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
+import { Group } from './group.ts'
 import type { Hold } from './reservation.ts'
 
 const NONE: never[] = []
@@ -16,13 +16,10 @@ Object.freeze(NONE)
 
 /** One decision under way. It is used again for the next one, so what leaves it must be a copy. */
 export class Run {
-  readonly charges = new Charges()
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
-  /** The first `ruleCount` rules are those charged in the group at hand; for each, the row where its counters begin. */
-  ruleCount = 0
-  readonly rules: PlanRule[] = []
-  readonly firstRows: number[] = []
+  /** The group at hand. Each that a store is still to answer about is one of its own. */
+  group = new Group()
   limit: RateLimit | undefined
   // These leave with the decision, so each decision that has something to put in gets lists of its own.
   wouldRejects: WouldReject[] = NONE
@@ -59,14 +56,10 @@ export class Run {
     return plan.routes.match(this.#path, host, upperCase(view.method), this.matches)
   }
 
-  beginGroup(): void {
-    this.charges.clear()
-    this.ruleCount = 0
-  }
-
   /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. */
   charge(policy: PlanPolicy, isPlainOnly = false): void {
-    const { charges } = this
+    const { group } = this
+    const { charges } = group
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
       if (isPlainOnly && rule.llm !== undefined) {
@@ -80,18 +73,17 @@ export class Run {
         charges.add(this.active.counters[rule.counters[c]!.index]!, cost)
       }
       if (charges.length === firstRow) continue
-      this.rules[this.ruleCount] = rule
-      this.firstRows[this.ruleCount++] = firstRow
+      group.add(rule, firstRow)
     }
   }
 
-  /** Remembers what the group's LLM rules have taken, for the day of reckoning. */
-  hold(): void {
-    for (let i = 0; i < this.ruleCount; i++) {
-      const rule = this.rules[i]!
+  /** Remembers what a group's LLM rules have taken, for the day of reckoning. */
+  hold(group: Group): void {
+    for (let i = 0; i < group.ruleCount; i++) {
+      const rule = group.rules[i]!
       if (rule.llm === undefined) continue
-      const { costs, values, valuesFrom, takenWallMs, takenFrom } = this.charges
-      const row = this.firstRows[i]!
+      const { costs, values, valuesFrom, takenWallMs, takenFrom } = group.charges
+      const row = group.firstRows[i]!
       if (this.holds.length === 0) this.holds = []
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
       this.holds.push({ rule, tokens: costs[row]!, values: own, takenWallMs, takenFrom })
@@ -123,7 +115,7 @@ export class Run {
   }
 
   #pushValues(rule: PlanRule): boolean {
-    const { charges } = this
+    const { charges } = this.group
     const before = charges.valueCount
     let isComplete = true
     for (let k = 0; k < rule.keyIndexes.length; k++) {
@@ -140,9 +132,10 @@ export class Run {
   }
 
   #noteMissingOf(rule: PlanRule): void {
-    const before = this.charges.valueCount
+    const { charges } = this.group
+    const before = charges.valueCount
     this.#pushValues(rule)
-    this.charges.valueCount = before
+    charges.valueCount = before
   }
 
   #noteMissing(key: string): void {

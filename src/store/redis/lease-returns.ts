@@ -1,5 +1,6 @@
 import type { BucketLimit } from '../../limiter/limit.ts'
 import type { SharedTable } from '../shared-table.ts'
+import { inBatches } from './in-batches.ts'
 import type { LeaseRecords } from './lease-records.ts'
 import { KEPT_SHARE } from './lease-sizing.ts'
 import type { SharedCounters } from './shared-counters.ts'
@@ -56,7 +57,7 @@ export class LeaseReturns {
 
   /** Gives back all that is left. Done when nothing is under way any more. */
   async endAll(): Promise<void> {
-    void this.#endAll(this.#leases.splice(0))
+    await this.#endAll(this.#leases.splice(0))
     await Promise.all(this.#underWay)
   }
 
@@ -73,7 +74,7 @@ export class LeaseReturns {
   }
 
   async #endAll(leases: readonly Lease[]): Promise<void> {
-    await Promise.all(leases.map((lease) => this.#end(lease)))
+    await inBatches(leases, (lease) => this.#end(lease))
   }
 
   async #end({ key, limit, set, low, high, endMs, leasedWallMs }: Lease): Promise<void> {

@@ -3,6 +3,9 @@
  * in the fleet until they go back, and each lease is a round trip: half a lease's life worth of tokens is the middle.
  */
 
+/** What was refused for want of one token waits no longer than this for more of them. */
+const MAX_WAIT_FOR_MORE_MS = 125
+
 /** The share of its life after which what is left of a lease goes back. Use as before would have ended it at half of it. */
 export const KEPT_SHARE = 0.75
 
@@ -26,7 +29,7 @@ export function isRunningOut(leftTokens: number, usedTokens: number, elapsedMs: 
  */
 export function refusalMs(level: number, wantedTokens: number, tokensPerMs: number, burst: number, leaseMs: number): number {
   // Redis leases half of what is there.
-  const worthwhile = Math.min(1 + wantedTokens, burst / 4, (tokensPerMs * leaseMs) / 8)
+  const worthwhile = Math.min(1 + wantedTokens, burst / 4, tokensPerMs * Math.min(leaseMs / 8, MAX_WAIT_FOR_MORE_MS))
   return Math.min((Math.max(worthwhile, 1) - level) / tokensPerMs, leaseMs)
 }
 

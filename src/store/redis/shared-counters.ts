@@ -4,6 +4,7 @@ import { dayWaitMs, utcDay } from '../../limiter/day.ts'
 import { type BucketLimit, sizeOf } from '../../limiter/limit.ts'
 import type { Charges, Counter } from '../charges.ts'
 import { SubjectWords } from '../subject.ts'
+import { inBatches } from './in-batches.ts'
 import { LinkError, type RedisLink, type Script } from './redis-link.ts'
 import { UnsentSettlements } from './unsent-settlements.ts'
 
@@ -120,6 +121,7 @@ export class SharedCounters {
 
   /** Gives leased tokens back that the refill since cannot have made up for. Never rejects; answers whether it was done. */
   async giveBackLease(key: string, { tokensPerMs, burst }: BucketLimit, tokens: number, leasedWallMs: number): Promise<boolean> {
+    if (!this.#link.isUsable(this.#link.groupOf(key))) return false
     try {
       await this.#link.run(this.#script, [key], ['settle', ...[tokens, burst, tokensPerMs, burst, 0, leasedWallMs].map(String)])
       return true
@@ -131,7 +133,7 @@ export class SharedCounters {
 
   /** Sends what could not be sent before. */
   async sendUnsent(): Promise<void> {
-    await Promise.all(this.#unsent.takeAll().map((group) => this.#settle(group)))
+    await inBatches(this.#unsent.takeAll(), (group) => this.#settle(group))
   }
 
   async #askAll(groups: readonly RowGroup[], charges: Charges, leased: Map<number, Grant> | undefined): Promise<boolean> {
@@ -150,8 +152,7 @@ export class SharedCounters {
 
   async #run(group: RowGroup): Promise<GroupAnswer> {
     try {
-      const [fits, wallMs, ...numbers] = (await this.#link.run(this.#script, group.keys, group.args)).split(' ').map(Number)
-      return { fits: fits === 1, wallMs: wallMs!, numbers }
+      return readAnswer(await this.#link.run(this.#script, group.keys, group.args), group.rows.length)
     } catch (error) {
       if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt(group.args[1] === '0' ? 'lease' : 'take')
       throw error
@@ -235,6 +236,13 @@ export class SharedCounters {
     }
     return groups
   }
+}
+
+function readAnswer(reply: unknown, rowCount: number): GroupAnswer {
+  const [fits, wallMs, ...numbers] = String(reply).split(' ').map(Number)
+  if (numbers.length !== 2 * rowCount || numbers.some(Number.isNaN))
+    throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
+  return { fits: fits === 1, wallMs: wallMs!, numbers }
 }
 
 export function rowsOf(charges: Charges): number[] {

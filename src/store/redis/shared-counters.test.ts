@@ -1,0 +1,67 @@
+import { beforeEach, expect, test } from 'vitest'
+import { bucketLimit, takeRows } from '../../../test/support/charging.ts'
+import { usableLink } from '../../../test/support/recorded-link.ts'
+import { type RedisServer, runningRedis } from '../../../test/support/redis-server.ts'
+import { describeWithRedis } from '../../../test/support/redis-suite.ts'
+import { systemClock } from '../../clock.ts'
+import type { Limit } from '../../limiter/limit.ts'
+import type { Outcome } from '../counter-store.ts'
+import { newEmbeddedStore } from '../embedded-store.ts'
+import { counterScript } from './counter-script.ts'
+import { FleetStore } from './fleet-store.ts'
+import { SharedCounters } from './shared-counters.ts'
+
+const A_BIG_LIMIT = bucketLimit(0.001, 1000)
+const A_SMALL_LIMIT = bucketLimit(0.01, 10)
+
+describeWithRedis('instances that have different limits for one rule', () => {
+  let redis: RedisServer
+  let key: string
+
+  beforeEach(async () => {
+    redis = await runningRedis()
+    key = 'edge:'
+  })
+
+  /** Takes one after the other, on an instance that has this limit and has taken nothing yet. */
+  async function takeAlone(limit: Limit, ...costs: number[]): Promise<{ level: number; waitMs: number; shared: SharedCounters }> {
+    const { link } = await usableLink(redis.url)
+    const shared = new SharedCounters(link, counterScript(), 'edge:', { onDoubt() {} })
+    const local = newEmbeddedStore(64 * 1024)
+    const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
+    const counter = store.open({ identity: ['rule'], limit, sinceMs: -1e9 })
+    key = shared.keyOf(counter, [], 0, 0)
+    let taken = { levels: [0] as readonly number[], waitsMs: [0] as readonly number[] }
+    for (const cost of costs) taken = await takeRows(store, [{ counter, cost }], systemClock.nowMs(), systemClock.wallMs())
+    return { level: taken.levels[0]!, waitMs: taken.waitsMs[0]!, shared }
+  }
+
+  test('a bucket that is full by a small limit is not forgotten while it means something by a large one', async () => {
+    await takeAlone(A_BIG_LIMIT, 600)
+    await takeAlone(A_SMALL_LIMIT, 3)
+    expect(Number(await redis.command('PTTL', key))).toBeGreaterThan(590_000)
+    expect((await takeAlone(A_BIG_LIMIT, 0)).level).toBeLessThan(11)
+  })
+
+  test('a lease that goes back under the limit from before leaves the new one in force', async () => {
+    const { shared } = await takeAlone(A_SMALL_LIMIT, 5)
+    const { level } = await takeAlone(A_BIG_LIMIT, 1)
+    expect(await shared.giveBackLease(key, { kind: 'bucket', tokensPerMs: 0.01, burst: 10 }, 8, systemClock.wallMs())).toBe(true)
+    expect((await takeAlone(A_BIG_LIMIT, 0)).level).toBeLessThan(level + 8.1)
+  })
+})
+
+test('what is no answer of the script leaves the decision to the failure mode', async () => {
+  for (const reply of ['OK', '', '1', '1 2 3', '1 2 x 0']) {
+    const link = { groupOf: () => 0, isUsable: () => true, run: async () => reply }
+    const doubts: string[] = []
+    const shared = new SharedCounters(link, counterScript(), 'edge:', { onDoubt: (what) => doubts.push(what) })
+    const local = newEmbeddedStore(64 * 1024)
+    const store = new FleetStore({ shared, local, failureMode: 'local', clock: systemClock, listener: { onAnswer() {} } })
+    const counter = store.open({ identity: ['rule'], limit: A_SMALL_LIMIT, sinceMs: 0 })
+    const answers: Outcome[] = []
+    for (let i = 0; i < 3; i++) answers.push((await takeRows(store, [{ counter, cost: 4 }], 0)).taken)
+    expect(answers).toEqual([true, true, false])
+    expect(doubts).toEqual(['take', 'take', 'take'])
+  }
+})
