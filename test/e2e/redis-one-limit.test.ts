@@ -10,7 +10,8 @@ import { Load } from '../support/load.ts'
 import { proxyEnv } from '../support/proxy.ts'
 import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
-import { admitted, answersBy, countersIn, HARDLY_ANY, remaining, sharing, storedBucket, twoSharing } from '../support/sharing-edge.ts'
+import { admitted, answersBy, HARDLY_ANY, remaining, sharing, twoSharing } from '../support/sharing-edge.ts'
+import { countersIn, storedBucket } from '../support/stored-counters.ts'
 import { original } from '../support/wire.ts'
 
 const DAY_MS = 86_400_000
