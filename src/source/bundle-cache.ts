@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { replaceFile } from '../replace-file.ts'
 import { isSameBundle, type OfferedBundle } from './bundle-source.ts'
 import { decodeCached, encodeCached, MAX_CACHED_BYTES } from './cached-bundle.ts'
-import { DISK_PATIENCE_MS, diskAnswer, noAnswer } from './disk-answer.ts'
+import { DISK_PATIENCE_MS, DiskHangs, diskAnswer } from './disk-answer.ts'
 
 /** Counts attempts to write by their result. */
 export interface CacheWriteCounter {
@@ -22,7 +22,7 @@ export class BundleCache {
   #seen = ''
   /** One at a time: each that hangs holds one of the few threads that also look up names of hosts. */
   #working: Promise<void> | undefined
-  #isLate = false
+  readonly #late = new Set<Promise<unknown>>()
   #problem: string | undefined
 
   constructor(path: string, logger: Logger, writes: CacheWriteCounter) {
@@ -34,18 +34,20 @@ export class BundleCache {
 
   /** Whether the disk is waited for, and may be for ever. */
   get isSlow(): boolean {
-    return this.#isLate
+    return this.#late.size > 0
   }
 
   /** Undefined when there is none. Throws when it is damaged, cannot be read, or the disk does not answer. */
   async read(): Promise<OfferedBundle | undefined> {
+    const reading = readWhole(this.path)
     try {
-      const { bundle, fingerprint } = await diskAnswer(readWhole(this.path))
+      const { bundle, fingerprint } = await diskAnswer(reading)
       this.#bundle = bundle
       this.#seen = fingerprint
       return bundle
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      if (error instanceof DiskHangs) this.#lateUntil(reading)
       throw error
     }
   }
@@ -66,32 +68,35 @@ export class BundleCache {
   save(): void {
     if (this.#bundle === undefined || this.#working !== undefined) return
     const timer = setTimeout(() => {
-      this.#isLate = true
-      this.#failed(noAnswer(), noAnswer())
+      this.#lateUntil(this.#working!)
+      this.#failed(new DiskHangs())
     }, DISK_PATIENCE_MS).unref()
     this.#working = this.#work().finally(() => {
       clearTimeout(timer)
-      this.#isLate = false
       this.#working = undefined
     })
   }
 
   /** Waits for a write under way. */
   async close(): Promise<void> {
-    await diskAnswer(this.#working ?? Promise.resolve()).catch(() => {
-      this.#isLate = true
-    })
+    const working = this.#working
+    if (working !== undefined) await diskAnswer(working).catch(() => this.#lateUntil(working))
+  }
+
+  #lateUntil(work: Promise<unknown>): void {
+    this.#late.add(work)
+    const done = (): void => void this.#late.delete(work)
+    work.then(done, done)
   }
 
   async #work(): Promise<void> {
-    this.#isDue ||= await this.#isLost()
+    if (!this.#isDue && (await this.#isLost())) this.#isDue = true // not `||=`: another may have become due meanwhile
     try {
       // Another bundle may come while one is written.
       while (this.#isDue) await this.#write(this.#bundle!)
     } catch (error) {
       this.#isDue = true
-      const { code, message } = error as NodeJS.ErrnoException
-      this.#failed(code ?? message, message)
+      this.#failed(error as Error)
     }
   }
 
@@ -115,8 +120,9 @@ export class BundleCache {
     this.#problem = undefined
   }
 
-  #failed(problem: string, reason: string): void {
+  #failed({ code, message: reason }: NodeJS.ErrnoException): void {
     this.#writes.series('failed').count++
+    const problem = code ?? reason
     if (problem !== this.#problem) {
       const fields = { event: 'bundle_not_cached', path: this.path, reason }
       this.#logger.error(
