@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
+import { replaceFile } from '../support/bundle-file.ts'
 import { BundleServer } from '../support/bundle-server.ts'
 import { fetching, known, knownYaml, limit, logged, urlEnv } from '../support/bundle-url.ts'
 import { type Edge, until } from '../support/edge.ts'
@@ -70,7 +71,7 @@ describe.concurrent('with a cache', () => {
     const [path, otherPath] = [await cachePath(t), await cachePath(t)]
     await cached(t, otherPath, known(3))
     const { edge, server } = await cached(t, path, known(2))
-    await writeFile(path, await readFile(otherPath))
+    await replaceFile(path, await readFile(otherPath))
     await server.polled(3)
     expect(await edge.metric(WRITTEN)).toBe(1)
     expect(await readFile(path)).toEqual(await readFile(otherPath))
