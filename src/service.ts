@@ -9,6 +9,7 @@ import { CounterFamily } from './server/metrics/counter-family.ts'
 import { MetricMemory } from './server/metrics/metric-memory.ts'
 import { DECISION_GRACE_MS } from './server/server.ts'
 import { BundleIntake } from './source/bundle-intake.ts'
+import type { SourceStatus } from './source/bundle-source.ts'
 import { followIpFiles } from './source/ip-files.ts'
 import { openBundleSource } from './source/open-bundle-source.ts'
 import { describeRedisAddress } from './store/redis/redis-address.ts'
@@ -25,6 +26,8 @@ export interface Service {
   readonly port: number
   readonly adminPort: number | undefined
   bundle(): BundleInfo | undefined
+  /** Undefined: no source of bundles was named. */
+  source(): SourceStatus | undefined
   /** Looks at the bundle again, changed or not. */
   reload(): Promise<void>
   /** Whether the disk is waited for, and may be for ever: that holds up even the end of a process. */
@@ -93,14 +96,15 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     port,
     adminPort,
     bundle: () => intake.active,
+    source: () => bundleSource?.status,
     reload: async () => bundleSource?.reload(),
-    waitsForDisk: () => stateKeeper?.isSlow ?? false,
+    waitsForDisk: () => stateKeeper?.isSlow || bundleSource?.status.isDiskSlow || false,
     async stop(reason) {
       logger.info({ event: 'stopping', reason, drain_ms: config.drainMs }, 'shutting down')
       supervisor.drain()
       await sleep(config.drainMs)
       await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
-      bundleSource?.stop()
+      await bundleSource?.stop()
       ipFiles.stop()
       evictionWatch.stop()
       await stateKeeper?.close()

@@ -22,8 +22,9 @@ if (!existsSync(EDGE)) fail('edge is not built yet: npm ci && npm run build')
 const directory = mkdtempSync(join(tmpdir(), 'edge-fleet-'))
 const children = []
 let isEnding = false
-process.on('SIGINT', () => end(0))
-process.on('SIGTERM', () => end(0))
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => end(0))
+// A terminal that was closed takes no more lines, and that must not keep us from ending the others.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 const redisPort = await freePort()
 const redis = startRedis(redisPort)
@@ -91,8 +92,10 @@ async function portOf(child) {
   return new Promise(() => {})
 }
 
+/** One that ends meanwhile refuses the connection; `end` sees to that. */
 async function isReady(port) {
-  while (!(await fetch(`http://127.0.0.1:${port}/readyz`)).ok) await sleep(20)
+  const asked = () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined)
+  while (!(await asked())?.ok) await sleep(20)
 }
 
 async function freePort() {
@@ -124,6 +127,7 @@ What is in Redis, and what an instance says of it:
 Take Redis away, ask again with another key, and let it come back:
   kill -STOP ${redis.pid}
   kill -CONT ${redis.pid}
+  curl -s http://127.0.0.1:${one}/readyz
 
 Ctrl-C ends all of it.`
 }

@@ -1,13 +1,18 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { rm, writeFile } from 'node:fs/promises'
+import { rm, stat, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { publicKeyText } from '../source/signature.ts'
+import { writingProblem } from './file-problem.ts'
 import { KEYGEN_HELP } from './help.ts'
 
 /** Makes a key pair in two files that were not there. */
 export async function keygen(args: string[]): Promise<number> {
   const name = readName(args)
   if (typeof name === 'number') return name
+  if (await isDirectory(name)) {
+    process.stderr.write(`edge keygen: --out: ${name} is a directory; expected the beginning of a file name\n`)
+    return 1
+  }
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const publicText = publicKeyText(publicKey)
   if (!(await writeNew(`${name}.key`, privateKey.export({ format: 'pem', type: 'pkcs8' }), 0o600))) return 1
@@ -38,13 +43,18 @@ function readName(args: string[]): string | number {
   return 1
 }
 
+/** `keys/.key` would be a hidden file, and `keys.key` not where it was meant to be. */
+async function isDirectory(name: string): Promise<boolean> {
+  return name.endsWith('/') || ((await stat(name).catch(() => undefined))?.isDirectory() ?? false)
+}
+
 async function writeNew(path: string, content: string | Buffer, mode: number): Promise<boolean> {
   try {
     await writeFile(path, content, { flag: 'wx', mode, flush: true })
     return true
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const reason = code === 'EEXIST' ? 'it exists, and keys are never overwritten' : message
+    const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
+    const reason = isThere ? 'it exists, and keys are never overwritten' : writingProblem(error)
     process.stderr.write(`edge keygen: ${path}: ${reason}\n`)
     return false
   }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { formatOf, parseBundle } from '../policy/parse.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
 import type { Bundle } from '../policy/schema.ts'
+import { readingProblem } from './file-problem.ts'
 
 export interface ReadBundle {
   readonly bytes: Buffer
@@ -10,15 +11,18 @@ export interface ReadBundle {
 
 /** Reads a bundle and prints every problem and warning. Undefined when it cannot be loaded. */
 export async function readBundle(file: string): Promise<ReadBundle | undefined> {
+  if (file === '-') {
+    process.stderr.write('-: files are read here, not standard input; a file of this name is ./-\n')
+    return undefined
+  }
   let bytes: Buffer
   let text: string
   try {
     bytes = await readFile(file)
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const reason =
-      code === 'ENOENT' ? 'there is no such file' : code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8 text' : message
+    const isNoText = (error as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA'
+    const reason = isNoText ? 'it is not UTF-8 text' : readingProblem(error)
     process.stderr.write(`${file}: ${reason}\n`)
     return undefined
   }

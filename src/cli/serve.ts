@@ -103,13 +103,18 @@ function stopOnSignals(running: Promise<Service>): void {
       const atMs = performance.now()
       if (first === undefined) {
         first = { signal, atMs }
-        void running.then((service) => service.stop(signal)).then(() => process.exit(0))
+        void running.then((service) => service.stop(signal)).then(() => exit(0, started))
       } else if (first.signal !== 'SIGINT' || signal !== 'SIGINT' || atMs - first.atMs > ECHO_MS) {
-        if (started?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
-        process.exit(1)
+        exit(1, started)
       }
     })
   }
+}
+
+/** A thread that waits for a disk would hold up process.exit too. */
+function exit(status: number, service: Service | undefined): never {
+  if (service?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
+  process.exit(status)
 }
 
 function greeting(config: ServerConfig, service: Service): string {
@@ -137,10 +142,14 @@ function exampleCommand({ mode }: ServerConfig, base: string): string {
   return `curl -i -X POST ${base}/v1/decision -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'`
 }
 
-function describeBundle({ configFile, configUrl }: ServerConfig, service: Service): string {
+function describeBundle({ configFile, configUrl, configCacheFile }: ServerConfig, service: Service): string {
   const bundle = service.bundle()
-  const source = configUrl === undefined ? configFile : shownUrl(configUrl)
-  if (source === undefined) return 'none: set EDGE_CONFIG_FILE or EDGE_CONFIG_URL; until then every request is answered 503'
-  if (bundle !== undefined) return `version ${bundle.version} from ${source}`
-  return `none yet: ${source} is missing or refused; every request is answered 503 until it is good`
+  const place = configUrl === undefined ? configFile : shownUrl(configUrl)
+  const status = service.source()
+  if (place === undefined || status === undefined) {
+    return 'none: set EDGE_CONFIG_FILE or EDGE_CONFIG_URL; until then every request is answered 503'
+  }
+  if (bundle === undefined) return `none yet; every request is answered 503 until there is one\n          ${place}: ${status.problem}`
+  if (!status.isCached) return `version ${bundle.version} from ${place}`
+  return `version ${bundle.version} from the cache, ${configCacheFile}\n          ${place}: ${status.problem}`
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { replaceFile } from '../replace-file.ts'
 import { MAX_BUNDLE_BYTES } from '../source/bundle-source.ts'
+import { readingProblem, writingProblem } from './file-problem.ts'
 import { SIGN_HELP } from './help.ts'
 import { readBundle } from './read-bundle.ts'
 
@@ -48,9 +49,8 @@ async function readPrivateKey(file: string): Promise<KeyObject | undefined> {
     if (key.asymmetricKeyType === 'ed25519') return key
     process.stderr.write(`${file}: expected an Ed25519 key, got one for ${key.asymmetricKeyType}\n`)
   } catch (error) {
-    const { code, syscall, message } = error as NodeJS.ErrnoException
-    const reason =
-      code === 'ENOENT' ? 'there is no such file' : syscall !== undefined ? message : 'it is not a private key in PEM without a password'
+    const isUnread = (error as NodeJS.ErrnoException).syscall !== undefined
+    const reason = isUnread ? readingProblem(error) : 'it is not a private key in PEM without a password'
     process.stderr.write(`${file}: ${reason}\n`)
   }
   return undefined
@@ -72,7 +72,7 @@ async function signFile(file: string, key: KeyObject, isToStdout: boolean): Prom
   try {
     await replaceFile(path, (handle) => handle.writeFile(signature), { mode: 0o644 })
   } catch (error) {
-    process.stderr.write(`${path}: ${(error as Error).message}\n`)
+    process.stderr.write(`${path}: ${writingProblem(error)}\n`)
     return false
   }
   process.stdout.write(`${path}: signs version ${read.bundle.bundle_version}\n`)

@@ -1,7 +1,7 @@
 import { type BundleFormat, formatOf } from '../policy/parse.ts'
 import type { BundleIntake } from './bundle-intake.ts'
 import { BundleReport, type ReportParts } from './bundle-report.ts'
-import { type BundleSource, MAX_BUNDLE_BYTES } from './bundle-source.ts'
+import { type BundleSource, MAX_BUNDLE_BYTES, type SourceStatus } from './bundle-source.ts'
 import { WatchedFile } from './watched-file.ts'
 
 const MAX_SIGNATURE_BYTES = 4096
@@ -41,6 +41,10 @@ export class BundleFile implements BundleSource {
       },
     })
     this.#signatureFile = isSigned ? this.#watchSignature(`${path}.sig`, parts) : undefined
+  }
+
+  get status(): SourceStatus {
+    return { isCached: false, problem: this.#report.problem, isDiskSlow: false }
   }
 
   async start(): Promise<void> {

@@ -40,12 +40,17 @@ export class BundleIntake {
     return this.#active
   }
 
+  /** Whether the signature would do, of a bundle that is known to be good otherwise. */
+  isVouchedFor({ bytes, signature }: OfferedBundle): boolean {
+    return this.#forgery(bytes, signature) === undefined
+  }
+
   /** One at a time. */
   async offer({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
     const hash = createHash('sha256').update(bytes).digest('hex')
     if (hash === this.#active?.hash) return { result: 'unchanged' }
     // First of all: what nobody vouches for is not worth parsing.
-    const forgery = this.#publicKeys.length === 0 ? undefined : signatureProblem(bytes, signature, this.#publicKeys)
+    const forgery = this.#forgery(bytes, signature)
     if (forgery !== undefined) return { ...refused(forgery), lacksSignature: true }
     const text = decodeUtf8(bytes)
     if (text === undefined) return refused('it is not UTF-8 text')
@@ -64,6 +69,10 @@ export class BundleIntake {
     }
     this.#active = { ...info, versionNumber }
     return { result: 'applied', bundle: info, policyCount: bundle.policies.length, warnings }
+  }
+
+  #forgery(bytes: Uint8Array, signature: string | undefined): string | undefined {
+    return this.#publicKeys.length === 0 ? undefined : signatureProblem(bytes, signature, this.#publicKeys)
   }
 }
 

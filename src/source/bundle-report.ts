@@ -24,6 +24,8 @@ const LOGGED_PROBLEMS = 50
 export class BundleReport {
   readonly #place: Place
   readonly #parts: ReportParts
+  /** What the last look had to complain of, as a sentence about the place. */
+  problem: string | undefined = 'it has not been read yet'
 
   constructor(place: Place, parts: ReportParts) {
     this.#place = place
@@ -34,6 +36,7 @@ export class BundleReport {
     const { logger, reloads, active } = this.#parts
     const place = this.#place
     reloads.series(taken.result).count++
+    this.problem = taken.result === 'refused' ? 'it was refused, and the log says why' : undefined
     if (!isNews) return
     if (taken.result === 'unchanged') {
       logger.info({ event: 'bundle_unchanged', ...place }, 'bundle unchanged')
@@ -54,8 +57,9 @@ export class BundleReport {
   unreadable(error: Error, isNews = true): void {
     const { logger, reloads } = this.#parts
     reloads.series('unreadable').count++
-    if (!isNews) return
     const reason = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : error.message
+    this.problem = reason
+    if (!isNews) return
     logger.warn({ event: 'bundle_unreadable', ...this.#place, reason }, `bundle cannot be read; ${this.#whatHolds()}`)
   }
 

@@ -34,10 +34,11 @@ export async function requestBundle(request: BundleRequest): Promise<BundleAnswe
     end()
   }, request.timeoutMs).unref()
   request.signal.addEventListener('abort', end)
+  if (request.signal.aborted) end()
   try {
-    const response = await follow(request, ending.signal)
+    const { response, isTokenSent } = await follow(request, ending.signal)
     try {
-      return await readAnswer(request, response)
+      return await readAnswer(request, response, isTokenSent)
     } finally {
       // A body that nobody reads would hold its connection.
       await response.body?.cancel().catch(() => {})
@@ -50,8 +51,13 @@ export async function requestBundle(request: BundleRequest): Promise<BundleAnswe
   }
 }
 
+interface Followed {
+  readonly response: Response
+  readonly isTokenSent: boolean
+}
+
 /** Not left to fetch, which would go from https to http. */
-async function follow({ url, token, etag, userAgent }: BundleRequest, signal: AbortSignal): Promise<Response> {
+async function follow({ url, token, etag, userAgent }: BundleRequest, signal: AbortSignal): Promise<Followed> {
   const headers = new Headers({
     Accept: 'application/json, application/yaml, */*;q=0.1',
     // What is signed and hashed are the bytes as they are; and the end of a compressed body is not told from a cut.
@@ -63,7 +69,7 @@ async function follow({ url, token, etag, userAgent }: BundleRequest, signal: Ab
   let from = url
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
     const response = await fetch(from, { headers, signal, redirect: 'manual' })
-    if (!REDIRECTS.has(response.status)) return response
+    if (!REDIRECTS.has(response.status)) return { response, isTokenSent: headers.has('Authorization') }
     await response.body?.cancel()
     const to = targetOf(response.headers.get('location'), from)
     if (to.origin !== from.origin) headers.delete('Authorization') // and it does not come back
@@ -80,25 +86,32 @@ function targetOf(location: string | null, from: URL): URL {
   return to
 }
 
-async function readAnswer({ url, etag, token }: BundleRequest, response: Response): Promise<BundleAnswer> {
+async function readAnswer({ url, etag, token }: BundleRequest, response: Response, isTokenSent: boolean): Promise<BundleAnswer> {
   const { status, headers } = response
   if (status === 304 && etag !== undefined) return { kind: 'unchanged' }
   if (status === 401 || status === 403) {
-    throw new Error(`it answered ${status}: EDGE_CONFIG_TOKEN is ${token === undefined ? 'not set' : 'not accepted'}`)
+    if (token === undefined) throw new Error(`it answered ${status}: EDGE_CONFIG_TOKEN is not set`)
+    if (isTokenSent) throw new Error(`it answered ${status}: EDGE_CONFIG_TOKEN is not accepted`)
+    throw new Error(`it redirects to another origin, where EDGE_CONFIG_TOKEN is not sent, and ${status} was the answer there`)
   }
   if (status !== 200) throw new Error(`it answered ${status}`)
   const coding = headers.get('content-encoding') ?? 'identity'
   if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which was not asked for')
   // A body that ends with its connection may end anywhere, and half of a YAML file can be a bundle.
-  if (!headers.has('content-length') && !headers.has('transfer-encoding'))
-    throw new Error('its body has no length, so a cut would not show')
+  if (!showsItsEnd(headers)) throw new Error('its body has no length, so a cut would not show')
   const bytes = await readBounded(response, MAX_BUNDLE_BYTES)
   const format = formatOfAnswer(headers.get('content-type') ?? '', url.pathname, bytes)
   if (format === undefined) {
     return { kind: 'wrong_content', problem: 'it is an HTML page, not a bundle: is the URL right, and does it ask for a login?' }
   }
-  const signature = headers.get('x-edge-signature') ?? undefined
-  return { kind: 'bundle', bundle: { bytes, format, signature }, etag: headers.get('etag') ?? undefined }
+  const signature = headers.get('x-edge-signature') || undefined
+  return { kind: 'bundle', bundle: { bytes, format, signature }, etag: headers.get('etag') || undefined }
+}
+
+/** RFC 9112 6.3: a body whose last coding is not chunked ends with its connection, whatever its length is said to be. */
+function showsItsEnd(headers: Headers): boolean {
+  const codings = headers.get('transfer-encoding')
+  return codings === null ? headers.has('content-length') : /(?:^|,)\s*chunked\s*$/i.test(codings)
 }
 
 /** By the type, else by the ending of the path, else by the first character. Undefined: an HTML page. */

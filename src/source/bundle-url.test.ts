@@ -1,7 +1,11 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { BundleServer } from '../../test/support/bundle-server.ts'
 import { known } from '../../test/support/bundle-url.ts'
+import { scratchDirectory } from '../../test/support/running.ts'
+import { BundleCache } from './bundle-cache.ts'
 import { BundleIntake } from './bundle-intake.ts'
 import { BundleUrl } from './bundle-url.ts'
 
@@ -29,14 +33,28 @@ test('a bundle that was refused is not tried again with each poll: workers may d
   expect(tried).toEqual(['1', '1', '2'])
 })
 
-function polling(url: string, intake: BundleIntake): BundleUrl {
+test('a bundle that came just before the end is in the cache', async () => {
+  const source = await BundleServer.start()
+  source.publish(known(1))
+  const path = join(await scratchDirectory(), 'cache')
+  const intake = new BundleIntake(
+    async () => {},
+    () => 0,
+  )
+  const bundles = polling(source.url, intake, new BundleCache(path, pino({ level: 'silent' }), { series: () => ({ count: 0 }) }))
+  await bundles.start()
+  await bundles.stop()
+  expect(await readFile(path, 'utf8')).toContain(known(1))
+})
+
+function polling(url: string, intake: BundleIntake, cache?: BundleCache): BundleUrl {
   const counts = { count: 0 }
   const bundles = new BundleUrl({
     url: new URL(url),
     token: undefined,
     pollMs: 20,
     userAgent: 'test',
-    cache: undefined,
+    cache,
     intake,
     onGoodPoll() {},
     logger: pino({ level: 'silent' }),

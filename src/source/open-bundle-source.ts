@@ -18,7 +18,7 @@ export interface BundleSettings {
 export interface BundleSourceParts extends Omit<ReportParts, 'active'> {
   readonly intake: BundleIntake
   readonly cacheWrites: CacheWriteCounter
-  /** Its series is there from the first time that it is asked for. */
+  /** Its series is there, and 0, from the first time that it is asked for. */
   readonly lastGoodPollS: { series(): { count: number } }
   readonly wallMs: () => number
   readonly userAgent: string
@@ -32,6 +32,7 @@ export function openBundleSource(settings: BundleSettings, parts: BundleSourcePa
   const report: ReportParts = { logger, reloads, active: () => intake.active }
   if (configFile !== undefined) return new BundleFile(configFile, settings.configPublicKeys.length > 0, intake, report)
   if (configUrl === undefined) return undefined
+  const lastGoodPollS = parts.lastGoodPollS.series() // there from the start: an alert must see who never had a good poll
   return new BundleUrl({
     ...report,
     url: configUrl,
@@ -41,7 +42,7 @@ export function openBundleSource(settings: BundleSettings, parts: BundleSourcePa
     cache: configCacheFile === undefined ? undefined : new BundleCache(configCacheFile, logger, parts.cacheWrites),
     intake,
     onGoodPoll() {
-      parts.lastGoodPollS.series().count = Math.floor(parts.wallMs() / 1000)
+      lastGoodPollS.count = Math.floor(parts.wallMs() / 1000)
     },
   })
 }

@@ -11,11 +11,23 @@ const WORDS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'its host cannot be reached',
   ENETUNREACH: 'its network cannot be reached',
   ETIMEDOUT: 'its host does not answer',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: is it http://?',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS: is it http://?',
+  HPE_INVALID_CONSTANT: 'it does not speak HTTP',
 }
+
+// RFC 8446 5.1 and 6: an alert, which is what a TLS server says to plain HTTP if it says anything
+const TLS_ALERT = '\x15\x03'
 
 /** fetch says "fetch failed" and puts what happened into the cause. */
 export function requestFailure(error: Error): Error {
-  const cause = error.cause as NodeJS.ErrnoException | undefined
+  const cause = error.cause as (NodeJS.ErrnoException & { readonly data?: unknown }) | undefined
   if (cause === undefined) return error
-  return new Error(WORDS[cause.code ?? ''] ?? cause.message, { cause: error })
+  return new Error(wordsFor(cause), { cause: error })
+}
+
+function wordsFor({ code = '', message, data }: NodeJS.ErrnoException & { readonly data?: unknown }): string {
+  if (String(data).startsWith(TLS_ALERT)) return 'it speaks TLS: is it https://?'
+  if (message === 'bad port') return 'its port belongs to another protocol, and fetch asks no such port'
+  return WORDS[code] ?? message
 }

@@ -56,6 +56,8 @@ describe('a signature', () => {
     ['as edge sign writes it', `${good.toString('base64')}\n`],
     ['without padding', good.toString('base64').replaceAll('=', '')],
     ['in base64url', good.toString('base64url')],
+    ['with its lines broken, as openssl does it', `${good.toString('base64').slice(0, 64)}\r\n${good.toString('base64').slice(64)}\r\n`],
+    ['with spaces in it', `${good.toString('base64').slice(0, 64)} ${good.toString('base64').slice(64)}`],
   ])('%s is good', (_what, text) => {
     expect(signatureProblem(bytes, text, [publicKey])).toBeUndefined()
     expect(signatureProblem(bytes, text, [other.publicKey, publicKey])).toBeUndefined()
@@ -69,7 +71,7 @@ describe('a signature', () => {
     ['zeros', Buffer.alloc(64).toString('base64'), /^its signature does not match/],
     ['cut', good.subarray(0, 63).toString('base64'), /^its signature is not the base64 text of 64 bytes/],
     ['too long', Buffer.concat([good, good]).toString('base64'), /^its signature is not the base64 text of 64 bytes/],
-    ['twice', `${good.toString('base64')}, ${good.toString('base64')}`, /^its signature is not the base64 text of 64 bytes/],
+    ['twice', `${good.toString('base64')}, ${good.toString('base64')}`, /^it has 2 signatures, and one is expected/],
     ['in hex', good.toString('hex'), /^its signature is not the base64 text of 64 bytes/],
     ['raw', good.toString('latin1'), /^its signature is not the base64 text of 64 bytes/],
     [

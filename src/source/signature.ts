@@ -2,8 +2,11 @@ import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 
 /** What is wrong with a bundle's signature, as the end of a sentence; undefined: one of the keys made it for these bytes. */
 export function signatureProblem(bytes: Uint8Array, signature: string | undefined, keys: readonly KeyObject[]): string | undefined {
-  const text = signature?.trim() ?? ''
+  // openssl breaks its lines.
+  const text = signature?.replace(/\s+/g, '') ?? ''
   if (text === '') return 'it is not signed, and EDGE_CONFIG_PUBLIC_KEY is set'
+  const count = text.split(',').filter((part) => decodeBase64(part) !== undefined).length
+  if (count > 1) return `it has ${count} signatures, and one is expected: is X-Edge-Signature sent more than once?`
   const raw = decodeBase64(text)
   if (raw?.length !== SIGNATURE_BYTES) return `its signature is not the base64 text of ${SIGNATURE_BYTES} bytes, as edge sign writes it`
   if (keys.some((key) => verify(null, bytes, key, raw))) return undefined

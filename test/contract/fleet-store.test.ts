@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from 'vitest'
+import { beforeAll } from 'vitest'
 import type { CounterStore } from '../../src/store/counter-store.ts'
 import type { RedisLink } from '../../src/store/redis/redis-link.ts'
 import { ClockedFleetStore } from '../support/clocked-link.ts'
@@ -8,6 +8,7 @@ import { MASTER_NAME, runningSentinels } from '../support/redis-sentinel.ts'
 import { runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import type { Owner } from '../support/running.ts'
+import { thisSuite } from '../support/suite-owner.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeSettlement } from './settlement.ts'
@@ -19,18 +20,13 @@ describeFleet('Cluster', async (owner) => `redis://${(await runningCluster(owner
 function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
   const name = `FleetStore on ${servers}`
   describeWithRedis(name, () => {
-    const ends: Parameters<Owner['onTestFinished']>[0][] = []
-    const owner: Owner = { onTestFinished: (end) => void ends.push(end) }
+    const suite = thisSuite()
     let link: RedisLink
     let stores = 0
 
     beforeAll(async () => {
-      link = (await usableLink(await urlOf(owner), 5000, owner)).link
+      link = (await usableLink(await urlOf(suite), 5000, suite)).link
       await link.firstUse(10_000)
-    })
-
-    afterAll(async () => {
-      for (const end of ends.reverse()) await end(undefined as never)
     })
 
     // A prefix of its own is an empty store.

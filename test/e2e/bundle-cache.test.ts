@@ -1,11 +1,13 @@
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
+import { replaceFile } from '../support/bundle-file.ts'
 import { BundleServer } from '../support/bundle-server.ts'
 import { fetching, known, knownYaml, limit, logged, urlEnv } from '../support/bundle-url.ts'
 import { type Edge, until } from '../support/edge.ts'
-import { smallDisk } from '../support/faulty-disk.ts'
+import { freezingDisk, smallDisk } from '../support/faulty-disk.ts'
 import { ask } from '../support/http.ts'
+import { metric } from '../support/metrics.ts'
 import { scratchDirectory, serving } from '../support/running.ts'
 import { newSigner } from '../support/signing.ts'
 
@@ -40,6 +42,39 @@ describe.concurrent('with a cache', () => {
     expect(await edge.metric(WRITTEN)).toBe(1)
     expect((await stat(path)).mode & 0o777).toBe(0o600)
     expect(await readdir(join(path, '..'))).toEqual(['cache'])
+  })
+
+  test('what a process left that was killed while it wrote is cleared away', async (t) => {
+    const path = await cachePath(t)
+    await writeFile(`${path}.new`, 'half')
+    await cached(t, path, known(1))
+    expect(await readdir(join(path, '..'))).toEqual(['cache'])
+  })
+
+  test.for([
+    ['removed', (path: string) => rm(path)],
+    ['emptied', (path: string) => writeFile(path, '')],
+    ['damaged', async (path: string) => writeFile(path, flipped(await readFile(path), 100))],
+  ] as const)('that is %s is written again with the next good poll', async ([_what, harm], t) => {
+    const path = await cachePath(t)
+    const server = await BundleServer.start(t)
+    server.publish(known(1), { etag: '"one"' })
+    const edge = await fetching(server.url, { EDGE_CONFIG_CACHE_FILE: path }, t)
+    await written(edge, 1)
+    const before = await readFile(path)
+    await harm(path)
+    await written(edge, 2)
+    expect(await readFile(path)).toEqual(before)
+  })
+
+  test('that has a whole bundle of somebody else is left as it is', async (t) => {
+    const [path, otherPath] = [await cachePath(t), await cachePath(t)]
+    await cached(t, otherPath, known(3))
+    const { edge, server } = await cached(t, path, known(2))
+    await replaceFile(path, await readFile(otherPath))
+    await server.polled(3)
+    expect(await edge.metric(WRITTEN)).toBe(1)
+    expect(await readFile(path)).toEqual(await readFile(otherPath))
   })
 
   test('a bundle that was refused does not get into it', async (t) => {
@@ -180,6 +215,31 @@ describe.concurrent('a cache and signatures', () => {
     expect((await other.get('/readyz')).status).toBe(503)
   })
 
+  test('signing begins: the signature of the same bytes gets into it, and stays when the source forgets it', async (t) => {
+    const [path, signer] = [await cachePath(t), newSigner()]
+    const { edge, server } = await cached(t, path, known(1))
+    server.publish(known(1), { signature: signer.sign(known(1)) })
+    await written(edge, 2)
+    server.publish(known(1))
+    await server.polled(3)
+    expect(await edge.metric(WRITTEN)).toBe(2)
+    const withKey = await fetching(NOBODY, { EDGE_CONFIG_CACHE_FILE: path, EDGE_CONFIG_PUBLIC_KEY: signer.publicText }, t)
+    expect(await limit(withKey)).toBe('11')
+  })
+
+  test('a signature that is wrong does not take the place of a good one', async (t) => {
+    const [path, signer] = [await cachePath(t), newSigner()]
+    const server = await BundleServer.start(t)
+    server.publish(known(1), { signature: signer.sign(known(1)) })
+    const env = { EDGE_CONFIG_CACHE_FILE: path, EDGE_CONFIG_PUBLIC_KEY: signer.publicText }
+    const edge = await fetching(server.url, env, t)
+    await written(edge, 1)
+    server.publish(known(1), { signature: newSigner().sign(known(1)) })
+    await server.polled(3)
+    expect(await edge.metric(WRITTEN)).toBe(1)
+    expect(await limit(await fetching(NOBODY, env, t))).toBe('11')
+  })
+
   test('one that was written without a signature is not trusted once there is a key', async (t) => {
     const path = await cachePath(t)
     await stopped(cached(t, path, known(1)))
@@ -204,6 +264,50 @@ test('edge serve starts from its cache while the source hangs', async (t) => {
   server.respond = () => {} // never
   const cli = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
   await until(async () => (await ask(cli.port, 'GET', '/readyz')).body.includes('"policy_version":"5"'))
+})
+
+test('the greeting says that the bundle is from the cache, and what its source said', async (t) => {
+  const path = await cachePath(t)
+  await stopped(cached(t, path, known(5)))
+  const server = await BundleServer.start(t)
+  server.respond = (_req, res) => void res.writeHead(500).end()
+  const failing = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
+  expect(failing.stdout).toContain(`version 5 from the cache, ${path}\n          ${server.url}: it answered 500\n`)
+  server.publish(known(5))
+  const confirmed = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
+  expect(confirmed.stdout).toContain(`version 5 from ${server.url}\n`)
+})
+
+test('a cache on a disk that hangs holds up neither bundles nor the end; it is said once', { timeout: 60_000 }, async (t) => {
+  const directory = await scratchDirectory()
+  const disk = freezingDisk(directory, t)
+  const server = await BundleServer.start(t)
+  server.publish(known(1))
+  const env = { EDGE_CONFIG_CACHE_FILE: join(directory, 'cache'), EDGE_WORKERS: '1' }
+  const cli = await serving(urlEnv(server.url, env), [], t)
+  await until(async () => (await metric(cli.port, WRITTEN)) === 1)
+  disk.freeze()
+  t.onTestFinished(() => disk.thaw())
+  for (const version of [2, 3]) {
+    server.publish(known(version))
+    await until(() => cli.logged('bundle_applied').length === version)
+  }
+  await until(() => cli.logged('bundle_not_cached').length > 0)
+  expect(cli.logged('bundle_not_cached')).toMatchObject([{ reason: 'the disk did not answer within 2 s' }])
+  expect(await metric(cli.port, FAILED)).toBe(1)
+  disk.thaw()
+  await until(() => cli.logged('bundle_cached_again').length > 0)
+  await until(async () => (await readFile(env.EDGE_CONFIG_CACHE_FILE, 'utf8')).endsWith(known(3)))
+
+  disk.freeze()
+  server.publish(known(4))
+  await until(() => cli.logged('bundle_not_cached').length === 2)
+  cli.process.kill('SIGTERM')
+  await until(() => cli.logged('stopped').length === 1)
+  // Linux ends no process while a thread of it waits for the disk.
+  disk.thaw()
+  await cli.exited
+  expect(cli.process.signalCode).toBe('SIGKILL')
 })
 
 interface Cached {

@@ -17,6 +17,7 @@ const BAD: Readonly<Record<string, readonly [signature: string | undefined, said
   'an empty signature': ['', /^it is not signed/],
   'the signature of another bundle': [signer.sign(known(1)), /^its signature does not match/],
   'the signature of a stranger': [stranger.sign(known(2)), /^its signature does not match/],
+  'two signatures': [[signer.sign(known(1)), signer.sign(known(2))].join(', '), /^it has 2 signatures, and one is expected/],
   'garbage for a signature': ['#@!', /^its signature is not the base64 text of 64 bytes/],
 }
 
@@ -45,6 +46,23 @@ describe.concurrent('a bundle from a URL with', () => {
     const edge = await fetching(source.url, { EDGE_CONFIG_PUBLIC_KEY: `${signer.publicText},${stranger.publicText}` }, t)
     source.publish(known(2), { signature: stranger.sign(known(2)) })
     await until(async () => (await limit(edge)) === '22')
+  })
+
+  test('a signature that has white space in it is taken', async (t) => {
+    const source = await BundleServer.start(t)
+    const signature = signer.sign(known(1))
+    source.publish(known(1), { signature: `${signature.slice(0, 64)} ${signature.slice(64)}` })
+    expect(await limit(await fetching(source.url, env, t))).toBe('11')
+  })
+
+  test('two headers for a signature is refused, and it is said that there are two', async (t) => {
+    const source = await BundleServer.start(t)
+    source.respond = (_req, res) => {
+      const signature = signer.sign(known(1))
+      res.writeHead(200, { 'Content-Length': known(1).length, 'X-Edge-Signature': [signature, signature] }).end(known(1))
+    }
+    const { problems } = await logged(await fetching(source.url, env, t), 'bundle_refused')
+    expect(problems).toEqual(['it has 2 signatures, and one is expected: is X-Edge-Signature sent more than once?'])
   })
 
   test('no need for a signature is taken with any', async (t) => {

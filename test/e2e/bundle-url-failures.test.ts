@@ -91,6 +91,16 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
     'unreadable',
     /^its body has no length, so a cut would not show$/,
   ],
+  'sends a body in one piece and calls that a coding': [
+    (req) => void req.socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nConnection: close\r\n\r\n${knownYaml(2)}`),
+    'unreadable',
+    /^its body has no length, so a cut would not show$/,
+  ],
+  'sends a body whose chunks are not the last coding': [
+    (req) => void req.socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, x\r\nConnection: close\r\n\r\n${knownYaml(2)}`),
+    'unreadable',
+    /^its body has no length, so a cut would not show$/,
+  ],
   'compresses unasked': [
     (_req, res) => {
       const body = gzipSync(known(2))
@@ -109,7 +119,8 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
     'unreadable',
     /^its body has more than 16777216 bytes$/,
   ],
-  'speaks another protocol': [(req) => void req.socket.end('SSH-2.0-OpenSSH_9.2\r\n'), 'unreadable', /HTTP/],
+  'speaks another protocol': [(req) => void req.socket.end('SSH-2.0-OpenSSH_9.2\r\n'), 'unreadable', /^it does not speak HTTP$/],
+  'speaks TLS': [(req) => void req.socket.end(Buffer.from('15030300020246', 'hex')), 'unreadable', /^it speaks TLS: is it https:\/\/\?$/],
 }
 
 function sendWhole(res: Parameters<Respond>[1], type: string, body: string | Buffer): void {
@@ -185,6 +196,30 @@ describe.concurrent('a source that', () => {
     expect((await edge.get('/readyz')).status).toBe(503)
   })
 
+  test.for([
+    ['does not speak TLS', (source: BundleServer) => source.url.replace('http:', 'https:'), 'it does not speak TLS: is it http://?'],
+    [
+      'has a port that fetch does not ask',
+      () => 'http://127.0.0.1:22/',
+      'its port belongs to another protocol, and fetch asks no such port',
+    ],
+  ] as const)('%s: the reason is in words', async ([_what, urlOf, reason], t) => {
+    const edge = await fetching(urlOf(await BundleServer.start(t)), {}, t)
+    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason })
+  })
+
+  test('has nothing good at the start: the greeting says what it had', async (t) => {
+    const source = await BundleServer.start(t)
+    source.respond = (_req, res) => void res.writeHead(500).end()
+    const failing = await serving(urlEnv(source.url), [], t)
+    expect(failing.stdout).toContain(
+      `none yet; every request is answered 503 until there is one\n          ${source.url}: it answered 500\n`,
+    )
+    source.publish('{}')
+    const refusing = await serving(urlEnv(source.url), [], t)
+    expect(refusing.stdout).toContain(`${source.url}: it was refused, and the log says why\n`)
+  })
+
   test('takes its time holds up the start for a second, and no longer', async (t) => {
     const source = await BundleServer.start(t)
     let release = (): void => {}
@@ -192,7 +227,7 @@ describe.concurrent('a source that', () => {
       release = () => sendWhole(res, 'application/json', known(1))
     }
     const cli = await serving(urlEnv(source.url), [], t)
-    expect(cli.stdout).toContain(`none yet: ${source.url} is missing or refused`)
+    expect(cli.stdout).toContain(`${source.url}: it has not been read yet`)
     await until(() => source.requests.length === 1)
     release()
     await until(() => cli.logged('bundle_applied').length === 1)

@@ -45,6 +45,15 @@ describe.concurrent('the token', () => {
     expect(source.requests.find(({ url }) => url === '/back')!.headers.authorization).toBeUndefined()
   })
 
+  test('that was not sent on is not said to be wrong', async (t) => {
+    const [source, other] = [await BundleServer.start(t), await BundleServer.start(t)]
+    source.respond = (_req, res) => void res.writeHead(302, { Location: other.url }).end()
+    other.respond = (_req, res) => void res.writeHead(403).end()
+    const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN }, t)
+    const reason = 'it redirects to another origin, where EDGE_CONFIG_TOKEN is not sent, and 403 was the answer there'
+    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason })
+  })
+
   test('that is not accepted is named by its variable, not by its value', async (t) => {
     const source = await BundleServer.start(t)
     source.respond = (_req, res) => void res.writeHead(403).end()

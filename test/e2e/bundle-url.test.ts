@@ -63,6 +63,14 @@ describe.concurrent('a bundle from a URL', () => {
     expect(edge.log.filter(({ event }) => event === 'bundle_refused')).toHaveLength(1)
   })
 
+  test('with an empty ETag is one without', async (t) => {
+    const source = await BundleServer.start(t)
+    source.publish(known(1), { etag: '' })
+    await fetching(source.url, {}, t)
+    await source.polled(2)
+    expect(source.requests.map(({ headers }) => headers['if-none-match']).filter((sent) => sent !== undefined)).toEqual([])
+  })
+
   test('without an ETag is no news when its bytes are the same', async (t) => {
     const { edge, source } = await fetchingFirst(t)
     await source.polled(3)
@@ -74,7 +82,8 @@ describe.concurrent('a bundle from a URL', () => {
   test('says in a metric when the source was last good', async (t) => {
     const source = await BundleServer.start(t)
     const edge = await fetching(source.url, {}, t)
-    expect((await edge.get('/metrics')).body).not.toMatch(/^edge_bundle_last_good_poll_timestamp_seconds /m)
+    // There from the start, or an alert would not see who never had one.
+    expect((await edge.get('/metrics')).body).toMatch(/^edge_bundle_last_good_poll_timestamp_seconds 0$/m)
     source.publish(known(1))
     await logged(edge, 'bundle_applied')
     await until(async () => (await edge.metric('edge_bundle_last_good_poll_timestamp_seconds')) === Date.UTC(2026, 0, 15, 12) / 1000)
@@ -152,6 +161,38 @@ describe.concurrent('SIGHUP', () => {
     }
     expect(source.requests.map(({ headers }) => headers['if-none-match'])).toEqual(new Array(source.requests.length).fill(undefined))
     expect(JSON.parse((await ask(cli.port, 'GET', '/readyz')).body)).toMatchObject({ status: 'ready', policy_version: '2' })
+  })
+
+  test('while a poll hangs: that one is given up, and asked anew', async (t) => {
+    const source = await BundleServer.start(t)
+    let givenUp = 0
+    source.respond = (_req, res) => void res.on('close', () => givenUp++) // never
+    const cli = await serving(urlEnv(source.url), [], t)
+    await until(() => source.requests.length === 1)
+    // The second finds one that hangs too, the one of the first.
+    for (let i = 1; i <= 2; i++) {
+      cli.process.kill('SIGHUP')
+      await until(() => givenUp === i && source.requests.length === i + 1)
+    }
+    source.publish(known(1))
+    cli.process.kill('SIGHUP')
+    await until(() => cli.logged('bundle_applied').length === 1)
+    expect(cli.logged('bundle_unreadable')).toEqual([])
+  })
+
+  test('many times while one is under way: one more request for all of them', async (t) => {
+    const { edge, source } = await fetchingFirst(t, { EDGE_CONFIG_POLL_INTERVAL: '3600' })
+    const before = source.requests.length
+    const serve = source.respond
+    const reloaded: Promise<void>[] = []
+    source.respond = (req, res) => {
+      if (reloaded.length === 1) for (let i = 0; i < 50; i++) reloaded.push(edge.service.reload())
+      serve(req, res)
+    }
+    reloaded.push(edge.service.reload())
+    await until(() => reloaded.length > 1)
+    await Promise.all(reloaded)
+    expect(source.requests.length - before).toBe(2)
   })
 })
 

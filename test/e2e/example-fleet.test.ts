@@ -10,25 +10,33 @@ const BURST = 5
 const TOKENS_PER_SECOND = 0.05
 
 describeWithRedis('examples/fleet', () => {
-  test('two instances started by one command enforce one limit, and end with it', { timeout: 60_000 }, async () => {
-    const fleet = spawn(process.execPath, [START, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
-    onTestFinished(() => end(fleet))
-    const ports = await printedPorts(fleet)
-    expect(new Set(ports).size).toBe(2)
+  // SIGHUP: its terminal was closed.
+  test.each(['SIGINT', 'SIGHUP'] as const)(
+    'two instances by one command enforce one limit, and end with it on %s',
+    {
+      timeout: 60_000,
+    },
+    async (signal) => {
+      const fleet = spawn(process.execPath, [START, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+      onTestFinished(() => end(fleet))
+      const ports = await printedPorts(fleet)
+      expect(new Set(ports).size).toBe(2)
 
-    const startedMs = performance.now()
-    const statuses: number[] = []
-    for (let i = 0; i < 4 * BURST; i++) statuses.push(await statusOf(ports[i % 2]!))
-    const elapsedS = (performance.now() - startedMs) / 1000
-    const allowed = statuses.filter((status) => status === 200).length
-    expect(new Set(statuses)).toEqual(new Set([200, 429]))
-    expect(allowed).toBeGreaterThanOrEqual(BURST)
-    expect(allowed).toBeLessThanOrEqual(BURST + Math.floor(elapsedS * TOKENS_PER_SECOND))
+      const startedMs = performance.now()
+      const statuses: number[] = []
+      for (let i = 0; i < 4 * BURST; i++) statuses.push(await statusOf(ports[i % 2]!))
+      const elapsedS = (performance.now() - startedMs) / 1000
+      const allowed = statuses.filter((status) => status === 200).length
+      expect(new Set(statuses)).toEqual(new Set([200, 429]))
+      expect(allowed).toBeGreaterThanOrEqual(BURST)
+      expect(allowed).toBeLessThanOrEqual(BURST + Math.floor(elapsedS * TOKENS_PER_SECOND))
 
-    await end(fleet)
-    expect(fleet.exitCode).toBe(0)
-    for (const port of ports) await expect(ask(port, 'GET', '/livez')).rejects.toThrow('ECONNREFUSED')
-  })
+      fleet.stdout!.destroy()
+      await end(fleet, signal)
+      expect(fleet.exitCode).toBe(0)
+      for (const port of ports) await expect(ask(port, 'GET', '/livez')).rejects.toThrow('ECONNREFUSED')
+    },
+  )
 })
 
 /** The instances' ports, once the example says what to try. */
@@ -50,8 +58,8 @@ async function statusOf(port: number): Promise<number> {
   return (await ask(port, 'POST', '/v1/decision', fields)).status
 }
 
-async function end(fleet: ChildProcess): Promise<void> {
+async function end(fleet: ChildProcess, signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
   if (fleet.exitCode !== null || fleet.signalCode !== null) return
-  fleet.kill('SIGINT')
+  fleet.kill(signal)
   await once(fleet, 'exit')
 }

@@ -8,8 +8,9 @@ import { RedisCluster } from '../support/redis-cluster.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import { scriptedLlm } from '../support/scripted-llm.ts'
-import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, storedBucket, twoSharing } from '../support/sharing-edge.ts'
+import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../support/sharing-edge.ts'
 import { type SteadyRequests, steadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
+import { storedBucket } from '../support/stored-counters.ts'
 
 const LIMIT = 10
 const RULES = ['a', 'b', 'c', 'd', 'e']

@@ -6,7 +6,8 @@ import { ManualClock } from '../support/manual-clock.ts'
 import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import { type ScriptedCall, type ScriptedLlm, scriptedLlm } from '../support/scripted-llm.ts'
-import { answersBy, countersIn, hasRedis, sharing } from '../support/sharing-edge.ts'
+import { answersBy, hasRedis, sharing } from '../support/sharing-edge.ts'
+import { countersIn } from '../support/stored-counters.ts'
 import { gateTo, type TcpGate } from '../support/tcp-gate.ts'
 
 const DAY_MS = 86_400_000

@@ -5,18 +5,9 @@ import { bucketRule, bundle, policy } from '../support/bundles.ts'
 import { type Edge, until } from '../support/edge.ts'
 import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
-import {
-  admitted,
-  answersBy,
-  countersIn,
-  HARDLY_ANY,
-  hasRedis,
-  remaining,
-  sharing,
-  storedBucket,
-  twoSharing,
-} from '../support/sharing-edge.ts'
+import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../support/sharing-edge.ts'
 import { steadyRequests, untilAnsweredByRedis } from '../support/steady-requests.ts'
+import { countersIn, storedBucket } from '../support/stored-counters.ts'
 import { gateTo, type TcpGate } from '../support/tcp-gate.ts'
 
 const LIMIT = 10

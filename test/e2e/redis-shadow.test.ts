@@ -6,17 +6,8 @@ import { ask } from '../support/http.ts'
 import { proxyEnv, RawClient } from '../support/proxy.ts'
 import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
-import {
-  admitted,
-  answersBy,
-  countersIn,
-  HARDLY_ANY,
-  hasRedis,
-  remaining,
-  sharing,
-  storedBucket,
-  twoSharing,
-} from '../support/sharing-edge.ts'
+import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../support/sharing-edge.ts'
+import { countersIn, storedBucket } from '../support/stored-counters.ts'
 
 const SHADOW = policy('shadow', { mode: 'shadow', rules: [bucketRule('two', [], 2, HARDLY_ANY)] })
 const ENFORCED = policy('enforced', { rules: [bucketRule('ten', [], 10, HARDLY_ANY)] })

@@ -2,40 +2,19 @@ import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { replaceFile, verdictAfter } from '../support/bundle-file.ts'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
+import { burstJson, burstYaml } from '../support/bundles.ts'
 import type { Cli } from '../support/cli.ts'
 import { type Edge, until } from '../support/edge.ts'
 import { ask } from '../support/http.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { running, scratchDirectory, serving } from '../support/running.ts'
 
-/** A bundle that is known by its burst. */
-function text(version: number, burst: number): string {
-  return JSON.stringify(bundle(version, policy('p', { rules: [bucketRule('r', [], burst)] })))
-}
-
-function yamlText(version: number, burst: number): string {
-  return `# by hand
-bundle_version: ${version}
-policies:
-  - id: p
-    spec:
-      rules:
-        - name: r
-          limit_keys: []
-          algorithm: token_bucket
-          algorithm_config:
-            tokens_per_second: 1
-            burst: ${burst}
-`
-}
-
 describe.concurrent.each([
-  ['bundle.json', text],
-  ['bundle.yaml', yamlText],
-  ['bundle.yml', yamlText],
-  ['bundle.YAML', yamlText],
-  ['bundle', text],
+  ['bundle.json', burstJson],
+  ['bundle.yaml', burstYaml],
+  ['bundle.yml', burstYaml],
+  ['bundle.YAML', burstYaml],
+  ['bundle', burstJson],
 ] as const)('%s', (fileName, write) => {
   test('is taken when it is replaced by rename, and when it is edited in place', async (t) => {
     const edge = await running({ bundle: write(1, 11), fileName, clock: new ManualClock() }, t)
@@ -55,8 +34,11 @@ describe.concurrent.each([
 })
 
 test('an edit that keeps the size is seen', async (t) => {
-  const edge = await running({ bundle: text(1, 11), clock: new ManualClock() }, t)
-  expect(await verdictAfter(edge, () => writeFile(edge.bundlePath, text(2, 22)))).toMatchObject({ event: 'bundle_applied', version: '2' })
+  const edge = await running({ bundle: burstJson(1, 11), clock: new ManualClock() }, t)
+  expect(await verdictAfter(edge, () => writeFile(edge.bundlePath, burstJson(2, 22)))).toMatchObject({
+    event: 'bundle_applied',
+    version: '2',
+  })
 })
 
 describe.concurrent('a ConfigMap as Kubernetes mounts it', () => {
@@ -78,7 +60,7 @@ describe.concurrent('a ConfigMap as Kubernetes mounts it', () => {
 
   async function mountVersion(mount: string, version: number, burst: number): Promise<void> {
     await mkdir(join(mount, `..v${version}`))
-    await writeFile(join(mount, `..v${version}`, 'bundle.json'), text(version, burst))
+    await writeFile(join(mount, `..v${version}`, 'bundle.json'), burstJson(version, burst))
     await symlink(`..v${version}`, join(mount, '..data_tmp'))
     await rename(join(mount, '..data_tmp'), join(mount, '..data'))
   }
@@ -95,13 +77,13 @@ describe.concurrent('a bundle file that comes and goes', () => {
     expect(await edge.decide()).toMatchObject({ status: 503, headers: { 'x-edge-reason': 'no_bundle_loaded' } })
 
     await mkdir(directory)
-    expect(await verdictAfter(edge, () => replaceFile(path, text(1, 11)))).toMatchObject({ event: 'bundle_applied' })
+    expect(await verdictAfter(edge, () => replaceFile(path, burstJson(1, 11)))).toMatchObject({ event: 'bundle_applied' })
     expect((await edge.get('/readyz')).status).toBe(200)
     expect(await limit(edge)).toBe('11')
   })
 
   test('changes nothing when it vanishes; comes back as no news; goes on with the next version', async (t) => {
-    const edge = await running({ bundle: text(1, 11), clock: new ManualClock() }, t)
+    const edge = await running({ bundle: burstJson(1, 11), clock: new ManualClock() }, t)
     await edge.decideTimes(4)
     const ready = (await edge.get('/readyz')).body
 
@@ -115,11 +97,11 @@ describe.concurrent('a bundle file that comes and goes', () => {
     expect((await edge.decide()).headers['ratelimit-remaining']).toBe('6')
     expect((await edge.get('/readyz')).body).toBe(ready)
 
-    expect(await verdictAfter(edge, () => replaceFile(edge.bundlePath, text(1, 11)))).toMatchObject({ event: 'bundle_unchanged' })
+    expect(await verdictAfter(edge, () => replaceFile(edge.bundlePath, burstJson(1, 11)))).toMatchObject({ event: 'bundle_unchanged' })
     expect((await edge.decide()).headers['ratelimit-remaining']).toBe('5')
 
     await verdictAfter(edge, () => rm(edge.bundlePath))
-    expect(await verdictAfter(edge, () => replaceFile(edge.bundlePath, text(2, 22)))).toMatchObject({
+    expect(await verdictAfter(edge, () => replaceFile(edge.bundlePath, burstJson(2, 22)))).toMatchObject({
       event: 'bundle_applied',
       version: '2',
     })
@@ -130,7 +112,7 @@ describe.concurrent('a bundle file that comes and goes', () => {
     const edge = await running({ bundle: '{', clock: new ManualClock() }, t)
     expect(edge.log).toContainEqual(expect.objectContaining({ event: 'bundle_refused', active_version: null }))
     expect((await edge.decide()).status).toBe(503)
-    expect(await verdictAfter(edge, () => replaceFile(edge.bundlePath, text(0, 11)))).toMatchObject({
+    expect(await verdictAfter(edge, () => replaceFile(edge.bundlePath, burstJson(0, 11)))).toMatchObject({
       event: 'bundle_applied',
       version: '0',
     })
@@ -141,13 +123,13 @@ describe.concurrent('a bundle file that comes and goes', () => {
 describe.concurrent('SIGHUP', () => {
   test('looks at the file again, changed or not, and drops nothing', async (t) => {
     const path = join(await scratchDirectory(t), 'bundle.json')
-    await writeFile(path, text(1, 11))
+    await writeFile(path, burstJson(1, 11))
     const cli = await serving({ EDGE_CONFIG_FILE: path }, [], t)
     for (let i = 1; i <= 3; i++) {
       cli.process.kill('SIGHUP')
       await until(() => events(cli, 'bundle_unchanged') === i)
     }
-    await writeFile(path, text(2, 22))
+    await writeFile(path, burstJson(2, 22))
     cli.process.kill('SIGHUP')
     await until(() => events(cli, 'bundle_applied') === 2)
     await writeFile(path, '{')

@@ -1,25 +1,16 @@
 import { BundleServer } from './bundle-server.ts'
-import { bucketRule, bundle, policy } from './bundles.ts'
+import { burstJson, burstYaml } from './bundles.ts'
 import { type Edge, until } from './edge.ts'
 import { ManualClock } from './manual-clock.ts'
 import { type Environment, type Owner, running } from './running.ts'
 
 /** A bundle that is known by its burst: eleven times its version. */
 export function known(version: number): string {
-  return JSON.stringify(bundle(version, policy('p', { rules: [bucketRule('r', [], version * 11)] })))
+  return burstJson(version, version * 11)
 }
 
 export function knownYaml(version: number): string {
-  return `bundle_version: ${version}
-policies:
-  - id: p
-    spec:
-      rules:
-        - name: r
-          limit_keys: []
-          algorithm: token_bucket
-          algorithm_config: { tokens_per_second: 1, burst: ${version * 11} }
-`
+  return burstYaml(version, version * 11)
 }
 
 export function urlEnv(url: string, env: Environment = {}): Environment {

@@ -22,6 +22,26 @@ export function llmRule(name: string, keys: readonly string[], config: object): 
   return { name, limit_keys: keys, algorithm: 'token_bucket_llm', algorithm_config: config }
 }
 
+/** A bundle that is known by its one burst, as a hand writes it. */
+export function burstYaml(version: number, burst: number): string {
+  return `# by hand
+bundle_version: ${version}
+policies:
+  - id: p
+    spec:
+      rules:
+        - name: r
+          limit_keys: []
+          algorithm: token_bucket
+          algorithm_config: { tokens_per_second: 1, burst: ${burst} }
+`
+}
+
+/** The same as a program writes it. */
+export function burstJson(version: number, burst: number): string {
+  return JSON.stringify(bundle(version, policy('p', { rules: [bucketRule('r', [], burst)] })))
+}
+
 /** An unsigned JWT with this payload. */
 export function jwt(payload: unknown): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'vitest'
 import type { Owner } from './running.ts'
@@ -33,6 +33,41 @@ export class SmallDisk {
 
   makeReadOnly(): void {
     execFileSync('mount', ['-o', 'remount,ro', this.#directory])
+  }
+}
+
+/** A file system of its own that can be made to hang. Skips the test where that takes other rights. */
+export function freezingDisk(directory: string, test: Owner & Pick<TestContext, 'skip'>): FreezingDisk {
+  const image = `${directory}.img`
+  writeFileSync(image, Buffer.alloc(8 * 1024 * 1024))
+  test.onTestFinished(() => rmSync(image))
+  try {
+    execFileSync('mkfs.ext4', ['-q', '-F', image], { stdio: 'pipe' })
+    execFileSync('mount', ['-o', 'loop', image, directory], { stdio: 'pipe' })
+  } catch (error) {
+    test.skip(`no file system could be mounted: ${(error as Error).message}`)
+  }
+  test.onTestFinished(() => void execFileSync('umount', ['--lazy', directory]))
+  return new FreezingDisk(directory)
+}
+
+export class FreezingDisk {
+  readonly #directory: string
+  #isFrozen = false
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  /** Until it thaws, whoever writes to it waits. */
+  freeze(): void {
+    execFileSync('fsfreeze', ['--freeze', this.#directory])
+    this.#isFrozen = true
+  }
+
+  thaw(): void {
+    if (this.#isFrozen) execFileSync('fsfreeze', ['--unfreeze', this.#directory])
+    this.#isFrozen = false
   }
 }
 

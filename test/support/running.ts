@@ -1,12 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished, type TestContext } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { Cli } from './cli.ts'
 import { Edge, type EdgeOptions, until } from './edge.ts'
 
 /** The test at whose end things are cleared away. Tests that run side by side name themselves; one alone is known. */
-export type Owner = Pick<TestContext, 'onTestFinished'>
+export interface Owner {
+  onTestFinished(end: () => void | Promise<void>): void
+}
 export type Environment = Readonly<Record<string, string>>
 
 export const thisTest: Owner = { onTestFinished }

@@ -1,6 +1,5 @@
 import type { Edge, EdgeOptions } from './edge.ts'
 import type { Answer } from './http.ts'
-import type { RedisServer } from './redis-server.ts'
 import { type Owner, running, thisTest } from './running.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
@@ -40,18 +39,4 @@ export async function answersBy(edge: Edge): Promise<{ redis: number; failureMod
 /** Whether all circuits are closed, as it tells itself. */
 export async function hasRedis(edge: Edge): Promise<boolean> {
   return (JSON.parse((await edge.get('/readyz')).body) as { redis: string }).redis === 'connected'
-}
-
-/** The counters that are there, without what probes leave for a millisecond. */
-export async function countersIn(redis: RedisServer): Promise<string[]> {
-  const keys = (await redis.command('KEYS', '*')) as readonly string[]
-  return keys.filter((key) => !key.includes('probe:')).sort()
-}
-
-/** What a bucket holds, as Redis has it. */
-export async function storedBucket(redis: RedisServer, key: string): Promise<{ level: number; atMs: number; expiresMs: number }> {
-  const script = `local level, at = struct.unpack('<dd', redis.call('GET', KEYS[1]))
-    return { string.format('%.17g', level), string.format('%.17g', at), redis.call('PEXPIRETIME', KEYS[1]) }`
-  const [level, atMs, expiresMs] = (await redis.command('EVAL', script, 1, key)) as readonly (string | number)[]
-  return { level: Number(level), atMs: Number(atMs), expiresMs: Number(expiresMs) }
 }

@@ -7,5 +7,5 @@ export function thisSuite(): Owner {
   afterAll(async () => {
     for (const end of endings.reverse()) await end()
   })
-  return { onTestFinished: (end) => void endings.push(() => end(undefined as never)) }
+  return { onTestFinished: (end) => void endings.push(end) }
 }

@@ -1,0 +1,29 @@
+const READING: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EISDIR: 'it is a directory',
+  EACCES: 'this user may not read it',
+}
+
+const WRITING: Readonly<Record<string, string>> = {
+  ENOENT: 'its directory does not exist',
+  ENOTDIR: 'its directory does not exist',
+  EISDIR: 'it is a directory',
+  EACCES: 'this user may not write there',
+  EROFS: 'its disk is read-only',
+  ENOSPC: 'its disk is full',
+}
+
+/** Why a file could not be read, as a sentence about it. */
+export function readingProblem(error: unknown): string {
+  return inWords(error as NodeJS.ErrnoException, READING)
+}
+
+/** Why a file could not be written, as a sentence about it. */
+export function writingProblem(error: unknown): string {
+  return inWords(error as NodeJS.ErrnoException, WRITING)
+}
+
+function inWords({ code = '', message }: NodeJS.ErrnoException, words: Readonly<Record<string, string>>): string {
+  return words[code] ?? message
+}
