@@ -38,8 +38,7 @@ describeWithRedis('a link to one Redis', () => {
     const { link, countUp } = await usableLink(`${redis.url}/3`)
     expect([link.groupOf('edge:a'), link.groupOf('edge:b')]).toEqual([0, 0])
     await countUp('edge:a')
-    await redis.command('SELECT', 3)
-    expect(await redis.command('GET', 'edge:a')).toBe('1')
+    expect(await redis.command('EVAL', "redis.call('SELECT', 3) return redis.call('GET', 'edge:a')", 0)).toBe('1')
   })
 
   test('a database that is not there is an error, and no other one is used', async () => {
