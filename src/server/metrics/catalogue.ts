@@ -77,7 +77,7 @@ export const CATALOGUE = {
     help: 'Threads that do not ask this node at present, because it was slow or away; 0 is good.',
   },
   edge_redis_circuit_changes_total: { type: 'counter', labels: ['to'], help: 'Circuits that opened or closed.' },
-  edge_redis_leases: { type: 'gauge', labels: [], help: 'Blocks of tokens held ahead of need.' },
+  edge_redis_leases: { type: 'gauge', labels: [], help: 'Blocks of tokens had ahead of need and not yet over or given back.' },
   edge_redis_leased_tokens_total: {
     type: 'counter',
     labels: ['what'],
