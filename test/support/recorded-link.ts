@@ -19,13 +19,13 @@ export interface RecordedLink {
 }
 
 /** A link for as long as the test runs, and all that it told. Its probes count up keys of their own, in calls as long as the real ones. */
-export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest): RecordedLink {
+export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest, prefix = 'edge:'): RecordedLink {
   const errors: string[] = []
   const circuits: string[] = []
   const link = new RedisLink({
     address: parseRedisAddress(url),
     timeoutMs,
-    prefix: 'edge:',
+    prefix,
     probe: (key) => ({ ...counterProbe(COUNT_UP, key), isAnswer: isCount }),
     listener: {
       onRoundTrip: () => {
