@@ -56,6 +56,7 @@ export class RedisNode {
   readonly #idleWatch: IdleWatch
   readonly #backoff = new Backoff(50, 1000)
   #reconnectTimer: NodeJS.Timeout | undefined
+  #unanswered = 0
   #isProbing = false
   #isClosed = false
   /** When the first call left that is waited for in vain; undefined when something came since. */
@@ -85,7 +86,8 @@ export class RedisNode {
     this.#client.on('end', this.#onEnd)
     this.#connectWatch = new ConnectWatch(this.#client, options.address.isTls, options.endpoint === undefined)
     this.#idleWatch = new IdleWatch(() => {
-      if (this.isUsable) this.#probe()
+      // Calls under way find out by themselves.
+      if (this.isUsable && this.#unanswered === 0) this.#probe()
     })
     this.#connect()
   }
@@ -151,8 +153,10 @@ export class RedisNode {
     call.node = this
     const command = new Command(name, args as string[], { replyEncoding: 'utf8' })
     this.#client.sendCommand(command)
+    this.#unanswered += 1
     command.promise.then(
       (reply) => {
+        this.#unanswered -= 1
         const nowMs = performance.now()
         this.#noteHeard(nowMs)
         if (call.isDone) return
@@ -160,7 +164,10 @@ export class RedisNode {
         this.#options.listener.onRoundTrip((nowMs - call.departure!.sentMs) / 1000)
         call.succeed(reply)
       },
-      (error) => this.#onFailed(call, name, error),
+      (error) => {
+        this.#unanswered -= 1
+        this.#onFailed(call, name, error)
+      },
     )
   }
 
