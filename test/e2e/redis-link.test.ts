@@ -158,6 +158,17 @@ describeWithRedis('a link to one Redis', () => {
     expect({ isUsable: link.isUsable(0), circuits, errors }).toEqual({ isUsable: true, circuits: [], errors: [] })
   })
 
+  test('nor when all that is asked is whether it is still there', async () => {
+    const redis = await runningRedis()
+    const idle = await usableLink(redis.url, BRIEF_MS)
+    const { roundTrips } = idle
+    while (idle.roundTrips === roundTrips) {
+      await new Promise(setImmediate)
+      block(2 * BRIEF_MS)
+    }
+    expect({ circuits: idle.circuits, errors: idle.errors }).toEqual({ circuits: [], errors: [] })
+  })
+
   test('a call without a connection is not sent, then or later', async () => {
     const redis = await runningRedis()
     const { link, countUp, circuits } = await usableLink(redis.url)
