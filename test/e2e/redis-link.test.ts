@@ -158,7 +158,7 @@ describeWithRedis('a link to one Redis', () => {
     expect({ isUsable: link.isUsable(0), circuits, errors }).toEqual({ isUsable: true, circuits: [], errors: [] })
   })
 
-  test('nor when all that is asked is whether it is still there', async () => {
+  test('our own late event loop is not held against an idle Redis that is probed', async () => {
     const redis = await runningRedis()
     const idle = await usableLink(redis.url, BRIEF_MS)
     const { roundTrips } = idle
