@@ -5,6 +5,7 @@ import type { Logouts } from '../server/debug-sessions.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
 import { RedisMetrics } from '../server/metrics/redis-metrics.ts'
 import type { EmbeddedStore } from '../store/embedded-store.ts'
+import { counterProbe } from '../store/redis/counter-probe.ts'
 import { counterScript } from '../store/redis/counter-script.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
 import { Leases } from '../store/redis/leases.ts'
@@ -27,9 +28,6 @@ const FIRST_USE_MS = 2000
 
 /** How often settlements are tried that could not be sent. */
 const RESEND_MS = 500
-
-/** A bucket of one token that is back after a millisecond: a call that does what decisions do, and leaves nothing. */
-const PROBE_ARGS = ['take', '1', '1', '1', '1', '0', '0']
 
 /** A worker's part in a fleet: its connection to Redis, the store on it, and what the operator hears of them. */
 export class Fleet {
@@ -61,7 +59,7 @@ export class Fleet {
       address,
       timeoutMs,
       prefix,
-      probe: (key) => ({ script, keys: [key], args: PROBE_ARGS }),
+      probe: (key) => counterProbe(script, key),
       listener: {
         onNode: (node) => metrics.addNode(node),
         onRoundTrip: (seconds) => metrics.countRoundTrip(seconds),
@@ -88,7 +86,8 @@ export class Fleet {
 
   /** Logouts on all instances, where this process knows of its own. */
   shareLogouts(own: Logouts): Logouts {
-    this.#logouts = new SharedLogouts({ link: this.#link, prefix: this.#prefix, own, wallMs: () => this.#clock.wallMs() })
+    const wallMs = () => this.#clock.wallMs()
+    this.#logouts = new SharedLogouts({ link: this.#link, prefix: this.#prefix, own, wallMs, logger: this.#logger })
     return this.#logouts
   }
 
@@ -127,7 +126,7 @@ export class Fleet {
       return
     }
     const away_ms = Math.round(this.#clock.nowMs() - (this.#openSinceMs.get(node) ?? this.#clock.nowMs()))
-    this.#logger.info({ event: 'redis_available', node, away_ms }, 'Redis is asked again')
+    this.#logger.info({ event: 'redis_available', node, reason, away_ms }, `the circuit to ${node} is closed: ${reason}`)
     void this.#shared.sendUnsent()
   }
 }

@@ -1,5 +1,6 @@
+import type { Logger } from 'pino'
 import type { Logouts } from '../server/debug-sessions.ts'
-import type { RedisLink } from '../store/redis/redis-link.ts'
+import { LinkError, type RedisLink } from '../store/redis/redis-link.ts'
 
 export interface SharedLogoutsParts {
   readonly link: Pick<RedisLink, 'command'>
@@ -7,6 +8,7 @@ export interface SharedLogoutsParts {
   /** Of this process. */
   readonly own: Logouts
   readonly wallMs: () => number
+  readonly logger: Logger
 }
 
 /** How long it takes until all instances know of a logout. */
@@ -22,6 +24,8 @@ export class SharedLogouts implements Logouts {
   readonly #untold = new Map<string, number>()
   readonly #timer: NodeJS.Timeout
   #isPolling = false
+  /** Why Redis refuses, since it did. */
+  #refusal: string | undefined
 
   constructor(parts: SharedLogoutsParts) {
     this.#parts = parts
@@ -43,17 +47,35 @@ export class SharedLogouts implements Logouts {
     clearInterval(this.#timer)
   }
 
-  /** A Redis that is away is asked again with the next poll; the circuit's log tells of it. */
+  /** A Redis that is away or refuses is asked again with the next poll. */
   async #poll(): Promise<void> {
     if (this.#isPolling) return
     this.#isPolling = true
     try {
       await this.#tell()
       await this.#listen()
-    } catch {
+      this.#noteShared()
+    } catch (error) {
+      this.#noteFailure(error)
     } finally {
       this.#isPolling = false
     }
+  }
+
+  #noteShared(): void {
+    if (this.#refusal === undefined) return
+    this.#refusal = undefined
+    this.#parts.logger.info({ event: 'logouts_shared' }, 'logouts of debug sessions are shared again')
+  }
+
+  #noteFailure(error: unknown): void {
+    // Away: the log of the circuit tells.
+    if (error instanceof LinkError && error.fate !== 'refused') return
+    const reason = error instanceof Error ? error.message : String(error)
+    if (reason === this.#refusal) return
+    this.#refusal = reason
+    const what = 'logouts of debug sessions are not shared: who logs out here stays logged in on other instances, and the other way round'
+    this.#parts.logger.warn({ event: 'logouts_not_shared', reason }, what)
   }
 
   async #tell(): Promise<void> {

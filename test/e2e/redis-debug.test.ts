@@ -38,6 +38,18 @@ describeWithRedis('a debug session on several instances', () => {
     await until(async () => !(await isDebugged(other, pair)))
   })
 
+  test('where Redis refuses to share logouts, that is said once, and decisions do not suffer', async () => {
+    const redis = await runningRedis()
+    await redis.command('ACL', 'SETUSER', 'edge', 'on', '>pw', '~*', '+@all', '-@sortedset')
+    const edge = await sharing(`redis://edge:pw@${redis.address}`, OPTIONS)
+    await until(async () => (await edge.metric('edge_redis_errors_total{kind="reply"}')) > 1)
+    expect(logged(edge, 'logouts_not_shared')).toMatchObject([{ worker: 1, reason: expect.stringContaining('NOPERM') }])
+    expect(await edge.metric('edge_redis_circuit_changes_total{to="open"}')).toBe(0)
+    await redis.command('ACL', 'SETUSER', 'edge', '+@all')
+    await until(() => logged(edge, 'logouts_shared').length > 0)
+    expect(logged(edge, 'logouts_not_shared')).toHaveLength(1)
+  })
+
   test('an instance that starts after the logout knows of it', async () => {
     const redis = await runningRedis()
     const one = await sharing(redis.url, OPTIONS)
@@ -47,6 +59,10 @@ describeWithRedis('a debug session on several instances', () => {
     await until(async () => !(await isDebugged(late, pair)))
   })
 })
+
+function logged(edge: Edge, name: string): Record<string, unknown>[] {
+  return edge.log.filter(({ event }) => event === name)
+}
 
 async function isDebugged(edge: Edge, cookie: string): Promise<boolean> {
   return 'decision' in debugFacts(await edge.decide({ fields: [['Cookie', cookie]] }))

@@ -7,7 +7,7 @@ import { proxyEnv } from '../support/proxy.ts'
 import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import type { Owner } from '../support/running.ts'
-import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../support/sharing-edge.ts'
+import { admitted, answersBy, countersIn, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../support/sharing-edge.ts'
 import { gateTo, type TcpGate } from '../support/tcp-gate.ts'
 import { servingOn } from '../support/workers.ts'
 
@@ -149,6 +149,27 @@ describeWithRedis('without Redis', () => {
     expect((await answer).status).toBe(200)
   })
 
+  test('a shutdown without it is no sign of its return', async () => {
+    const redis = await runningRedis()
+    const edge = await Edge.start({ bundle: FOUR, env: { EDGE_REDIS_URL: redis.url } })
+    await redis.stop()
+    await until(async () => !(await hasRedis(edge)))
+    await edge.stop()
+    expect(edge.log.filter(({ event }) => String(event).startsWith('redis_'))).toMatchObject([{ event: 'redis_unavailable' }])
+  })
+
+  test('/readyz tells of one that fell silent, though nobody asks for a decision', async () => {
+    const redis = await runningRedis()
+    const edge = await sharing(redis.url, { bundle: FOUR, env: { EDGE_REDIS_TIMEOUT_MS: '200' } })
+    expect(await hasRedis(edge)).toBe(true)
+    redis.pause()
+    await until(async () => !(await hasRedis(edge)))
+    redis.resume()
+    await until(() => hasRedis(edge))
+    expect(await countersIn(redis)).toEqual([])
+    expect(await answersBy(edge)).toEqual({ redis: 0, failureMode: 0 })
+  })
+
   test('each worker says once that it is gone and once that it is back, without the password', async () => {
     const redis = await runningRedis({ password: PASSWORD })
     const cli = await servingOn(2, FOUR, { EDGE_REDIS_URL: redis.url, EDGE_REDIS_TIMEOUT_MS: '3000' })
@@ -245,7 +266,14 @@ class Outage {
     const told = this.edge.log.filter(({ event }) => String(event).startsWith('redis_'))
     expect(told).toMatchObject([
       { event: 'redis_unavailable', node, worker: 1, failure_mode: this.#mode, reason: expect.any(String) },
-      { event: 'redis_available', node, worker: 1, away_ms: expect.any(Number) },
+      {
+        event: 'redis_available',
+        node,
+        worker: 1,
+        reason: 'it answers',
+        away_ms: expect.any(Number),
+        msg: `the circuit to ${node} is closed: it answers`,
+      },
     ])
     expect(JSON.stringify(this.edge.log)).not.toContain(PASSWORD)
   }

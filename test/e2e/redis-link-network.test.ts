@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest'
+import { createServer } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../support/edge.ts'
 import { openLink, usableLink } from '../support/recorded-link.ts'
 import { runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
+import { serverPort } from '../support/server-port.ts'
 import { gateTo } from '../support/tcp-gate.ts'
 
 /** Long enough for a Redis on a busy machine. */
@@ -101,7 +103,29 @@ describeWithRedis('a link over a bad network', () => {
     await until(() => gate.connections > 1)
     gate.release()
     await until(() => link.isUsable(0))
-    expect(circuits[0]).toContain('opened: connecting')
+    expect(circuits[0]).toBe(`${gate.address} opened: it accepts connections, but there was no answer to the handshake within 1500 ms`)
+  })
+
+  test('TLS to who does not speak it, or does not speak at all, is told as such', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    gate.hold()
+    const texts = await runningAnswerer('HTTP/1.1 400 Bad Request\r\n\r\n')
+    const links = [redis.address, gate.address, texts].map((address) => openLink(`rediss://${address}`))
+    await until(() => links.every(({ circuits }) => circuits.length > 0))
+    const silent = 'opened: does it speak TLS? There was no answer to the TLS handshake within 1500 ms'
+    // Redis waits for the end of what it takes for a line, or refuses it, as chance will have it.
+    expect(links[0]!.circuits[0]).toMatch(/opened: (does it speak TLS\?|it does not speak TLS)/)
+    expect(links[1]!.circuits).toEqual([`${gate.address} ${silent}`])
+    expect(links[2]!.circuits).toEqual([`${texts} opened: it does not speak TLS`])
+  })
+
+  test.for(['+OK\r\n', ':1\r\n', '$2\r\n1 \r\n', '*0\r\n'])('who answers %j to everything is not taken for Redis', async (answer) => {
+    const address = await runningAnswerer(answer)
+    const { link, circuits } = openLink(`redis://${address}`)
+    await until(() => circuits.length > 0)
+    expect(circuits).toEqual([`${address} opened: it does not answer like Redis`])
+    expect(link.isUsable(0)).toBe(false)
   })
 
   test('the calls of one turn leave together', async () => {
@@ -115,3 +139,16 @@ describeWithRedis('a link over a bad network', () => {
     expect(Number(await redis.info('total_reads_processed')) - before).toBeLessThan(10)
   })
 })
+
+/** Says this to each command, or to whatever else comes. */
+async function runningAnswerer(answer: string): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {}) // its 'close' follows
+    socket.on('data', (chunk) => socket.write(answer.repeat(chunk.toString('latin1').match(/\*\d+\r\n/g)?.length ?? 1)))
+    onTestFinished(() => void socket.destroy())
+  })
+  onTestFinished(() => void server.close())
+  const port = await serverPort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  return `127.0.0.1:${port}`
+}

@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../support/edge.ts'
 import { openLink, usableLink } from '../support/recorded-link.ts'
 import { MASTER_NAME, runningSentinels } from '../support/redis-sentinel.ts'
+import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 
 describeWithRedis('a link to a master that sentinels name', () => {
@@ -30,4 +31,31 @@ describeWithRedis('a link to a master that sentinels name', () => {
     await group.sentinels[1]!.start()
     await until(() => allDead.link.isUsable(0))
   })
+
+  test('sentinels get the password that is theirs; one that they do not need does no harm, and nothing is printed', async () => {
+    const printed = vi.spyOn(console, 'warn')
+    onTestFinished(() => printed.mockRestore())
+    const redis = await runningRedis({ password: 'of the master' })
+    const [guarded, free] = [await sentinelOf(redis.port, 'of the sentinel'), await sentinelOf(redis.port)]
+    for (const { address } of [guarded, free]) {
+      const url = `redis+sentinel://:of%20the%20master@${address}/${MASTER_NAME}`
+      const { countUp, errors } = await usableLink(`${url}?sentinel_password=of%20the%20sentinel`)
+      expect(Number(await countUp('edge:a'))).toBeGreaterThan(0)
+      expect(errors).toEqual([])
+    }
+    const without = openLink(`redis+sentinel://:of%20the%20master@${guarded.address}/${MASTER_NAME}`)
+    await until(() => without.circuits.length > 0)
+    expect(without.circuits[0]).toMatch(/no sentinel leads to the master: .*NOAUTH/)
+    expect(printed.mock.calls).toEqual([])
+  })
 })
+
+/** One alone, that names the server on this port. */
+function sentinelOf(port: number, password?: string): Promise<RedisServer> {
+  return runningRedis({
+    files: { 'sentinel.conf': `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${port} 1\n` },
+    configFile: 'sentinel.conf',
+    args: ['--sentinel'],
+    ...(password !== undefined && { password }),
+  })
+}

@@ -1,12 +1,10 @@
 import { createHook } from 'node:async_hooks'
-import { execFileSync } from 'node:child_process'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../support/edge.ts'
 import { openLink, usableLink } from '../support/recorded-link.ts'
 import { runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
-import { scratchDirectory } from '../support/running.ts'
+import { runningTls } from '../support/redis-tls.ts'
 import { serverPort } from '../support/server-port.ts'
 
 /** Long enough for a Redis on a busy machine. */
@@ -38,7 +36,7 @@ describeWithRedis('a link to one Redis', () => {
     const { link, countUp } = await usableLink(`${redis.url}/3`)
     expect([link.groupOf('edge:a'), link.groupOf('edge:b')]).toEqual([0, 0])
     await countUp('edge:a')
-    expect(await redis.command('EVAL', "redis.call('SELECT', 3) return redis.call('GET', 'edge:a')", 0)).toBe('1')
+    expect(await redis.command('EVAL', "redis.call('SELECT', 3) return redis.call('GET', KEYS[1])", 1, 'edge:a')).toBe('1')
   })
 
   test('a database that is not there is an error, and no other one is used', async () => {
@@ -81,10 +79,23 @@ describeWithRedis('a link to one Redis', () => {
 
   test('an error that speaks of the key alone leaves the circuit closed', async () => {
     const redis = await runningRedis()
-    const { link, circuits } = await usableLink(redis.url)
+    const { link, countUp, circuits } = await usableLink(redis.url)
     await redis.command('LPUSH', 'edge:list', 'x')
-    await expect(link.command('get', 'edge:list')).rejects.toMatchObject({ fate: 'refused', code: 'WRONGTYPE' })
+    await expect(countUp('edge:list')).rejects.toMatchObject({ fate: 'refused', code: 'WRONGTYPE' })
     expect({ isUsable: link.isUsable(0), circuits }).toEqual({ isUsable: true, circuits: [] })
+  })
+
+  test('a plain command that is refused leaves the circuit closed; one that gets no answer opens it', async () => {
+    const redis = await runningRedis()
+    await redis.command('ACL', 'SETUSER', 'edge', 'on', '>pw', '~*', '+@all', '-zadd')
+    const { link, circuits, errors } = await usableLink(`redis://edge:pw@${redis.address}`, BRIEF_MS)
+    await expect(link.command('zadd', 'edge:z', '1', 'a')).rejects.toMatchObject({ fate: 'refused', code: 'NOPERM' })
+    expect(errors).toEqual([expect.stringContaining('NOPERM')])
+    expect({ isUsable: link.isUsable(0), circuits }).toEqual({ isUsable: true, circuits: [] })
+    redis.pause()
+    await expect(link.command('get', 'edge:a')).rejects.toMatchObject({ fate: 'unknown', code: 'timeout' })
+    expect(link.isUsable(0)).toBe(false)
+    redis.resume()
   })
 
   test('a replica is left for whoever answers at that address next', async () => {
@@ -116,6 +127,16 @@ describeWithRedis('a link to one Redis', () => {
     expect(circuits).toHaveLength(2)
   })
 
+  test('a Redis that stands still is missed though nobody asks it anything', async () => {
+    const redis = await runningRedis()
+    const { link, circuits } = await usableLink(redis.url, BRIEF_MS)
+    redis.pause()
+    await until(() => !link.isUsable(0))
+    expect(circuits).toEqual([`${redis.address} opened: no answer within ${BRIEF_MS} ms`])
+    redis.resume()
+    await until(() => link.isUsable(0))
+  })
+
   test('a silent connection is replaced', async () => {
     const redis = await runningRedis()
     const { countUp, errors } = await usableLink(redis.url, BRIEF_MS)
@@ -135,6 +156,17 @@ describeWithRedis('a link to one Redis', () => {
     block(2 * BRIEF_MS)
     expect(await Promise.all([early, late])).toEqual(['1', '2'])
     expect({ isUsable: link.isUsable(0), circuits, errors }).toEqual({ isUsable: true, circuits: [], errors: [] })
+  })
+
+  test('our own late event loop is not held against an idle Redis that is probed', async () => {
+    const redis = await runningRedis()
+    const idle = await usableLink(redis.url, BRIEF_MS)
+    const { roundTrips } = idle
+    while (idle.roundTrips === roundTrips) {
+      await new Promise(setImmediate)
+      block(2 * BRIEF_MS)
+    }
+    expect({ circuits: idle.circuits, errors: idle.errors }).toEqual({ circuits: [], errors: [] })
   })
 
   test('a call without a connection is not sent, then or later', async () => {
@@ -178,9 +210,18 @@ describeWithRedis('a link to one Redis', () => {
     const redis = await runningRedis({ password: 'right' })
     const { link, circuits } = openLink(`redis://${redis.address}`)
     await until(() => circuits.length === 1)
-    expect(circuits[0]).toContain('NOAUTH')
+    expect(circuits).toEqual([`${redis.address} opened: NOAUTH a password is needed`])
     await redis.command('CONFIG', 'SET', 'requirepass', '')
     await until(() => link.isUsable(0))
+  })
+
+  test('a password that is not needed does no harm, and nothing is printed', async () => {
+    const printed = vi.spyOn(console, 'warn')
+    onTestFinished(() => printed.mockRestore())
+    const redis = await runningRedis()
+    const { countUp, errors } = await usableLink(`redis://:any@${redis.address}`)
+    expect(await countUp('edge:a')).toBe('1')
+    expect({ errors, printed: printed.mock.calls }).toEqual({ errors: [], printed: [] })
   })
 
   test('a user who may not run scripts is told so', async () => {
@@ -194,15 +235,10 @@ describeWithRedis('a link to one Redis', () => {
   })
 
   test('a certificate that nobody vouches for is told', async () => {
-    const directory = await scratchDirectory()
-    const { key, certificate } = selfSigned(directory)
-    const port = await serverPort()
-    await runningRedis({
-      args: ['--tls-port', String(port), '--tls-key-file', key, '--tls-cert-file', certificate, '--tls-ca-cert-file', certificate],
-    })
-    const { circuits } = openLink(`rediss://127.0.0.1:${port}`)
+    const { address } = await runningTls()
+    const { circuits } = openLink(`rediss://${address}`)
     await until(() => circuits.length > 0)
-    expect(circuits).toEqual([`127.0.0.1:${port} opened: self-signed certificate`])
+    expect(circuits).toEqual([`${address} opened: self-signed certificate`])
   })
 
   test('a name that nobody knows is told', async () => {
@@ -220,10 +256,13 @@ describeWithRedis('a link to one Redis', () => {
     const connecting = openLink(redis.url)
     expect(held.size).toBeGreaterThan(0)
     await until(() => failing.circuits.length > 0 && inCluster.circuits.length > 0)
+    const told = failing.circuits.length
     await Promise.all([connected, failing, inCluster, connecting].map(({ link }) => link.close()))
     for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate) // that it is gone is told a turn later
     expect([...held.values()]).toEqual([])
     expect(inCluster.circuits[0]).toContain('cluster support disabled')
+    // That nobody asks any more is no sign that somebody answers.
+    expect([failing.circuits.length, inCluster.circuits.length]).toEqual([told, 1])
   })
 
   test('closing ends what is under way, its fate unknown, and the connection', async () => {
@@ -258,14 +297,6 @@ function watchResources(): ReadonlyMap<number, string> {
   hook.enable()
   onTestFinished(() => void hook.disable())
   return held
-}
-
-function selfSigned(directory: string): { readonly key: string; readonly certificate: string } {
-  const pair = { key: join(directory, 'key.pem'), certificate: join(directory, 'certificate.pem') }
-  const names = ['-subj', '/CN=edge test', '-addext', 'subjectAltName=IP:127.0.0.1']
-  const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
-  execFileSync('openssl', ['req', ...kind, ...names, '-keyout', pair.key, '-out', pair.certificate], { stdio: 'pipe' })
-  return pair
 }
 
 function block(ms: number): void {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { counterProbe } from '../../src/store/redis/counter-probe.ts'
 import { parseRedisAddress } from '../../src/store/redis/redis-address.ts'
 import { RedisLink, type Script } from '../../src/store/redis/redis-link.ts'
 import { until } from './edge.ts'
@@ -17,15 +18,15 @@ export interface RecordedLink {
   countUp(key: string): Promise<string>
 }
 
-/** A link for as long as the test runs, and all that it told. Its probes count up keys of their own. */
-export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest): RecordedLink {
+/** A link for as long as the test runs, and all that it told. Its probes count up keys of their own, in calls as long as the real ones. */
+export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest, prefix = 'edge:'): RecordedLink {
   const errors: string[] = []
   const circuits: string[] = []
   const link = new RedisLink({
     address: parseRedisAddress(url),
     timeoutMs,
-    prefix: 'edge:',
-    probe: (key) => ({ script: COUNT_UP, keys: [key], args: [] }),
+    prefix,
+    probe: (key) => ({ ...counterProbe(COUNT_UP, key), isAnswer: isCount }),
     listener: {
       onRoundTrip: () => {
         recorded.roundTrips += 1
@@ -45,6 +46,10 @@ export async function usableLink(url: string, timeoutMs = 1000, owner: Owner = t
   const recorded = openLink(url, timeoutMs, owner)
   await until(() => recorded.link.isUsable(recorded.link.groupOf('edge:a')))
   return recorded
+}
+
+function isCount(reply: unknown): boolean {
+  return typeof reply === 'string' && /^\d+$/.test(reply)
 }
 
 function scriptOf(text: string): Script {

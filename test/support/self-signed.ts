@@ -5,6 +5,7 @@ import { join } from 'node:path'
 export interface Certificate {
   readonly key: Buffer
   readonly cert: Buffer
+  readonly keyPath: string
   /** For NODE_EXTRA_CA_CERTS. */
   readonly path: string
 }
@@ -15,5 +16,5 @@ export async function selfSigned(directory: string, names = 'DNS:localhost'): Pr
   const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
   const subject = ['-subj', '/CN=edge test', '-addext', `subjectAltName=${names}`]
   execFileSync('openssl', ['req', ...kind, ...subject, '-keyout', keyPath, '-out', path], { stdio: 'pipe' })
-  return { key: await readFile(keyPath), cert: await readFile(path), path }
+  return { key: await readFile(keyPath), cert: await readFile(path), keyPath, path }
 }

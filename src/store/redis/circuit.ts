@@ -1,6 +1,6 @@
 import { Backoff } from './backoff.ts'
 
-/** How long a first connection may take before anybody is told. */
+/** How long a first connection may take before anybody is told. What fails sooner is told with its reason. */
 const QUIET_START_MS = 2000
 
 /**

@@ -27,6 +27,8 @@ export class ClusterServers implements Servers {
   readonly #circuit: Circuit
   readonly #nodes = new Map<string, RedisNode>()
   readonly #importingMs = new Map<RedisNode, number>()
+  /** By node, for the slots as they are; undefined where there is none. */
+  readonly #probeKeys = new Map<RedisNode, string | undefined>()
   #slots: (RedisNode | undefined)[] = new Array(SLOTS).fill(undefined)
   #members: readonly Endpoint[] = []
   #refreshing: Promise<void> | undefined
@@ -54,8 +56,8 @@ export class ClusterServers implements Servers {
 
   async close(): Promise<void> {
     this.#closing.abort()
-    this.#circuit.close('the link was closed')
-    await Promise.all([this.#refreshing, ...[...this.#nodes.values()].map((node) => node.close('the link was closed'))])
+    this.#circuit.stop()
+    await Promise.all([this.#refreshing, ...[...this.#nodes.values()].map((node) => node.close())])
   }
 
   readonly #refresh = (): void => {
@@ -94,6 +96,7 @@ export class ClusterServers implements Servers {
     const slots: (RedisNode | undefined)[] = new Array(SLOTS).fill(undefined)
     for (const { first, last, master } of ranges) slots.fill(this.#nodeAt(master), first, last + 1)
     this.#slots = slots
+    this.#probeKeys.clear()
     this.#members = members
     this.#retire(new Set(slots))
     const unserved = slots.filter((node) => node === undefined).length
@@ -108,7 +111,7 @@ export class ClusterServers implements Servers {
       if (serving.has(node) || (this.#importingMs.get(node) ?? -Infinity) > importedSince) continue
       this.#nodes.delete(name)
       this.#importingMs.delete(node)
-      void node.close('it serves no slots any more')
+      void node.retire('it serves no slots any more')
     }
   }
 
@@ -128,11 +131,17 @@ export class ClusterServers implements Servers {
     return node
   }
 
-  /** The hash tag decides the slot; one in the prefix wins over ours, and then all keys are of one node. */
   #probeOf(node: RedisNode): Probe | undefined {
+    if (!this.#probeKeys.has(node)) this.#probeKeys.set(node, this.#findProbeKey(node))
+    const key = this.#probeKeys.get(node)
+    return key === undefined ? undefined : this.#options.probe(key)
+  }
+
+  /** The hash tag decides the slot; one in the prefix wins over ours, and then all keys are of one node. */
+  #findProbeKey(node: RedisNode): string | undefined {
     for (let i = 0; i < MAX_PROBE_KEYS; i++) {
       const key = `${this.#options.prefix}probe:{${i}}`
-      if (this.#slots[hashSlot(key)] === node) return this.#options.probe(key)
+      if (this.#slots[hashSlot(key)] === node) return key
     }
     return undefined
   }
@@ -146,6 +155,7 @@ export class ClusterServers implements Servers {
     if (isAsking) this.#importingMs.set(node, performance.now())
     else {
       this.#slots[target.slot] = node
+      this.#probeKeys.clear()
       this.#refresh()
     }
     node.takeOver(call, isAsking, refusal)

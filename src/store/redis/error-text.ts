@@ -2,11 +2,23 @@ import type { RedisAddress } from './redis-address.ts'
 
 const MAX_LENGTH = 300
 
+/** What OpenSSL says when the answer to its handshake is a text. */
+const NOT_TLS: ReadonlySet<unknown> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'])
+
 /** What went wrong, without the secrets of the address: a server may repeat what it was sent. */
 export function errorText(error: unknown, address: RedisAddress): string {
-  let text = messageOf(error)
+  let text = inWords(error) ?? messageOf(error)
   for (const secret of secretsOf(address)) if (secret) text = text.replaceAll(secret, '…')
   return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}…` : text
+}
+
+/** For errors whose own words lead elsewhere. */
+function inWords(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  // Before it knows who we are, Redis does not even read a call as long as ours.
+  if (/unauthenticated (multi)?bulk length/.test(error.message)) return 'NOAUTH a password is needed'
+  if ('code' in error && NOT_TLS.has(error.code)) return 'it does not speak TLS'
+  return undefined
 }
 
 function messageOf(error: unknown): string {

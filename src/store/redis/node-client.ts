@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis'
+import { CONNECT_STEP_MS } from './connect-watch.ts'
 import type { Endpoint, RedisAddress } from './redis-address.ts'
 
-const CONNECT_TIMEOUT_MS = 2000
 const SENTINEL_ANSWER_MS = 1000
 /** How long the other side may take to close after us. */
 const DISCONNECT_MS = 200
@@ -23,13 +23,15 @@ const OPTIONS = {
   protocol: 2,
   connectionName: 'edge',
   disableClientInfo: true,
-  connectTimeout: CONNECT_TIMEOUT_MS,
+  // Who uses the client sets limits, and knows why.
+  connectTimeout: 0,
   disconnectTimeout: DISCONNECT_MS,
 } satisfies RedisOptions
 
 /** A client of one server, or of the master that sentinels name. It is not connected yet. */
 export function createNodeClient(address: RedisAddress, endpoint: Endpoint | undefined): Redis {
-  const { isTls, username, password } = address
+  const { isTls, password } = address
+  const username = userOf(address.username, password)
   const options = { ...OPTIONS, username, password, db: address.kind === 'cluster' ? 0 : address.db, tls: isTls ? {} : undefined }
   if (address.kind !== 'sentinel') return new Redis({ ...options, ...endpoint! })
   const { sentinels, name, sentinelUsername, sentinelPassword } = address
@@ -37,14 +39,24 @@ export function createNodeClient(address: RedisAddress, endpoint: Endpoint | und
     ...options,
     sentinels: [...sentinels],
     name,
-    sentinelUsername,
+    sentinelUsername: userOf(sentinelUsername, sentinelPassword),
     sentinelPassword,
     sentinelTLS: options.tls,
     enableTLSForSentinelMode: isTls,
     sentinelCommandTimeout: SENTINEL_ANSWER_MS,
+    // Of the sentinels, and of the master that they name.
+    connectTimeout: CONNECT_STEP_MS,
     // One round over all sentinels is one attempt to connect.
     sentinelRetryStrategy: () => null,
   })
+}
+
+/**
+ * A password alone is the default user's. With the name a server that needs none takes it in silence; without, it objects and
+ * ioredis prints a line of its own.
+ */
+function userOf(username: string | undefined, password: string | undefined): string | undefined {
+  return username ?? (password === undefined ? undefined : 'default')
 }
 
 /** Done when its socket is closed, or ioredis has given up waiting for that. */

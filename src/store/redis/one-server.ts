@@ -31,6 +31,6 @@ export class OneServer implements Servers {
   }
 
   close(): Promise<void> {
-    return this.#node.close('the link was closed')
+    return this.#node.close()
   }
 }

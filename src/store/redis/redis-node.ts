@@ -2,8 +2,10 @@ import { Command, type Redis, ReplyError } from 'ioredis'
 import { Backoff } from './backoff.ts'
 import { Call, type Script } from './call.ts'
 import { Circuit } from './circuit.ts'
+import { ConnectWatch } from './connect-watch.ts'
 import type { Departures } from './departures.ts'
 import { errorText } from './error-text.ts'
+import { IdleWatch } from './idle-watch.ts'
 import { LinkError } from './link-error.ts'
 import { createNodeClient, endClient } from './node-client.ts'
 import type { Endpoint, RedisAddress } from './redis-address.ts'
@@ -12,15 +14,18 @@ import { replyCode } from './reply-code.ts'
 
 /** A connection that is up but silent for so long, while it is probed, is made anew. */
 const SILENCE_MS = 1000
-const HANDSHAKE_MS = 2000
 
 /** Error replies that speak of the keys, not of the node. */
 const NODE_SERVES: ReadonlySet<string> = new Set(['TRYAGAIN', 'CROSSSLOT', 'WRONGTYPE'])
+
+const STRANGE = 'it does not answer like Redis'
 
 export interface Probe {
   readonly script: Script
   readonly keys: readonly string[]
   readonly args: readonly string[]
+  /** Whether this is what the script answers. */
+  readonly isAnswer: (reply: unknown) => boolean
 }
 
 export interface NodeOptions {
@@ -47,12 +52,13 @@ export class RedisNode {
   readonly #options: NodeOptions
   readonly #client: Redis
   readonly #circuit: Circuit
+  readonly #connectWatch: ConnectWatch
+  readonly #idleWatch: IdleWatch
   readonly #backoff = new Backoff(50, 1000)
   #reconnectTimer: NodeJS.Timeout | undefined
+  #unanswered = 0
   #isProbing = false
   #isClosed = false
-  /** Since when the handshake has been under way. */
-  #connectedMs = 0
   /** When the first call left that is waited for in vain; undefined when something came since. */
   #silentSinceMs: number | undefined
   /** Why the connection is about to end. */
@@ -73,14 +79,16 @@ export class RedisNode {
     this.#client.on('sentinelError', (error: Error) => {
       this.#sentinelFailure = errorText(error, options.address)
     })
-    this.#client.on('connect', () => {
-      this.#connectedMs = performance.now()
-    })
     this.#client.on('ready', () => {
       this.#silentSinceMs = undefined
       this.#probe()
     })
     this.#client.on('end', this.#onEnd)
+    this.#connectWatch = new ConnectWatch(this.#client, options.address.isTls, options.endpoint === undefined)
+    this.#idleWatch = new IdleWatch(() => {
+      // Calls under way find out by themselves.
+      if (this.isUsable && this.#unanswered === 0) this.#probe()
+    })
     this.#connect()
   }
 
@@ -118,13 +126,19 @@ export class RedisNode {
     call.fail(new LinkError('unknown', 'timeout', `${this.name}: ${message}`))
   }
 
-  /** Ends the connection, what was written is still sent. Done when it has ended, or was given up. */
-  close(reason: string): Promise<void> {
-    if (!this.#isClosed) {
-      this.#isClosed = true
-      this.#circuit.close(reason)
-      clearTimeout(this.#reconnectTimer)
-    }
+  /** Nobody is to ask it any more: its circuit does not stay open. */
+  retire(reason: string): Promise<void> {
+    if (!this.#isClosed) this.#circuit.close(reason)
+    return this.close()
+  }
+
+  /** Ends the connection, what was written is still sent; nothing is told. Done when it has ended, or was given up. */
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#circuit.stop()
+    this.#connectWatch.stop()
+    this.#idleWatch.stop()
+    clearTimeout(this.#reconnectTimer)
     return endClient(this.#client)
   }
 
@@ -139,15 +153,21 @@ export class RedisNode {
     call.node = this
     const command = new Command(name, args as string[], { replyEncoding: 'utf8' })
     this.#client.sendCommand(command)
+    this.#unanswered += 1
     command.promise.then(
       (reply) => {
-        this.#silentSinceMs = undefined
+        this.#unanswered -= 1
+        const nowMs = performance.now()
+        this.#noteHeard(nowMs)
         if (call.isDone) return
         this.#backoff.reset()
-        this.#options.listener.onRoundTrip((performance.now() - call.departure!.sentMs) / 1000)
+        this.#options.listener.onRoundTrip((nowMs - call.departure!.sentMs) / 1000)
         call.succeed(reply)
       },
-      (error) => this.#onFailed(call, name, error),
+      (error) => {
+        this.#unanswered -= 1
+        this.#onFailed(call, name, error)
+      },
     )
   }
 
@@ -155,7 +175,7 @@ export class RedisNode {
     let message = errorText(error, this.#options.address)
     // It was written, and the connection ended: what became of it is not known.
     if (!(error instanceof ReplyError)) return call.fail(new LinkError('unknown', 'connection', `${this.name}: ${message}`))
-    this.#silentSinceMs = undefined
+    this.#noteHeard(performance.now())
     if (call.isDone) return
     const code = replyCode(message)
     if (code === 'NOSCRIPT' && name === 'evalsha' && this.isConnected) return this.#sendInFull(call)
@@ -163,10 +183,20 @@ export class RedisNode {
     const refusal = new LinkError('refused', code, `${this.name}: ${message}`)
     if ((code === 'MOVED' || code === 'ASK') && this.#options.redirect !== undefined) return this.#options.redirect(call, refusal, message)
     this.#options.listener.onError('reply', this.name, message)
-    if (!NODE_SERVES.has(code)) this.#open(message)
+    // Decisions are made by scripts: what a plain command is refused, for want of rights say, does not stop them.
+    if (call.script !== undefined && !NODE_SERVES.has(code)) this.#onRefused(code, message)
+    call.fail(refusal)
+  }
+
+  #onRefused(code: string, message: string): void {
+    this.#open(message)
     // A replica: the name or the sentinels may lead to the master by now.
     if (code === 'READONLY' && this.isConnected) this.#client.disconnect(true)
-    call.fail(refusal)
+  }
+
+  #noteHeard(nowMs: number): void {
+    this.#silentSinceMs = undefined
+    this.#idleWatch.heard(nowMs)
   }
 
   /** Redis has lost its scripts, or never had this one: nothing was done yet. */
@@ -176,32 +206,28 @@ export class RedisNode {
   }
 
   #probe(): void {
-    if (this.#isProbing || this.#isClosed) return
-    if (!this.isConnected) return this.#dropIfStuck()
+    if (this.#isProbing || this.#isClosed || !this.isConnected) return
     const probe = this.#options.probe()
     if (probe === undefined) return this.#close('it is connected')
     const call = Call.ofScript(this.#options.departures, probe.script, probe.keys, probe.args)
     this.#isProbing = true
     call.reply.then(
-      () => {
+      (reply) => {
         this.#isProbing = false
-        if (!this.#isClosed) this.#close('it answers')
+        if (this.#isClosed) return
+        if (probe.isAnswer(reply)) return this.#close('it answers')
+        this.#options.listener.onError('reply', this.name, STRANGE)
+        this.#open(STRANGE)
       },
       () => {
         this.#isProbing = false
         const sinceMs = this.#silentSinceMs ?? Infinity
-        if (this.isConnected && performance.now() - sinceMs >= SILENCE_MS) this.#drop('it is connected but silent')
+        if (this.isConnected && performance.now() - sinceMs >= SILENCE_MS) {
+          this.#client.stream.destroy(new Error('it is connected but silent'))
+        }
       },
     )
     this.ask(call)
-  }
-
-  #dropIfStuck(): void {
-    if (this.#client.status === 'connect' && performance.now() - this.#connectedMs >= HANDSHAKE_MS) this.#drop('no answer to the handshake')
-  }
-
-  #drop(failure: string): void {
-    this.#client.stream.destroy(new Error(failure))
   }
 
   readonly #onError = (error: Error & { command?: { name: string } }): void => {

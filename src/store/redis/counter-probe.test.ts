@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+import { counterProbe } from './counter-probe.ts'
+import { counterScript } from './counter-script.ts'
+
+test.for<[reply: unknown, isAnswer: boolean]>([
+  ['1 1767225600000 0 0', true],
+  ['0 1767225600000.123 0.5 0', true],
+  ['OK', false],
+  ['1', false],
+  ['1 ', false],
+  ['2 1767225600000 0 0', false],
+  [1, false],
+  [null, false],
+  [['1 1767225600000'], false],
+])('%j as the answer to a probe: %j', ([reply, isAnswer]) => {
+  expect(counterProbe(counterScript(), 'key').isAnswer(reply)).toBe(isAnswer)
+})
