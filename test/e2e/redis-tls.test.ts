@@ -3,7 +3,8 @@ import { bucketRule, bundle, policy } from '../support/bundles.ts'
 import { ask } from '../support/http.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 import { runningTls } from '../support/redis-tls.ts'
-import { countersIn, HARDLY_ANY } from '../support/sharing-edge.ts'
+import { HARDLY_ANY } from '../support/sharing-edge.ts'
+import { countersIn } from '../support/stored-counters.ts'
 import { servingOn } from '../support/workers.ts'
 
 const TWO = bundle(1, policy('p', { rules: [bucketRule('two', [], 2, HARDLY_ANY)] }))
