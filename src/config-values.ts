@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { availableCores } from './cores.ts'
 import { TrustedProxies } from './request/client-address.ts'
 import { readPublicKeys } from './source/signature.ts'
-import { parseRedisAddress, type RedisAddress } from './store/redis/redis-address.ts'
+import { parseRedisAddress, type RedisAddress } from './store/redis/link/redis-address.ts'
 
 /** The message completes the sentence "EDGE_X: expected …". */
 export class BadValue extends Error {}

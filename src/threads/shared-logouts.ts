@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Logouts } from '../server/debug-sessions.ts'
-import { LinkError, type RedisLink } from '../store/redis/redis-link.ts'
+import { LinkError, type RedisLink } from '../store/redis/link/redis-link.ts'
 
 export interface SharedLogoutsParts {
   readonly link: Pick<RedisLink, 'command'>

@@ -1,6 +1,6 @@
 import { beforeAll } from 'vitest'
 import type { CounterStore } from '../../src/store/counter-store.ts'
-import type { RedisLink } from '../../src/store/redis/redis-link.ts'
+import type { RedisLink } from '../../src/store/redis/link/redis-link.ts'
 import { ClockedFleetStore } from '../support/clocked-link.ts'
 import { usableLink } from '../support/recorded-link.ts'
 import { runningCluster } from '../support/redis-cluster.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { hashSlot } from '../../src/store/redis/hash-slot.ts'
+import { hashSlot } from '../../src/store/redis/link/hash-slot.ts'
 import { until } from '../support/edge.ts'
 import { openLink, type RecordedLink } from '../support/recorded-link.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'

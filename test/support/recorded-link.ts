@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { counterProbe } from '../../src/store/redis/counter-probe.ts'
-import { parseRedisAddress } from '../../src/store/redis/redis-address.ts'
-import { RedisLink, type Script } from '../../src/store/redis/redis-link.ts'
+import { parseRedisAddress } from '../../src/store/redis/link/redis-address.ts'
+import { RedisLink, type Script } from '../../src/store/redis/link/redis-link.ts'
 import { until } from './edge.ts'
 import { type Owner, thisTest } from './running.ts'
 

@@ -1,5 +1,5 @@
-import type { Script } from './call.ts'
-import type { Probe } from './redis-node.ts'
+import type { Script } from './link/call.ts'
+import type { Probe } from './link/redis-node.ts'
 
 /** A bucket of one token that is back after a millisecond. */
 const ARGS = ['take', '1', '1', '1', '1', '0', '0']

@@ -3,10 +3,10 @@ import { sizeOf } from '../../limiter/limit.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
-import type { Errand } from './errand.ts'
 import { FleetCounter } from './fleet-counter.ts'
-import type { Leases } from './leases.ts'
-import { LinkError } from './redis-link.ts'
+import type { Errand } from './leases/errand.ts'
+import type { Leases } from './leases/leases.ts'
+import { LinkError } from './link/redis-link.ts'
 import { type Grant, rowsOf, type SharedCounters } from './shared-counters.ts'
 
 /** What decides while Redis is away: this process's own counters, nobody (all pass), or nobody (none passes). */

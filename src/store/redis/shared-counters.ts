@@ -5,7 +5,7 @@ import { type BucketLimit, sizeOf } from '../../limiter/limit.ts'
 import type { Charges, Counter } from '../charges.ts'
 import { SubjectWords } from '../subject.ts'
 import { inBatches } from './in-batches.ts'
-import { LinkError, type RedisLink, type Script } from './redis-link.ts'
+import { LinkError, type RedisLink, type Script } from './link/redis-link.ts'
 import { UnsentSettlements } from './unsent-settlements.ts'
 
 export interface SharedCounter extends Counter {

@@ -1,9 +1,9 @@
-import type { BucketLimit } from '../../limiter/limit.ts'
-import type { SharedTable } from '../shared-table.ts'
-import { inBatches } from './in-batches.ts'
+import type { BucketLimit } from '../../../limiter/limit.ts'
+import type { SharedTable } from '../../shared-table.ts'
+import { inBatches } from '../in-batches.ts'
+import type { SharedCounters } from '../shared-counters.ts'
 import type { LeaseRecords } from './lease-records.ts'
 import { KEPT_SHARE } from './lease-sizing.ts'
-import type { SharedCounters } from './shared-counters.ts'
 
 export interface LeaseListener {
   /** A lease began, or is over. */

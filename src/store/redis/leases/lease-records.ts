@@ -1,4 +1,4 @@
-import { type SharedTable, wayOf } from '../shared-table.ts'
+import { type SharedTable, wayOf } from '../../shared-table.ts'
 
 /** What is known of a key besides its tokens. */
 type Note = 'none' | 'asked' | 'refused'

@@ -1,4 +1,4 @@
-import type { FleetCounter } from './fleet-counter.ts'
+import type { FleetCounter } from '../fleet-counter.ts'
 
 /** What a decision that leases do not cover must ask of Redis. */
 export interface Errand {

@@ -1,8 +1,8 @@
-import type { BucketLimit } from '../../limiter/limit.ts'
-import { sizeOf } from '../../limiter/limit.ts'
-import type { Charges } from '../charges.ts'
-import type { EmbeddedStore } from '../embedded-store.ts'
-import type { FleetCounter } from './fleet-counter.ts'
+import type { BucketLimit } from '../../../limiter/limit.ts'
+import { sizeOf } from '../../../limiter/limit.ts'
+import type { Charges } from '../../charges.ts'
+import type { EmbeddedStore } from '../../embedded-store.ts'
+import type { FleetCounter } from '../fleet-counter.ts'
 import { LeaseRecords } from './lease-records.ts'
 import { isRunningOut, tokensToLease } from './lease-sizing.ts'
 

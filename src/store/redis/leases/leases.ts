@@ -1,15 +1,15 @@
-import type { Clock } from '../../clock.ts'
-import type { BucketLimit } from '../../limiter/limit.ts'
-import { Charges } from '../charges.ts'
-import type { EmbeddedStore } from '../embedded-store.ts'
-import type { SharedTable } from '../shared-table.ts'
+import type { Clock } from '../../../clock.ts'
+import type { BucketLimit } from '../../../limiter/limit.ts'
+import { Charges } from '../../charges.ts'
+import type { EmbeddedStore } from '../../embedded-store.ts'
+import type { SharedTable } from '../../shared-table.ts'
+import type { FleetCounter } from '../fleet-counter.ts'
+import type { Grant, SharedCounters } from '../shared-counters.ts'
 import type { DryRow, Errand, HeldRow } from './errand.ts'
-import type { FleetCounter } from './fleet-counter.ts'
 import type { LeaseRecords } from './lease-records.ts'
 import { type LeaseListener, LeaseReturns } from './lease-returns.ts'
 import { DRY, HELD, LeaseRows, REFUSED } from './lease-rows.ts'
 import { refusalMs } from './lease-sizing.ts'
-import type { Grant, SharedCounters } from './shared-counters.ts'
 
 export interface LeaseParts {
   readonly shared: SharedCounters
