@@ -6,6 +6,7 @@ import type { Charges, Counter } from '../charges.ts'
 import { SubjectWords } from '../subject.ts'
 import { inBatches } from './in-batches.ts'
 import { LinkError, type RedisLink, type Script } from './link/redis-link.ts'
+import { readAnswer, type ScriptAnswer } from './script-answer.ts'
 import { UnsentSettlements } from './unsent-settlements.ts'
 
 export interface SharedCounter extends Counter {
@@ -36,13 +37,6 @@ export interface RowGroup {
 export interface Grant {
   readonly tokens: number
   readonly wallMs: number
-}
-
-interface GroupAnswer {
-  readonly fits: boolean
-  readonly wallMs: number
-  /** For each row what is left, and how much was leased. */
-  readonly numbers: readonly number[]
 }
 
 /** Cost, size, rate, most, since, more: as the script wants them. */
@@ -150,7 +144,7 @@ export class SharedCounters {
     return fits
   }
 
-  async #run(group: RowGroup): Promise<GroupAnswer> {
+  async #run(group: RowGroup): Promise<ScriptAnswer> {
     try {
       return readAnswer(await this.#link.run(this.#script, group.keys, group.args), group.rows.length)
     } catch (error) {
@@ -161,7 +155,7 @@ export class SharedCounters {
 
   #write(
     group: RowGroup,
-    { fits, wallMs, numbers }: GroupAnswer,
+    { fits, wallMs, numbers }: ScriptAnswer,
     charges: Charges,
     isGivenBack: boolean,
     leased?: Map<number, Grant>,
@@ -236,13 +230,6 @@ export class SharedCounters {
     }
     return groups
   }
-}
-
-function readAnswer(reply: unknown, rowCount: number): GroupAnswer {
-  const [fits, wallMs, ...numbers] = String(reply).split(' ').map(Number)
-  if (numbers.length !== 2 * rowCount || numbers.some(Number.isNaN))
-    throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
-  return { fits: fits === 1, wallMs: wallMs!, numbers }
 }
 
 export function rowsOf(charges: Charges): number[] {
