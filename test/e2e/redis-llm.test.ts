@@ -72,6 +72,28 @@ describeWithRedis('token budgets that two proxies share', () => {
     expect(Number((await another).headers['ratelimit-remaining'])).toBe(MINUTE_TOKENS - RESERVED)
   })
 
+  test('an instance that ends with its last answer has settled it, however slow Redis is', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const llm = await scriptedLlm()
+    const url = `redis://${gate.address}`
+    const edge = await sharing(
+      url,
+      { bundle: bundleOf(BUDGET), env: { EDGE_SHUTDOWN_MS: '5000', ...proxyEnv(llm) } },
+      { onTestFinished() {} },
+    )
+    const { answer, call } = await asked(new LlmProxy(edge, new ManualClock(), MINUTE_TOKENS, DAY_TOKENS), llm)
+    await redis.resetCalls()
+    redis.pause()
+    finish(call, USED)
+    await answer
+    const stopped = edge.stop()
+    setTimeout(() => redis.resume(), 300)
+    await stopped
+    expect((await redis.calls()).get('hset')).toBe(1)
+    expect(await (await proxyTo(llm, redis.url)).held()).toEqual(spent(USED))
+  })
+
   test('a failed call gives all of it back', async () => {
     const { one, other, llm } = await twoProxies()
     const { answer, call } = await asked(one, llm)
