@@ -1,42 +1,22 @@
 import { whole } from '../support/numbers.mjs'
-import { drawBars, escapeText, STYLE } from './bar-chart.mjs'
+import { drawBars, escapeText } from './bar-chart.mjs'
 import { PER_SECOND } from './fixed-rate.mjs'
+import { drawPage } from './picture-page.mjs'
 
-const WIDTH = 940
-const TOP = 84
-const GAP = 18
-const COLUMNS = [32, 492]
-
-/** The results as an SVG that reads on light and dark pages alike: it has a ground of its own. */
+/** The results as an SVG. */
 export function drawPicture(results) {
   const [oneRule, fiveRules, manyKeys, rejects] = results.groups
-  const left = drawColumn(COLUMNS[0], [costBars(oneRule), costBars(rejects), targetLines(results.targets)])
-  const right = drawColumn(COLUMNS[1], [costBars(fiveRules), costBars(manyKeys), delayBars(results.delays), threadBars(results.twoThreads)])
-  const height = Math.max(left.endY, right.endY) + 20
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-labelledby="title desc" font-family="Helvetica, Arial, sans-serif">
-<title id="title">What a decision costs</title>
-<desc id="desc">${escapeText(describe(oneRule))}</desc>
-<style>${STYLE}</style>
-<rect class="ground" x="1" y="1" width="${WIDTH - 2}" height="${height - 2}" rx="10"/>
-<text class="head" x="${COLUMNS[0]}" y="36">What a decision costs</text>
-${results.isRough ? `<text class="value" x="${COLUMNS[1]}" y="36"><tspan class="missed">Rough: the machine was busy with something else.</tspan></text>` : ''}
-<text class="note" x="${COLUMNS[0]}" y="56">${escapeText(subtitle(results))}</text>
-${left.svg}
-${right.svg}
-</svg>
-`
-}
-
-/** Blocks below one another; each is a function of its place. */
-function drawColumn(x, blocks) {
-  let endY = TOP - GAP
-  const parts = []
-  for (const block of blocks) {
-    const drawn = block(x, endY + GAP)
-    parts.push(drawn.svg)
-    endY = drawn.endY
-  }
-  return { svg: parts.join('\n'), endY }
+  return drawPage({
+    title: 'What a decision costs',
+    description: describe(oneRule),
+    subtitle: subtitle(results),
+    isRough: results.isRough,
+    topY: 84,
+    columns: [
+      [costBars(oneRule), costBars(rejects), targetLines(results.targets)],
+      [costBars(fiveRules), costBars(manyKeys), delayBars(results.delays), threadBars(results.twoThreads)],
+    ],
+  })
 }
 
 function costBars({ title, rows }) {

@@ -1,41 +1,22 @@
-import { drawBars, escapeText, STYLE } from '../decision/bar-chart.mjs'
+import { drawBars } from '../decision/bar-chart.mjs'
 import { PER_SECOND } from '../decision/fixed-rate.mjs'
+import { drawPage } from '../decision/picture-page.mjs'
 import { whole } from '../support/numbers.mjs'
 
-const WIDTH = 940
-const TOP = 76
-const GAP = 18
-const COLUMNS = [32, 492]
-
-/** The results as an SVG that reads on light and dark pages alike: it has a ground of its own. */
+/** The results as an SVG. */
 export function drawPicture(results) {
   const [hot, cold, saturated] = results.groups.map(costBars)
-  const left = drawColumn(COLUMNS[0], [hot, saturated])
-  const right = drawColumn(COLUMNS[1], [cold, delayBars(results.delays)])
-  const height = Math.max(left.endY, right.endY) + 20
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-labelledby="title desc" font-family="Helvetica, Arial, sans-serif">
-<title id="title">What a shared limit costs</title>
-<desc id="desc">${escapeText(describe(results.groups[0]))}</desc>
-<style>${STYLE}</style>
-<rect class="ground" x="1" y="1" width="${WIDTH - 2}" height="${height - 2}" rx="10"/>
-<text class="head" x="${COLUMNS[0]}" y="36">What a shared limit costs</text>
-${results.isRough ? `<text class="value" x="${COLUMNS[1]}" y="36"><tspan class="missed">Rough: the machine was busy with something else.</tspan></text>` : ''}
-<text class="note" x="${COLUMNS[0]}" y="56">${escapeText(subtitle(results))}</text>
-${left.svg}
-${right.svg}
-</svg>
-`
-}
-
-function drawColumn(x, blocks) {
-  let endY = TOP - GAP
-  const parts = []
-  for (const block of blocks) {
-    const drawn = block(x, endY + GAP)
-    parts.push(drawn.svg)
-    endY = drawn.endY
-  }
-  return { svg: parts.join('\n'), endY }
+  return drawPage({
+    title: 'What a shared limit costs',
+    description: describe(results.groups[0]),
+    subtitle: subtitle(results),
+    isRough: results.isRough,
+    topY: 76,
+    columns: [
+      [hot, saturated],
+      [cold, delayBars(results.delays)],
+    ],
+  })
 }
 
 function costBars({ title, rows }) {
