@@ -15,6 +15,39 @@ const NOBODY = 'http://127.0.0.1:9/bundle'
 const WRITTEN = 'edge_bundle_cache_writes_total{result="written"}'
 const FAILED = 'edge_bundle_cache_writes_total{result="failed"}'
 
+// The first of all: it waits for seconds, beside the others.
+test.concurrent('a cache on a disk that hangs holds up neither bundles nor the end; it is said once', { timeout: 60_000 }, async (t) => {
+  const directory = await scratchDirectory(t)
+  const disk = freezingDisk(directory, t)
+  const server = await BundleServer.start(t)
+  server.publish(known(1))
+  const env = { EDGE_CONFIG_CACHE_FILE: join(directory, 'cache') }
+  const cli = await serving(urlEnv(server.url, env), [], t)
+  await until(async () => (await metric(cli.port, WRITTEN)) === 1)
+  disk.freeze()
+  t.onTestFinished(() => disk.thaw())
+  for (const version of [2, 3]) {
+    server.publish(known(version))
+    await until(() => cli.logged('bundle_applied').length === version)
+  }
+  await until(() => cli.logged('bundle_not_cached').length > 0)
+  expect(cli.logged('bundle_not_cached')).toMatchObject([{ reason: 'the disk did not answer within 2 s' }])
+  expect(await metric(cli.port, FAILED)).toBe(1)
+  disk.thaw()
+  await until(() => cli.logged('bundle_cached_again').length > 0)
+  await until(async () => (await readFile(env.EDGE_CONFIG_CACHE_FILE, 'utf8')).endsWith(known(3)))
+
+  disk.freeze()
+  server.publish(known(4))
+  await until(() => cli.logged('bundle_not_cached').length === 2)
+  cli.process.kill('SIGTERM')
+  await until(() => cli.logged('stopped').length === 1)
+  // Linux ends no process while a thread of it waits for the disk.
+  disk.thaw()
+  await cli.exited
+  expect(cli.process.signalCode).toBe('SIGKILL')
+})
+
 describe.concurrent('with a cache', () => {
   test.for([
     ['JSON', known, 'application/json'],
@@ -184,8 +217,8 @@ describe.concurrent('a cache that cannot be written', () => {
   })
 })
 
-test('a cache on a disk that turned read-only keeps its bundle, and the service the newer one', async (t) => {
-  const directory = await scratchDirectory()
+test.concurrent('a cache on a disk that turned read-only keeps its bundle, and the service the newer one', async (t) => {
+  const directory = await scratchDirectory(t)
   const disk = smallDisk(directory, t)
   const path = join(directory, 'cache')
   const { edge, server } = await cached(t, path, known(1))
@@ -257,7 +290,7 @@ describe.concurrent('a cache and signatures', () => {
   })
 })
 
-test('edge serve starts from its cache while the source hangs', async (t) => {
+test.concurrent('edge serve starts from its cache while the source hangs', async (t) => {
   const path = await cachePath(t)
   await stopped(cached(t, path, known(5)))
   const server = await BundleServer.start(t)
@@ -266,7 +299,7 @@ test('edge serve starts from its cache while the source hangs', async (t) => {
   await until(async () => (await ask(cli.port, 'GET', '/readyz')).body.includes('"policy_version":"5"'))
 })
 
-test('the greeting says that the bundle is from the cache, and what its source said', async (t) => {
+test.concurrent('the greeting says that the bundle is from the cache, and what its source said', async (t) => {
   const path = await cachePath(t)
   await stopped(cached(t, path, known(5)))
   const server = await BundleServer.start(t)
@@ -276,38 +309,6 @@ test('the greeting says that the bundle is from the cache, and what its source s
   server.publish(known(5))
   const confirmed = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
   expect(confirmed.stdout).toContain(`version 5 from ${server.url}\n`)
-})
-
-test('a cache on a disk that hangs holds up neither bundles nor the end; it is said once', { timeout: 60_000 }, async (t) => {
-  const directory = await scratchDirectory()
-  const disk = freezingDisk(directory, t)
-  const server = await BundleServer.start(t)
-  server.publish(known(1))
-  const env = { EDGE_CONFIG_CACHE_FILE: join(directory, 'cache'), EDGE_WORKERS: '1' }
-  const cli = await serving(urlEnv(server.url, env), [], t)
-  await until(async () => (await metric(cli.port, WRITTEN)) === 1)
-  disk.freeze()
-  t.onTestFinished(() => disk.thaw())
-  for (const version of [2, 3]) {
-    server.publish(known(version))
-    await until(() => cli.logged('bundle_applied').length === version)
-  }
-  await until(() => cli.logged('bundle_not_cached').length > 0)
-  expect(cli.logged('bundle_not_cached')).toMatchObject([{ reason: 'the disk did not answer within 2 s' }])
-  expect(await metric(cli.port, FAILED)).toBe(1)
-  disk.thaw()
-  await until(() => cli.logged('bundle_cached_again').length > 0)
-  await until(async () => (await readFile(env.EDGE_CONFIG_CACHE_FILE, 'utf8')).endsWith(known(3)))
-
-  disk.freeze()
-  server.publish(known(4))
-  await until(() => cli.logged('bundle_not_cached').length === 2)
-  cli.process.kill('SIGTERM')
-  await until(() => cli.logged('stopped').length === 1)
-  // Linux ends no process while a thread of it waits for the disk.
-  disk.thaw()
-  await cli.exited
-  expect(cli.process.signalCode).toBe('SIGKILL')
 })
 
 interface Cached {

@@ -58,7 +58,7 @@ describe.concurrent('edge sign', () => {
     const publicText = (await readFile(`${name}.pub`, 'utf8')).trim()
     const { status, stdout, stderr } = await finished(['sign', '--key', `${name}.key`, bundlePath], {}, t)
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${bundlePath}.sig: signs version 1\n`, stderr: '' })
-    const fromFile = await serving({ EDGE_CONFIG_FILE: bundlePath, EDGE_CONFIG_PUBLIC_KEY: publicText }, [], t)
+    const fromFile = await serving({ EDGE_WORKERS: '1', EDGE_CONFIG_FILE: bundlePath, EDGE_CONFIG_PUBLIC_KEY: publicText }, [], t)
     await until(() => fromFile.logged('bundle_applied').length === 1)
 
     const printed = await finished(['sign', '--key', `${name}.key`, '--stdout', bundlePath], {}, t)
@@ -86,7 +86,7 @@ describe.concurrent('edge sign', () => {
     execFileSync('sh', ['-c', signing], { cwd: directory })
     expect((await readFile(`${bundlePath}.sig`, 'utf8')).trim().split('\n')).toHaveLength(2)
     for (const key of [publicText, await readFile(pem, 'utf8')]) {
-      const cli = await serving({ EDGE_CONFIG_FILE: bundlePath, EDGE_CONFIG_PUBLIC_KEY: key }, [], t)
+      const cli = await serving({ EDGE_WORKERS: '1', EDGE_CONFIG_FILE: bundlePath, EDGE_CONFIG_PUBLIC_KEY: key }, [], t)
       await until(() => cli.logged('bundle_applied').length === 1)
     }
   })

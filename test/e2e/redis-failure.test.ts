@@ -46,9 +46,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'stands still': { begin: (_, redis) => redis.pause(), end: (_, redis) => redis.resume(), error: 'timeout' },
 }
 
-for (const [name, fault] of Object.entries(FAULTS)) {
-  describeWithRedis(`a Redis that ${name}`, () => {
-    test.concurrent('local: the instance admits what is left of the limit by its own count, and not more when Redis is back', async (owner) => {
+describeWithRedis('a Redis that', () => {
+  for (const [name, fault] of Object.entries(FAULTS)) {
+    test.concurrent(`${name}, local: the instance admits what is left of the limit by its own count, and not more when Redis is back`, async (owner) => {
       const outage = await Outage.begin('local', fault, owner)
       const during = await outage.ask()
       // One was taken before.
@@ -59,7 +59,7 @@ for (const [name, fault] of Object.entries(FAULTS)) {
       expect(admitted(await outage.edge.decideTimes(3))).toBe(0)
     })
 
-    test.concurrent('open: all pass', async (owner) => {
+    test.concurrent(`${name}, open: all pass`, async (owner) => {
       const outage = await Outage.begin('open', fault, owner)
       const during = await outage.ask()
       expect(admitted(during)).toBe(ASKED)
@@ -69,7 +69,7 @@ for (const [name, fault] of Object.entries(FAULTS)) {
       expect(admitted(await outage.edge.decideTimes(LIMIT + 1))).toBeLessThan(LIMIT)
     })
 
-    test.concurrent('closed: none passes, and the reason is told', async (owner) => {
+    test.concurrent(`${name}, closed: none passes, and the reason is told`, async (owner) => {
       const outage = await Outage.begin('closed', fault, owner)
       const during = await outage.ask()
       expect(during.map(({ status }) => status)).toEqual(new Array(ASKED).fill(503))
@@ -81,8 +81,8 @@ for (const [name, fault] of Object.entries(FAULTS)) {
       await outage.end()
       expect(admitted(await outage.edge.decideTimes(LIMIT + 1))).toBeLessThan(LIMIT)
     })
-  })
-}
+  }
+})
 
 describeWithRedis('without Redis', () => {
   test.concurrent.for([
@@ -106,9 +106,9 @@ describeWithRedis('without Redis', () => {
     },
   )
 
-  test('two instances on their own admit at most the limit each, from before the loss until after the return', async () => {
-    const redis = await runningRedis()
-    const edges = await twoSharing(redis.url, { bundle: FOUR })
+  test.concurrent('two instances on their own admit at most the limit each, from before the loss until after the return', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const edges = await twoSharing(redis.url, { bundle: FOUR }, owner)
     const statuses = [await edges[0].decideTimes(3), await edges[1].decideTimes(1)]
     await redis.stop()
     await until(async () => !(await hasRedis(edges[0])) && !(await hasRedis(edges[1])))
@@ -119,6 +119,40 @@ describeWithRedis('without Redis', () => {
     await until(async () => (await hasRedis(edges[0])) && (await hasRedis(edges[1])))
     const after = await Promise.all(edges.map((edge) => edge.decideTimes(LIMIT + 1)))
     expect(admitted([...statuses, ...during, ...after].flat())).toBe(2 * LIMIT)
+  })
+
+  test.concurrent('a shutdown waits for who waits for a silent one, and no longer', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const env = { EDGE_REDIS_URL: `redis://${gate.address}`, EDGE_REDIS_TIMEOUT_MS: '1000' }
+    const edge = await Edge.start({ bundle: FOUR, env })
+    const { requests } = gate.bytes
+    redis.pause()
+    const answer = edge.decide()
+    await until(() => gate.bytes.requests > requests)
+    await edge.stop()
+    expect((await answer).status).toBe(200)
+  })
+
+  test.concurrent('a shutdown without it is no sign of its return', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const edge = await Edge.start({ bundle: FOUR, env: { EDGE_REDIS_URL: redis.url } })
+    await redis.stop()
+    await until(async () => !(await hasRedis(edge)))
+    await edge.stop()
+    expect(edge.log.filter(({ event }) => String(event).startsWith('redis_'))).toMatchObject([{ event: 'redis_unavailable' }])
+  })
+
+  test.concurrent('/readyz tells of one that fell silent, though nobody asks for a decision', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const edge = await sharing(redis.url, { bundle: FOUR, env: { EDGE_REDIS_TIMEOUT_MS: '200' } }, owner)
+    expect(await hasRedis(edge)).toBe(true)
+    redis.pause()
+    await until(async () => !(await hasRedis(edge)))
+    redis.resume()
+    await until(() => hasRedis(edge))
+    expect(await countersIn(redis)).toEqual([])
+    expect(await answersBy(edge)).toEqual({ redis: 0, failureMode: 0 })
   })
 
   test('a proxy says so in the body that its clients read, and the backend hears nothing', async () => {
@@ -135,40 +169,6 @@ describeWithRedis('without Redis', () => {
       error: { message: expect.any(String), type: 'service_unavailable', code: 'store_unavailable' },
     })
     expect(backend.seen).toHaveLength(1)
-  })
-
-  test('a shutdown waits for who waits for a silent one, and no longer', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const env = { EDGE_REDIS_URL: `redis://${gate.address}`, EDGE_REDIS_TIMEOUT_MS: '1000' }
-    const edge = await Edge.start({ bundle: FOUR, env })
-    const { requests } = gate.bytes
-    redis.pause()
-    const answer = edge.decide()
-    await until(() => gate.bytes.requests > requests)
-    await edge.stop()
-    expect((await answer).status).toBe(200)
-  })
-
-  test('a shutdown without it is no sign of its return', async () => {
-    const redis = await runningRedis()
-    const edge = await Edge.start({ bundle: FOUR, env: { EDGE_REDIS_URL: redis.url } })
-    await redis.stop()
-    await until(async () => !(await hasRedis(edge)))
-    await edge.stop()
-    expect(edge.log.filter(({ event }) => String(event).startsWith('redis_'))).toMatchObject([{ event: 'redis_unavailable' }])
-  })
-
-  test('/readyz tells of one that fell silent, though nobody asks for a decision', async () => {
-    const redis = await runningRedis()
-    const edge = await sharing(redis.url, { bundle: FOUR, env: { EDGE_REDIS_TIMEOUT_MS: '200' } })
-    expect(await hasRedis(edge)).toBe(true)
-    redis.pause()
-    await until(async () => !(await hasRedis(edge)))
-    redis.resume()
-    await until(() => hasRedis(edge))
-    expect(await countersIn(redis)).toEqual([])
-    expect(await answersBy(edge)).toEqual({ redis: 0, failureMode: 0 })
   })
 
   test('each worker says once that it is gone and once that it is back, without the password', async () => {
@@ -202,10 +202,10 @@ describeWithRedis('an event loop of ours that is late', () => {
     const all = Promise.all(answers).finally(() => {
       isDone = true
     })
-    // Whatever is under way between two turns waits in the socket for three times as long as it may.
+    // Whatever is under way between two turns waits in the socket for twice as long as it may.
     for (let turn = 0; !isDone && turn < 30; turn++) {
       await new Promise(setImmediate)
-      block(150)
+      block(100)
     }
     expect(admitted(await all)).toBe(20)
     expect(await answersBy(edge)).toEqual({ redis: 20, failureMode: 0 })

@@ -1,20 +1,22 @@
 import { createServer } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { until } from '../support/edge.ts'
 import { openLink, usableLink } from '../support/recorded-link.ts'
 import { runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
+import type { Owner } from '../support/running.ts'
 import { serverPort } from '../support/server-port.ts'
 import { gateTo } from '../support/tcp-gate.ts'
 
 /** Long enough for a Redis on a busy machine. */
 const BRIEF_MS = 200
+const AMPLE_MS = 1000
 
 describeWithRedis('a link over a bad network', () => {
-  test('cut before the answer: each call was done once, nobody knows, and none is sent again', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`)
+  test.concurrent('cut before the answer: each call was done once, nobody knows, and none is sent again', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
     const cut = gate.cutAfterAnswerBytes(0)
     const calls = Promise.all(['edge:a', 'edge:a', 'edge:b'].map((key) => countUp(key).catch((error) => error.fate)))
     await cut
@@ -26,10 +28,10 @@ describeWithRedis('a link over a bad network', () => {
     expect(gate.connections).toBe(2)
   })
 
-  test('cut in the middle of the answers: what was answered is known, the rest is not', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const { link, countUp } = await usableLink(`redis://${gate.address}`)
+  test.concurrent('cut in the middle of the answers: what was answered is known, the rest is not', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
     // "$1\r\n1\r\n" is 7 bytes
     const cut = gate.cutAfterAnswerBytes(10)
     const calls = Promise.all(['edge:a', 'edge:a', 'edge:a'].map((key) => countUp(key).catch((error) => error.fate)))
@@ -39,10 +41,10 @@ describeWithRedis('a link over a bad network', () => {
     expect(await countUp('edge:a')).toBe('4')
   })
 
-  test('cut before Redis hears of it: unknown too, and it is not sent again', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const { link, countUp } = await usableLink(`redis://${gate.address}`)
+  test.concurrent('cut before Redis hears of it: unknown too, and it is not sent again', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
     const cut = gate.cutBeforeNextRequest()
     const call = countUp('edge:a').catch((error) => error.fate)
     await cut
@@ -51,10 +53,10 @@ describeWithRedis('a link over a bad network', () => {
     expect(await redis.command('GET', 'edge:a')).toBe(null)
   })
 
-  test('a late answer is of no use to anybody, and goes to no other call', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const { link, countUp } = await usableLink(`redis://${gate.address}`, BRIEF_MS)
+  test.concurrent('a late answer is of no use to anybody, and goes to no other call', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`, BRIEF_MS, owner)
     gate.hold('answers')
     await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'unknown', code: 'timeout' })
     const next = countUp('edge:b')
@@ -64,10 +66,10 @@ describeWithRedis('a link over a bad network', () => {
     expect(await countUp('edge:a')).toBe('2')
   })
 
-  test('an answer that is always late keeps the circuit open, and the connection', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const { link, countUp, circuits, errors } = await usableLink(`redis://${gate.address}`, BRIEF_MS)
+  test.concurrent('an answer that is always late keeps the circuit open, and the connection', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp, circuits, errors } = await usableLink(`redis://${gate.address}`, BRIEF_MS, owner)
     gate.delayMs = 2 * BRIEF_MS
     await expect(countUp('edge:a')).rejects.toMatchObject({ code: 'timeout' })
     // Probes, one after another.
@@ -82,10 +84,10 @@ describeWithRedis('a link over a bad network', () => {
     expect(gate.connections).toBe(1)
   })
 
-  test('a connection that was swallowed is given up for a new one, though the old one never closed', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`, BRIEF_MS)
+  test.concurrent('a connection that was swallowed is given up for a new one, though the old one never closed', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`, BRIEF_MS, owner)
     gate.hold()
     await expect(countUp('edge:a')).rejects.toMatchObject({ code: 'timeout' })
     await until(() => gate.connections === 2)
@@ -95,23 +97,23 @@ describeWithRedis('a link over a bad network', () => {
     expect(await redis.command('GET', 'edge:a')).toBe(null)
   })
 
-  test('who accepts and never answers the greeting is tried anew', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
+  test.concurrent('who accepts and never answers the greeting is tried anew', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
     gate.hold()
-    const { link, circuits } = openLink(`redis://${gate.address}`)
+    const { link, circuits } = openLink(`redis://${gate.address}`, AMPLE_MS, owner)
     await until(() => gate.connections > 1)
     gate.release()
     await until(() => link.isUsable(0))
     expect(circuits[0]).toBe(`${gate.address} opened: it accepts connections, but there was no answer to the handshake within 1500 ms`)
   })
 
-  test('TLS to who does not speak it, or does not speak at all, is told as such', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
+  test.concurrent('TLS to who does not speak it, or does not speak at all, is told as such', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
     gate.hold()
-    const texts = await runningAnswerer('HTTP/1.1 400 Bad Request\r\n\r\n')
-    const links = [redis.address, gate.address, texts].map((address) => openLink(`rediss://${address}`))
+    const texts = await runningAnswerer('HTTP/1.1 400 Bad Request\r\n\r\n', owner)
+    const links = [redis.address, gate.address, texts].map((address) => openLink(`rediss://${address}`, AMPLE_MS, owner))
     await until(() => links.every(({ circuits }) => circuits.length > 0))
     const silent = 'opened: does it speak TLS? There was no answer to the TLS handshake within 1500 ms'
     // Redis waits for the end of what it takes for a line, or refuses it, as chance will have it.
@@ -120,18 +122,21 @@ describeWithRedis('a link over a bad network', () => {
     expect(links[2]!.circuits).toEqual([`${texts} opened: it does not speak TLS`])
   })
 
-  test.for(['+OK\r\n', ':1\r\n', '$2\r\n1 \r\n', '*0\r\n'])('who answers %j to everything is not taken for Redis', async (answer) => {
-    const address = await runningAnswerer(answer)
-    const { link, circuits } = openLink(`redis://${address}`)
-    await until(() => circuits.length > 0)
-    expect(circuits).toEqual([`${address} opened: it does not answer like Redis`])
-    expect(link.isUsable(0)).toBe(false)
-  })
+  test.concurrent.for(['+OK\r\n', ':1\r\n', '$2\r\n1 \r\n', '*0\r\n'])(
+    'who answers %j to everything is not taken for Redis',
+    async (answer, owner) => {
+      const address = await runningAnswerer(answer, owner)
+      const { link, circuits } = openLink(`redis://${address}`, AMPLE_MS, owner)
+      await until(() => circuits.length > 0)
+      expect(circuits).toEqual([`${address} opened: it does not answer like Redis`])
+      expect(link.isUsable(0)).toBe(false)
+    },
+  )
 
-  test('the calls of one turn leave together', async () => {
-    const redis = await runningRedis()
-    const gate = await gateTo(redis.port)
-    const { countUp, roundTrips } = await usableLink(`redis://${gate.address}`)
+  test.concurrent('the calls of one turn leave together', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { countUp, roundTrips } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
     expect(roundTrips).toBe(1)
     const before = Number(await redis.info('total_reads_processed'))
     await Promise.all(Array.from({ length: 100 }, () => countUp('edge:a')))
@@ -141,13 +146,13 @@ describeWithRedis('a link over a bad network', () => {
 })
 
 /** Says this to each command, or to whatever else comes. */
-async function runningAnswerer(answer: string): Promise<string> {
+async function runningAnswerer(answer: string, owner: Owner): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => {}) // its 'close' follows
     socket.on('data', (chunk) => socket.write(answer.repeat(chunk.toString('latin1').match(/\*\d+\r\n/g)?.length ?? 1)))
-    onTestFinished(() => void socket.destroy())
+    owner.onTestFinished(() => void socket.destroy())
   })
-  onTestFinished(() => void server.close())
+  owner.onTestFinished(() => void server.close())
   const port = await serverPort()
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   return `127.0.0.1:${port}`

@@ -140,19 +140,28 @@ describeWithRedis('what Redis gets to see', () => {
 describeWithRedis('keys expire', () => {
   test('a bucket when it is full again, and not earlier', async () => {
     const redis = await runningRedis()
-    const rule = bucketRule('r', [], 10, 3)
-    const edge = await sharing(redis.url, { bundle: bundle(1, policy('p', { rules: [rule] })) })
+    // The slow one stays long enough to be looked at on any machine, the fast one can be waited for.
+    const [slow, fast] = [0.3, 20].map((perSecond) =>
+      policy(`p${perSecond}`, { selector: { pathPrefix: `/${perSecond}` }, rules: [bucketRule('r', [], 10, perSecond)] }),
+    )
+    const edge = await sharing(redis.url, { bundle: bundle(1, slow!, fast!) })
     for (let i = 0; i < 10; i++) {
-      await edge.decide()
+      await edge.decide({ uri: '/0.3' })
       const [key] = await countersIn(redis)
       const { level, atMs, expiresMs } = await storedBucket(redis, key!)
-      const fullMs = atMs + ((10 - level) / 3) * 1000
+      const fullMs = atMs + ((10 - level) / 0.3) * 1000
       // Redis keeps a key through all of its last millisecond; the half is between two looks at its clock.
       expect(expiresMs + 1).toBeGreaterThan(fullMs - 0.5)
       expect(expiresMs).toBeLessThan(fullMs + 2)
     }
-    await until(async () => (await countersIn(redis)).length === 0)
-    expect(remaining(await edge.decide())).toBe(9)
+    const kept = await countersIn(redis)
+    await until(async () => {
+      await edge.decideTimes(5, { uri: '/20' })
+      return (await countersIn(redis)).length === 2
+    })
+    await until(async () => (await countersIn(redis)).length === 1)
+    expect(await countersIn(redis)).toEqual(kept)
+    expect(remaining(await edge.decide({ uri: '/20' }))).toBe(9)
   })
 
   test("a day's key at the UTC midnight that ends it", async () => {

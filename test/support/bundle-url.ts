@@ -13,8 +13,9 @@ export function knownYaml(version: number): string {
   return burstYaml(version, version * 11)
 }
 
+/** One worker is enough: it is the main thread that fetches. */
 export function urlEnv(url: string, env: Environment = {}): Environment {
-  return { EDGE_CONFIG_FILE: '', EDGE_CONFIG_URL: url, EDGE_CONFIG_POLL_INTERVAL: '0.1', ...env }
+  return { EDGE_WORKERS: '1', EDGE_CONFIG_FILE: '', EDGE_CONFIG_URL: url, EDGE_CONFIG_POLL_INTERVAL: '0.1', ...env }
 }
 
 /** The service in this process, with its bundles from there, once it has told of its first poll. */
