@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { bucketLimit } from '../support/charging.ts'
 import { type FleetInstance, LeasedFleet } from '../support/leased-fleet.ts'
-import { RedisServer } from '../support/redis-server.ts'
+import { type RedisServer, runningRedis } from '../support/redis-server.ts'
 import { describeWithRedis } from '../support/redis-suite.ts'
 
 interface Load {
@@ -45,75 +45,76 @@ const BACK_WHEN_FULL: readonly Move[] = [
 const SLACK = 1e-6
 
 describeWithRedis('leases from one bucket', () => {
-  let redis: RedisServer
-
-  beforeAll(async () => {
-    redis = await RedisServer.start()
-  })
-  afterAll(() => redis.close())
-
-  test('never admit more in a window than the burst and the refill of the window and a lease life', async () => {
-    await fc.assert(fc.asyncProperty(loads(), holdsTheBound), { numRuns: 60 })
+  test('never admit more in a window than the burst and the refill of the window and a lease life', { timeout: 60_000 }, async () => {
+    const redis = await runningRedis()
+    await fc.assert(
+      fc.asyncProperty(loads(), (load) => holdsTheBound(redis, load)),
+      { numRuns: 60 },
+    )
   })
 
   // Whatever sizes leases have: what the refill has made up for must not come back, or a token would be there twice.
   test('could not admit more, were they of any size and used and given back at any time of their lives', async () => {
     const anyMoves = fc.array(moves(), { minLength: 5, maxLength: 40 })
-    await fc.assert(fc.asyncProperty(anyMoves, holdAtAnySize), { numRuns: 200, examples: [[BACK_WHEN_FULL]] })
+    const redis = await runningRedis()
+    await fc.assert(
+      fc.asyncProperty(anyMoves, (all) => holdAtAnySize(redis, all)),
+      { numRuns: 200, examples: [[BACK_WHEN_FULL]] },
+    )
   })
-
-  async function holdAtAnySize(all: readonly Move[]): Promise<void> {
-    const [leaseMs, tokensPerMs, burst] = [100, 0.2, 20]
-    const fleet = await LeasedFleet.start({ redis, leaseMs })
-    const run = (...args: readonly (string | number)[]) => fleet.call(['bucket'], args.map(String))
-    const admittedMs: number[] = []
-    let held: { left: number; endMs: number; wallMs: number }[] = []
-    for (const { what, pauseMs, tokens } of all) {
-      await fleet.time.advance(pauseMs)
-      const nowMs = fleet.time.nowMs()
-      held = held.filter(({ endMs }) => endMs > nowMs)
-      if (what === 'lease') {
-        // Redis leases half of what is there at a time.
-        let wanted = tokens
-        for (let got = 1; got > 0 && wanted > 0; wanted -= got) {
-          got = Number((await run('take', 0, burst, tokensPerMs, burst, 0, wanted)).split(' ')[3])
-          held.push({ left: got, endMs: nowMs + leaseMs, wallMs: fleet.time.wallMs() })
-        }
-      } else if (what === 'use') {
-        for (const lease of held) while (lease.left-- > 0) admittedMs.push(nowMs)
-        held = []
-      } else if (held.length > 0) {
-        const { left, wallMs } = held.shift()!
-        await run('settle', left, burst, tokensPerMs, burst, 0, wallMs)
-      }
-    }
-    expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)
-  }
-
-  async function holdsTheBound({ instances, leaseMs, tokensPerMs, burst, wayMs, steps }: Load): Promise<void> {
-    const fleet = await LeasedFleet.start({ redis, leaseMs, wayMs: () => wayMs })
-    const { time } = fleet
-    const limit = bucketLimit(tokensPerMs, burst)
-    const all = Array.from({ length: instances }, () => fleet.newInstance())
-    const admittedMs: number[] = []
-    const ask = async (instance: FleetInstance) => {
-      const { outcome } = await instance.take(instance.open(limit))
-      if (outcome === true) admittedMs.push(time.nowMs())
-    }
-    for (const { pauseMs, instance: number, what, times } of steps) {
-      for (let restMs = pauseMs; restMs > 0; restMs -= leaseMs / 8) {
-        await time.advance(Math.min(restMs, leaseMs / 8))
-        for (const instance of all) void instance.leases.sweep(time.nowMs())
-      }
-      const i = number % instances
-      if (what === 'ask') for (let n = 0; n < times; n++) void ask(all[i]!)
-      else if (what === 'close') void all[i]!.leases.close()
-      if (what !== 'ask') all[i] = fleet.newInstance()
-    }
-    await time.advance(leaseMs)
-    expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)
-  }
 })
+
+async function holdAtAnySize(redis: RedisServer, all: readonly Move[]): Promise<void> {
+  const [leaseMs, tokensPerMs, burst] = [100, 0.2, 20]
+  const fleet = await LeasedFleet.start({ redis, leaseMs })
+  const run = (...args: readonly (string | number)[]) => fleet.call(['bucket'], args.map(String))
+  const admittedMs: number[] = []
+  let held: { left: number; endMs: number; wallMs: number }[] = []
+  for (const { what, pauseMs, tokens } of all) {
+    await fleet.time.advance(pauseMs)
+    const nowMs = fleet.time.nowMs()
+    held = held.filter(({ endMs }) => endMs > nowMs)
+    if (what === 'lease') {
+      // Redis leases half of what is there at a time.
+      let wanted = tokens
+      for (let got = 1; got > 0 && wanted > 0; wanted -= got) {
+        got = Number((await run('take', 0, burst, tokensPerMs, burst, 0, wanted)).split(' ')[3])
+        held.push({ left: got, endMs: nowMs + leaseMs, wallMs: fleet.time.wallMs() })
+      }
+    } else if (what === 'use') {
+      for (const lease of held) while (lease.left-- > 0) admittedMs.push(nowMs)
+      held = []
+    } else if (held.length > 0) {
+      const { left, wallMs } = held.shift()!
+      await run('settle', left, burst, tokensPerMs, burst, 0, wallMs)
+    }
+  }
+  expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)
+}
+
+async function holdsTheBound(redis: RedisServer, { instances, leaseMs, tokensPerMs, burst, wayMs, steps }: Load): Promise<void> {
+  const fleet = await LeasedFleet.start({ redis, leaseMs, wayMs: () => wayMs })
+  const { time } = fleet
+  const limit = bucketLimit(tokensPerMs, burst)
+  const all = Array.from({ length: instances }, () => fleet.newInstance())
+  const admittedMs: number[] = []
+  const ask = async (instance: FleetInstance) => {
+    const { outcome } = await instance.take(instance.open(limit))
+    if (outcome === true) admittedMs.push(time.nowMs())
+  }
+  for (const { pauseMs, instance: number, what, times } of steps) {
+    for (let restMs = pauseMs; restMs > 0; restMs -= leaseMs / 8) {
+      await time.advance(Math.min(restMs, leaseMs / 8))
+      for (const instance of all) void instance.leases.sweep(time.nowMs())
+    }
+    const i = number % instances
+    if (what === 'ask') for (let n = 0; n < times; n++) void ask(all[i]!)
+    else if (what === 'close') void all[i]!.leases.close()
+    if (what !== 'ask') all[i] = fleet.newInstance()
+  }
+  await time.advance(leaseMs)
+  expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)
+}
 
 /** Over all windows at once: from each first moment to each last one. */
 function expectBound(momentsMs: readonly number[], most: number, tokensPerMs: number): void {

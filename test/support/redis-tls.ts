@@ -1,5 +1,5 @@
 import { type RedisServer, runningRedis } from './redis-server.ts'
-import { scratchDirectory } from './running.ts'
+import { type Owner, scratchDirectory, thisTest } from './running.ts'
 import { selfSigned } from './self-signed.ts'
 import { serverPort } from './server-port.ts'
 
@@ -12,10 +12,10 @@ export interface TlsRedis {
 }
 
 /** A Redis that speaks TLS too, with a certificate of our own making, for as long as the test runs. */
-export async function runningTls(): Promise<TlsRedis> {
-  const { path, keyPath } = await selfSigned(await scratchDirectory(), 'IP:127.0.0.1')
+export async function runningTls(owner: Owner = thisTest): Promise<TlsRedis> {
+  const { path, keyPath } = await selfSigned(await scratchDirectory(owner), 'IP:127.0.0.1')
   const port = await serverPort()
   const files = ['--tls-key-file', keyPath, '--tls-cert-file', path, '--tls-ca-cert-file', path]
-  const redis = await runningRedis({ args: ['--tls-port', String(port), '--tls-auth-clients', 'no', ...files] })
+  const redis = await runningRedis({ args: ['--tls-port', String(port), '--tls-auth-clients', 'no', ...files] }, owner)
   return { redis, address: `127.0.0.1:${port}`, certificatePath: path }
 }
