@@ -33,8 +33,11 @@ local function read_bucket(row)
   if not record then return end
   row.exists = true
   local level, at, size, rate = struct.unpack('<dddd', record)
-  -- A lease goes back under the limit that it was had by, and that may have changed meanwhile.
-  if action == 'settle' and row.more > 0 then row.size, row.rate, row.level = size, rate, size end
+  if action == 'settle' and row.more > 0 then
+    -- A lease goes back under the limit that it was had by, and that may have changed meanwhile: whoever takes next knows.
+    row.level, row.at, row.size, row.rate = level, at, size, rate
+    return
+  end
   row.stepped = at > now + MAX_WAIT_FOR_CLOCK_MS
   if row.stepped then at = now end
   local changed = now - row.since
@@ -51,7 +54,8 @@ end
 
 local function write_bucket(row)
   -- For others it may have another limit, and mean something for longer.
-  local rest = math.max(row.at - now + (row.size - row.level) / row.rate, redis.call('PTTL', row.key))
+  local rest = row.at - now + (row.size - row.level) / row.rate
+  if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
   if rest <= 0 then
     redis.call('DEL', row.key)
   else

@@ -20,6 +20,35 @@ interface ThreadRow {
 
 type ThreadDecision = readonly ThreadRow[]
 
+describe('what was taken elsewhere', () => {
+  function charge(costs: readonly number[], slackMs: number, had: readonly number[]) {
+    const store = new EmbeddedStore(new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1), HASH_KEY)
+    const limits = [bucketLimit(0.5, 10), bucketLimit(0.5, 10), dayLimit(10)]
+    const counters = limits.map((limit, i) => store.open({ identity: [`${i}`], limit, sinceMs: 0 }))
+    const charges = new Charges()
+    for (const [i, cost] of costs.entries()) charges.add(counters[i]!, cost)
+    const isCharged = store.chargeAll(charges, NOW_MS, 0, slackMs, had)
+    const looks = counters.map((counter) => ({ counter, cost: 0 }))
+    return { isCharged, levels: takeRowsNow(store, looks, NOW_MS).levels }
+  }
+
+  test('is charged where there is enough, to all or to none', () => {
+    expect(charge([10, 4, 10], 0, [])).toEqual({ isCharged: true, levels: [0, 6, 0] })
+    expect(charge([11, 4, 10], 0, [])).toEqual({ isCharged: false, levels: [10, 10, 10] })
+    expect(charge([10, 4, 11], 1000, [])).toEqual({ isCharged: false, levels: [10, 10, 10] })
+  })
+
+  test('may be more by what comes back to a bucket in a while', () => {
+    expect(charge([12, 4, 10], 4, [])).toEqual({ isCharged: true, levels: [-2, 6, 0] })
+    expect(charge([12.5, 4, 10], 4, [])).toEqual({ isCharged: false, levels: [10, 10, 10] })
+  })
+
+  test('is charged in any case where it was had before, and the rest is not for that', () => {
+    expect(charge([20, 4, 10], 0, [0])).toEqual({ isCharged: true, levels: [-10, 6, 0] })
+    expect(charge([20, 11, 10], 0, [0])).toEqual({ isCharged: false, levels: [10, 10, 10] })
+  })
+})
+
 describe('two threads on one table', () => {
   test('admit exactly the burst between them', async () => {
     const buffer = newTableBuffer(MIN_TABLE_BYTES)

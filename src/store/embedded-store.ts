@@ -56,13 +56,24 @@ export class EmbeddedStore implements CounterStore {
     return fits
   }
 
-  /** Takes every row's cost whether or not it is there: it was had elsewhere. */
-  chargeAll(charges: Charges, nowMs: number, wallMs: number): void {
-    this.rows.locate(charges, wallMs)
-    this.rows.lock()
-    this.#lookAtAll(charges, nowMs, wallMs)
-    for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
-    this.rows.unlock()
+  /**
+   * Charges what was taken elsewhere, all rows or none: where no bucket needs more than comes back to it within `slackMs`.
+   * The rows in `had` are charged whether or not there is enough.
+   */
+  chargeAll(charges: Charges, nowMs: number, wallMs: number, slackMs: number, had: readonly number[]): boolean {
+    const { rows } = this
+    rows.locate(charges, wallMs)
+    rows.lock()
+    let fits = true
+    for (let row = 0; row < charges.length; row++) {
+      const { limit } = charges.counters[row]!
+      const isThere = this.#look(charges, row, nowMs, wallMs)
+      const slack = limit.kind === 'bucket' ? limit.tokensPerMs * slackMs : 0
+      fits = (isThere || charges.levels[row]! + slack >= charges.costs[row]! || had.includes(row)) && fits
+    }
+    if (fits) for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
+    rows.unlock()
+    return fits
   }
 
   settleAll(charges: Charges, nowMs: number, wallMs: number): void {

@@ -67,7 +67,12 @@ export class Fleet {
         onCircuit: (node, isOpen, reason) => this.#noteCircuit(node, isOpen, reason),
       },
     })
-    this.#shared = new SharedCounters(this.#link, script, prefix, { onDoubt: (what) => metrics.countDoubt(what) })
+    this.#shared = new SharedCounters(
+      this.#link,
+      script,
+      { prefix, maxSlackMs: timeoutMs },
+      { onDoubt: (what) => metrics.countDoubt(what) },
+    )
     this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
     const listener = { onAnswer: metrics.countAnswer.bind(metrics) }
     this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, failureMode, clock, listener })

@@ -54,7 +54,7 @@ export class ClockedFleetStore implements CounterStore {
 
   constructor(link: RedisLink, prefix: string) {
     this.#link = new ClockedLink(link)
-    const shared = new SharedCounters(this.#link, clockedScript(), prefix, { onDoubt() {} })
+    const shared = new SharedCounters(this.#link, clockedScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
     const local = newEmbeddedStore(256 * 1024)
     const clock = { nowMs: () => this.#link.nowMs }
     this.#store = new FleetStore({ shared, local, failureMode: 'closed', clock, listener: { onAnswer() {} } })

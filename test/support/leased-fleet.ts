@@ -96,7 +96,7 @@ export class FleetInstance {
       isUsable: () => !fleet.isAway,
       run: (_: Script, keys: readonly string[], args: readonly string[]) => fleet.run(keys, args),
     }
-    const shared = new SharedCounters(link, fleet.script, 'edge:', { onDoubt: () => {} })
+    const shared = new SharedCounters(link, fleet.script, { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt: () => {} })
     this.leases = new Leases({
       shared,
       local,

@@ -27,6 +27,8 @@ interface FleetListener {
   onAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
 }
 
+const NONE: readonly number[] = []
+
 /** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides. Never rejects because of Redis. */
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
@@ -92,7 +94,7 @@ export class FleetStore implements CounterStore {
       (fits) => {
         listener.onAnswer('redis')
         const holds = fits && (action === 'check' || this.#takeOwn(charges, errand))
-        if (fits && !holds) void shared.giveBack(groups, charges.takenWallMs)
+        if (fits && !holds) void shared.giveBack(groups, charges.takenWallMs, leased)
         charges.takenFrom = 'shared'
         if (errand !== undefined) leases!.onAnswer(errand, holds, charges, leased!)
         return holds
@@ -125,7 +127,7 @@ export class FleetStore implements CounterStore {
    * has forgotten, or was left, while this was on its way. What leases hold was had before, and is charged in any case.
    */
   #takeOwn(charges: Charges, errand: Errand | undefined): boolean {
-    const { local, clock } = this.#parts
+    const { shared, local, clock } = this.#parts
     const { length, levels, waitsMs, takenWallMs } = charges
     if (length > this.#levels.length) {
       this.#levels = new Float64Array(levels.length)
@@ -135,8 +137,8 @@ export class FleetStore implements CounterStore {
       this.#levels[row] = levels[row]!
       this.#waitsMs[row] = waitsMs[row]!
     }
-    if (errand !== undefined && errand.held.length > 0) local.chargeAll(charges, clock.nowMs(), takenWallMs)
-    else if (!local.takeAll(charges, clock.nowMs(), takenWallMs)) return false
+    const had = errand === undefined ? NONE : errand.held.map(({ row }) => row)
+    if (!local.chargeAll(charges, clock.nowMs(), takenWallMs, shared.slackMs, had)) return false
     for (let row = 0; row < length; row++) {
       levels[row] = this.#levels[row]!
       waitsMs[row] = this.#waitsMs[row]!

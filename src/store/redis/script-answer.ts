@@ -5,13 +5,16 @@ export interface ScriptAnswer {
   readonly fits: boolean
   readonly wallMs: number
   /** For each row what is left, and how much was leased. */
-  readonly numbers: readonly number[]
+  readonly levels: readonly number[]
+  readonly leased: readonly number[]
 }
 
 /** Throws a LinkError where it is something else. */
 export function readAnswer(reply: unknown, rowCount: number): ScriptAnswer {
-  const [fits, wallMs, ...numbers] = String(reply).split(' ').map(Number)
-  if (numbers.length !== 2 * rowCount || numbers.some(Number.isNaN))
+  const numbers = String(reply).split(' ').map(Number)
+  if (numbers.length !== 2 + 2 * rowCount || numbers.some(Number.isNaN)) {
     throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
-  return { fits: fits === 1, wallMs: wallMs!, numbers }
+  }
+  const [fits, wallMs, ...rows] = numbers
+  return { fits: fits === 1, wallMs: wallMs!, levels: rows.filter((_, i) => i % 2 === 0), leased: rows.filter((_, i) => i % 2 === 1) }
 }

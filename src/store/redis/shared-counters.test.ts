@@ -26,7 +26,7 @@ describeWithRedis('instances that have different limits for one rule', () => {
   /** Takes one after the other, on an instance that has this limit and has taken nothing yet. */
   async function takeAlone(limit: Limit, ...costs: number[]): Promise<{ level: number; waitMs: number; shared: SharedCounters }> {
     const { link } = await usableLink(redis.url)
-    const shared = new SharedCounters(link, counterScript(), 'edge:', { onDoubt() {} })
+    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt() {} })
     const local = newEmbeddedStore(64 * 1024)
     const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
     const counter = store.open({ identity: ['rule'], limit, sinceMs: -1e9 })
@@ -55,7 +55,7 @@ test('what is no answer of the script leaves the decision to the failure mode', 
   for (const reply of ['OK', '', '1', '1 2 3', '1 2 x 0']) {
     const link = { groupOf: () => 0, isUsable: () => true, run: async () => reply }
     const doubts: string[] = []
-    const shared = new SharedCounters(link, counterScript(), 'edge:', { onDoubt: (what) => doubts.push(what) })
+    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt: (what) => doubts.push(what) })
     const local = newEmbeddedStore(64 * 1024)
     const store = new FleetStore({ shared, local, failureMode: 'local', clock: systemClock, listener: { onAnswer() {} } })
     const counter = store.open({ identity: ['rule'], limit: A_SMALL_LIMIT, sinceMs: 0 })

@@ -17,6 +17,13 @@ export interface SharedCounter extends Counter {
 /** What counters need of a connection. */
 type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
 
+export interface SharedSettings {
+  /** Of all keys. */
+  readonly prefix: string
+  /** The longest that an answer may take. */
+  readonly maxSlackMs: number
+}
+
 /** What may become of a call besides an answer. */
 export interface DoubtListener {
   /** Nobody knows whether it was done, and it is not tried again: too little may be there, never too much. */
@@ -43,22 +50,33 @@ export interface Grant {
 const ARGS_PER_ROW = 6
 const DIGEST_DIGITS = 32
 const MAX_REFUSALS = 10
+/** A thousand answers later, a third of it counts. */
+const SLOWEST_FADES = 0.999
 
 /** The counters in Redis. Each group of rows is taken, checked or settled by one script, as a whole or not at all. */
 export class SharedCounters {
   readonly #link: CounterLink
   readonly #script: Script
   readonly #prefix: string
+  readonly #maxSlackMs: number
   readonly #listener: DoubtListener
   readonly #unsent: UnsentSettlements
   readonly #subject = new SubjectWords()
+  /** How long the slowest answer took of late. */
+  #slowestMs = 0
 
-  constructor(link: CounterLink, script: Script, prefix: string, listener: DoubtListener) {
+  constructor(link: CounterLink, script: Script, { prefix, maxSlackMs }: SharedSettings, listener: DoubtListener) {
     this.#link = link
     this.#script = script
     this.#prefix = prefix
+    this.#maxSlackMs = maxSlackMs
     this.#listener = listener
     this.#unsent = new UnsentSettlements(() => listener.onDoubt('settlement'))
+  }
+
+  /** By as much refill an own count may lag behind: it hears of a take when the answer is here. */
+  get slackMs(): number {
+    return Math.min(2 * this.#slowestMs, this.#maxSlackMs)
   }
 
   /** A digest: what callers send never reaches Redis. */
@@ -102,9 +120,10 @@ export class SharedCounters {
     return this.#askAll(groups, charges, leased)
   }
 
-  /** Gives back what `ask` has taken. Never rejects. */
-  async giveBack(groups: readonly RowGroup[], takenWallMs: number): Promise<void> {
-    await Promise.all(groups.map((group) => this.#giveBack(group, takenWallMs)))
+  /** Gives back what `ask` has taken and leased. Never rejects. */
+  async giveBack(groups: readonly RowGroup[], takenWallMs: number, leased?: ReadonlyMap<number, Grant>): Promise<void> {
+    const leasesOf = ({ rows }: RowGroup) => rows.map((row) => leased?.get(row)?.tokens ?? 0)
+    await Promise.all(groups.map((group) => this.#giveBack(group, takenWallMs, leasesOf(group))))
   }
 
   /** Done when Redis has it, or when it is known that it never will. Never rejects. */
@@ -137,7 +156,7 @@ export class SharedCounters {
     for (const [i, result] of results.entries()) {
       if (result.status === 'rejected') continue
       const isGivenBack = !fits && result.value.fits && groups[i]!.args[0] === 'take'
-      if (isGivenBack) void this.#giveBack(groups[i]!, result.value.wallMs, result.value.numbers)
+      if (isGivenBack) void this.#giveBack(groups[i]!, result.value.wallMs, result.value.leased)
       this.#write(groups[i]!, result.value, charges, isGivenBack, leased)
     }
     if (failure !== undefined) throw failure.reason
@@ -145,8 +164,11 @@ export class SharedCounters {
   }
 
   async #run(group: RowGroup): Promise<ScriptAnswer> {
+    const sentMs = performance.now()
     try {
-      return readAnswer(await this.#link.run(this.#script, group.keys, group.args), group.rows.length)
+      const reply = await this.#link.run(this.#script, group.keys, group.args)
+      this.#slowestMs = Math.max(performance.now() - sentMs, this.#slowestMs * SLOWEST_FADES)
+      return readAnswer(reply, group.rows.length)
     } catch (error) {
       if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt(group.args[1] === '0' ? 'lease' : 'take')
       throw error
@@ -155,7 +177,7 @@ export class SharedCounters {
 
   #write(
     group: RowGroup,
-    { fits, wallMs, numbers }: ScriptAnswer,
+    { fits, wallMs, levels, leased: leases }: ScriptAnswer,
     charges: Charges,
     isGivenBack: boolean,
     leased?: Map<number, Grant>,
@@ -163,8 +185,8 @@ export class SharedCounters {
     for (const [i, row] of group.rows.entries()) {
       const { limit } = charges.counters[row]!
       const cost = charges.costs[row]!
-      const lease = numbers[i * 2 + 1]!
-      const level = isGivenBack ? numbers[i * 2]! + cost + lease : numbers[i * 2]!
+      const lease = leases[i]!
+      const level = isGivenBack ? levels[i]! + cost + lease : levels[i]!
       charges.levels[row] = level
       if (limit.kind === 'day') {
         charges.waitsMs[row] = fits ? 0 : dayWaitMs(limit.tokensPerDay - level, cost, limit.tokensPerDay, wallMs)
@@ -176,13 +198,13 @@ export class SharedCounters {
     }
   }
 
-  /** Not waited for: later calls to the same node come after it. `numbers`: what was leased besides, if that is to go back too. */
-  async #giveBack(group: RowGroup, wallMs: number, numbers?: readonly number[]): Promise<void> {
+  /** Not waited for: later calls to the same node come after it. */
+  async #giveBack(group: RowGroup, wallMs: number, leased: readonly number[]): Promise<void> {
     const args = ['settle']
     for (let i = 0; i < group.rows.length; i++) {
       const at = 1 + i * ARGS_PER_ROW
       const [cost, size, rate, , since] = group.args.slice(at, at + ARGS_PER_ROW)
-      const tokens = Number(cost) + (numbers?.[i * 2 + 1] ?? 0)
+      const tokens = Number(cost) + leased[i]!
       args.push(String(tokens), size!, rate!, size!, rate === '0' ? String(utcDay(wallMs)) : since!, '0')
     }
     try {
@@ -225,7 +247,7 @@ export class SharedCounters {
       group.keys.push(key)
       const size = sizeOf(limit)
       const [rate, since] = limit.kind === 'bucket' ? [limit.tokensPerMs, nowMs - sinceMs] : [0, utcDay(wallMs)]
-      const most = action === 'settle' ? size : charges.levels[row]!
+      const most = action === 'settle' ? size : charges.levels[row]! + rate * this.slackMs
       for (const number of [charges.costs[row]!, size, rate, most, since, asks?.[i] ?? 0]) group.args.push(String(number))
     }
     return groups

@@ -52,7 +52,7 @@ export class LeaseReturns {
   async sweep(nowMs: number): Promise<void> {
     const dueEndMs = nowMs + (1 - KEPT_SHARE) * this.#leaseMs
     const firstYoung = this.#leases.findIndex(({ endMs }) => endMs > dueEndMs)
-    await this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung))
+    await this.#noted(this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung)))
   }
 
   /** Gives back all that is left. Done when nothing is under way any more. */
@@ -62,7 +62,11 @@ export class LeaseReturns {
   }
 
   async giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
-    const done = this.#giveBack(key, limit, tokens, leasedWallMs)
+    await this.#noted(this.#giveBack(key, limit, tokens, leasedWallMs))
+  }
+
+  /** It is waited for at the end. */
+  async #noted(done: Promise<void>): Promise<void> {
     this.#underWay.add(done)
     await done
     this.#underWay.delete(done)
