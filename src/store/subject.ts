@@ -16,6 +16,12 @@ export class SubjectWords {
     this.words[this.length++] = word
   }
 
+  addWords(words: Int32Array): void {
+    if (this.length + words.length > this.words.length) this.#growBy(words.length)
+    this.words.set(words, this.length)
+    this.length += words.length
+  }
+
   /** Its length, then its UTF-16 code units, two a word. */
   addText(text: string): void {
     const characters = text.length

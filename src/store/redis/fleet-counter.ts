@@ -1,18 +1,21 @@
 import type { CounterSpec } from '../counter-store.ts'
 import { EmbeddedCounter } from '../embedded-store.ts'
 import type { HashState } from '../half-sip-hash.ts'
+import { SubjectWords } from '../subject.ts'
 import type { SharedCounter } from './shared-counters.ts'
 
 /** A counter that the fleet shares, and that this process keeps too. */
 export class FleetCounter extends EmbeddedCounter implements SharedCounter {
-  readonly identity: readonly string[]
+  readonly identityWords: Int32Array
   readonly isPlain: boolean
   /** Tells the records of a key's leases from the key's own. A changed limit begins without leases. */
   readonly leaseSalt: number
 
   constructor(spec: CounterSpec, prefix: HashState) {
     super(spec, prefix)
-    this.identity = spec.identity
+    const subject = new SubjectWords()
+    subject.addIdentity(spec.identity)
+    this.identityWords = subject.words.slice(0, subject.length)
     this.isPlain = spec.isPlain ?? false
     this.leaseSalt = mix(this.size, this.rate)
   }

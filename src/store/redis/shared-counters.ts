@@ -10,7 +10,8 @@ import { readAnswer, type ScriptAnswer } from './script-answer.ts'
 import { UnsentSettlements } from './unsent-settlements.ts'
 
 export interface SharedCounter extends Counter {
-  readonly identity: readonly string[]
+  /** Its identity as a subject begins with it. */
+  readonly identityWords: Int32Array
   readonly sinceMs: number
 }
 
@@ -26,7 +27,7 @@ export interface SharedSettings {
 
 /** What may become of a call besides an answer. */
 export interface DoubtListener {
-  /** Nobody knows whether it was done, and it is not tried again: too little may be there, never too much. */
+  /** Nobody knows whether it was done, and it is not tried again. */
   onDoubt(what: 'take' | 'give_back' | 'settlement' | 'lease'): void
 }
 
@@ -83,7 +84,7 @@ export class SharedCounters {
   keyOf(counter: SharedCounter, values: readonly string[], from: number, to: number): string {
     const subject = this.#subject
     subject.clear()
-    subject.addIdentity(counter.identity)
+    subject.addWords(counter.identityWords)
     for (let i = from; i < to; i++) subject.addText(values[i]!)
     const bytes = new Uint8Array(subject.words.buffer, 0, subject.length * 4)
     return this.#prefix + hash('sha256', bytes, 'hex').slice(0, DIGEST_DIGITS)
@@ -126,7 +127,7 @@ export class SharedCounters {
     await Promise.all(groups.map((group) => this.#giveBack(group, takenWallMs, leasesOf(group))))
   }
 
-  /** Done when Redis has it, or when it is known that it never will. Never rejects. */
+  /** Done when Redis has it, when it is kept for later, or when nobody can tell. Never rejects. */
   async settle(charges: Charges, nowMs: number): Promise<void> {
     const groups = this.#group('settle', charges, rowsOf(charges), nowMs, charges.takenWallMs)
     await Promise.all(groups.map((group) => this.#settle(group)))
