@@ -11,7 +11,7 @@
 -- Answer  whether all rows fit; the time; for each row what is left and how much was leased
 --
 -- A bucket is a string: level, when that was true, size, rate. A day is a hash: what is spent, by day. Both expire when
--- a new one would say the same. One that was lost comes back, as far as instances remember: what they have spent
+-- a new one would say the same, or some time later. One that was lost comes back, as far as instances remember: what they have spent
 -- themselves is spent.
 
 local DAY_MS = 86400000
@@ -56,11 +56,7 @@ local function write_bucket(row)
   -- For others it may have another limit, and mean something for longer.
   local rest = row.at - now + (row.size - row.level) / row.rate
   if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
-  if rest <= 0 then
-    redis.call('DEL', row.key)
-  else
-    redis.call('SET', row.key, struct.pack('<dddd', row.level, row.at, row.size, row.rate), 'PX', whole(rest))
-  end
+  redis.call('SET', row.key, struct.pack('<dddd', row.level, row.at, row.size, row.rate), 'PX', whole(rest))
 end
 
 local function read_day(row, day)
