@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { newGate, runThread, startThread } from '../test/support/threads.ts'
+import { newGate, runThread, startThread } from '../test/support/threads/threads.ts'
 import { acquire, ownerOf, release } from './shared-lock.ts'
 
 describe('a lock', () => {

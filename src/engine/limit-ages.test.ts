@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, type PolicyText, policy } from '../../test/support/bundles.ts'
-import { ManualClock } from '../../test/support/manual-clock.ts'
+import { bucketRule, bundle, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { Plan } from '../policy/plan.ts'

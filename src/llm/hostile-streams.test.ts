@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { bundle, llmRule, policy } from '../../test/support/bundles.ts'
-import { chatChunk, parseSse, sse } from '../../test/support/llm-streams.ts'
+import { bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
+import { chatChunk, parseSse, sse } from '../../test/support/llm/llm-streams.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { readAnswer } from './answer.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles.ts'
+import { bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import {
   anthropicStream,
   chatChunk,
@@ -10,7 +10,7 @@ import {
   responsesStream,
   sse,
   withLineEnds,
-} from '../../test/support/llm-streams.ts'
+} from '../../test/support/llm/llm-streams.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { PlanRule } from '../policy/plan.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles.ts'
+import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { compileBundle } from './compile.ts'
 import { parseBundle } from './parse.ts'
 import type { Plan, PlanRule } from './plan.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
 import { type BundleFormat, formatOf, parseBundle } from './parse.ts'
 import { formatProblem } from './problem.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
 import { parseBundle } from './parse.ts'
 import { formatPath, formatProblem } from './problem.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
 import { formatProblem } from './problem.ts'
 import { bundleSchema } from './schema.ts'
 import { findUnknownFields } from './unknown-fields.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { jwt } from '../../test/support/bundles.ts'
+import { jwt } from '../../test/support/bundles/bundles.ts'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
 import { formatAddress } from './address.ts'
 import { TrustedProxies } from './client-address.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { jwt } from '../../test/support/bundles.ts'
+import { jwt } from '../../test/support/bundles/bundles.ts'
 import { claimText, readBearerClaims } from './jwt.ts'
 
 describe('the claims of a bearer token', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { runThread } from '../../test/support/threads.ts'
+import { runThread } from '../../test/support/threads/threads.ts'
 import { MIN_TABLE_BYTES, newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
 
 const WAYS = 32

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRecord, dayRecord, newTable, tableOf } from '../../test/support/state.ts'
+import { bucketRecord, dayRecord, newTable, tableOf } from '../../test/support/state/state.ts'
 import { type SharedTable, WAYS } from './shared-table.ts'
 import { type CounterRecord, copyLive, RecordBatch, restore } from './table-records.ts'
 

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openDescriptorPort } from '../../test/support/descriptor-port.ts'
+import { openDescriptorPort } from '../../test/support/workers/descriptor-port.ts'
 import type { SharedPort } from './host.ts'
 
 const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))

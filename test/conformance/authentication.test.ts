@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bucketRule, bundle, jwt, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bucketRule, bundle, jwt, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { SECRET_ENV } from './debug-login.ts'
 
 /** Specification: Authentication 1 and 8; who need not prove anything. The debug session has files of its own. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
 
 /** Specification: Resources and their fields; the fields' types. A bundle that breaks one is refused whole, and by name. */
 

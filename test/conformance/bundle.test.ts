@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 
 /** Specification: Resources and their fields; policy bundle, policy and rule at work. */
 

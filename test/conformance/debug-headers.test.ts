@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bucketRule, bundle, jwt, llmRule, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import type { Fields } from '../support/http.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bucketRule, bundle, jwt, llmRule, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import type { Fields } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { debugFacts, logIn, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: Authentication 5 and 6; what an operator with a debug session sees, and nobody else. */

@@ -1,5 +1,5 @@
-import type { Edge } from '../support/edge.ts'
-import type { Answer } from '../support/http.ts'
+import type { Edge } from '../support/service/edge.ts'
+import type { Answer } from '../support/service/http.ts'
 
 export const SECRET = 'kX3-vq9T_long-and-random'
 export const SECRET_ENV = { EDGE_DEBUG_SESSION_SECRET: SECRET }

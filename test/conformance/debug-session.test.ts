@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { debugFacts, logIn, readCookie, SECRET, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: Resources and their fields, Debug cookie; Endpoints, the debug session; Authentication 2 to 4 and 7. */

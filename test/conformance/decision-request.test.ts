@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bucketRule, bundle, jwt, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { exchange, type Fields } from '../support/http.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bucketRule, bundle, jwt, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { exchange, type Fields } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { debugFacts, logIn, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: Endpoints; what POST /v1/decision reads, and what it leaves alone. */

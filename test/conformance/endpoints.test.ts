@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bundle } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { type Answer, ask, type Fields } from '../support/http.ts'
+import { bundle } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { type Answer, ask, type Fields } from '../support/service/http.ts'
 import { SECRET, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: Endpoints; each answers its method, on one port, and no other method. */

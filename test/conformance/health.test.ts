@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bundle } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bundle } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 
 /** Specification: Endpoints; GET /livez and GET /readyz. */
 

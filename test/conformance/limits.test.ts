@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { bundle, llmRule, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { ask, type Fields } from '../support/http.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { ask, type Fields } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { SECRET, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: Limits; those that hold outside of streams. */

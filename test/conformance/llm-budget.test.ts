@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bundle, llmRule, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import type { Answer } from '../support/http.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import type { Answer } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 
 /** Specification: Resources and their fields; algorithm_config for token_bucket_llm. */
 

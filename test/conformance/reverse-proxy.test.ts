@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
-import { until } from '../support/edge.ts'
-import { type Answer, ask, exchange, type Fields } from '../support/http.ts'
-import { CHAT, HELLO, llmProxy, proxyEnv } from '../support/llm-proxy.ts'
-import { ManualClock } from '../support/manual-clock.ts'
-import { running } from '../support/running.ts'
-import { answeringLlm, type ScriptedLlm, scriptedLlm } from '../support/scripted-llm.ts'
-import { StreamClient } from '../support/stream-client.ts'
-import { readAnswers } from '../support/wire.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { CHAT, HELLO, llmProxy, proxyEnv } from '../support/llm/llm-proxy.ts'
+import { answeringLlm, type ScriptedLlm, scriptedLlm } from '../support/llm/scripted-llm.ts'
+import { StreamClient } from '../support/llm/stream-client.ts'
+import { until } from '../support/service/edge.ts'
+import { type Answer, ask, exchange, type Fields } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
+import { running } from '../support/service/running.ts'
+import { readAnswers } from '../support/service/wire.ts'
 
 /** Specification: What the service does, in the mode reverse_proxy. */
 

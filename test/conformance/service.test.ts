@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { bucketRule, bundle, llmRule, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { debugFacts, logIn, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: What the service does. */

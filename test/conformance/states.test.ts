@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
-import { Edge, type EdgeOptions } from '../support/edge.ts'
-import { ManualClock } from '../support/manual-clock.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { Edge, type EdgeOptions } from '../support/service/edge.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { debugFacts, logIn, readCookie, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: States and transitions. Each test walks one service through its states. */

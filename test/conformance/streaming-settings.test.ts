@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseBundle } from '../../src/index.ts'
-import { bundle, llmRule, policy } from '../support/bundles.ts'
+import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 
 /**
  * Specification: Resources and their fields; the streaming object. What a bundle may say, and what holds when it says

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { bundle, llmRule, policy } from '../support/bundles.ts'
-import { until } from '../support/edge.ts'
-import type { Fields } from '../support/http.ts'
-import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxyOptions, llmProxy, proxyEnv } from '../support/llm-proxy.ts'
-import { chatChunk, chatStream, sse } from '../support/llm-streams.ts'
-import { ManualClock } from '../support/manual-clock.ts'
-import { running } from '../support/running.ts'
-import { answeringLlm, scriptedLlm, streamingLlm } from '../support/scripted-llm.ts'
-import { StreamClient } from '../support/stream-client.ts'
+import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxyOptions, llmProxy, proxyEnv } from '../support/llm/llm-proxy.ts'
+import { chatChunk, chatStream, sse } from '../support/llm/llm-streams.ts'
+import { answeringLlm, scriptedLlm, streamingLlm } from '../support/llm/scripted-llm.ts'
+import { StreamClient } from '../support/llm/stream-client.ts'
+import { until } from '../support/service/edge.ts'
+import type { Fields } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
+import { running } from '../support/service/running.ts'
 
 /** Specification: the effect of the streaming object; streamed responses under States, Events and Limits. */
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
-import { Edge } from '../support/edge.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { Edge } from '../support/service/edge.ts'
 import { SECRET, SECRET_ENV } from './debug-login.ts'
 
 /** Specification: Versioning. */

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Limit } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
-import { bucketLimit, dayLimit, type Taken, takeRows } from '../support/charging.ts'
+import { bucketLimit, dayLimit, type Taken, takeRows } from '../support/store/charging.ts'
 
 const MIDNIGHT_MS = Date.UTC(2026, 0, 15)
 const DAY_MS = 86_400_000

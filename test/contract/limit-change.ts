@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
-import { bucketLimit, takeRows } from '../support/charging.ts'
+import { bucketLimit, takeRows } from '../support/store/charging.ts'
 
 /** What every store must do when a counter that it knows is opened anew with another rate or burst. */
 export function describeLimitChange(name: string, newStore: () => CounterStore | Promise<CounterStore>): void {

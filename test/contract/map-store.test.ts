@@ -1,4 +1,4 @@
-import { MapStore } from '../support/map-store.ts'
+import { MapStore } from '../support/store/map-store.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeSettlement } from './settlement.ts'

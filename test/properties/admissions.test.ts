@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Admission, worstWindow } from '../support/admissions.ts'
+import { type Admission, worstWindow } from '../support/fleet/admissions.ts'
 
 // Eighths: sums are exact in a double.
 const anyAdmission = fc

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { anyBurst, anyNowMs, anyRate, anyShare, exactBurst, exactRate } from '../support/numbers.ts'
-import { BUCKET_PLACES } from '../support/single-bucket.ts'
+import { anyBurst, anyNowMs, anyRate, anyShare, exactBurst, exactRate } from '../support/random/numbers.ts'
+import { BUCKET_PLACES } from '../support/store/single-bucket.ts'
 
 /** A few times what a double can tell apart: half a nanosecond when the clock has run for a week. */
 const CLOCK_PRECISION = 4 * Number.EPSILON

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { CidrMap } from '../../src/request/cidr-map.ts'
-import { addressOf, anyAddress, bitsOf, type NumericAddress, textOf } from '../support/addresses.ts'
+import { addressOf, anyAddress, bitsOf, type NumericAddress, textOf } from '../support/random/addresses.ts'
 
 interface Network {
   readonly address: NumericAddress

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { formatAddress, parseAddress } from '../../src/request/address.ts'
 import { clientAddress, TrustedProxies } from '../../src/request/client-address.ts'
-import { addressOf, anyAddress, textOf } from '../support/addresses.ts'
+import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
 
 const TRUSTED = [
   '127.0.0.1',

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { anyBurst, anyRate, anyShare } from '../support/numbers.ts'
-import { BUCKET_PLACES } from '../support/single-bucket.ts'
+import { anyBurst, anyRate, anyShare } from '../support/random/numbers.ts'
+import { BUCKET_PLACES } from '../support/store/single-bucket.ts'
 
 /** A request: how long after the one before, how far off the clock is by then, and what it asks for; all as shares. */
 const requests = fc.array(fc.record({ gap: anyShare, offset: anyShare, cost: anyShare }), { minLength: 1, maxLength: 40 })

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { bucketLimit } from '../support/charging.ts'
-import { type FleetInstance, LeasedFleet } from '../support/leased-fleet.ts'
-import { type RedisServer, runningRedis } from '../support/redis-server.ts'
-import { describeWithRedis } from '../support/redis-suite.ts'
+import { type FleetInstance, LeasedFleet } from '../support/fleet/leased-fleet.ts'
+import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { bucketLimit } from '../support/store/charging.ts'
 
 interface Load {
   readonly instances: number

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Fields } from '../support/http.ts'
-import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../support/llm-proxy.ts'
-import { chatChunk, type LineEnd, RECORDED_STREAMS, sse, withLineEnds } from '../support/llm-streams.ts'
-import { type ScriptedCall, scriptedLlm } from '../support/scripted-llm.ts'
-import type { StreamClient } from '../support/stream-client.ts'
+import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../support/llm/llm-proxy.ts'
+import { chatChunk, type LineEnd, RECORDED_STREAMS, sse, withLineEnds } from '../support/llm/llm-streams.ts'
+import { type ScriptedCall, scriptedLlm } from '../support/llm/scripted-llm.ts'
+import type { StreamClient } from '../support/llm/stream-client.ts'
+import type { Fields } from '../support/service/http.ts'
 
 /** The budget of the real proxy, over real sockets. */
 

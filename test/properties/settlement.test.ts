@@ -9,12 +9,12 @@ import { PlainRequestView } from '../../src/request/view.ts'
 import { Charges, type Counter } from '../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { MIN_TABLE_BYTES } from '../../src/store/shared-table.ts'
-import { AsyncStore } from '../support/async-store.ts'
-import { bundle, llmRule, type PolicyText, policy } from '../support/bundles.ts'
-import { bucketLimit, checkRows, dayLimit, type Row, settleRows, type Taken, takeRows } from '../support/charging.ts'
-import { ManualClock } from '../support/manual-clock.ts'
-import { MapStore } from '../support/map-store.ts'
-import { anyBurst, anyRate, anyShare, exactBurst, exactRate } from '../support/numbers.ts'
+import { bundle, llmRule, type PolicyText, policy } from '../support/bundles/bundles.ts'
+import { anyBurst, anyRate, anyShare, exactBurst, exactRate } from '../support/random/numbers.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
+import { AsyncStore } from '../support/store/async-store.ts'
+import { bucketLimit, checkRows, dayLimit, type Row, settleRows, type Taken, takeRows } from '../support/store/charging.ts'
+import { MapStore } from '../support/store/map-store.ts'
 
 /** Room for some seven thousand counters: more than any run here opens. */
 const AMPLE_BYTES = 256 * 1024

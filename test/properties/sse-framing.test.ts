@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readEventData } from '../../src/llm/sse-event.ts'
 import { SseFraming, type SsePiece } from '../../src/llm/sse-framing.ts'
-import { parseSse } from '../support/llm-streams.ts'
+import { parseSse } from '../support/llm/llm-streams.ts'
 
 const LARGE = 1 << 20
 

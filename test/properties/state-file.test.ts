@@ -8,9 +8,9 @@ import { type SharedTable, WAYS } from '../../src/store/shared-table.ts'
 import { spentShare } from '../../src/store/spent-share.ts'
 import { readState, restoreInto, StateTooLarge } from '../../src/store/state/state-read.ts'
 import type { CounterRecord } from '../../src/store/table-records.ts'
-import { bucketLimit, dayLimit, type Row, takeRowsNow } from '../support/charging.ts'
-import { anyShare, exactBurst, exactRate } from '../support/numbers.ts'
-import { bucketRecord, clockAt, dayRecord, HASH_KEY, newFolder, newTable, readGood, save, tableOf } from '../support/state.ts'
+import { anyShare, exactBurst, exactRate } from '../support/random/numbers.ts'
+import { bucketRecord, clockAt, dayRecord, HASH_KEY, newFolder, newTable, readGood, save, tableOf } from '../support/state/state.ts'
+import { bucketLimit, dayLimit, type Row, takeRowsNow } from '../support/store/charging.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const DAY_MS = 86_400_000

@@ -4,9 +4,9 @@ import type { Limit } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
-import { bucketLimit, dayLimit, type Row, type Taken, takeRowsNow } from '../support/charging.ts'
-import { MapStore } from '../support/map-store.ts'
-import { anyBurst, anyRate, anyShare, exactBurst, exactRate } from '../support/numbers.ts'
+import { anyBurst, anyRate, anyShare, exactBurst, exactRate } from '../support/random/numbers.ts'
+import { bucketLimit, dayLimit, type Row, type Taken, takeRowsNow } from '../support/store/charging.ts'
+import { MapStore } from '../support/store/map-store.ts'
 
 /** Room for some seven thousand counters: more than any run here opens. */
 const AMPLE_BYTES = 256 * 1024

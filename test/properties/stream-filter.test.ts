@@ -4,8 +4,8 @@ import { StreamFilter } from '../../src/llm/stream-filter.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import type { PlanRule } from '../../src/policy/plan.ts'
-import { bundle, llmRule, policy } from '../support/bundles.ts'
-import { FAILED_STREAMS, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../support/llm-streams.ts'
+import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { FAILED_STREAMS, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../support/llm/llm-streams.ts'
 
 const STREAMS = [...RECORDED_STREAMS.map(({ text }) => text), ...Object.values(FAILED_STREAMS)]
 const LINE_ENDS: readonly LineEnd[] = ['\n', '\r\n', '\r']

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import type { Counter } from '../../src/store/charges.ts'
 import { type EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { MIN_TABLE_BYTES } from '../../src/store/shared-table.ts'
-import { bucketLimit, dayLimit, takeRowsNow } from '../support/charging.ts'
-import { anyShare } from '../support/numbers.ts'
+import { anyShare } from '../support/random/numbers.ts'
+import { bucketLimit, dayLimit, takeRowsNow } from '../support/store/charging.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const UNTIL_MIDNIGHT_MS = 12 * 3600 * 1000

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../support/bundles.ts'
-import { type Talk, talkOf } from '../support/hostile-heads.ts'
-import { ask } from '../support/http.ts'
-import { converse, type ListeningServer, startServer } from '../support/two-wires.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { type Talk, talkOf } from '../support/service/hostile-heads.ts'
+import { ask } from '../support/service/http.ts'
+import { converse, type ListeningServer, startServer } from '../support/service/two-wires.ts'
 
 const SECRET = 'a secret for tests'
 const LANES = 12

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseSse } from '../../../test/support/llm-streams.ts'
+import { parseSse } from '../../../test/support/llm/llm-streams.ts'
 import { newTally, type Tally } from '../usage.ts'
 import type { Closing } from './dialect.ts'
 import { ResponsesDialect } from './responses.ts'

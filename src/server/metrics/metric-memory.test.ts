@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { newGate, runThread } from '../../../test/support/threads.ts'
+import { newGate, runThread } from '../../../test/support/threads/threads.ts'
 import { MetricMemory, newMetricBuffer, OVERFLOW_CELL } from './metric-memory.ts'
 
 describe('what threads count', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRecord, dayRecord, HASH_KEY } from '../../../test/support/state.ts'
+import { bucketRecord, dayRecord, HASH_KEY } from '../../../test/support/state/state.ts'
 import { decodeHeader, encodeHeader, HEADER_BYTES, recordCount, TimeShift } from './state-format.ts'
 
 const HOUR_MS = 3_600_000

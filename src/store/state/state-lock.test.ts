@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { newFolder } from '../../../test/support/state.ts'
+import { newFolder } from '../../../test/support/state/state.ts'
 import { StateFault } from './state-fault.ts'
 import { acquireStateLock, StateInUse, type StateLock } from './state-lock.ts'
 
@@ -169,7 +169,7 @@ class LockProcess {
   readonly #lines: AsyncIterator<string>
 
   private constructor(path: string) {
-    const entry = fileURLToPath(new URL('../../../test/support/lock-process.mjs', import.meta.url))
+    const entry = fileURLToPath(new URL('../../../test/support/state/lock-process.mjs', import.meta.url))
     this.#process = spawn(process.execPath, [entry, path], { stdio: ['pipe', 'pipe', 'inherit'] })
     this.#lines = createInterface(this.#process.stdout!)[Symbol.asyncIterator]()
     onTestFinished(() => void this.#process.kill('SIGKILL'))

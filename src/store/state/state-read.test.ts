@@ -2,7 +2,17 @@ import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { bucketRecord, clockAt, dayRecord, HASH_KEY, newFolder, newTable, readGood, save, tableOf } from '../../../test/support/state.ts'
+import {
+  bucketRecord,
+  clockAt,
+  dayRecord,
+  HASH_KEY,
+  newFolder,
+  newTable,
+  readGood,
+  save,
+  tableOf,
+} from '../../../test/support/state/state.ts'
 import { newTableBuffer, SharedTable } from '../shared-table.ts'
 import { restore } from '../table-records.ts'
 import { setAside } from './set-aside.ts'

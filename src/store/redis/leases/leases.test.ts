@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bucketLimit } from '../../../../test/support/charging.ts'
-import { type FleetInstance, LeasedFleet } from '../../../../test/support/leased-fleet.ts'
-import { RedisServer } from '../../../../test/support/redis-server.ts'
-import { describeWithRedis } from '../../../../test/support/redis-suite.ts'
+import { type FleetInstance, LeasedFleet } from '../../../../test/support/fleet/leased-fleet.ts'
+import { RedisServer } from '../../../../test/support/redis/redis-server.ts'
+import { describeWithRedis } from '../../../../test/support/redis/redis-suite.ts'
+import { bucketLimit } from '../../../../test/support/store/charging.ts'
 
 const LEASE_MS = 1000
 /** So much that no test comes near it. */

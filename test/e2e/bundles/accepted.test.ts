@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { offer } from '../../support/bundles/bundle-file.ts'
+import { bucketRule, bundle, type PolicyText, policy } from '../../support/bundles/bundles.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+
+describe('ten thousand policies', () => {
+  test.each(['bundle.json', 'bundle.yaml'])('in %s load and decide, each by its own rule', async (fileName) => {
+    const edge = await running({ bundle: bundle(1), fileName, clock: new ManualClock() })
+    const policies = Array.from({ length: 10_000 }, (_, i) =>
+      policy(`p${i}`, { selector: { pathPrefix: `/tenant-${i}` }, rules: [bucketRule(`r${i}`, ['header:x-caller'], 1 + (i % 7))] }),
+    )
+    const verdict = await offer(edge, fileName.endsWith('json') ? bundle(2, ...policies) : yamlOf(policies))
+    expect(verdict).toMatchObject({ event: 'bundle_applied', version: '2', policies: 10_000 })
+    for (const i of [0, 1, 6, 4_999, 9_999]) {
+      const burst = 1 + (i % 7)
+      const call = { uri: `/tenant-${i}/x`, fields: [['X-Caller', 'alice']] } as const
+      const first = await edge.decide(call)
+      expect(first.headers['ratelimit']).toBe(`"r${i}";r=${burst - 1};t=1`)
+      expect(await edge.decideTimes(burst, call)).toEqual([...Array(burst - 1).fill(200), 429])
+    }
+    expect((await edge.decide({ uri: '/tenant-10000' })).headers).not.toHaveProperty('ratelimit')
+  })
+})
+
+describe('unknown fields', () => {
+  test('are warned of with a suggestion, and the bundle is applied', async () => {
+    const edge = await running({ bundle: bundle(1) })
+    const rule = bucketRule('r', [], 3) as Record<string, unknown>
+    const odd = policy('p', { rules: [{ ...rule, nmae: 'x', algorithm_config: { tokens_per_second: 1, burst: 3, burts: 9 } }] })
+    const content = { bundel_version: 9, bundle_version: 2, policies: [{ ...odd, owner: 'team-a' }] }
+    expect(await offer(edge, content)).toMatchObject({ event: 'bundle_applied', version: '2' })
+    const warned = edge.log.find(({ event }) => event === 'bundle_warnings')
+    expect(warned).toMatchObject({ level: 40, path: edge.bundlePath })
+    expect(new Set(warned!['warnings'] as string[])).toEqual(
+      new Set([
+        'policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?',
+        'policies[0].spec.rules[0]: unknown field "nmae": did you mean "name"?',
+        'policies[0]: unknown field "owner"',
+        'unknown field "bundel_version": did you mean "bundle_version"?',
+      ]),
+    )
+    expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')
+  })
+
+  test('that resemble nothing are only warned of in spec too', async () => {
+    const edge = await running({ bundle: bundle(1) })
+    const odd = bundle(2, { id: 'p', spec: { owner: 'a', rules: [bucketRule('r', [], 3)] } })
+    expect(await offer(edge, odd)).toMatchObject({ event: 'bundle_applied', version: '2' })
+    const warned = edge.log.find(({ event }) => event === 'bundle_warnings')!
+    expect(warned['warnings']).toEqual(['policies[0].spec: unknown field "owner"'])
+  })
+
+  test('$schema is no unknown field', async () => {
+    const edge = await running({ bundle: { $schema: '../schema/bundle.schema.json', ...bundle(1) } })
+    expect(edge.log.filter(({ event }) => event === 'bundle_warnings')).toEqual([])
+    expect((await edge.get('/readyz')).status).toBe(200)
+  })
+})
+
+describe('names with quotes and backslashes', () => {
+  const id = 'team "a" \\ b'
+  const rule = 'per "caller" \\o/'
+  const clock = new ManualClock()
+
+  test('are escaped as a structured field in RateLimit', async () => {
+    const edge = await running({ bundle: bundle(1, policy(id, { rules: [bucketRule(rule, [], 5)] })), clock })
+    expect((await edge.decide()).headers['ratelimit']).toBe('"per \\"caller\\" \\\\o/";r=4;t=1')
+  })
+
+  test('are escaped as label values in /metrics', async () => {
+    const edge = await running({ bundle: bundle(1, policy(id, { mode: 'shadow', rules: [bucketRule(rule, [], 1)] })), clock })
+    await edge.decideTimes(2)
+    const labels = 'policy="team \\"a\\" \\\\ b",rule="per \\"caller\\" \\\\o/",reason="token_bucket_exceeded"'
+    expect(await edge.metric(`edge_would_reject_total{${labels}}`)).toBe(1)
+  })
+
+  test('go out as they are in the debug headers', async () => {
+    const secret = 'correct horse'
+    const edge = await running({
+      bundle: bundle(1, policy(id, { rules: [bucketRule(rule, [], 5)] })),
+      clock,
+      env: { EDGE_DEBUG_SESSION_SECRET: secret },
+    })
+    const cookie = (await edge.post('/v1/debug/session', [['X-Edge-Debug-Secret', secret]])).headers['set-cookie']!.split(';')[0]!
+    const { headers } = await edge.decide({ fields: [['Cookie', cookie]] })
+    expect(headers).toMatchObject({ 'x-edge-debug-policy': id, 'x-edge-debug-rule': rule })
+  })
+})
+
+function yamlOf(policies: readonly PolicyText[]): string {
+  const items = policies.map(({ id, spec }) => `  - id: ${id}\n    spec: ${JSON.stringify(spec)}\n`)
+  return `bundle_version: 2\npolicies:\n${items.join('')}`
+}

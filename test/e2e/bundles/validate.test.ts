@@ -1,0 +1,125 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
+import { BAD_JSON } from '../../support/bundles/bad-json-bundles.ts'
+import { BAD_YAML } from '../../support/bundles/bad-yaml-bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { Cli } from '../../support/service/cli.ts'
+import { finished, scratchDirectory } from '../../support/service/running.ts'
+
+const GOOD = JSON.stringify(bundle(7, policy('p', { rules: [bucketRule('r', [], 10)] })))
+
+describe('edge validate on bundles that cannot be loaded', () => {
+  const cases = [
+    ...BAD_JSON.map((bad, i) => ({ ...bad, name: `${i}.json` })),
+    ...BAD_YAML.map((bad, i) => ({ ...bad, name: `${i}.yaml`, what: `YAML: ${bad.what}` })),
+  ]
+  let directory: string
+  let cli: Cli
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
+    for (const { name, content } of cases) await writeFile(join(directory, name), content)
+    cli = new Cli(['validate', ...cases.map(({ name }) => join(directory, name))])
+    await cli.exited
+  })
+  afterAll(() => rm(directory, { recursive: true }))
+
+  test('answers 1 and calls none of them ok', () => {
+    expect(cli.process.exitCode).toBe(1)
+    expect(cli.stdout).toBe('')
+  })
+
+  test.each(cases)('$what: names file, path and problem', ({ name, problems }) => {
+    const prefix = `${join(directory, name)}: `
+    const said = cli.stderr.split('\n').filter((line) => line.startsWith(prefix) && !line.startsWith(`${prefix}warning: `))
+    for (const problem of problems)
+      expect(said.filter((line) => line.replace(prefix, '').replace('error: ', '').startsWith(problem))).toHaveLength(1)
+    expect(said).toHaveLength(problems.length)
+  })
+})
+
+describe.concurrent('edge validate', () => {
+  test('a good bundle: 0, with its version and number of policies', async (t) => {
+    const file = await fileWith(t, 'good.json', GOOD)
+    const { status, stdout, stderr } = await finished(['validate', file], {}, t)
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${file}: ok, version 7, 1 policy\n`, stderr: '' })
+  })
+
+  test('good and bad files in one call: 1, and each gets its own verdict', async (t) => {
+    const good = await fileWith(t, 'good.json', GOOD)
+    const bad = await fileWith(t, 'bad.json', '{}')
+    const alsoGood = await fileWith(t, 'good.yml', 'bundle_version: "8"\npolicies: []\n')
+    const { status, stdout, stderr } = await finished(['validate', good, bad, alsoGood], {}, t)
+    expect(status).toBe(1)
+    expect(stdout).toBe(`${good}: ok, version 7, 1 policy\n${alsoGood}: ok, version 8, 0 policies\n`)
+    expect(stderr).toMatch(/bad\.json: error: bundle_version: /)
+    expect(stderr).not.toContain(good)
+  })
+
+  test('several good files: 0', async (t) => {
+    const files = [await fileWith(t, 'a.json', GOOD), await fileWith(t, 'b.json', GOOD)]
+    expect((await finished(['validate', ...files], {}, t)).status).toBe(0)
+  })
+
+  test('a file that is not there: 1, and says so', async (t) => {
+    const { status, stderr } = await finished(['validate', 'no/such/bundle.json'], {}, t)
+    expect(status).toBe(1)
+    expect(stderr).toBe('no/such/bundle.json: there is no such file\n')
+  })
+
+  test('a directory: 1, and says so', async (t) => {
+    const directory = join(await scratchDirectory(t), 'bundle.json')
+    await mkdir(directory)
+    const { status, stderr } = await finished(['validate', directory], {}, t)
+    expect(status).toBe(1)
+    expect(stderr).toContain(directory)
+    expect(stderr).toMatch(/directory/i)
+  })
+
+  test('no file: 1, and asks for one', async (t) => {
+    const { status, stderr } = await finished(['validate'], {}, t)
+    expect(status).toBe(1)
+    expect(stderr).toContain('Usage: edge validate FILE...')
+  })
+
+  test('an unknown field is a warning with a suggestion, and the bundle is good', async (t) => {
+    const file = await fileWith(t, 'odd.json', GOOD.replace('"burst":10', '"burst":10,"burts":20'))
+    const { status, stdout, stderr } = await finished(['validate', file], {}, t)
+    expect(status).toBe(0)
+    expect(stdout).toContain('ok, version 7')
+    expect(stderr).toBe(`${file}: warning: policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?\n`)
+  })
+
+  test('a misspelt field is named beside the problem that it causes', async (t) => {
+    const file = await fileWith(t, 'odd.json', GOOD.replace('"algorithm":', '"algoritm":'))
+    const { status, stderr } = await finished(['validate', file], {}, t)
+    expect(status).toBe(1)
+    expect(stderr).toContain('error: policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing')
+    expect(stderr).toContain('policies[0].spec.rules[0]: unknown field "algoritm": did you mean "algorithm"?')
+  })
+
+  test('a JSON syntax error is placed by line and column', async (t) => {
+    const file = await fileWith(t, 'odd.json', '{"bundle_version": 1,\n "policies": [}\n')
+    expect((await finished(['validate', file], {}, t)).stderr).toContain('line 2, column 15')
+  })
+
+  test('a YAML syntax error is placed by line and column', async (t) => {
+    const file = await fileWith(t, 'odd.yaml', 'bundle_version: 1\npolicies: [}\n')
+    expect((await finished(['validate', file], {}, t)).stderr).toContain('line 2, column 12')
+  })
+
+  test('a budget that can never cover one request is a warning', async (t) => {
+    const rule = llmRule('r', [], { tokens_per_minute: 10, max_completion_tokens: 500 })
+    const file = await fileWith(t, 'small.json', JSON.stringify(bundle(1, policy('p', { rules: [rule] }))))
+    const { status, stderr } = await finished(['validate', file], {}, t)
+    expect(status).toBe(0)
+    expect(stderr).toMatch(/warning: policies\[0\]\.spec\.rules\[0\]\.algorithm_config: .*reserves 500 tokens.*always rejected/)
+  })
+})
+
+async function fileWith(t: TestContext, name: string, content: string): Promise<string> {
+  const file = join(await scratchDirectory(t), name)
+  await writeFile(file, content)
+  return file
+}

@@ -1,0 +1,214 @@
+import { request } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import {
+  both,
+  CHAT,
+  COMPLETIONS,
+  EMBEDDINGS,
+  HELLO,
+  HELLO_TOKENS,
+  type LlmProxyOptions,
+  llmProxy,
+  MESSAGES,
+  proxyEnv,
+  RESPONSES,
+} from '../../support/llm/llm-proxy.ts'
+import { answeringLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { type Answer, ask } from '../../support/service/http.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+
+/** What a request holds while it waits for its answer. An answer of status 500 then gives it all back. */
+async function reservedFor(path: string, body: object | string, options: LlmProxyOptions = {}): Promise<number> {
+  const backend = await scriptedLlm()
+  const proxy = await llmProxy(backend, options)
+  const answered = proxy.post(path, body)
+  const call = await backend.next()
+  const { minute, day } = await proxy.held()
+  expect(minute).toBe(day)
+  call.answer(500, { error: { message: 'no' } })
+  await answered
+  expect(await proxy.spent()).toEqual(both(0))
+  return day
+}
+
+const BOUND = { config: { max_completion_tokens: 100 } }
+
+describe('the prompt is ceil(characters / 4) over all its text', () => {
+  test.for([
+    ['chat', CHAT, { messages: HELLO }, 3],
+    ['chat with several messages', CHAT, { messages: [...HELLO, { role: 'assistant', content: 'hi' }, ...HELLO] }, 7],
+    [
+      'chat with text parts',
+      CHAT,
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'hello there!' },
+              { type: 'image_url', image_url: { url: 'data:' } },
+            ],
+          },
+        ],
+      },
+      3,
+    ],
+    ['chat without text', CHAT, { messages: [] }, 0],
+    ['completions', COMPLETIONS, { prompt: 'hello there' }, 3],
+    ['completions with several prompts', COMPLETIONS, { prompt: ['hello', 'there!!'] }, 3],
+    ['completions with tokens', COMPLETIONS, { prompt: [1, 2, 3, 4, 5] }, 5],
+    ['Responses', RESPONSES, { input: 'hello there!', instructions: 'be nice!' }, 5],
+    [
+      'Responses with items',
+      RESPONSES,
+      { input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hello there!' }] }] },
+      3,
+    ],
+    ['Anthropic', MESSAGES, { system: 'be nice!', messages: HELLO }, 5],
+    ['Anthropic with system blocks', MESSAGES, { system: [{ type: 'text', text: 'be nice!' }], messages: HELLO }, 5],
+    ['code points, not UTF-16 units', CHAT, { messages: [{ role: 'user', content: '😀😀😀😀' }] }, 1],
+  ] as const)('%s', async ([, path, body, tokens]) => {
+    expect(await reservedFor(path, body, BOUND)).toBe(tokens + 100)
+  })
+
+  test('no known field: over the whole body', async () => {
+    expect(await reservedFor(CHAT, '{"question":"who are you"}', BOUND)).toBe(Math.ceil(26 / 4) + 100)
+    expect(await reservedFor(CHAT, 'this is no JSON!', BOUND)).toBe(4 + 100)
+    expect(await reservedFor(CHAT, '', BOUND)).toBe(100)
+  })
+
+  test('embeddings reserve their prompt and no completion', async () => {
+    expect(await reservedFor(EMBEDDINGS, { input: 'hello there!' }, BOUND)).toBe(3)
+    expect(await reservedFor(EMBEDDINGS, { input: ['hello', 'there!!'], max_tokens: 50 }, BOUND)).toBe(3)
+    expect(await reservedFor(`${EMBEDDINGS}?x=1`, { input: [[1, 2], [3]] }, BOUND)).toBe(3)
+  })
+
+  test('a compressed body is read, and reaches the backend as it came', async () => {
+    const bytes = gzipSync(JSON.stringify({ messages: HELLO, max_tokens: 7 }))
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend)
+    const req = request({ port: proxy.port, method: 'POST', path: CHAT, headers: { 'Content-Encoding': 'gzip' }, agent: false })
+    req.end(bytes)
+    const call = await backend.next()
+    expect(await proxy.held()).toEqual(both(HELLO_TOKENS + 7))
+    expect([call.req.headers['content-encoding'], call.req.headers['content-length']]).toEqual(['gzip', String(bytes.length)])
+    const closed = new Promise((resolve) => {
+      req.on('response', (res) => res.resume().on('end', resolve))
+    })
+    call.answer(500, {})
+    await closed
+    expect(await proxy.spent()).toEqual(both(0))
+  })
+})
+
+describe('the completion is the smaller of what is asked and what is configured', () => {
+  test.for([
+    ['asked for less', { max_tokens: 7 }, 100, 7],
+    ['asked for more', { max_tokens: 700 }, 100, 100],
+    ['nothing asked', {}, 100, 100],
+    ['nothing configured', { max_tokens: 700 }, undefined, 700],
+    ['neither', {}, undefined, 1000],
+    ['max_completion_tokens', { max_completion_tokens: 9 }, 100, 9],
+    ['max_output_tokens', { max_output_tokens: 11 }, 100, 11],
+    ['the largest of several', { max_tokens: 1, max_completion_tokens: 5000, max_output_tokens: 20 }, undefined, 5000],
+    ['times n', { max_tokens: 7, n: 3 }, 100, 21],
+    ['times n, up to what is configured', { max_tokens: 70, n: 3 }, 100, 100],
+    ['n alone', { n: 3 }, 100, 100],
+    ['no positive integer: zero', { max_tokens: 0 }, 100, 100],
+    ['no positive integer: negative', { max_tokens: -5 }, 100, 100],
+    ['no positive integer: a fraction', { max_tokens: 1.5 }, 100, 100],
+    ['no positive integer: text', { max_tokens: '5' }, 100, 100],
+    ['no positive integer: null', { max_tokens: null, max_completion_tokens: 6 }, 100, 6],
+    ['an n that is none', { max_tokens: 7, n: 0 }, 100, 7],
+  ] as const)('%s', async ([, asked, configured, tokens]) => {
+    const config = configured === undefined ? {} : { max_completion_tokens: configured }
+    expect(await reservedFor(CHAT, { messages: HELLO, ...asked }, { config })).toBe(HELLO_TOKENS + tokens)
+  })
+})
+
+describe('two budgets', () => {
+  const asked = (max_tokens: number) => ({ messages: [], max_tokens })
+  const reasonOf = ({ status, headers }: Answer) => [status, headers['x-edge-reason'], headers['ratelimit-limit'], headers['retry-after']]
+
+  async function budgets(config: object) {
+    const backend = await answeringLlm(200, { usage: { prompt_tokens: 0, completion_tokens: 600, total_tokens: 600 } })
+    const clock = new ManualClock()
+    const rules = [llmRule('budget', [], config)]
+    const edge = await running({ clock, bundle: bundle(1, policy('llm', { rules })), env: proxyEnv(backend) })
+    const spend = (tokens: number) => ask(edge.port, 'POST', CHAT, [], JSON.stringify(asked(tokens)))
+    return { backend, clock, spend }
+  }
+
+  test('the minute refills continuously, up to its burst', async () => {
+    const { clock, spend } = await budgets({ tokens_per_minute: 600, burst_tokens: 1200 })
+    expect((await spend(600)).headers['ratelimit-remaining']).toBe('600')
+    expect((await spend(600)).headers['ratelimit-remaining']).toBe('0')
+    expect(reasonOf(await spend(600))).toEqual([429, 'tpm_exceeded', '1200', '60'])
+    clock.advance(30_000)
+    expect(reasonOf(await spend(600))).toEqual([429, 'tpm_exceeded', '1200', '30'])
+    clock.advance(30_000)
+    expect((await spend(600)).status).toBe(200)
+    clock.advance(3_600_000)
+    expect((await spend(1200)).headers['ratelimit-remaining']).toBe('0')
+  })
+
+  test('the day is a window that ends at midnight UTC', async () => {
+    const { clock, spend } = await budgets({ tokens_per_day: 1000 })
+    expect((await spend(600)).status).toBe(200)
+    expect(reasonOf(await spend(600))).toEqual([429, 'tpd_exceeded', '1000', String(12 * 3600)])
+    clock.advance(12 * 3_600_000 - 1)
+    expect(reasonOf(await spend(600))).toEqual([429, 'tpd_exceeded', '1000', '1'])
+    clock.advance(1)
+    expect((await spend(600)).status).toBe(200)
+  })
+
+  test('both or neither are taken, and where the minute cannot cover a request that is the reason', async () => {
+    const { clock, spend } = await budgets({ tokens_per_minute: 600, tokens_per_day: 1000 })
+    expect((await spend(600)).status).toBe(200)
+    // Neither can cover it: the minute names the reason, the day the wait.
+    expect(reasonOf(await spend(600))).toEqual([429, 'tpm_exceeded', '600', String(12 * 3600)])
+    clock.advance(60_000)
+    expect(reasonOf(await spend(600))).toEqual([429, 'tpd_exceeded', '1000', String(12 * 3600 - 60)])
+    // What the day refused took nothing from the minute, and the other way round.
+    clock.advance(12 * 3_600_000 - 60_000)
+    expect((await spend(600)).status).toBe(200)
+  })
+})
+
+describe('before anything reaches the backend', () => {
+  test('a body beyond EDGE_MAX_BODY_BYTES is 413 and takes nothing, whether or not its length is told', async () => {
+    const backend = await answeringLlm(200, {})
+    const proxy = await llmProxy(backend, { env: { EDGE_MAX_BODY_BYTES: '100k' } })
+    const large = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(100 * 1024) }] })
+    const told = await proxy.post(CHAT, large)
+    const untold = await ask(proxy.port, 'POST', CHAT, [['Transfer-Encoding', 'chunked']], undefined)
+    expect([told.status, told.headers['x-edge-reason']]).toEqual([413, 'body_too_large'])
+    expect(untold.status).toBe(200)
+    const status = await new Promise((resolve) => {
+      const req = request({ port: proxy.port, method: 'POST', path: CHAT, agent: false }, (res) => {
+        res.resume()
+        resolve(res.statusCode)
+      })
+      req.on('error', () => {})
+      req.write(large)
+      req.end()
+    })
+    expect(status).toBe(413)
+    expect(await proxy.spent()).toEqual(both(0))
+    expect(backend.calls.length).toBe(1)
+  })
+
+  test('a reject by a plain rule takes no token, and the other way round', async () => {
+    const plain = policy('plain', { selector: { pathPrefix: '/v1/chat' }, rules: [bucketRule('calls', [], 1, 1e-6)] })
+    const proxy = await llmProxy(await answeringLlm(200, { usage: { total_tokens: 50 } }), { policies: [plain] })
+    const tooMuch = await proxy.post(CHAT, { messages: HELLO, max_tokens: 50_000 })
+    expect([tooMuch.status, tooMuch.headers['x-edge-reason']]).toEqual([429, 'tpm_exceeded'])
+    expect((await proxy.post(CHAT, { messages: HELLO })).status).toBe(200)
+    const second = await proxy.post(CHAT, { messages: HELLO })
+    expect([second.status, second.headers['x-edge-reason']]).toEqual([429, 'token_bucket_exceeded'])
+    expect(await proxy.spent()).toEqual(both(50))
+  })
+})

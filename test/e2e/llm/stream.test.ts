@@ -1,0 +1,262 @@
+import { describe, expect, test } from 'vitest'
+import { MAX_EVENT_BYTES } from '../../../src/llm/stream-filter.ts'
+import { both, CHAT, EMBEDDINGS, fakeLlm, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
+import { chatChunk, chatStream, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../../support/llm/llm-streams.ts'
+import { scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
+import { until } from '../../support/service/edge.ts'
+
+const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
+const PLAIN = { include_partial_usage: false }
+
+/** What a stream costs: the provider's word, else the estimate. */
+function costOf({ characters, prompt, completion }: (typeof RECORDED_STREAMS)[number]): number {
+  return (prompt ?? HELLO_TOKENS) + (completion ?? Math.ceil(characters / 4))
+}
+
+describe('every dialect and framing', () => {
+  for (const recorded of RECORDED_STREAMS) {
+    test(`${recorded.name}: byte for byte where nothing is to be added`, async () => {
+      const proxy = await llmProxy(await streamingLlm(recorded.text), { streaming: PLAIN })
+      const client = await proxy.stream(CHAT, ASKED)
+      expect([client.outcome, client.text]).toEqual(['whole', recorded.text])
+      expect(await proxy.spent()).toEqual(both(costOf(recorded)))
+    })
+
+    test(`${recorded.name}: with usage added, every event is there and the same but for its usage`, async () => {
+      const proxy = await llmProxy(await streamingLlm(recorded.text, 7))
+      const client = await proxy.stream(CHAT, ASKED)
+      const withoutUsage = (text: string) =>
+        parseSse(text).map(({ event, data }) => [event, data.startsWith('{') ? { ...JSON.parse(data), usage: 0 } : data])
+      expect(withoutUsage(client.text)).toEqual(withoutUsage(recorded.text))
+      expect(await proxy.spent()).toEqual(both(costOf(recorded)))
+    })
+
+    test.for([['\n'], ['\r\n'], ['\r']] as const)(`${recorded.name}: line ends %j, one byte a chunk`, async ([lineEnd]) => {
+      const text = withLineEnds(recorded.text, lineEnd as LineEnd)
+      const proxy = await llmProxy(await streamingLlm(text, 1), { streaming: PLAIN })
+      const client = await proxy.stream(CHAT, ASKED)
+      expect(client.text).toBe(text)
+      expect(await proxy.spent()).toEqual(both(costOf(recorded)))
+    })
+  }
+
+  test('a byte order mark, mixed line ends, several data lines, unknown fields and comments survive', async () => {
+    const text = [
+      '\ufeffdata: {"id":"c","object":"chat.completion.chunk",\r\ndata: "choices":[{"index":0,"delta":{"content":"abcd"}}]}\r\n\r\n',
+      ': heartbeat\n\n',
+      'id: 7\nretry: 3000\nx-unknown: yes\ndata:{"choices":[{"index":0,"delta":{"content":"efgh"}}]}\n\n',
+      'event: nothing\n\n',
+      ':\r\r',
+      'data\n\n',
+      'data: not JSON\n\n',
+      'data: {"choices":"not a list"}\n\n',
+      'data: [DONE]\n\n',
+    ].join('')
+    const proxy = await llmProxy(await streamingLlm(text, 3), { streaming: PLAIN })
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.bytes.equals(Buffer.from(text))).toBe(true)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 2))
+  })
+
+  test('bytes that are no UTF-8 pass as they are', async () => {
+    const bytes = Buffer.concat([Buffer.from([0x64, 0x61, 0x74, 0x61, 0x3a, 0xff, 0xfe, 0x0a, 0x0a]), Buffer.from(chatStream(['abcd']))])
+    const proxy = await llmProxy(await streamingLlm(bytes, 1), { streaming: PLAIN })
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.bytes.equals(bytes)).toBe(true)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 1))
+  })
+
+  test('an event above the bound passes unparsed and is counted by its size', async () => {
+    const large = sse({ choices: [{ index: 0, delta: { content: 'x'.repeat(MAX_EVENT_BYTES) } }] })
+    const text = `${chatChunk({ content: 'abcd' })}${large}${sse('[DONE]')}`
+    const proxy = await llmProxy(await streamingLlm(text, 100_000), {
+      streaming: PLAIN,
+      minuteTokens: 4_000_000,
+      dayTokens: 1_000_000,
+    })
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.bytes.equals(Buffer.from(text))).toBe(true)
+    const tokens = HELLO_TOKENS + Math.ceil((4 + large.length) / 4)
+    expect(await proxy.spent()).toEqual(both(tokens))
+  })
+})
+
+describe('usage on each event', () => {
+  test('it is what the stream has cost so far, in the specified shape', async () => {
+    const proxy = await llmProxy(await fakeLlm({ tokens: 3 }))
+    const client = await proxy.stream(CHAT, ASKED)
+    const usages = client.data.slice(0, -1).map((chunk) => (chunk as { usage: unknown }).usage)
+    const usage = (completion_tokens: number) => ({ prompt_tokens: 3, completion_tokens, total_tokens: 3 + completion_tokens })
+    expect(usages).toEqual([usage(0), usage(1), usage(2), usage(3), usage(3)])
+    expect(client.events.at(-1)).toEqual({ data: '[DONE]' })
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 3))
+  })
+
+  test('a null is replaced where it stands, an object that is there stays, and nothing else changes', async () => {
+    const own = '"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18,"x":1.0}'
+    const text = [
+      'data: {"usage" : null,"n":1.50,"choices":[{"index":0,"delta":{"content":"abcd"}}]}\n\n',
+      'data: { "choices":[ ] , "z":1e3 }\n\n',
+      `data: {"choices":[],${own}}\n\n`,
+      'data: {"other":true}\n\n',
+      'data: [DONE]\n\n',
+    ]
+    const proxy = await llmProxy(await streamingLlm(text.join('')))
+    const client = await proxy.stream(CHAT, ASKED)
+    const added = '{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}'
+    expect(client.text).toBe(
+      [
+        `data: {"usage" : ${added},"n":1.50,"choices":[{"index":0,"delta":{"content":"abcd"}}]}\n\n`,
+        `data: { "choices":[ ] , "z":1e3 ,"usage":${added}}\n\n`,
+        ...text.slice(2),
+      ].join(''),
+    )
+    expect(await proxy.spent()).toEqual(both(18))
+  })
+
+  test('events of other dialects carry none', async () => {
+    for (const [path, body] of [
+      [RESPONSES, { input: 'hello there!', max_output_tokens: 5 }],
+      [MESSAGES, { messages: HELLO, max_tokens: 5 }],
+    ] as const) {
+      const fake = await fakeLlm({ tokens: 5 })
+      const proxy = await llmProxy(fake)
+      const direct = await llmProxy(fake, { streaming: { enabled: false } })
+      const client = await proxy.stream(path, body)
+      expect(client.text).toBe((await direct.stream(path, body)).text)
+      expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 5))
+    }
+  })
+})
+
+describe('at once', () => {
+  test('the head goes out before the first event, and each event as soon as it is complete', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend)
+    const client = proxy.open(CHAT, ASKED)
+    const call = await backend.next()
+    call.begin({ 'X-Backend': 'one' })
+    await client.untilHead()
+    expect([client.status, client.headers['x-backend'], client.headers['content-type']]).toEqual([
+      200,
+      'one',
+      'text/event-stream; charset=utf-8',
+    ])
+    for (let i = 0; i < 5; i++) {
+      await call.write(chatChunk({ content: `number ${i}` }))
+      await client.untilText(`number ${i}`)
+    }
+    const half = chatChunk({ content: 'in two halves' })
+    await call.write(half.slice(0, 40))
+    await call.write(`${half.slice(40)}: a comment\n\n`)
+    await client.untilText(': a comment\n\n')
+    expect(client.text).toContain('in two halves')
+    call.end(sse('[DONE]'))
+    await client.untilClosed()
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + Math.ceil((5 * 8 + 13) / 4)))
+  })
+
+  test("the decision's headers are on the stream, and the backend's own RateLimit fields are not", async () => {
+    const backend = await scriptedLlm((call) => {
+      call.begin({ 'RateLimit-Limit': '1', 'RateLimit-Remaining': '1', 'X-RateLimit-Remaining-Tokens': '77' })
+      call.end(chatStream(['abcd']))
+    })
+    const proxy = await llmProxy(backend)
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.headers).toMatchObject({
+      'ratelimit-limit': '20000',
+      'ratelimit-remaining': String(20_000 - 503),
+      ratelimit: expect.stringMatching(/^"budget";r=19497;t=\d+$/),
+      'x-ratelimit-remaining-tokens': '77',
+    })
+    expect(client.headers['content-length']).toBeUndefined()
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 1))
+  })
+
+  test("the backend's Content-Length does not survive where bytes are added", async () => {
+    const text = chatStream(['abcd'])
+    const backend = await scriptedLlm((call) => {
+      call.begin({ 'Content-Length': Buffer.byteLength(text) })
+      call.end(text)
+    })
+    const proxy = await llmProxy(backend)
+    const client = await proxy.stream(CHAT, ASKED)
+    expect([client.outcome, client.headers['content-length'], client.events.at(-1)]).toEqual(['whole', undefined, { data: '[DONE]' }])
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 1))
+  })
+})
+
+describe('what activates the filter', () => {
+  const OVER = chatStream(Array.from({ length: 50 }, () => 'abcd'))
+  const TIGHT = { config: { max_completion_tokens: 10 }, streaming: { buffer_tokens: 1 } }
+
+  test.for([
+    ['"stream": true in the body', { stream: true }, []],
+    ['Accept: text/event-stream', {}, [['Accept', 'text/event-stream']]],
+    ['Accept in a list, in any case', {}, [['Accept', 'application/json, Text/Event-Stream;q=0.9']]],
+    ['both', { stream: true }, [['Accept', 'text/event-stream']]],
+  ] as const)('%s', async ([, asked, fields]) => {
+    const proxy = await llmProxy(await streamingLlm(OVER), TIGHT)
+    const client = await proxy.open(CHAT, { messages: HELLO, ...asked }, fields).untilClosed()
+    expect(client.text).toContain('"finish_reason":"length"')
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 11))
+  })
+
+  test.for([
+    ['nothing', {}, []],
+    ['"stream": false', { stream: false }, [['Accept', 'application/json']]],
+    ['"stream": "true"', { stream: 'true' }, [['Accept', '*/*']]],
+    ['another type that begins alike', {}, [['Accept', 'text/event-streams']]],
+  ] as const)('%s does not: the stream is counted, never cut, and not a byte is added', async ([, asked, fields]) => {
+    const proxy = await llmProxy(await streamingLlm(OVER), TIGHT)
+    const client = await proxy.open(CHAT, { messages: HELLO, ...asked }, fields).untilClosed()
+    expect(client.text).toBe(OVER)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 50))
+  })
+
+  test('an answer that is no stream though one was asked for passes and is counted as a whole', async () => {
+    const body = { choices: [{ index: 0, message: { role: 'assistant', content: 'abcdefgh' } }] }
+    const backend = await scriptedLlm((call) => call.answer(200, body))
+    const proxy = await llmProxy(backend, { config: { max_completion_tokens: 1 }, streaming: { buffer_tokens: 1 } })
+    const answer = await proxy.post(CHAT, ASKED)
+    expect(JSON.parse(answer.body)).toEqual(body)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 2))
+  })
+
+  test('embeddings have no completion to reserve, and theirs is settled by usage', async () => {
+    const proxy = await llmProxy(await fakeLlm())
+    await proxy.post(EMBEDDINGS, { input: 'hello there!' })
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
+  })
+})
+
+describe('back-pressure', () => {
+  test('a client that reads nothing stops the backend, and gets everything when it reads on', async () => {
+    const events = 20_000
+    // More than the sockets on the way can hold.
+    const line = `${chatChunk({ content: 'abcd' })}: ${'x'.repeat(1500)}\n\n`
+    let written = 0
+    const backend = await scriptedLlm(async (call) => {
+      call.begin()
+      for (; written < events; written += 10) {
+        if (!call.writeNow(line.repeat(10))) await call.drained()
+      }
+      call.end(sse('[DONE]'))
+    })
+    const proxy = await llmProxy(backend, { minuteTokens: 200_000, dayTokens: 90_000 })
+    const client = proxy.open(CHAT, { ...ASKED, max_tokens: 30_000 })
+    await client.untilHead()
+    client.pause()
+    const moving = async () => {
+      const before = written
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      return written !== before
+    }
+    await until(async () => !(await moving()))
+    expect(written).toBeLessThan(events)
+    client.resume()
+    await client.untilClosed()
+    expect(client.events.length).toBe(events + 1)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + events))
+  })
+})

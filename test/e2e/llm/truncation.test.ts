@@ -1,0 +1,320 @@
+import { Agent, request } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import {
+  both,
+  CHAT,
+  COMPLETIONS,
+  fakeLlm,
+  HELLO,
+  HELLO_TOKENS,
+  type LlmProxyOptions,
+  llmProxy,
+  MESSAGES,
+  RESPONSES,
+} from '../../support/llm/llm-proxy.ts'
+import { anthropicStream, chatChunk, chatStream, responsesStream, sse, withLineEnds } from '../../support/llm/llm-streams.ts'
+import { scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
+import { until } from '../../support/service/edge.ts'
+
+const ASKED = { stream: true, messages: HELLO }
+const WORDS = Array.from({ length: 50 }, (_, i) => `w${String(i).padStart(3, '0')}`)
+
+/** Ten tokens are allowed, and every token is looked at: the eleventh cuts. */
+function tight(streaming: object = {}): LlmProxyOptions {
+  return { config: { max_completion_tokens: 10 }, streaming: { buffer_tokens: 1, ...streaming } }
+}
+const CHARGED = HELLO_TOKENS + 11
+const USAGE = { prompt_tokens: 3, completion_tokens: 11, total_tokens: 14 }
+
+describe('graceful_close', () => {
+  test('chat: the specified chunk with what the stream itself says, then [DONE]', async () => {
+    const proxy = await llmProxy(await streamingLlm(chatStream(WORDS)), tight({ include_partial_usage: false }))
+    const client = await proxy.stream(CHAT, ASKED)
+    const head = { id: 'chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG', object: 'chat.completion.chunk', created: 1741570283 }
+    const closing = { ...head, model: 'gpt-4o-2024-08-06', choices: [{ index: 0, delta: {}, finish_reason: 'length' }] }
+    const passed = chatStream(WORDS)
+      .split(/(?<=\n\n)/)
+      .slice(0, 11)
+    expect([client.outcome, client.text]).toEqual(['whole', `${passed.join('')}${sse(closing)}data: [DONE]\n\n`])
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+    expect(await proxy.settlements()).toEqual({ truncated: 1 })
+  })
+
+  test('chat: the closing chunk has usage where it is asked for, the truncating event in it', async () => {
+    const proxy = await llmProxy(await streamingLlm(chatStream(WORDS)), tight())
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.data.at(-2)).toMatchObject({ choices: [{ index: 0, delta: {}, finish_reason: 'length' }], usage: USAGE })
+    expect(client.text.endsWith('\n\ndata: [DONE]\n\n')).toBe(true)
+    expect(client.text).toContain('w009')
+    expect(client.text).not.toContain('w010')
+    expect(await proxy.spent()).toEqual(both(USAGE.total_tokens))
+  })
+
+  test('chat: one closing choice for each that is still open', async () => {
+    const chunks = [
+      chatChunk({ content: 'abcd' }, null, 0),
+      chatChunk({ content: 'abcd' }, null, 1),
+      chatChunk({ content: 'abcd' }, null, 2),
+      chatChunk({}, 'stop', 1),
+      chatChunk({ content: 'x'.repeat(40) }, null, 2),
+    ]
+    const proxy = await llmProxy(await streamingLlm(chunks.join('')), tight())
+    const client = await proxy.stream(CHAT, { ...ASKED, n: 3 })
+    expect((client.data.at(-2) as { choices: unknown }).choices).toEqual([
+      { index: 0, delta: {}, finish_reason: 'length' },
+      { index: 2, delta: {}, finish_reason: 'length' },
+    ])
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 13))
+  })
+
+  test('chat that names neither id nor index: the bare shape', async () => {
+    const text = sse({ choices: [{ delta: { content: 'x'.repeat(44) } }] })
+    const proxy = await llmProxy(await streamingLlm(text), tight())
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.data).toEqual([{ choices: [{ delta: {}, finish_reason: 'length' }], usage: USAGE }, '[DONE]'])
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('completions: a choice with text', async () => {
+    const proxy = await llmProxy(await fakeLlm(), tight())
+    const client = await proxy.stream(COMPLETIONS, { prompt: 'hello there!' })
+    expect(client.data.slice(-2)).toEqual([
+      {
+        id: 'cmpl-fake',
+        object: 'text_completion',
+        created: expect.any(Number),
+        model: 'fake-llm',
+        choices: [{ index: 0, text: '', logprobs: null, finish_reason: 'length' }],
+        usage: USAGE,
+      },
+      '[DONE]',
+    ])
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('Responses: response.incomplete with the response so far and the next sequence number', async () => {
+    const proxy = await llmProxy(await streamingLlm(responsesStream(WORDS)), tight())
+    const client = await proxy.stream(RESPONSES, { input: 'hello there!' })
+    const last = client.events.at(-1)!
+    expect(last.event).toBe('response.incomplete')
+    expect(JSON.parse(last.data)).toMatchObject({
+      type: 'response.incomplete',
+      sequence_number: 14,
+      response: {
+        id: 'resp_67c9fdcecf488190bdd9a0409de3a1ec07b8b0ad4e5eb654',
+        object: 'response',
+        status: 'incomplete',
+        incomplete_details: { reason: 'max_output_tokens' },
+        usage: { input_tokens: 3, output_tokens: 11, total_tokens: 14 },
+      },
+    })
+    expect(client.text).not.toContain('[DONE]')
+    expect(client.text).not.toContain('w010')
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('Anthropic: the open block stops, then message_delta with max_tokens, then message_stop', async () => {
+    const proxy = await llmProxy(await streamingLlm(anthropicStream(WORDS)), tight())
+    const client = await proxy.stream(MESSAGES, ASKED)
+    expect(client.events.slice(-3).map(({ event, data }) => [event, JSON.parse(data)])).toEqual([
+      ['content_block_stop', { type: 'content_block_stop', index: 0 }],
+      [
+        'message_delta',
+        {
+          type: 'message_delta',
+          delta: { stop_reason: 'max_tokens', stop_sequence: null },
+          usage: { input_tokens: 25, output_tokens: 11 },
+        },
+      ],
+      ['message_stop', { type: 'message_stop' }],
+    ])
+    expect(client.text).not.toContain('[DONE]')
+    expect(await proxy.spent()).toEqual(both(25 + 11))
+  })
+})
+
+describe('error_chunk', () => {
+  const ERROR = { message: 'max completion tokens exceeded', type: 'rate_limit_error', code: 'completion_tokens_exceeded' }
+
+  test('chat: exactly the specified chunk, then [DONE]', async () => {
+    const proxy = await llmProxy(await streamingLlm(chatStream(WORDS)), tight({ on_limit_exceeded: 'error_chunk' }))
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.text.endsWith(`\n\n${sse({ error: ERROR, usage: USAGE })}data: [DONE]\n\n`)).toBe(true)
+    expect(client.outcome).toBe('whole')
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+    expect(await proxy.settlements()).toEqual({ truncated: 1 })
+  })
+
+  test('chat without partial usage', async () => {
+    const streaming = { on_limit_exceeded: 'error_chunk', include_partial_usage: false }
+    const proxy = await llmProxy(await streamingLlm(chatStream(WORDS)), tight(streaming))
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.data.slice(-2)).toEqual([{ error: ERROR }, '[DONE]'])
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('Responses: an event named error', async () => {
+    const proxy = await llmProxy(await streamingLlm(responsesStream(WORDS)), tight({ on_limit_exceeded: 'error_chunk' }))
+    const client = await proxy.stream(RESPONSES, { input: 'hello there!' })
+    const last = client.events.at(-1)!
+    expect([last.event, JSON.parse(last.data)]).toEqual([
+      'error',
+      {
+        type: 'error',
+        code: ERROR.code,
+        message: ERROR.message,
+        param: null,
+        sequence_number: 14,
+        usage: { input_tokens: 3, output_tokens: 11, total_tokens: 14 },
+      },
+    ])
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('Anthropic: an event named error', async () => {
+    const proxy = await llmProxy(await streamingLlm(anthropicStream(WORDS)), tight({ on_limit_exceeded: 'error_chunk' }))
+    const client = await proxy.stream(MESSAGES, ASKED)
+    const last = client.events.at(-1)!
+    expect([last.event, JSON.parse(last.data)]).toEqual([
+      'error',
+      { type: 'error', error: ERROR, usage: { input_tokens: 25, output_tokens: 11 } },
+    ])
+    expect(await proxy.spent()).toEqual(both(25 + 11))
+  })
+})
+
+describe('where it cuts', () => {
+  /** Tokens that reached the client, one a word. */
+  const seen = (text: string) => WORDS.filter((word) => text.includes(word)).length
+
+  test.for([
+    // Looks at 100, 200, …: fifty tokens are never looked at.
+    ['not before the default buffer_tokens of 100', {}, 10, 50, undefined],
+    ['when buffer_tokens have come since the last look', { buffer_tokens: 20 }, 10, 19, 20],
+    ['a look within the limit is a look: the next is as far away again', { buffer_tokens: 8 }, 10, 15, 16],
+    ['exactly the limit is not beyond it', { buffer_tokens: 25 }, 50, 50, undefined],
+    ['one token beyond it is', { buffer_tokens: 1 }, 49, 49, 50],
+  ] as const)('%s', async ([, streaming, max, passed, charged]) => {
+    const proxy = await llmProxy(await streamingLlm(chatStream(WORDS)), { config: { max_completion_tokens: max }, streaming })
+    const client = await proxy.stream(CHAT, ASKED)
+    expect([seen(client.text), client.text.includes('"finish_reason":"length"')]).toEqual([passed, charged !== undefined])
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + (charged ?? 50)))
+  })
+
+  test('events before the truncating one pass, though they came in the same chunk', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, tight())
+    const client = proxy.open(CHAT, ASKED)
+    const call = await backend.next()
+    call.begin()
+    await call.write(chatStream(WORDS))
+    await client.untilClosed()
+    expect([client.outcome, seen(client.text)]).toEqual(['whole', 10])
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('the backend call is aborted at once, though the backend would go on', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, tight())
+    const client = proxy.open(CHAT, ASKED)
+    const call = await backend.next()
+    call.begin()
+    await call.write(chatChunk({ content: 'x'.repeat(44) }))
+    await client.untilClosed()
+    await until(() => call.isAborted)
+    expect(client.outcome).toBe('whole')
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('no matter how the stream is framed and chunked', async () => {
+    for (const [lineEnd, bytes] of [
+      ['\r\n', 1],
+      ['\r', 5],
+      ['\n', 17],
+    ] as const) {
+      const proxy = await llmProxy(await streamingLlm(withLineEnds(chatStream(WORDS), lineEnd), bytes), tight())
+      const client = await proxy.stream(CHAT, ASKED)
+      expect([client.outcome, seen(client.text), client.data.at(-1)]).toEqual(['whole', 10, '[DONE]'])
+      expect(client.data.at(-2)).toMatchObject({ usage: USAGE })
+      expect(await proxy.spent()).toEqual(both(CHARGED))
+    }
+  })
+
+  test("the client's own max_tokens never cuts, and without max_completion_tokens nothing does", async () => {
+    const text = chatStream(WORDS)
+    const proxy = await llmProxy(await streamingLlm(text), { streaming: { buffer_tokens: 1, include_partial_usage: false } })
+    const client = await proxy.stream(CHAT, { ...ASKED, max_tokens: 5 })
+    expect(client.text).toBe(text)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 50))
+  })
+
+  test('all that a model generates counts: choices, refusals, reasoning, calls', async () => {
+    const ten = 'x'.repeat(10)
+    const text = [
+      chatChunk({ content: ten }, null, 0),
+      chatChunk({ refusal: ten }, null, 1),
+      chatChunk({ reasoning_content: ten }, null, 0),
+      chatChunk({ tool_calls: [{ index: 0, function: { name: 'not counted', arguments: ten } }] }, null, 0),
+      chatChunk({ content: 'w' }, null, 0),
+      chatChunk({ content: 'beyond' }, null, 0),
+    ].join('')
+    const proxy = await llmProxy(await streamingLlm(text), tight())
+    const client = await proxy.stream(CHAT, ASKED)
+    expect([client.text.includes('arguments'), client.text.includes('"w"'), client.text.includes('beyond')]).toEqual([true, false, false])
+    expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('the estimate is over all text so far, not rounded up for each delta', async () => {
+    const text = chatStream(Array.from({ length: 40 }, () => 'a'))
+    const proxy = await llmProxy(await streamingLlm(text), tight({ include_partial_usage: false }))
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.text).toBe(text)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 10))
+  })
+})
+
+describe('switched off', () => {
+  test('enforce_mid_stream: false counts, adds usage and cuts nothing', async () => {
+    const proxy = await llmProxy(await streamingLlm(chatStream(WORDS)), tight({ enforce_mid_stream: false }))
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.data.length).toBe(WORDS.length + 3)
+    expect(client.data.at(-2)).toMatchObject({ usage: { prompt_tokens: 3, completion_tokens: 50, total_tokens: 53 } })
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 50))
+    expect(await proxy.edge.metric('edge_llm_truncations_total{policy="llm",rule="budget"}')).toBe(0)
+  })
+
+  test('enabled: false touches nothing', async () => {
+    const proxy = await llmProxy(await streamingLlm(chatStream(WORDS)), tight({ enabled: false }))
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.text).toBe(chatStream(WORDS))
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 10))
+  })
+})
+
+describe('after a cut', () => {
+  test('the connection of the client is good for another request, and the budget pays for both', async () => {
+    const proxy = await llmProxy(await fakeLlm(), tight())
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const ports = new Set<number>()
+    for (let i = 0; i < 3; i++) {
+      const text = await new Promise<string>((resolve, reject) => {
+        const req = request({ port: proxy.port, host: '127.0.0.1', method: 'POST', path: CHAT, agent }, (res) => {
+          ports.add(res.socket.localPort!)
+          let body = ''
+          res.on('data', (chunk) => {
+            body += chunk
+          })
+          res.on('end', () => resolve(body))
+          res.on('error', reject)
+        })
+        req.on('error', reject)
+        req.end(JSON.stringify(ASKED))
+      })
+      expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+    }
+    agent.destroy()
+    expect(ports.size).toBe(1)
+    expect(await proxy.spent()).toEqual(both(3 * CHARGED))
+    expect(await proxy.settlements()).toEqual({ truncated: 3 })
+  })
+})

@@ -1,0 +1,177 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { offer } from '../../support/bundles/bundle-file.ts'
+import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../support/bundles/bundles.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running, scratchDirectory, serving } from '../../support/service/running.ts'
+
+const CALLER = { uri: '/api/x', fields: [['X-Caller', 'alice']] } as const
+
+describe('requests that cannot be decided', () => {
+  test('are logged with status and reason, once a second and reason, with the number of those left out', async () => {
+    const clock = new ManualClock()
+    const edge = await start(clock, perCaller('p', 'enforce'))
+    const refused = (): unknown[] =>
+      edge.log.filter(({ event }) => event === 'refused').map(({ level, status, reason, unlogged }) => [level, status, reason, unlogged])
+    for (let i = 0; i < 3; i++) await edge.post('/v1/decision')
+    await edge.decide({ uri: '' })
+    expect(refused()).toEqual([
+      [40, 400, 'missing_original_method', 0],
+      [40, 400, 'missing_original_uri', 0],
+    ])
+    clock.advance(1000)
+    await edge.post('/v1/decision')
+    expect(refused().at(-1)).toEqual([40, 400, 'missing_original_method', 2])
+  })
+})
+
+describe('rejects', () => {
+  test('are logged with policy, rule, reason, route and keys, once a second and rule, with the number of those left out', async () => {
+    const clock = new ManualClock()
+    const edge = await start(clock, perCaller('p', 'enforce'))
+    await edge.decideTimes(6, CALLER)
+    expect(lines(edge)).toEqual([
+      {
+        event: 'reject',
+        policy: 'p',
+        rule: 'per-caller',
+        reason: 'token_bucket_exceeded',
+        route: '/api',
+        limit_keys: ['header:x-caller'],
+        unlogged: 0,
+        msg: 'request rejected',
+      },
+    ])
+    clock.advance(999)
+    await edge.decide(CALLER)
+    expect(lines(edge)).toHaveLength(1)
+    clock.advance(1)
+    await edge.decide({ ...CALLER, fields: [['X-Caller', 'bob']] })
+    await edge.decide(CALLER)
+    expect(lines(edge)).toHaveLength(2)
+    expect(lines(edge)[1]).toMatchObject({ event: 'reject', rule: 'per-caller', unlogged: 5 })
+    clock.advance(1000)
+    await edge.decideTimes(3, CALLER)
+    expect(lines(edge)[2]).toMatchObject({ unlogged: 0 })
+    expect(lines(edge)).toHaveLength(3)
+  })
+
+  test('of one rule leave no room out for those of another', async () => {
+    const edge = await start(new ManualClock(), perCaller('p', 'enforce', '/api'), perCaller('q', 'enforce', '/other'))
+    await edge.decideTimes(10, CALLER)
+    await edge.decideTimes(2, { ...CALLER, uri: '/other' })
+    expect(lines(edge)).toMatchObject([
+      { policy: 'p', route: '/api' },
+      { policy: 'q', route: '/other' },
+    ])
+  })
+
+  test('of an LLM rule name the budget', async () => {
+    const rule = llmRule('tokens', ['jwt:sub', 'ip:address'], { tokens_per_day: 5, max_completion_tokens: 10 })
+    const clock = new ManualClock()
+    const edge = await start(clock, policy('p', { rules: [rule] }))
+    const fields = [
+      ['Authorization', 'Bearer e30.eyJzdWIiOiJhIn0.'],
+      ['X-Forwarded-For', '203.0.113.7'],
+    ] as const
+    expect((await edge.decide({ fields })).status).toBe(429)
+    expect(lines(edge)).toMatchObject([{ event: 'reject', rule: 'tokens', reason: 'tpd_exceeded', limit_keys: ['jwt:sub', 'ip:address'] }])
+  })
+
+  test('allowed requests leave no line', async () => {
+    const edge = await start(new ManualClock(), perCaller('p', 'enforce'))
+    await edge.decide(CALLER)
+    await edge.decide({ uri: '/elsewhere' })
+    expect(lines(edge)).toEqual([])
+  })
+})
+
+describe('would-rejects', () => {
+  test('are logged the same way under their own name', async () => {
+    const clock = new ManualClock()
+    const edge = await start(clock, perCaller('p', 'shadow'))
+    expect(await edge.decideTimes(5, CALLER)).toEqual(Array(5).fill(200))
+    clock.advance(1000)
+    await edge.decideTimes(2, CALLER)
+    expect(lines(edge)).toMatchObject([
+      {
+        event: 'would_reject',
+        policy: 'p',
+        rule: 'per-caller',
+        reason: 'token_bucket_exceeded',
+        limit_keys: ['header:x-caller'],
+        unlogged: 0,
+      },
+      { event: 'would_reject', unlogged: 3 },
+    ])
+  })
+
+  test('of several policies are logged each', async () => {
+    const edge = await start(new ManualClock(), perCaller('p', 'shadow'), perCaller('q', 'shadow'))
+    await edge.decideTimes(3, CALLER)
+    expect(lines(edge)).toMatchObject([
+      { event: 'would_reject', policy: 'p' },
+      { event: 'would_reject', policy: 'q' },
+    ])
+  })
+
+  test('are followed by rejects once the policy enforces', async () => {
+    const edge = await start(new ManualClock(), perCaller('p', 'shadow'))
+    await edge.decideTimes(3, CALLER)
+    await offer(edge, bundle(2, perCaller('p', 'enforce')))
+    await edge.decideTimes(3, CALLER)
+    expect(lines(edge).map(({ event }) => event)).toEqual(['would_reject', 'reject'])
+  })
+})
+
+describe('the log of the program', () => {
+  test('is one JSON object a line, each with time, level, event and message, from start to end', async () => {
+    const path = join(await scratchDirectory(), 'bundle.json')
+    await writeFile(path, JSON.stringify(bundle(1)))
+    const cli = await serving({ EDGE_CONFIG_FILE: path })
+    expect(await cli.stop()).toBe(0)
+    const entries = cli.stderr
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    for (const entry of entries) {
+      expect(entry).toMatchObject({
+        level: expect.stringMatching(/^(info|warn|error)$/),
+        event: expect.any(String),
+        msg: expect.any(String),
+      })
+      expect(new Date(entry['time'] as string).toISOString()).toBe(entry['time'])
+    }
+    expect(entries.map(({ event }) => event)).toEqual(['bundle_applied', 'started', 'stopping', 'stopped'])
+    expect(entries[1]).toMatchObject({ port: cli.port, mode: 'decision_service', version: expect.any(String) })
+  })
+
+  test('is as silent as it is told', async () => {
+    const cli = await serving({ EDGE_LOG_LEVEL: 'silent', EDGE_CONFIG_FILE: '/nowhere/bundle.json' })
+    expect(await cli.stop()).toBe(0)
+    expect(cli.stderr).toBe('')
+  })
+
+  test('at level warn tells of what is wrong and nothing else', async () => {
+    const cli = await serving({ EDGE_LOG_LEVEL: 'warn', EDGE_CONFIG_FILE: '/nowhere/bundle.json' })
+    expect(await cli.stop()).toBe(0)
+    expect(cli.log.map(({ event }) => event)).toEqual(['bundle_unreadable'])
+  })
+})
+
+function perCaller(id: string, mode: string, pathPrefix = '/api'): PolicyText {
+  return policy(id, { mode, selector: { pathPrefix }, rules: [bucketRule('per-caller', ['header:x-caller'], 1, 0.0001)] })
+}
+
+function start(clock: ManualClock, ...policies: PolicyText[]): Promise<Edge> {
+  return running({ bundle: bundle(1, ...policies), clock })
+}
+
+/** Rejects and would-rejects, without what pino adds. */
+function lines(edge: Edge): Record<string, unknown>[] {
+  return edge.log
+    .filter(({ event }) => event === 'reject' || event === 'would_reject')
+    .map(({ level: _level, time: _time, pid: _pid, hostname: _hostname, ...line }) => line)
+}

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
+import { proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
+import { until } from '../../support/service/edge.ts'
+
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+
+describe('a client that half-closes after its request', () => {
+  test.each([0, 1000])('gets its answer, be it after %i ms', async (delayMs) => {
+    const backend = await HttpBackend.start(async (_req, res, seen) => {
+      await seen.body()
+      await sleep(delayMs)
+      res.end('hello')
+    })
+    const edge = await proxying(backend)
+    for (const request of [
+      GET,
+      'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody',
+      'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n',
+    ]) {
+      const client = RawClient.connect(edge.port)
+      client.socket.end(request)
+      const received = await client.closed()
+      expect(statusesIn(received).filter((status) => status >= 200)).toEqual([200])
+      expect(received).toContain('hello')
+      expect(client.errorCode).toBeUndefined()
+    }
+    expect(backend.seen.map(({ isAborted }) => isAborted)).toEqual([false, false, false])
+    expect(await edge.metric('edge_proxy_client_aborts_total')).toBe(0)
+  })
+
+  test('by HTTP/1.0 gets its answer alone: nothing comes before it', async () => {
+    const backend = await HttpBackend.start(async (_req, res) => {
+      await sleep(1000)
+      res.end('hello')
+    })
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.socket.end('GET / HTTP/1.0\r\n\r\n')
+    const received = await client.closed()
+    expect(statusesIn(received)).toEqual([200])
+    expect(received.endsWith('\r\n\r\nhello')).toBe(true)
+  })
+
+  test('gets a long answer whole, and a slow one', async () => {
+    const backend = await HttpBackend.start(async (req, res) => {
+      if (req.url === '/long') return void res.end(Buffer.alloc(20_000_000))
+      for (let i = 0; i < 10; i++) {
+        res.write('x')
+        await sleep(100)
+      }
+      res.end()
+    })
+    const edge = await proxying(backend)
+    for (const [path, length] of [
+      ['/long', 20_000_000],
+      ['/slow', 10],
+    ] as const) {
+      const client = RawClient.connect(edge.port)
+      client.socket.end(`GET ${path} HTTP/1.0\r\n\r\n`)
+      const received = await client.closed()
+      expect([path, received.split('\r\n\r\n')[1]!.length]).toEqual([path, length])
+    }
+  })
+
+  test('in the middle of its answer gets the rest', async () => {
+    const backend = await RawBackend.saying('HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf')
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.send(GET)
+    await client.sees('half')
+    client.socket.end()
+    await sleep(500)
+    backend.connections[0]!.socket.write('rest')
+    expect((await client.closed()).endsWith('halfrest')).toBe(true)
+  })
+
+  test('and pipelined gets all of its answers', async () => {
+    const backend = await HttpBackend.start(async (req, res) => {
+      await until(() => backend.seen.length === 3)
+      res.end(req.url)
+    })
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.socket.end(['/1', '/2', '/3'].map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`).join(''))
+    const received = await client.closed()
+    expect(statusesIn(received).filter((status) => status >= 200)).toEqual([200, 200, 200])
+    for (const path of ['/1', '/2', '/3']) expect(received).toContain(path)
+  })
+
+  test('gets a failure too', async () => {
+    const backend = await RawBackend.start(async ({ socket }) => {
+      await sleep(300)
+      socket.resetAndDestroy()
+    })
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.socket.end(GET)
+    expect(statusesIn(await client.closed()).filter((status) => status >= 200)).toEqual([502])
+  })
+
+  test('in the middle of its upload has gone away', async () => {
+    const backend = await RawBackend.start(() => {})
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf')
+    await until(() => backend.received.endsWith('half'))
+    client.socket.end()
+    await until(() => backend.openConnections === 0)
+    await client.closed()
+    expect(statusesIn(client.received).filter((status) => status !== 400)).toEqual([])
+  })
+
+  test('in the middle of its head has asked nothing', async () => {
+    const backend = await RawBackend.start(() => {})
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.socket.end('GET / HTTP/1.1\r\nHost: a\r\n')
+    await client.closed()
+    expect((await edge.get('/livez')).status).toBe(200)
+    expect(backend.connections).toEqual([])
+  })
+
+  test('and the backend half-closes after its answer: that is no trouble', async () => {
+    const backend = await RawBackend.start(({ socket }) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.socket.end(GET)
+    expect((await client.closed()).endsWith('\r\n\r\nok')).toBe(true)
+  })
+})

@@ -1,0 +1,200 @@
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { bundle } from '../../support/bundles/bundles.ts'
+import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
+import { proxyEnv, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
+import type { Cli } from '../../support/service/cli.ts'
+import { until } from '../../support/service/edge.ts'
+import { ask } from '../../support/service/http.ts'
+import { scratchDirectory, serving } from '../../support/service/running.ts'
+
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const WEBSOCKET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+const SWITCHED = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
+const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n'
+/** Longer than any test. */
+const LONG = '600000'
+
+describe('while the proxy drains', () => {
+  test('it is not ready and serves on; every answer is the last of its connection', async () => {
+    const backend = await HttpBackend.start()
+    const cli = await serve(backend, { EDGE_DRAIN_MS: LONG })
+    const client = RawClient.connect(cli.port)
+    client.send(GET)
+    expect(valuesOf(await firstAnswer(client), 'Connection')).toEqual(['keep-alive'])
+    cli.process.kill('SIGTERM')
+    await until(() => hasLogged(cli, 'stopping'))
+    expect(await ask(cli.port, 'GET', '/readyz')).toMatchObject({ status: 503, body: '{"status":"not_ready","reason":"shutting_down"}' })
+    expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
+    client.received = ''
+    client.send(GET)
+    const answer = readAnswer(await client.closed())
+    expect([answer.status, valuesOf(answer, 'Connection')]).toEqual([200, ['close']])
+    expect(await ask(cli.port, 'POST', '/', [], 'x')).toMatchObject({ status: 200, body: 'hello' })
+    expect(cli.process.exitCode).toBeNull()
+  })
+})
+
+describe('when the proxy stops', () => {
+  test('a request that waits for the backend gets its answer first, then the process ends with 0', async () => {
+    const backend = await RawBackend.start(() => {})
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = RawClient.connect(cli.port)
+    client.send(GET)
+    await until(() => backend.heads === 1)
+    cli.process.kill('SIGTERM')
+    await until(() => isClosedPort(cli.port))
+    expect(cli.process.exitCode).toBeNull()
+    backend.connections[0]!.socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    expect(await cli.exited).toBe(0)
+    const answer = readAnswer(await client.closed())
+    expect([answer.status, answer.body, client.errorCode]).toEqual([200, 'ok', undefined])
+  })
+
+  test('a stream and an upload go on to their end', async () => {
+    const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? CHUNKED : ''))
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const reader = RawClient.connect(cli.port)
+    reader.send(GET)
+    await reader.sees('one')
+    const writer = RawClient.connect(cli.port)
+    writer.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf')
+    await until(() => backend.received.endsWith('half'))
+    cli.process.kill('SIGTERM')
+    await until(() => isClosedPort(cli.port))
+    const [streaming, receiving] = backend.connections
+    streaming!.socket.write('3\r\ntwo\r\n0\r\n\r\n')
+    await reader.closed()
+    expect([reader.received.endsWith('3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n'), reader.errorCode]).toEqual([true, undefined])
+    expect(cli.process.exitCode).toBeNull()
+    writer.send('rest')
+    await until(() => receiving!.received.endsWith('halfrest'))
+    receiving!.socket.write('HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n')
+    expect(statusesIn(await writer.closed())).toEqual([201])
+    expect(await cli.exited).toBe(0)
+  })
+
+  test('what is still open after EDGE_SHUTDOWN_MS is cut, on both sides, and the exit status is 0', async () => {
+    const backend = await RawBackend.start(({ socket }, index) => void socket.write(['', CHUNKED, SWITCHED][index]!))
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: '300' })
+    const waiting = RawClient.connect(cli.port)
+    waiting.send(GET)
+    await until(() => backend.heads === 1)
+    const streaming = RawClient.connect(cli.port)
+    streaming.send(GET)
+    await streaming.sees('one')
+    const socket = RawClient.connect(cli.port)
+    socket.send(WEBSOCKET)
+    await socket.sees(' 101 ')
+    expect(await cli.stop()).toBe(0)
+    await until(() => waiting.isClosed && streaming.isClosed && socket.isClosed && backend.openConnections === 0)
+    expect(streaming.received).not.toContain('\r\n0\r\n')
+    expect(cli.log.at(-1)).toMatchObject({ event: 'stopped' })
+  })
+
+  test('a WebSocket goes on until one of its sides ends it', async () => {
+    const backend = await RawBackend.saying(SWITCHED)
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = RawClient.connect(cli.port)
+    client.send(WEBSOCKET)
+    await client.sees(' 101 ')
+    cli.process.kill('SIGTERM')
+    await until(() => isClosedPort(cli.port))
+    client.send('still here')
+    await until(() => backend.received.endsWith('still here'))
+    expect(cli.process.exitCode).toBeNull()
+    client.socket.end()
+    expect(await cli.exited).toBe(0)
+  })
+
+  test('idle connections on either side hold nothing up', async () => {
+    const backend = await HttpBackend.start()
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = RawClient.connect(cli.port)
+    client.send(GET)
+    await client.sees('hello')
+    expect(backend.openConnections).toBe(1)
+    expect(await cli.stop()).toBe(0)
+    await until(() => client.isClosed && backend.openConnections === 0)
+  })
+
+  test.each([
+    ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', 405],
+    ['a refused WebSocket', WEBSOCKET.replace('Host: a', 'Host: a\r\nHost: b'), 400],
+    ['a WebSocket that the backend does not want', WEBSOCKET, 200],
+    ['a malformed request', 'nonsense\r\n\r\n', 400],
+    ['a refused request', 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400],
+  ])('nor does a client that talked on after the answer to %s', async (_what, bytes, status) => {
+    const backend = await HttpBackend.start()
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = connect({ port: cli.port, host: '127.0.0.1', allowHalfOpen: true })
+    onTestFinished(() => void client.destroy())
+    let received = ''
+    client.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+    })
+    client.on('error', () => {}) // it may be cut
+    client.write(bytes)
+    await Promise.race([once(client, 'end'), once(client, 'close')])
+    expect(statusesIn(received)).toEqual([status])
+    if (client.writable) client.end('more')
+    await until(() => client.destroyed)
+    expect(await cli.stop()).toBe(0)
+  })
+
+  test('the admin port answers until the last stream has ended', async () => {
+    const backend = await RawBackend.saying(CHUNKED)
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG, EDGE_ADMIN_PORT: '0' })
+    const admin = Number(/admin\s+http:\/\/127\.0\.0\.1:(\d+)/.exec(cli.stdout)![1])
+    const client = RawClient.connect(cli.port)
+    client.send(GET)
+    await client.sees('one')
+    cli.process.kill('SIGTERM')
+    await until(() => isClosedPort(cli.port))
+    expect((await ask(admin, 'GET', '/readyz')).status).toBe(503)
+    expect((await ask(admin, 'GET', '/metrics')).body).toContain('edge_proxy_open_requests 1\n')
+    backend.connections[0]!.socket.write('0\r\n\r\n')
+    expect(await cli.exited).toBe(0)
+  })
+
+  test('a second signal ends it at once', async () => {
+    const backend = await RawBackend.saying(CHUNKED)
+    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = RawClient.connect(cli.port)
+    client.send(GET)
+    await client.sees('one')
+    cli.process.kill('SIGTERM')
+    await until(() => hasLogged(cli, 'stopping'))
+    await until(() => cli.process.exitCode !== null || !cli.process.kill('SIGTERM'))
+    await until(() => client.isClosed && backend.openConnections === 0)
+  })
+})
+
+async function serve(backend: { readonly url: string }, env: Readonly<Record<string, string>>): Promise<Cli> {
+  const path = join(await scratchDirectory(), 'bundle.json')
+  await writeFile(path, JSON.stringify(bundle(1)))
+  return serving({ ...proxyEnv(backend.url), EDGE_CONFIG_FILE: path, ...env })
+}
+
+async function firstAnswer(client: RawClient): Promise<ReturnType<typeof readAnswer>> {
+  await client.sees('hello')
+  return readAnswer(client.received)
+}
+
+/** Connects and asks nothing: a question would go to the backend, and might never be answered. */
+function isClosedPort(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(false)
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
+  })
+}
+
+function hasLogged(cli: Cli, name: string): boolean {
+  return cli.log.some(({ event }) => event === name)
+}

@@ -1,0 +1,159 @@
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { openLink, usableLink } from '../../support/redis/recorded-link.ts'
+import { runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { gateTo } from '../../support/redis/tcp-gate.ts'
+import { until } from '../../support/service/edge.ts'
+import type { Owner } from '../../support/service/running.ts'
+import { serverPort } from '../../support/service/server-port.ts'
+
+/** Long enough for a Redis on a busy machine. */
+const BRIEF_MS = 200
+const AMPLE_MS = 1000
+
+describeWithRedis('a link over a bad network', () => {
+  test.concurrent('cut before the answer: each call was done once, nobody knows, and none is sent again', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
+    const cut = gate.cutAfterAnswerBytes(0)
+    const calls = Promise.all(['edge:a', 'edge:a', 'edge:b'].map((key) => countUp(key).catch((error) => error.fate)))
+    await cut
+    expect(await calls).toEqual(['unknown', 'unknown', 'unknown'])
+    await until(() => link.isUsable(0))
+    expect(await redis.command('MGET', 'edge:a', 'edge:b')).toEqual(['2', '1'])
+    expect(await countUp('edge:a')).toBe('3')
+    expect(circuits.map((line) => line.split(' ')[1])).toEqual(['opened:', 'closed:'])
+    expect(gate.connections).toBe(2)
+  })
+
+  test.concurrent('cut in the middle of the answers: what was answered is known, the rest is not', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
+    // "$1\r\n1\r\n" is 7 bytes
+    const cut = gate.cutAfterAnswerBytes(10)
+    const calls = Promise.all(['edge:a', 'edge:a', 'edge:a'].map((key) => countUp(key).catch((error) => error.fate)))
+    await cut
+    expect(await calls).toEqual(['1', 'unknown', 'unknown'])
+    await until(() => link.isUsable(0))
+    expect(await countUp('edge:a')).toBe('4')
+  })
+
+  test.concurrent('cut before Redis hears of it: unknown too, and it is not sent again', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
+    const cut = gate.cutBeforeNextRequest()
+    const call = countUp('edge:a').catch((error) => error.fate)
+    await cut
+    expect(await call).toBe('unknown')
+    await until(() => link.isUsable(0))
+    expect(await redis.command('GET', 'edge:a')).toBe(null)
+  })
+
+  test.concurrent('a late answer is of no use to anybody, and goes to no other call', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp } = await usableLink(`redis://${gate.address}`, BRIEF_MS, owner)
+    gate.hold('answers')
+    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'unknown', code: 'timeout' })
+    const next = countUp('edge:b')
+    gate.release()
+    expect(await next).toBe('1')
+    await until(() => link.isUsable(0))
+    expect(await countUp('edge:a')).toBe('2')
+  })
+
+  test.concurrent('an answer that is always late keeps the circuit open, and the connection', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp, circuits, errors } = await usableLink(`redis://${gate.address}`, BRIEF_MS, owner)
+    gate.delayMs = 2 * BRIEF_MS
+    await expect(countUp('edge:a')).rejects.toMatchObject({ code: 'timeout' })
+    // Probes, one after another.
+    await until(() => errors.length > 2)
+    expect({ isUsable: link.isUsable(0), connections: gate.connections, circuits: circuits.length }).toEqual({
+      isUsable: false,
+      connections: 1,
+      circuits: 1,
+    })
+    gate.delayMs = 0
+    await until(() => link.isUsable(0))
+    expect(gate.connections).toBe(1)
+  })
+
+  test.concurrent('a connection that was swallowed is given up for a new one, though the old one never closed', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`, BRIEF_MS, owner)
+    gate.hold()
+    await expect(countUp('edge:a')).rejects.toMatchObject({ code: 'timeout' })
+    await until(() => gate.connections === 2)
+    gate.release()
+    await until(() => link.isUsable(0))
+    expect(circuits).toHaveLength(2)
+    expect(await redis.command('GET', 'edge:a')).toBe(null)
+  })
+
+  test.concurrent('who accepts and never answers the greeting is tried anew', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    gate.hold()
+    const { link, circuits } = openLink(`redis://${gate.address}`, AMPLE_MS, owner)
+    await until(() => gate.connections > 1)
+    gate.release()
+    await until(() => link.isUsable(0))
+    expect(circuits[0]).toBe(`${gate.address} opened: it accepts connections, but there was no answer to the handshake within 1500 ms`)
+  })
+
+  test.concurrent('TLS to who does not speak it, or does not speak at all, is told as such', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    gate.hold()
+    const texts = await runningAnswerer('HTTP/1.1 400 Bad Request\r\n\r\n', owner)
+    const links = [redis.address, gate.address, texts].map((address) => openLink(`rediss://${address}`, AMPLE_MS, owner))
+    await until(() => links.every(({ circuits }) => circuits.length > 0))
+    const silent = 'opened: does it speak TLS? There was no answer to the TLS handshake within 1500 ms'
+    // Redis waits for the end of what it takes for a line, or refuses it, as chance will have it.
+    expect(links[0]!.circuits[0]).toMatch(/opened: (does it speak TLS\?|it does not speak TLS)/)
+    expect(links[1]!.circuits).toEqual([`${gate.address} ${silent}`])
+    expect(links[2]!.circuits).toEqual([`${texts} opened: it does not speak TLS`])
+  })
+
+  test.concurrent.for(['+OK\r\n', ':1\r\n', '$2\r\n1 \r\n', '*0\r\n'])(
+    'who answers %j to everything is not taken for Redis',
+    async (answer, owner) => {
+      const address = await runningAnswerer(answer, owner)
+      const { link, circuits } = openLink(`redis://${address}`, AMPLE_MS, owner)
+      await until(() => circuits.length > 0)
+      expect(circuits).toEqual([`${address} opened: it does not answer like Redis`])
+      expect(link.isUsable(0)).toBe(false)
+    },
+  )
+
+  test.concurrent('the calls of one turn leave together', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const { countUp, roundTrips } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
+    expect(roundTrips).toBe(1)
+    const before = Number(await redis.info('total_reads_processed'))
+    await Promise.all(Array.from({ length: 100 }, () => countUp('edge:a')))
+    // Ours of INFO is one of them. A busy kernel may hand over a write in pieces.
+    expect(Number(await redis.info('total_reads_processed')) - before).toBeLessThan(10)
+  })
+})
+
+/** Says this to each command, or to whatever else comes. */
+async function runningAnswerer(answer: string, owner: Owner): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {}) // its 'close' follows
+    socket.on('data', (chunk) => socket.write(answer.repeat(chunk.toString('latin1').match(/\*\d+\r\n/g)?.length ?? 1)))
+    owner.onTestFinished(() => void socket.destroy())
+  })
+  owner.onTestFinished(() => void server.close())
+  const port = await serverPort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  return `127.0.0.1:${port}`
+}

@@ -1,0 +1,200 @@
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { runningFleet } from '../../support/fleet/fleet.ts'
+import { HttpBackend } from '../../support/proxy/backend.ts'
+import { proxyEnv } from '../../support/proxy/proxy.ts'
+import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { admitted, answersBy, HARDLY_ANY, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
+import { countersIn, storedBucket } from '../../support/redis/stored-counters.ts'
+import { gateTo } from '../../support/redis/tcp-gate.ts'
+import { until } from '../../support/service/edge.ts'
+import { ask, exchange } from '../../support/service/http.ts'
+import { Load } from '../../support/service/load.ts'
+import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
+
+const DAY_MS = 86_400_000
+const TEN = bundle(1, policy('p', { rules: [bucketRule('ten', ['header:x-caller'], 10, HARDLY_ANY)] }))
+const ALICE = { fields: [['X-Caller', 'alice']] } as const
+
+describeWithRedis('one limit for several instances', () => {
+  test('two instances that are asked at once admit it together, and each answer tells what is left for all', async () => {
+    const redis = await runningRedis()
+    const edges = await twoSharing(redis.url, { bundle: TEN })
+    const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => edges[i % 2]!.decide(ALICE)))
+
+    const allowed = answers.filter(({ status }) => status === 200)
+    expect(allowed.map(remaining).sort((a, b) => b - a)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
+    const rejected = answers.filter(({ status }) => status === 429)
+    expect(rejected).toHaveLength(20)
+    for (const { headers } of rejected) {
+      expect(headers).toMatchObject({ 'x-edge-reason': 'token_bucket_exceeded', 'ratelimit-limit': '10', 'ratelimit-remaining': '0' })
+      expect(headers['retry-after']).toBe(headers['ratelimit-reset'])
+    }
+    for (const edge of edges) expect(await answersBy(edge)).toEqual({ redis: 15, failureMode: 0 })
+    // Another caller has a limit of their own.
+    expect(remaining(await edges[0].decide({ fields: [['X-Caller', 'bob']] }))).toBe(9)
+  })
+
+  test('two proxies let as many requests through to the backend as the limit says', async () => {
+    const redis = await runningRedis()
+    const backend = await HttpBackend.start()
+    const edges = await twoSharing(redis.url, { bundle: TEN, env: proxyEnv(backend.url) })
+    const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(edges[i % 2]!.port, 'GET', '/', ALICE.fields)))
+    expect([admitted(answers), answers.filter(({ status }) => status === 429).length, backend.seen.length]).toEqual([10, 20, 10])
+  })
+
+  test('two processes of two workers each admit it together', async () => {
+    const redis = await runningRedis()
+    const rules = [bucketRule('hundred', [], 100, HARDLY_ANY)]
+    const env = { EDGE_REDIS_URL: redis.url, EDGE_REDIS_TIMEOUT_MS: '3000', EDGE_WORKERS: '2' }
+    const fleet = await runningFleet({ size: 2, bundle: bundle(1, policy('p', { rules })), env })
+    const loads = fleet.instances.map(({ port }) => new Load(port, original('/'), 16))
+    onTestFinished(async () => void (await Promise.all(loads.map((load) => load.stop()))))
+    await until(() => loads.every((load) => load.count(429) > 100))
+    await Promise.all(loads.map((load) => load.stop()))
+
+    expect(loads.reduce((sum, load) => sum + load.count(200), 0)).toBe(100)
+    expect(loads.map((load) => [load.total - load.count(200) - load.count(429), load.errors])).toEqual([
+      [0, []],
+      [0, []],
+    ])
+  })
+
+  test('questions that follow one another on a connection are answered in their order', async () => {
+    const redis = await runningRedis()
+    const gate = await gateTo(redis.port)
+    const edge = await sharing(`redis://${gate.address}`, { bundle: TEN })
+    gate.delayMs = 20
+    const callers = ['alice', 'bob', 'alice', 'nobody', 'bob', 'alice']
+    // Who names nobody is asked about nowhere, and its answer is there at once.
+    const fields = callers.map((caller) => original('/', ...(caller === 'nobody' ? [] : [['X-Caller', caller] as const])))
+    const bytes = fields.map((some, i) => decisionBytes(some, { isLast: i === fields.length - 1 }))
+    const answers = readAnswers(await exchange(edge.port, Buffer.concat(bytes)))
+    expect(answers.map(({ status, headers }) => [status, headers['ratelimit-remaining']])).toEqual([
+      [200, '9'],
+      [200, '9'],
+      [200, '8'],
+      [200, undefined],
+      [200, '8'],
+      [200, '7'],
+    ])
+  })
+
+  test('another prefix is another fleet', async () => {
+    const redis = await runningRedis()
+    const one = await sharing(redis.url, { bundle: TEN })
+    const other = await sharing(redis.url, { bundle: TEN, env: { EDGE_REDIS_PREFIX: 'other:' } })
+    expect(admitted(await one.decideTimes(12, ALICE))).toBe(10)
+    expect(admitted(await other.decideTimes(12, ALICE))).toBe(10)
+    expect((await countersIn(redis)).map((key) => key.replace(/[0-9a-f]{32}$/, ''))).toEqual(['edge:', 'other:'])
+  })
+
+  test('a new limit in the bundle holds on both, and what was spent stays spent', async () => {
+    const redis = await runningRedis()
+    const edges = await twoSharing(redis.url, { bundle: TEN })
+    await edges[0].decideTimes(4, ALICE)
+    const five = bundle(2, policy('p', { rules: [bucketRule('ten', ['header:x-caller'], 5, HARDLY_ANY)] }))
+    await Promise.all(edges.map((edge) => edge.publish(five)))
+    const [first, second] = [await edges[0].decideTimes(4, ALICE), await edges[1].decideTimes(4, ALICE)]
+    // Six were left, and five are the most there can be now.
+    expect(admitted([...first, ...second])).toBe(5)
+  })
+})
+
+describeWithRedis('what Redis gets to see', () => {
+  test('keys are the prefix and 32 hex digits, and nothing that a caller sent is in what is asked or kept', async () => {
+    const redis = await runningRedis()
+    const rules = [
+      bucketRule('by-key', ['header:x-api-key'], 10),
+      bucketRule('by-claim', ['jwt:sub'], 10),
+      bucketRule('by-address', ['ip:address'], 10),
+      llmRule('tokens', ['jwt:org', 'header:x-api-key'], { tokens_per_minute: 5000, tokens_per_day: 9000, max_completion_tokens: 10 }),
+    ]
+    const edge = await sharing(redis.url, { bundle: bundle(1, policy('secret-policy', { rules })) })
+    const monitor = await monitored(redis)
+    const token = jwt({ sub: 'mallory@example.com', org: 'acme-corp' })
+    const fields: [string, string][] = [
+      ['X-Api-Key', 'sk-live-4242'],
+      ['Authorization', `Bearer ${token}`],
+      ['X-Forwarded-For', '203.0.113.77'],
+    ]
+    expect((await edge.decide({ fields })).headers['ratelimit-limit']).toBe('10')
+
+    const keys = await countersIn(redis)
+    expect(keys).toHaveLength(5)
+    for (const key of keys) expect(key).toMatch(/^edge:[0-9a-f]{32}$/)
+    const dumps = await Promise.all(keys.map((key) => redis.command('DUMP', key)))
+    await until(() => keys.every((key) => monitor().includes(key)))
+    const seen = [monitor(), ...dumps, ...keys].join('\n')
+    expect(seen).toMatch(/"evalsha"/i)
+    for (const secret of ['sk-live', '4242', 'mallory', 'acme', '203.0.113', token, 'secret-policy', 'by-key']) {
+      expect(seen).not.toContain(secret)
+      expect(seen).not.toContain(Buffer.from(secret).toString('hex'))
+    }
+  })
+})
+
+describeWithRedis('keys expire', () => {
+  test('a bucket when it is full again, and not earlier', async () => {
+    const redis = await runningRedis()
+    // The slow one stays long enough to be looked at on any machine, the fast one can be waited for.
+    const [slow, fast] = [0.3, 20].map((perSecond) =>
+      policy(`p${perSecond}`, { selector: { pathPrefix: `/${perSecond}` }, rules: [bucketRule('r', [], 10, perSecond)] }),
+    )
+    const edge = await sharing(redis.url, { bundle: bundle(1, slow!, fast!) })
+    for (let i = 0; i < 10; i++) {
+      await edge.decide({ uri: '/0.3' })
+      const [key] = await countersIn(redis)
+      const { level, atMs, expiresMs } = await storedBucket(redis, key!)
+      const fullMs = atMs + ((10 - level) / 0.3) * 1000
+      // Redis keeps a key through all of its last millisecond; the half is between two looks at its clock.
+      expect(expiresMs + 1).toBeGreaterThan(fullMs - 0.5)
+      expect(expiresMs).toBeLessThan(fullMs + 2)
+    }
+    const kept = await countersIn(redis)
+    await until(async () => {
+      await edge.decideTimes(5, { uri: '/20' })
+      return (await countersIn(redis)).length === 2
+    })
+    await until(async () => (await countersIn(redis)).length === 1)
+    expect(await countersIn(redis)).toEqual(kept)
+    expect(remaining(await edge.decide({ uri: '/20' }))).toBe(9)
+  })
+
+  test("a day's key at the UTC midnight that ends it", async () => {
+    const redis = await runningRedis()
+    const rule = llmRule('r', [], { tokens_per_day: 1000, max_completion_tokens: 10 })
+    const edge = await sharing(redis.url, { bundle: bundle(1, policy('p', { rules: [rule] })) })
+    expect((await edge.decide()).status).toBe(200)
+    const [key] = await countersIn(redis)
+    const [day, ...others] = (await redis.command('HKEYS', key!)) as readonly string[]
+    expect(others).toEqual([])
+    const midnightMs = (Number(day) + 1) * DAY_MS
+    const expiresMs = (await redis.command('PEXPIRETIME', key!)) as number
+    expect(expiresMs).toBeGreaterThanOrEqual(midnightMs)
+    expect(expiresMs).toBeLessThan(midnightMs + 3)
+  })
+
+  test('a rejected request leaves nothing', async () => {
+    const redis = await runningRedis()
+    const rules = [bucketRule('wide', [], 10, HARDLY_ANY), llmRule('narrow', [], { tokens_per_minute: 5, max_completion_tokens: 6 })]
+    const edge = await sharing(redis.url, { bundle: bundle(1, policy('p', { rules })) })
+    expect((await edge.decide()).status).toBe(429)
+    expect(await countersIn(redis)).toEqual([])
+  })
+})
+
+/** All that Redis was asked to do since now, scripts' own commands too. */
+async function monitored(redis: RedisServer): Promise<() => string> {
+  let text = ''
+  const socket = connect(join(redis.directory, 'socket'), () => socket.write('MONITOR\r\n'))
+  onTestFinished(() => void socket.destroy())
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1')
+  })
+  await until(() => text.includes('+OK'))
+  return () => text
+}

@@ -1,0 +1,172 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, type TestContext, test } from 'vitest'
+import { replaceFile } from '../../support/bundles/bundle-file.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { mmdbWith } from '../../support/bundles/mmdb.ts'
+import { type Edge, until } from '../../support/service/edge.ts'
+import { running, scratchDirectory } from '../../support/service/running.ts'
+
+const SECRET = 'a secret for tests'
+const AMERICAN = '8.8.8.8'
+
+describe.concurrent('EDGE_GEOIP_FILE', () => {
+  test('unset: the embedded file knows countries, of IPv4 and IPv6', async (t) => {
+    const edge = await start(t, 'ip:country')
+    expect(await descriptor(edge, AMERICAN)).toBe('US')
+    expect(await descriptor(edge, '2001:4860:4860::8888')).toBe('US')
+    expect(await descriptor(edge, '10.0.0.1')).toBeUndefined()
+  })
+
+  test.for([
+    ['country_code', { country_code: 'ZZ' }],
+    ['country.iso_code', { country: { iso_code: 'ZZ' } }],
+  ] as const)('a file with %s takes the place of the embedded one', async ([_layout, record], t) => {
+    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith(record)) })
+    expect(await descriptor(edge, AMERICAN)).toBe('ZZ')
+  })
+
+  test('a file without countries leaves ip:country missing', async (t) => {
+    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith({ continent: 'EU' })) })
+    expect(await descriptor(edge, AMERICAN)).toBeUndefined()
+    expect(await edge.metric('edge_descriptor_missing_total{key="ip:country"}')).toBe(1)
+  })
+
+  test('a file for IPv4 alone leaves IPv6 clients without a country', async (t) => {
+    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith({ country_code: 'ZZ' })) })
+    expect(await descriptor(edge, '2001:4860:4860::8888')).toBeUndefined()
+    expect(await descriptor(edge, AMERICAN)).toBe('ZZ')
+  })
+
+  test.for([
+    ['text', Buffer.from('US,8.8.8.0/24\n'.repeat(100))],
+    ['empty', Buffer.alloc(0)],
+    ['cut short', mmdbWith({ country_code: 'ZZ' }).subarray(0, 60)],
+    ['of zero bytes', Buffer.alloc(100_000)],
+  ] as const)('a file that is %s is refused by name, and the embedded one stays', async ([_what, content], t) => {
+    const path = await fileWith(t, content)
+    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
+    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', level: 50, path, problem: expect.any(String) }))
+    expect(await descriptor(edge, AMERICAN)).toBe('US')
+  })
+
+  test('a file that is not there is named, and the embedded one stays until it comes', async (t) => {
+    const path = join(await scratchDirectory(t), 'countries.mmdb')
+    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
+    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', path }))
+    expect(await descriptor(edge, AMERICAN)).toBe('US')
+    await replaceFile(path, mmdbWith({ country_code: 'ZZ' }))
+    await until(async () => (await descriptor(edge, AMERICAN)) === 'ZZ')
+  })
+
+  test('is followed when it changes; a bad one changes nothing', async (t) => {
+    const path = await fileWith(t, mmdbWith({ country_code: 'AA' }))
+    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
+    expect(await descriptor(edge, AMERICAN)).toBe('AA')
+    await replaceFile(path, mmdbWith({ country_code: 'BB' }))
+    await until(async () => (await descriptor(edge, AMERICAN)) === 'BB')
+    await replaceFile(path, 'nonsense')
+    await until(() => refusals(edge) === 1)
+    expect(await descriptor(edge, AMERICAN)).toBe('BB')
+  })
+
+  test('a file whose records are damaged fails no request', async (t) => {
+    const damaged = mmdbWith({ country_code: 'ZZ' })
+    damaged.fill(0xff, 22, 30)
+    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, damaged) })
+    expect((await edge.decide({ fields: [['X-Forwarded-For', AMERICAN]] })).status).toBe(200)
+  })
+})
+
+describe.concurrent('EDGE_IP_TYPE_FILE', () => {
+  test('types by the most specific network; X-ASN-Type is for those it does not know', async (t) => {
+    const list =
+      '# known networks\n203.0.113.0/24, hosting\r\n203.0.113.128/25,vpn # a part of it\n\n2001:db8::/32,mobile\n198.51.100.1,odd one\n'
+    const edge = await start(t, 'ip:type', { EDGE_IP_TYPE_FILE: await fileWith(t, list) })
+    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_loaded', entries: 4 }))
+    expect(await descriptor(edge, '203.0.113.7', ['X-ASN-Type', 'residential'])).toBe('hosting')
+    expect(await descriptor(edge, '203.0.113.200')).toBe('vpn')
+    expect(await descriptor(edge, '2001:db8::1')).toBe('mobile')
+    expect(await descriptor(edge, '198.51.100.1')).toBe('odd one')
+    expect(await descriptor(edge, '198.51.100.2', ['X-ASN-Type', 'residential'])).toBe('residential')
+    expect(await descriptor(edge, '198.51.100.2')).toBeUndefined()
+  })
+
+  test('with bad lines is refused whole, each line named; X-ASN-Type serves meanwhile', async (t) => {
+    const list = '203.0.113.0/24,hosting\n203.0.113.0/33,x\nnonsense\n10.0.0.0/8,\n,type\n198.51.100.0/24,vpn\n'
+    const edge = await start(t, 'ip:type', { EDGE_IP_TYPE_FILE: await fileWith(t, list) })
+    expect(edge.log.find(({ event }) => event === 'ip_file_refused')!['problem']).toMatch(/\b2, 3, 4, 5\b/)
+    expect(await descriptor(edge, '203.0.113.7', ['X-ASN-Type', 'residential'])).toBe('residential')
+    expect(await descriptor(edge, '203.0.113.7')).toBeUndefined()
+  })
+})
+
+describe.concurrent('EDGE_TOR_EXITS_FILE', () => {
+  test('tells exits from others; X-Tor-Exit overrides it', async (t) => {
+    const edge = await start(t, 'ip:tor', {
+      EDGE_TOR_EXITS_FILE: await fileWith(t, '# exits\n203.0.113.7\n2001:db8::1\n198.51.100.0/24\n'),
+    })
+    expect(await descriptor(edge, '203.0.113.7')).toBe('true')
+    expect(await descriptor(edge, '2001:db8::1')).toBe('true')
+    expect(await descriptor(edge, '2001:db8::2')).toBe('false')
+    expect(await descriptor(edge, '198.51.100.99')).toBe('true')
+    expect(await descriptor(edge, '203.0.113.8')).toBe('false')
+    expect(await descriptor(edge, '203.0.113.7', ['X-Tor-Exit', 'no'])).toBe('false')
+    expect(await descriptor(edge, '203.0.113.8', ['X-Tor-Exit', '1'])).toBe('true')
+    expect(await descriptor(edge, '203.0.113.7', ['X-Tor-Exit', 'maybe'])).toBe('true')
+    expect(await descriptor(edge, 'unknown')).toBeUndefined()
+  })
+
+  test('is followed when it changes, vanishes and returns; a bad one changes nothing', async (t) => {
+    const path = await fileWith(t, '203.0.113.7\n')
+    const edge = await start(t, 'ip:tor', { EDGE_TOR_EXITS_FILE: path })
+    expect(await descriptor(edge, '203.0.113.7')).toBe('true')
+
+    await replaceFile(path, '203.0.113.8\n')
+    await until(async () => (await descriptor(edge, '203.0.113.8')) === 'true')
+    expect(await descriptor(edge, '203.0.113.7')).toBe('false')
+
+    await replaceFile(path, '203.0.113.7\nnonsense\n203.0.113.9:80\n')
+    await until(() => refusals(edge) === 1)
+    expect(edge.log.find(({ event }) => event === 'ip_file_refused')).toMatchObject({ path, problem: expect.stringMatching(/\b2, 3\b/) })
+    expect(await descriptor(edge, '203.0.113.7')).toBe('false')
+    expect(await descriptor(edge, '203.0.113.8')).toBe('true')
+
+    await rm(path)
+    await until(() => refusals(edge) === 2)
+    expect(await descriptor(edge, '203.0.113.8')).toBe('true')
+    await writeFile(path, '203.0.113.7\n')
+    await until(async () => (await descriptor(edge, '203.0.113.7')) === 'true')
+  })
+
+  test('that is empty knows that nobody is an exit', async (t) => {
+    const edge = await start(t, 'ip:tor', { EDGE_TOR_EXITS_FILE: await fileWith(t, '') })
+    expect(await descriptor(edge, '203.0.113.7')).toBe('false')
+  })
+})
+
+function start(t: TestContext, key: string, env: Readonly<Record<string, string>> = {}): Promise<Edge> {
+  return running(
+    { bundle: bundle(1, policy('p', { rules: [bucketRule('r', [key], 1000)] })), env: { ...env, EDGE_DEBUG_SESSION_SECRET: SECRET } },
+    t,
+  )
+}
+
+/** What a debug session shows of the one descriptor there is. */
+async function descriptor(edge: Edge, address: string, ...fields: readonly (readonly [string, string])[]): Promise<string | undefined> {
+  const login = await edge.post('/v1/debug/session', [['X-Edge-Debug-Secret', SECRET]])
+  const cookie = login.headers['set-cookie']!.split(';')[0]!
+  const answer = await edge.decide({ fields: [['X-Forwarded-For', address], ['Cookie', cookie], ...fields] })
+  expect(answer).toMatchObject({ status: 200, headers: { 'x-edge-debug-decision': 'allow' } })
+  return answer.headers['x-edge-debug-descriptor-1-value']
+}
+
+function refusals(edge: Edge): number {
+  return edge.log.filter(({ event }) => event === 'ip_file_refused').length
+}
+
+async function fileWith(t: TestContext, content: string | Buffer): Promise<string> {
+  const path = join(await scratchDirectory(t), 'ip-file')
+  await writeFile(path, content)
+  return path
+}

@@ -1,0 +1,126 @@
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { Edge } from '../../support/service/edge.ts'
+import { exchange } from '../../support/service/http.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+
+const START = 'POST /v1/decision HTTP/1.1\r\nHost: edge\r\n'
+const FIELDS = 'X-Original-Method: GET\r\nX-Original-URI: /\r\n'
+
+const REFUSED: readonly (readonly [what: string, bytes: string, status: number])[] = [
+  ['no request line', '\r\n\r\n\r\nhello\r\n\r\n', 400],
+  ['prose', 'may this request go on?\r\n\r\n', 400],
+  ['a request line without a target', `POST HTTP/1.1\r\n${FIELDS}\r\n`, 400],
+  ['a target with a space', `POST /v1/decision /x HTTP/1.1\r\nHost: edge\r\n${FIELDS}\r\n`, 400],
+  ['a version that does not exist', `POST /v1/decision HTTP/9.9\r\nHost: edge\r\n${FIELDS}\r\n`, 400],
+  ['an unknown method', `DECIDE /v1/decision HTTP/1.1\r\nHost: edge\r\n${FIELDS}\r\n`, 400],
+  ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
+  ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+  ['NUL in a value', `${START}X-Original-Method: GET\r\nX-Original-URI: /a\x00b\r\n\r\n`, 400],
+  ['NUL in a name', `${START}${FIELDS}X-\x00A: b\r\n\r\n`, 400],
+  ['a bare CR in a value', `${START}${FIELDS}X-A: b\rX-B: c\r\n\r\n`, 400],
+  ['a space before the colon', `${START}${FIELDS}X-A : b\r\n\r\n`, 400],
+  ['a field without a colon', `${START}${FIELDS}X-A\r\n\r\n`, 400],
+  ['a field without a name', `${START}${FIELDS}: b\r\n\r\n`, 400],
+  ['a folded line before all others', `POST /v1/decision HTTP/1.1\r\n folded\r\nHost: edge\r\n${FIELDS}\r\n`, 400],
+  ['no Host', `POST /v1/decision HTTP/1.1\r\n${FIELDS}\r\n`, 400],
+  ['two lengths', `${START}${FIELDS}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`, 400],
+  ['a length that is no number', `${START}${FIELDS}Content-Length: ten\r\n\r\n`, 400],
+  ['a negative length', `${START}${FIELDS}Content-Length: -1\r\n\r\n`, 400],
+  ['a length and chunks', `${START}${FIELDS}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+  ['an unknown transfer coding', `${START}${FIELDS}Transfer-Encoding: chunked, zip\r\n\r\n`, 400],
+  ['100 KB in one field', `${START}${FIELDS}X-A: ${'x'.repeat(100_000)}\r\n\r\n`, 431],
+  ['100 KB in many fields', `${START}${FIELDS}${'X-A: 12345\r\n'.repeat(12_500)}\r\n`, 431],
+  ['a URI of 100 KB', `POST /v1/decision?${'x'.repeat(100_000)} HTTP/1.1\r\nHost: edge\r\n${FIELDS}\r\n`, 431],
+]
+
+describe('what is not HTTP', () => {
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await Edge.start({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 1000)] })), clock: new ManualClock() })
+  })
+  afterAll(() => edge.stop())
+
+  test.each(REFUSED)('%s: is refused, the connection closed, nothing taken', async (_what, bytes, status) => {
+    const before = await remaining()
+    expect(statusesIn(await exchange(edge.port, Buffer.from(bytes, 'latin1')))).toEqual([status])
+    expect(await remaining()).toBe(before - 1)
+  })
+
+  test('after a good question: the good one keeps its answer, and there is no other', async () => {
+    const received = await exchange(edge.port, Buffer.from(`${START}${FIELDS}\r\nnonsense\r\n\r\n`))
+    expect(statusesIn(received).filter((status) => status !== 400)).toEqual([200])
+  })
+
+  test('a bad chunk after the head: the question keeps its answer', async () => {
+    const received = await exchange(edge.port, Buffer.from(`${START}${FIELDS}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`))
+    expect(statusesIn(received).filter((status) => status !== 400)).toEqual([200])
+  })
+
+  test('a caller that goes away in the middle of anything is no trouble', async () => {
+    for (const bytes of ['', 'P', START, `${START}${FIELDS}`, `${START}${FIELDS}Content-Length: 9\r\n\r\nhalf`, `${START}${FIELDS}\r\n`]) {
+      for (const leave of ['destroy', 'resetAndDestroy', 'end'] as const) {
+        await new Promise<void>((resolve) => {
+          const socket = connect(edge.port, '127.0.0.1', () => socket.write(bytes, () => socket[leave]()))
+          socket
+            .resume()
+            .on('error', () => {})
+            .on('close', () => resolve())
+          if (bytes === '') socket.once('connect', () => socket[leave]())
+        })
+      }
+    }
+    expect((await edge.get('/livez')).body).toBe('ok')
+  })
+
+  async function remaining(): Promise<number> {
+    return Number((await edge.decide()).headers['ratelimit-remaining'])
+  }
+})
+
+describe('HTTP that is seldom used', () => {
+  test('HTTP/1.0 is answered and closed', async () => {
+    const edge = await start()
+    const received = await exchange(edge.port, `POST /v1/decision HTTP/1.0\r\n${FIELDS}\r\n`)
+    expect(statusesIn(received)).toEqual([200])
+    expect(received).toMatch(/^Connection: close\r$/im)
+    expect(received).toMatch(/^RateLimit-Remaining: 99\r$/m)
+  })
+
+  test('HTTP/1.0 with keep-alive is answered, twice', async () => {
+    const edge = await start()
+    const question = (connection: string): string => `POST /v1/decision HTTP/1.0\r\nConnection: ${connection}\r\n${FIELDS}\r\n`
+    expect(statusesIn(await exchange(edge.port, question('keep-alive') + question('close')))).toEqual([200, 200])
+  })
+
+  test.each(['http://edge.internal/v1/decision', 'http://edge:8080/v1/decision?x=1', 'HTTPS://EDGE/v1/decision'])(
+    'the absolute form %s finds the endpoint',
+    async (target) => {
+      const edge = await start()
+      const received = await exchange(edge.port, `POST ${target} HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n${FIELDS}\r\n`)
+      expect(statusesIn(received)).toEqual([200])
+    },
+  )
+
+  test('a request to upgrade is decided like any other', async () => {
+    const edge = await start()
+    const fields = 'Connection: Upgrade, close\r\nUpgrade: websocket\r\n'
+    expect(statusesIn(await exchange(edge.port, `${START}${fields}${FIELDS}\r\n`))).toEqual([200])
+  })
+
+  test('CONNECT opens no tunnel and harms nobody', async () => {
+    const edge = await start()
+    expect(await exchange(edge.port, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')).not.toContain(' 200 ')
+    expect((await edge.get('/livez')).status).toBe(200)
+  })
+})
+
+function start(): Promise<Edge> {
+  return running({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 100)] })), clock: new ManualClock() })
+}
+
+function statusesIn(received: string): number[] {
+  return (received.match(/HTTP\/1\.1 \d{3} /g) ?? []).map((line) => Number(line.slice(9, 12)))
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest'
+import { readCookie, SECRET, SECRET_ENV } from '../../conformance/debug-login.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { valuesOf } from '../../support/proxy/proxy.ts'
+import type { Cli } from '../../support/service/cli.ts'
+import { until } from '../../support/service/edge.ts'
+import { type Answer, ask } from '../../support/service/http.ts'
+import { metricsOf } from '../../support/service/metrics.ts'
+import { decisionBytes, original } from '../../support/service/wire.ts'
+import { Crowd } from '../../support/workers/crowd.ts'
+import { servingOn } from '../../support/workers/workers.ts'
+
+const WORKERS = 3
+const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', [], 100_000)] }))
+
+describe('a debug session', () => {
+  test('that one worker opened works on all, and one that logs out is out on all', async () => {
+    const cli = await servingOn(WORKERS, BUNDLE, SECRET_ENV)
+    const crowd = await Crowd.gather(cli.port)
+    const mine = readCookie(await login(cli, SECRET)).pair
+    const yours = readCookie(await login(cli, SECRET)).pair
+
+    expect([await debugged(crowd, mine), await debugged(crowd, yours)]).toEqual([crowd.size, crowd.size])
+    expect((await ask(cli.port, 'POST', '/v1/debug/logout', [['Cookie', mine]])).status).toBe(204)
+    expect([await debugged(crowd, mine), await debugged(crowd, yours)]).toEqual([0, crowd.size])
+  })
+
+  test('wrong secrets make all workers slower to answer, and the right one makes all of them forget', async () => {
+    const cli = await servingOn(WORKERS, BUNDLE, SECRET_ENV)
+    const crowd = await Crowd.gather(cli.port)
+    for (const client of crowd.clients.slice(0, 5)) {
+      client.send('POST /v1/debug/session HTTP/1.1\r\nHost: a\r\nX-Edge-Debug-Secret: wrong\r\n\r\n')
+      expect((await client.next()).status).toBe(403)
+    }
+    expect((await login(cli, SECRET)).status).toBe(204)
+    expect((await login(cli, 'wrong')).status).toBe(403)
+
+    await until(() => delays(cli).length === 6) // what was logged takes its own way to us
+    expect(delays(cli)).toEqual([0, 50, 100, 200, 400, 0])
+    const metrics = await metricsOf(cli.port)
+    expect(metrics.value('edge_debug_logins_total{result="refused"}')).toBe(6)
+    expect(metrics.value('edge_debug_logins_total{result="opened"}')).toBe(1)
+  })
+})
+
+function login(cli: Cli, secret: string): Promise<Answer> {
+  return ask(cli.port, 'POST', '/v1/debug/session', [['X-Edge-Debug-Secret', secret]])
+}
+
+/** On how many connections of the crowd the cookie opens a session. */
+async function debugged(crowd: Crowd, cookie: string): Promise<number> {
+  const answers = await crowd.ask(decisionBytes(original('/', ['Cookie', cookie])))
+  return answers.filter((answer) => valuesOf(answer, 'X-Edge-Debug-Decision').length > 0).length
+}
+
+function delays(cli: Cli): unknown[] {
+  return cli.log.filter(({ event }) => event === 'debug_session_refused').map((entry) => entry['delay_ms'])
+}

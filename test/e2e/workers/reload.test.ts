@@ -1,0 +1,111 @@
+import { Agent, request } from 'node:http'
+import { expect, onTestFinished, test } from 'vitest'
+import { offer, verdictAfter } from '../../support/bundles/bundle-file.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { until } from '../../support/service/edge.ts'
+import { ask } from '../../support/service/http.ts'
+import { Load } from '../../support/service/load.ts'
+import { metricsOf } from '../../support/service/metrics.ts'
+import { original } from '../../support/service/wire.ts'
+import { servingOn } from '../../support/workers/workers.ts'
+
+const WORKERS = 4
+const VERSIONS = 8
+/** So many that each worker has some. */
+const DECIDERS = 48
+
+/** Every answer names the version that it comes from, by the name of its rule. */
+function named(version: number): object {
+  return bundle(version, policy('p', { rules: [bucketRule(`v${version}`, [], 1_000_000)] }))
+}
+
+test('once anything was answered by a version, or told of it, nothing asked later is answered by an older one', async () => {
+  const cli = await servingOn(WORKERS, named(1))
+  const askers = new Askers(cli.port)
+  for (let version = 2; version <= VERSIONS; version++) {
+    expect(await offer(cli, named(version))).toMatchObject({ event: 'bundle_applied', version: String(version) })
+    await until(() => askers.newest === version)
+  }
+  expect(Math.min(...(await metricsOf(cli.port)).connections)).toBeGreaterThan(1)
+  await askers.stop()
+
+  expect(askers.stale).toEqual([])
+  expect([...askers.versions].sort((a, b) => a - b)).toEqual(Array.from({ length: VERSIONS }, (_, i) => i + 1))
+})
+
+test('a refused bundle changes nothing on any worker', async () => {
+  const cli = await servingOn(WORKERS, named(1))
+  const load = new Load(cli.port, original('/'), 16)
+  onTestFinished(() => load.stop())
+  for (const bad of ['{"bundle_version":2,', { bundle_version: 2, policies: [{}] }, named(0)]) {
+    expect(await offer(cli, bad)).toMatchObject({ event: 'bundle_refused' })
+    const target = load.total + 100
+    await until(() => load.total > target)
+    const ready = await Promise.all(Array.from({ length: 3 * WORKERS }, () => ask(cli.port, 'GET', '/readyz')))
+    expect(ready.map(({ status, body }) => [status, JSON.parse(body).policy_version])).toEqual(Array(3 * WORKERS).fill([200, '1']))
+  }
+  await load.stop()
+  expect(load.errors).toEqual([])
+  expect(Object.fromEntries(load.allowedBy)).toEqual({ '"v1"': load.total })
+  expect((await metricsOf(cli.port)).value('edge_bundle_reloads_total{result="refused"}')).toBe(3)
+})
+
+test('SIGHUP makes all workers look at the bundle once', async () => {
+  const cli = await servingOn(WORKERS, named(1))
+  expect(await verdictAfter(cli, async () => cli.process.kill('SIGHUP'))).toMatchObject({ event: 'bundle_unchanged' })
+  const reloads = await metricsOf(cli.port)
+  expect(reloads.value('edge_bundle_reloads_total{result="unchanged"}')).toBe(1)
+  expect(reloads.value('edge_bundle_reloads_total{result="applied"}')).toBe(1)
+})
+
+/** Callers that each ask in turn for decisions, on connections that they keep, and for /readyz on new ones. */
+class Askers {
+  /** The newest version that anybody has been told of. */
+  newest = 0
+  readonly versions = new Set<number>()
+  readonly stale: string[] = []
+  readonly #port: number
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: DECIDERS })
+  readonly #lanes: Promise<void>[]
+  #isOver = false
+
+  constructor(port: number) {
+    this.#port = port
+    const decision = (): Promise<number> => this.#decidingVersion()
+    const readiness = (): Promise<number> => this.#readyVersion()
+    this.#lanes = [...Array<() => Promise<number>>(DECIDERS).fill(decision), readiness, readiness].map((question) => this.#run(question))
+    onTestFinished(() => this.stop())
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await Promise.all(this.#lanes)
+    this.#agent.destroy()
+  }
+
+  async #run(question: () => Promise<number>): Promise<void> {
+    while (!this.#isOver) {
+      const known = this.newest
+      const version = await question()
+      if (version < known) this.stale.push(`${question.name}: ${version} after ${known}`)
+      this.newest = Math.max(this.newest, version)
+      this.versions.add(version)
+    }
+  }
+
+  #decidingVersion(): Promise<number> {
+    const headers = [...original('/').flat(), 'Host', 'edge']
+    const options = { host: '127.0.0.1', port: this.#port, method: 'POST', path: '/v1/decision', headers, agent: this.#agent }
+    return new Promise((resolve, reject) => {
+      const req = request(options, (res) => {
+        const [, version] = /^"v(\d+)"/.exec(String(res.headers['ratelimit']))!
+        res.resume().on('end', () => resolve(Number(version)))
+      })
+      req.on('error', reject).end()
+    })
+  }
+
+  async #readyVersion(): Promise<number> {
+    return Number(JSON.parse((await ask(this.#port, 'GET', '/readyz')).body).policy_version)
+  }
+}

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { bundle } from '../../support/bundles/bundles.ts'
+import { RawClient } from '../../support/proxy/proxy.ts'
+import { until } from '../../support/service/edge.ts'
+import { metricsOf } from '../../support/service/metrics.ts'
+import { servingOn } from '../../support/workers/workers.ts'
+
+const WORKERS = 4
+const CONNECTIONS = 200
+const FAIR = CONNECTIONS / WORKERS
+
+describe('connections spread over the workers, give or take a quarter', () => {
+  test('when they come all at once', async () => {
+    const cli = await servingOn(WORKERS, bundle(1))
+    for (let i = 0; i < CONNECTIONS; i++) RawClient.connect(cli.port)
+    await expectFairShares(cli.port)
+  })
+
+  test('after many of them have gone', async () => {
+    const cli = await servingOn(WORKERS, bundle(1))
+    const first = Array.from({ length: CONNECTIONS }, () => RawClient.connect(cli.port))
+    await until(async () => total(await connections(cli.port)) === CONNECTIONS + 1)
+    for (const { socket } of first) socket.destroy()
+    await until(async () => total(await connections(cli.port)) === 1)
+    for (let i = 0; i < CONNECTIONS; i++) RawClient.connect(cli.port)
+    await expectFairShares(cli.port)
+  })
+})
+
+async function expectFairShares(port: number): Promise<void> {
+  // The question itself comes on a connection too.
+  await until(async () => total(await connections(port)) === CONNECTIONS + 1)
+  for (const count of await connections(port)) {
+    expect(count).toBeGreaterThanOrEqual(FAIR * 0.75)
+    expect(count).toBeLessThanOrEqual(FAIR * 1.25 + 1)
+  }
+}
+
+async function connections(port: number): Promise<readonly number[]> {
+  return (await metricsOf(port)).connections
+}
+
+function total(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0)
+}

@@ -1,0 +1,147 @@
+import type { Limit } from '../../../src/limiter/limit.ts'
+import { Charges } from '../../../src/store/charges.ts'
+import type { CounterSpec, Outcome } from '../../../src/store/counter-store.ts'
+import { EmbeddedStore } from '../../../src/store/embedded-store.ts'
+import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import { Leases } from '../../../src/store/redis/leases/leases.ts'
+import { LinkError, type Script } from '../../../src/store/redis/link/redis-link.ts'
+import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
+import { newTableBuffer, SharedTable } from '../../../src/store/shared-table.ts'
+import { clockedScript } from '../redis/clocked-link.ts'
+import type { RedisServer } from '../redis/redis-server.ts'
+import { SimulatedTime } from './simulated-time.ts'
+
+interface FleetOptions {
+  readonly redis: RedisServer
+  readonly leaseMs: number
+  /** How long a call takes each way. */
+  readonly wayMs?: () => number
+}
+
+/** Instances that share limits in a real Redis, all by one simulated clock. */
+export class LeasedFleet {
+  readonly time = new SimulatedTime()
+  readonly options: FleetOptions
+  readonly script = clockedScript()
+  /** Of all instances. */
+  calls = 0
+  isAway = false
+  /** Calls get no answer. */
+  holdsCalls = false
+  /** The arguments of calls that have no answer yet. */
+  readonly underWay: (readonly string[])[] = []
+
+  private constructor(options: FleetOptions) {
+    this.options = options
+  }
+
+  static async start(options: FleetOptions): Promise<LeasedFleet> {
+    const fleet = new LeasedFleet(options)
+    await options.redis.command('FLUSHALL')
+    await options.redis.command('SCRIPT', 'LOAD', fleet.script.text)
+    return fleet
+  }
+
+  newInstance(): FleetInstance {
+    return new FleetInstance(this, newTableBuffer(256 * 1024))
+  }
+
+  async run(keys: readonly string[], args: readonly string[]): Promise<string> {
+    const { wayMs = () => 0 } = this.options
+    this.calls++
+    this.underWay.push(args)
+    if (this.holdsCalls) return new Promise(() => {})
+    await this.time.pass(wayMs())
+    try {
+      if (this.isAway) throw new LinkError('not_sent', 'away', 'Redis is away')
+      const answer = await this.time.standStillFor(() => this.call(keys, args))
+      await this.time.pass(wayMs())
+      return answer
+    } finally {
+      this.underWay.splice(this.underWay.indexOf(args), 1)
+    }
+  }
+
+  /** Has an instance give back what is old. */
+  async sweep(one: FleetInstance): Promise<void> {
+    const swept = one.leases.sweep(this.time.nowMs())
+    await this.time.advance(0)
+    await swept
+  }
+
+  /** Runs the script at once. */
+  async call(keys: readonly string[], args: readonly string[]): Promise<string> {
+    const { options, script, time } = this
+    const clocked = [...args, time.nowMs(), time.wallMs()]
+    return (await options.redis.command('EVALSHA', script.sha, keys.length, ...keys, ...clocked)) as string
+  }
+}
+
+/** One thread of an instance; those with the same table are of one process. */
+export class FleetInstance {
+  readonly answers = { redis: 0, lease: 0, refusal: 0, failure_mode: 0 }
+  readonly tokens = { leased: 0, given_back: 0, lost: 0 }
+  leasesHeld = 0
+  readonly leases: Leases
+  readonly store: FleetStore
+  readonly table: SharedArrayBuffer
+  readonly #fleet: LeasedFleet
+
+  constructor(fleet: LeasedFleet, table: SharedArrayBuffer, owner = 1) {
+    this.#fleet = fleet
+    this.table = table
+    const local = new EmbeddedStore(new SharedTable(table, owner), [1, 2])
+    const link = {
+      groupOf: () => 0,
+      isUsable: () => !fleet.isAway,
+      run: (_: Script, keys: readonly string[], args: readonly string[]) => fleet.run(keys, args),
+    }
+    const shared = new SharedCounters(link, fleet.script, { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt: () => {} })
+    this.leases = new Leases({
+      shared,
+      local,
+      leaseMs: fleet.options.leaseMs,
+      clock: fleet.time,
+      listener: {
+        onHeld: (change) => {
+          this.leasesHeld += change
+        },
+        onTokens: (what, tokens) => {
+          this.tokens[what] += tokens
+        },
+      },
+    })
+    const listener = { onAnswer: (by: keyof typeof this.answers) => this.answers[by]++ }
+    this.store = new FleetStore({ shared, local, leases: this.leases, failureMode: 'closed', clock: fleet.time, listener })
+  }
+
+  otherThread(): FleetInstance {
+    return new FleetInstance(this.#fleet, this.table, 2)
+  }
+
+  open(limit: Limit, isPlain = true, name = 'rule'): ReturnType<FleetStore['open']> {
+    const spec: CounterSpec = { identity: ['policy', name], limit, isPlain, sinceMs: 0 }
+    return this.store.open(spec)
+  }
+
+  /** Takes one token of each counter for the same caller, all or none. */
+  async take(...counters: readonly ReturnType<FleetStore['open']>[]): Promise<{ outcome: Outcome; levels: number[]; waitsMs: number[] }> {
+    return this.#ask('takeAll', counters)
+  }
+
+  async check(...counters: readonly ReturnType<FleetStore['open']>[]): Promise<{ outcome: Outcome; levels: number[]; waitsMs: number[] }> {
+    return this.#ask('checkAll', counters)
+  }
+
+  async #ask(action: 'takeAll' | 'checkAll', counters: readonly ReturnType<FleetStore['open']>[]) {
+    const { time } = this.#fleet
+    const charges = new Charges()
+    for (const counter of counters) {
+      charges.addValue('caller')
+      charges.add(counter, 1)
+    }
+    const outcome = await this.store[action](charges, time.nowMs(), time.wallMs())
+    const { length, levels, waitsMs } = charges
+    return { outcome, levels: [...levels.subarray(0, length)], waitsMs: [...waitsMs.subarray(0, length)] }
+  }
+}

@@ -1,0 +1,91 @@
+import type { Charges, Counter } from '../../../src/store/charges.ts'
+import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
+import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import { counterScript } from '../../../src/store/redis/counter-script.ts'
+import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import type { RedisLink, Script } from '../../../src/store/redis/link/redis-link.ts'
+import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
+
+/** Instead of the server's clock: the last two arguments say what time it is, and nothing expires by any other. */
+const CLOCK_OF_A_TEST = `
+local now, wall = tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
+local server = redis
+local redis = {
+  call = function(name, key, ...)
+    if name == 'SET' then return server.call('SET', key, (...)) end
+    if name == 'PEXPIRE' then return 1 end
+    return server.call(name, key, ...)
+  end,
+}
+`
+
+/** The script that `ClockedLink` can tell the time. */
+export function clockedScript(): Script {
+  return counterScript(CLOCK_OF_A_TEST)
+}
+
+/** Tells the script what time it is. */
+export class ClockedLink {
+  nowMs = 0
+  wallMs = 0
+  readonly #link: RedisLink
+
+  constructor(link: RedisLink) {
+    this.#link = link
+  }
+
+  groupOf(key: string): number {
+    return this.#link.groupOf(key)
+  }
+
+  isUsable(group: number): boolean {
+    return this.#link.isUsable(group)
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
+    return this.#link.run(script, keys, [...args, String(this.nowMs), String(this.wallMs)])
+  }
+}
+
+/** A store in Redis for suites that say what time it is with every call. */
+export class ClockedFleetStore implements CounterStore {
+  readonly #link: ClockedLink
+  readonly #store: FleetStore
+
+  constructor(link: RedisLink, prefix: string) {
+    this.#link = new ClockedLink(link)
+    const shared = new SharedCounters(this.#link, clockedScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
+    const local = newEmbeddedStore(256 * 1024)
+    const clock = { nowMs: () => this.#link.nowMs }
+    this.#store = new FleetStore({ shared, local, failureMode: 'closed', clock, listener: { onAnswer() {} } })
+  }
+
+  open(spec: CounterSpec): Counter {
+    return this.#store.open(spec)
+  }
+
+  takeAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    this.#setTime(nowMs, wallMs)
+    return this.#store.takeAll(charges, nowMs, wallMs)
+  }
+
+  checkAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    this.#setTime(nowMs, wallMs)
+    return this.#store.checkAll(charges, nowMs, wallMs)
+  }
+
+  settleAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
+    this.#setTime(nowMs, wallMs)
+    charges.takenFrom = 'shared'
+    return this.#store.settleAll(charges, nowMs, wallMs)
+  }
+
+  stats(): StoreStats {
+    return this.#store.stats()
+  }
+
+  #setTime(nowMs: number, wallMs: number): void {
+    this.#link.nowMs = nowMs
+    this.#link.wallMs = wallMs
+  }
+}

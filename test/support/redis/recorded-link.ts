@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto'
+import { counterProbe } from '../../../src/store/redis/counter-probe.ts'
+import { parseRedisAddress } from '../../../src/store/redis/link/redis-address.ts'
+import { RedisLink, type Script } from '../../../src/store/redis/link/redis-link.ts'
+import { until } from '../service/edge.ts'
+import { type Owner, thisTest } from '../service/running.ts'
+
+/** Counts a key up and answers the count. */
+const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")
+
+export interface RecordedLink {
+  readonly link: RedisLink
+  /** "kind node: message" of each error. */
+  readonly errors: string[]
+  /** "node opened: reason" and "node closed: reason". */
+  readonly circuits: string[]
+  roundTrips: number
+  countUp(key: string): Promise<string>
+}
+
+/** A link for as long as the test runs, and all that it told. Its probes count up keys of their own, in calls as long as the real ones. */
+export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest, prefix = 'edge:'): RecordedLink {
+  const errors: string[] = []
+  const circuits: string[] = []
+  const link = new RedisLink({
+    address: parseRedisAddress(url),
+    timeoutMs,
+    prefix,
+    probe: (key) => ({ ...counterProbe(COUNT_UP, key), isAnswer: isCount }),
+    listener: {
+      onRoundTrip: () => {
+        recorded.roundTrips += 1
+      },
+      onError: (kind, node, message) => errors.push(`${kind} ${node}: ${message}`),
+      onNode() {},
+      onCircuit: (node, isOpen, reason) => circuits.push(`${node} ${isOpen ? 'opened' : 'closed'}: ${reason}`),
+    },
+  })
+  const recorded: RecordedLink = { link, errors, circuits, roundTrips: 0, countUp: (key) => link.run(COUNT_UP, [key], []) }
+  owner.onTestFinished(() => link.close())
+  return recorded
+}
+
+/** One that has been of use. */
+export async function usableLink(url: string, timeoutMs = 1000, owner: Owner = thisTest): Promise<RecordedLink> {
+  const recorded = openLink(url, timeoutMs, owner)
+  await until(() => recorded.link.isUsable(recorded.link.groupOf('edge:a')))
+  return recorded
+}
+
+function isCount(reply: unknown): boolean {
+  return typeof reply === 'string' && /^\d+$/.test(reply)
+}
+
+function scriptOf(text: string): Script {
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}

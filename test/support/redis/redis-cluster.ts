@@ -1,0 +1,214 @@
+import { until } from '../service/edge.ts'
+import { type Owner, thisTest } from '../service/running.ts'
+import { serverPort } from '../service/server-port.ts'
+import { RedisServer } from './redis-server.ts'
+import type { RedisReply } from './resp.ts'
+
+const MASTERS = 3
+const SLOTS = 16_384
+/** Short, so that a dead master is soon replaced; a busy machine stands still for less. */
+const NODE_TIMEOUT_MS = 1500
+
+/** A cluster for as long as the test runs. */
+export async function runningCluster(owner: Owner = thisTest): Promise<RedisCluster> {
+  const cluster = await RedisCluster.start()
+  owner.onTestFinished(() => cluster.close())
+  return cluster
+}
+
+interface Seat {
+  readonly id: string
+  readonly port: number
+  readonly busPort: number
+}
+
+/** Three masters and a replica for each. */
+export class RedisCluster {
+  /** The first three are masters at first, the other three their replicas in the same order. */
+  readonly nodes: readonly RedisServer[]
+  readonly #ids: readonly string[]
+
+  private constructor(nodes: readonly RedisServer[], ids: readonly string[]) {
+    this.nodes = nodes
+    this.#ids = ids
+  }
+
+  /** `close` it in the end. */
+  static async start(): Promise<RedisCluster> {
+    const seats: Seat[] = []
+    for (let i = 0; i < 2 * MASTERS; i++) {
+      seats.push({ id: String(i + 1).repeat(40), port: await serverPort(), busPort: await serverPort() })
+    }
+    const nodes = await Promise.all(seats.map((seat) => startNode(seat, seats)))
+    const cluster = new RedisCluster(
+      nodes,
+      seats.map(({ id }) => id),
+    )
+    await cluster.settled()
+    return cluster
+  }
+
+  /** host:port of each node. */
+  get addresses(): readonly string[] {
+    return this.nodes.map(({ address }) => address)
+  }
+
+  async slotOf(key: string): Promise<number> {
+    return (await this.#someNode().command('CLUSTER', 'KEYSLOT', key)) as number
+  }
+
+  /** Those who serve now. */
+  async masters(): Promise<RedisServer[]> {
+    const nodes = this.#running()
+    const roles = await Promise.all(nodes.map((node) => node.info('role')))
+    return nodes.filter((_, i) => roles[i] === 'master')
+  }
+
+  /** Who serves the slot, as it says itself. */
+  async masterOf(slot: number): Promise<RedisServer> {
+    for (const node of this.#running()) if (await serves(node, slot)) return node
+    throw new Error(`nobody serves slot ${slot}`)
+  }
+
+  async replicaOf(master: RedisServer): Promise<RedisServer> {
+    for (const node of this.#running()) {
+      if ((await node.info('role')) === 'slave' && (await node.info('master_port')) === String(master.port)) return node
+    }
+    throw new Error(`the master on port ${master.port} has no replica`)
+  }
+
+  /** Waits until the running nodes agree on who serves what, find every slot served, and replicas have what their masters have. */
+  async settled(): Promise<void> {
+    await until(async () => {
+      const nodes = this.#running()
+      const views = new Set(await Promise.all(nodes.map(viewOf)))
+      return views.size === 1 && (await Promise.all(nodes.map(isWell))).every(Boolean)
+    })
+  }
+
+  /** Kills who serves the slot and waits until its replica does. Answers the dead one, which can be started again. */
+  async killMaster(slot: number): Promise<RedisServer> {
+    const master = await this.masterOf(slot)
+    const replica = await this.replicaOf(master)
+    await master.stop()
+    await until(() => serves(replica, slot))
+    await this.settled()
+    return master
+  }
+
+  /** Hands the slot's master's work over to its replica, as for maintenance: nothing is lost. */
+  async failOver(slot: number): Promise<void> {
+    const replica = await this.replicaOf(await this.masterOf(slot))
+    let askedMs = Number.NEGATIVE_INFINITY
+    await until(async () => {
+      if (await serves(replica, slot)) return true
+      // Masters do not vote about one of them twice within two node timeouts, and a vote that was lost is not repeated by itself.
+      if (performance.now() - askedMs < NODE_TIMEOUT_MS) return false
+      askedMs = performance.now()
+      return replica.command('CLUSTER', 'FAILOVER').then(
+        () => false,
+        () => false,
+      )
+    })
+    await this.settled()
+  }
+
+  /** From now on the slot is on its way: the old master answers ASK for keys that it does not have. */
+  async beginMigration(slot: number, to: RedisServer): Promise<void> {
+    const from = await this.masterOf(slot)
+    await to.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', this.#idOf(from))
+    await from.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', this.#idOf(to))
+  }
+
+  /** Moves the keys that are in the slot now. */
+  async moveKeys(slot: number, to: RedisServer): Promise<void> {
+    const from = await this.masterOf(slot)
+    for (;;) {
+      const keys = (await from.command('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
+      if (keys.length === 0) return
+      await from.command('MIGRATE', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...keys)
+    }
+  }
+
+  /** From now on the old master answers MOVED. */
+  async endMigration(slot: number, to: RedisServer): Promise<void> {
+    const from = await this.masterOf(slot)
+    for (const node of [to, from]) await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', this.#idOf(to))
+    await this.settled()
+  }
+
+  async migrateSlot(slot: number, to: RedisServer): Promise<void> {
+    await this.beginMigration(slot, to)
+    await this.moveKeys(slot, to)
+    await this.endMigration(slot, to)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.close()))
+  }
+
+  #idOf(node: RedisServer): string {
+    return this.#ids[this.nodes.indexOf(node)]!
+  }
+
+  #running(): RedisServer[] {
+    return this.nodes.filter(({ isRunning }) => isRunning)
+  }
+
+  #someNode(): RedisServer {
+    return this.#running()[0]!
+  }
+}
+
+/** Each finds the whole cluster in its file, as after a restart: nobody has to be introduced. */
+async function startNode(seat: Seat, seats: readonly Seat[]): Promise<RedisServer> {
+  return RedisServer.start({
+    port: seat.port,
+    files: { 'nodes.conf': nodesFile(seat, seats) },
+    args: [
+      ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--cluster-port', String(seat.busPort)],
+      ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS), '--cluster-replica-validity-factor', '0'],
+      // Replicas have all at once; by default a master waits five seconds for more of them.
+      ...['--repl-diskless-sync-delay', '0'],
+    ],
+  })
+}
+
+function nodesFile(self: Seat, seats: readonly Seat[]): string {
+  const lines = seats.map((seat, index) => {
+    const place = index % MASTERS
+    const isMaster = index < MASTERS
+    const flags = [...(seat === self ? ['myself'] : []), isMaster ? 'master' : 'slave'].join(',')
+    const slots = isMaster ? ` ${firstSlot(place)}-${firstSlot(place + 1) - 1}` : ''
+    const { id, port, busPort } = seat
+    return `${id} 127.0.0.1:${port}@${busPort} ${flags} ${isMaster ? '-' : seats[place]!.id} 0 0 ${place + 1} connected${slots}`
+  })
+  return `${lines.join('\n')}\nvars currentEpoch ${MASTERS} lastVoteEpoch 0\n`
+}
+
+function firstSlot(place: number): number {
+  return Math.floor((place * SLOTS) / MASTERS)
+}
+
+type SlotRange = readonly [first: number, last: number, master: readonly RedisReply[], ...replicas: readonly RedisReply[]]
+
+async function slotRanges(node: RedisServer): Promise<readonly SlotRange[]> {
+  return (await node.command('CLUSTER', 'SLOTS')) as unknown as readonly SlotRange[]
+}
+
+async function serves(node: RedisServer, slot: number): Promise<boolean> {
+  const ranges = await slotRanges(node)
+  return ranges.some(([first, last, [, port]]) => first <= slot && slot <= last && port === node.port)
+}
+
+/** Who serves what, in the eyes of this node. */
+async function viewOf(node: RedisServer): Promise<string> {
+  const ranges = (await slotRanges(node)).map(([first, last, [, port]]) => ({ first, last, port }))
+  return JSON.stringify(ranges.sort((a, b) => a.first - b.first))
+}
+
+async function isWell(node: RedisServer): Promise<boolean> {
+  const state = (await node.command('CLUSTER', 'INFO')) as string
+  if (!state.includes('cluster_state:ok') || !state.includes(`cluster_slots_ok:${SLOTS}`)) return false
+  return (await node.info('role')) === 'master' || (await node.info('master_link_status')) === 'up'
+}

@@ -1,0 +1,122 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { type Clock, systemClock } from '../../../src/clock.ts'
+import { readConfig } from '../../../src/config.ts'
+import { type Service, startService } from '../../../src/service.ts'
+import type { WorkerHost } from '../../../src/threads/host.ts'
+import { type Answer, ask, type Fields } from './http.ts'
+import { InlineHost } from './inline-host.ts'
+import { metric } from './metrics.ts'
+
+const DEFAULTS = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1' }
+
+export interface EdgeOptions {
+  /** Written to a file of its own; none: the service starts without a bundle. */
+  readonly bundle?: object | string
+  /** Written beside it. */
+  readonly signature?: string
+  /** The bundle file's name decides its format. */
+  readonly fileName?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly clock?: Clock
+  /** Where workers live, told of the settings; else in this thread. */
+  readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
+}
+
+export interface OriginalRequest {
+  readonly method?: string
+  readonly uri?: string
+  readonly host?: string
+  readonly fields?: Fields
+}
+
+/** The whole service in this process, on a socket of its own, with a log that can be read. */
+export class Edge {
+  readonly service: Service
+  readonly log: readonly Record<string, unknown>[]
+  readonly directory: string
+  readonly bundlePath: string
+
+  private constructor(service: Service, log: Record<string, unknown>[], directory: string, bundlePath: string) {
+    this.service = service
+    this.log = log
+    this.directory = directory
+    this.bundlePath = bundlePath
+  }
+
+  static async start(options: EdgeOptions = {}): Promise<Edge> {
+    const directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
+    const bundlePath = join(directory, options.fileName ?? 'bundle.json')
+    if (options.bundle !== undefined) await writeFile(bundlePath, textOf(options.bundle))
+    if (options.signature !== undefined) await writeFile(`${bundlePath}.sig`, options.signature)
+    const env = { ...DEFAULTS, EDGE_CONFIG_FILE: bundlePath, ...options.env }
+    const config = readConfig(env, {})
+    if (!config.ok) throw new Error(config.problems.join('\n'))
+    const log: Record<string, unknown>[] = []
+    const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
+    const clock = options.clock ?? systemClock
+    const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
+    const service = await startService(config.config, logger, host, clock)
+    return new Edge(service, log, directory, bundlePath)
+  }
+
+  get port(): number {
+    return this.service.port
+  }
+
+  get(path: string, fields: Fields = []): Promise<Answer> {
+    return ask(this.port, 'GET', path, fields)
+  }
+
+  post(path: string, fields: Fields = []): Promise<Answer> {
+    return ask(this.port, 'POST', path, fields)
+  }
+
+  /** Asks /v1/decision about a request. */
+  decide({ method = 'GET', uri = '/', host, fields = [] }: OriginalRequest = {}): Promise<Answer> {
+    const originals: [string, string][] = [
+      ['X-Original-Method', method],
+      ['X-Original-URI', uri],
+    ]
+    if (host !== undefined) originals.push(['X-Original-Host', host])
+    return this.post('/v1/decision', [...originals, ...fields])
+  }
+
+  /** Statuses of so many decisions, one after the other. */
+  async decideTimes(times: number, request: OriginalRequest = {}): Promise<number[]> {
+    const statuses: number[] = []
+    for (let i = 0; i < times; i++) statuses.push((await this.decide(request)).status)
+    return statuses
+  }
+
+  /** Replaces the bundle file in one step and waits until the service has dealt with it. */
+  async publish(bundle: object | string): Promise<void> {
+    const seen = this.log.length
+    await writeFile(`${this.bundlePath}.new`, textOf(bundle))
+    await rename(`${this.bundlePath}.new`, this.bundlePath)
+    await until(() =>
+      this.log.slice(seen).some(({ event }) => event === 'bundle_applied' || event === 'bundle_refused' || event === 'bundle_unchanged'),
+    )
+  }
+
+  metric(series: string): Promise<number> {
+    return metric(this.port, series)
+  }
+
+  async stop(): Promise<void> {
+    await this.service.stop('test')
+    await rm(this.directory, { recursive: true })
+  }
+}
+
+/** Waits for something that must happen; the test's own timeout is the limit. */
+export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await sleep(10)
+}
+
+function textOf(bundle: object | string): string {
+  return typeof bundle === 'string' ? bundle : JSON.stringify(bundle)
+}

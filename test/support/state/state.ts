@@ -1,0 +1,60 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Clock } from '../../../src/clock.ts'
+import { newTableBuffer, SharedTable, tableBytesFor } from '../../../src/store/shared-table.ts'
+import { StateFile } from '../../../src/store/state/state-file.ts'
+import { readState, type SavedState } from '../../../src/store/state/state-read.ts'
+import { scanState } from '../../../src/store/state/state-scan.ts'
+import { type CounterRecord, restore } from '../../../src/store/table-records.ts'
+
+export const HASH_KEY = [0x5eed, -0x5eed] as const
+
+/** A folder that goes with its test. */
+export async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'edge-state-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Both clocks, standing still. */
+export function clockAt(nowMs: number, wallMs: number): Clock {
+  return { nowMs: () => nowMs, wallMs: () => wallMs }
+}
+
+export function newTable(slots: number, owner = 1): SharedTable {
+  return new SharedTable(newTableBuffer(tableBytesFor(slots)), owner)
+}
+
+export function tableOf(slots: number, records: readonly CounterRecord[], nowMs: number): SharedTable {
+  const table = newTable(slots)
+  for (const record of records) restore(table, record, nowMs)
+  return table
+}
+
+export function bucketRecord(low: number, level: number, at: number, size = 100, rate = 1 / 1024): CounterRecord {
+  return { low, high: Math.imul(low, 0x9e37_79b1), level, at, size, rate }
+}
+
+export function dayRecord(low: number, used: number, endMs: number, size = 1000): CounterRecord {
+  return { low, high: Math.imul(low, 0x9e37_79b1), level: used, at: endMs, size, rate: 0 }
+}
+
+export async function save(path: string, table: SharedTable, clock: Clock): Promise<void> {
+  await new StateFile(path, table, HASH_KEY, clock).save()
+}
+
+/** The file's state, which must be good. */
+export async function readGood(path: string, clock: Clock): Promise<SavedState> {
+  const read = await readState(path, clock)
+  if (read.kind !== 'found') throw new Error(`no state: ${JSON.stringify(read)}`)
+  return read.state
+}
+
+/** The file's records as they are written there. */
+export async function recordsIn(path: string): Promise<CounterRecord[]> {
+  const records: CounterRecord[] = []
+  await scanState(path, { onRecord: (record) => void records.push({ ...record }) })
+  return records
+}

@@ -1,0 +1,58 @@
+import type { Charges, Counter } from '../../../src/store/charges.ts'
+import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
+import { MapStore } from './map-store.ts'
+
+/** A store that is far away: it takes and answers when it is told to, in any order. */
+export class AsyncStore implements CounterStore {
+  readonly #store = new MapStore()
+  readonly #waiting: (() => void)[] = []
+
+  open(spec: CounterSpec): Counter {
+    return this.#store.open(spec)
+  }
+
+  takeAll(charges: Charges, nowMs: number, wallMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.takeAll(charges, nowMs, wallMs)))
+    })
+  }
+
+  checkAll(charges: Charges, nowMs: number, wallMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.checkAll(charges, nowMs, wallMs)))
+    })
+  }
+
+  settleAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.settleAll(charges, nowMs, wallMs)))
+    })
+  }
+
+  stats(): StoreStats {
+    return this.#store.stats()
+  }
+
+  /** How many takes wait for an answer. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  /** Answers one of them, and lets its decision go on. */
+  async answer(index = 0): Promise<void> {
+    this.#waiting.splice(index, 1)[0]!()
+    await turn()
+  }
+
+  /** Answers them, and those that come after, until none waits. `choose` picks from so many. */
+  async answerAll(choose: (count: number) => number = () => 0): Promise<void> {
+    while (this.#waiting.length > 0) await this.answer(choose(this.#waiting.length))
+  }
+}
+
+/** All promises that can go on have gone on. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
