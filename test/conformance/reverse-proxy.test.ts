@@ -4,11 +4,11 @@ import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { CHAT, HELLO, llmProxy, proxyEnv } from '../support/llm/llm-proxy.ts'
 import { answeringLlm, type ScriptedLlm, scriptedLlm } from '../support/llm/scripted-llm.ts'
 import { StreamClient } from '../support/llm/stream-client.ts'
-import { until } from '../support/service/edge.ts'
 import { type Answer, ask, exchange, type Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 import { readAnswers } from '../support/service/wire.ts'
+import { until } from '../support/until.ts'
 
 /** Specification: What the service does, in the mode reverse_proxy. */
 

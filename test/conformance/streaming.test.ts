@@ -4,10 +4,10 @@ import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxyOptions, llmProxy, proxyE
 import { chatChunk, chatStream, sse } from '../support/llm/llm-streams.ts'
 import { answeringLlm, scriptedLlm, streamingLlm } from '../support/llm/scripted-llm.ts'
 import { StreamClient } from '../support/llm/stream-client.ts'
-import { until } from '../support/service/edge.ts'
 import type { Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 
 /** Specification: the effect of the streaming object; streamed responses under States, Events and Limits. */
 

@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { finished, scratchDirectory, serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 // In a process of its own: what nonsense breaks must not be the one that watches.
 const MEGABYTE = 1024 * 1024

@@ -3,8 +3,9 @@ import { BAD_JSON, type BadBundle } from '../../support/bundles/bad-json-bundles
 import { BAD_YAML } from '../../support/bundles/bad-yaml-bundles.ts'
 import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { Edge, until } from '../../support/service/edge.ts'
+import { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const GOOD = bundle(10, policy('good', { selector: { pathPrefix: '/api' }, rules: [bucketRule('per-caller', ['header:x-caller'], 1000)] }))
 const REFUSED = 'edge_bundle_reloads_total{result="refused"}'

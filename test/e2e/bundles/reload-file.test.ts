@@ -4,10 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { replaceFile, verdictAfter } from '../../support/bundles/bundle-file.ts'
 import { burstJson, burstYaml } from '../../support/bundles/bundles.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running, scratchDirectory, serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 describe.concurrent.each([
   ['bundle.json', burstJson],

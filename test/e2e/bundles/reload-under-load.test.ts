@@ -2,11 +2,12 @@ import { rm } from 'node:fs/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { offer, verdictAfter } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { Load } from '../../support/service/load.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { original } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 const STEADY_BURST = 1_000_000
 const TRIAL_BURST = 5

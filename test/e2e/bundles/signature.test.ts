@@ -4,9 +4,10 @@ import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { fetching, known, limit, logged, reloads } from '../../support/bundles/bundle-url.ts'
 import { newSigner } from '../../support/bundles/signing.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { type Owner, running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const signer = newSigner()
 const stranger = newSigner()

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { BundleServer, type Respond } from '../../support/bundles/bundle-server.ts'
 import { fetching, fetchingFirst, known, knownYaml, limit, logged, reloads, urlEnv } from '../../support/bundles/bundle-url.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
-import { until } from '../../support/service/edge.ts'
 import { serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const HUGE = 16 * 1024 * 1024 + 1
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { fetching, fetchingFirst, known, knownYaml, limit, logged, reloads, urlEnv } from '../../support/bundles/bundle-url.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 describe.concurrent('a bundle from a URL', () => {
   test('is there when the service has started, and each newer one is taken', async (t) => {

@@ -2,9 +2,10 @@ import { mkdir, rm } from 'node:fs/promises'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { offer, replaceFile, verdictAfter } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const RULES = { rules: [bucketRule('r', [], 100)] }
 const OTHER_RULES = { rules: [bucketRule('other', [], 7)] }

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { SETTINGS } from '../../../src/config.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const LOOPBACK = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1' }
 

@@ -6,8 +6,8 @@ import { describe, expect, type TestContext, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
 import { newSigner } from '../../support/bundles/signing.ts'
-import { until } from '../../support/service/edge.ts'
 import { finished, scratchDirectory, serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 describe.concurrent('edge keygen', () => {
   test('writes a private key for its owner alone and a public key, and prints the setting', async (t) => {

@@ -4,11 +4,11 @@ import { Caller } from '../../support/fleet/caller.ts'
 import { type Instance, runningFleet } from '../../support/fleet/fleet.ts'
 import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { until } from '../../support/service/edge.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import type { Owner } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { decisionBytes, original, type WireAnswer } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 /** Next to no refill: what is gone is gone for as long as a test runs. */
 const NO_REFILL = 1e-6

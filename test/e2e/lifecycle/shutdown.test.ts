@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask, exchange } from '../../support/service/http.ts'
 import { Load } from '../../support/service/load.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 const LONG_DRAIN = { EDGE_DRAIN_MS: '600000' }
 

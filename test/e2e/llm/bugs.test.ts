@@ -16,7 +16,7 @@ import {
 import { anthropicStream, chatChunk, chatStream, responsesStream, sse, withLineEnds } from '../../support/llm/llm-streams.ts'
 import { type ScriptedCall, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
 import type { StreamClient } from '../../support/llm/stream-client.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 /** Twenty bugs that users of other gateways met. Each is a promise here. */
 

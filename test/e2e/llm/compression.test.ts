@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatStream, parseSse } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
 const RESERVED = HELLO_TOKENS + 500

@@ -7,9 +7,9 @@ import { describe, expect, onTestFinished, type TestContext, test } from 'vitest
 import { DEFAULT_OPTIONS } from '../../../src/fake-llm/options.ts'
 import { type FakeLlm, type StartOptions, startFakeLlm } from '../../../src/fake-llm/server.ts'
 import { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask, exchange } from '../../support/service/http.ts'
 import { finished } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const HELLO = [{ role: 'user', content: 'hello there' }]
 const HELLO_TOKENS = 3

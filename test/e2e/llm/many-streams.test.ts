@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { both, CHAT, HELLO, HELLO_TOKENS, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, sse } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const STREAMS = 1000
 const EVENTS = 12

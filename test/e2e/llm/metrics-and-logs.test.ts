@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
 import { answeringLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 100 }
 const RESERVED = HELLO_TOKENS + 100

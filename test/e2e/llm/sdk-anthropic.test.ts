@@ -2,9 +2,9 @@ import Anthropic from '@anthropic-ai/sdk'
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { both, fakeLlm, HELLO_TOKENS, type LlmProxy, type LlmProxyOptions, llmProxy, proxyEnv } from '../../support/llm/llm-proxy.ts'
-import { until } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 /** The official client, of which nothing is changed but its base URL. */
 

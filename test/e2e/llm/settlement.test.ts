@@ -5,7 +5,7 @@ import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy, MESS
 import { anthropicStream, chatChunk, chatStream, FAILED_STREAMS, responsesStream, sse } from '../../support/llm/llm-streams.ts'
 import { answeringLlm, type ScriptedCall, type ScriptedLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
 import type { StreamClient } from '../../support/llm/stream-client.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 /** Every way in which an answer can end, and what its budget has paid when it did. */
 

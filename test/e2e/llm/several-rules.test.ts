@@ -4,10 +4,11 @@ import { CHAT, EMBEDDINGS, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../
 import { chatChunk } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask, type Fields } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 /** Several LLM rules on one request: each counts and settles on its own; the first enforcing one exceeded cuts, its way. */
 

@@ -12,10 +12,10 @@ import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy
 import { chatChunk, chatStream } from '../../support/llm/llm-streams.ts'
 import { type ScriptedCall, scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { serverMemory } from '../../support/service/server-memory.ts'
+import { until } from '../../support/until.ts'
 
 /** The counters outlive the sockets here, so that they can be read when nobody can be asked any more. */
 

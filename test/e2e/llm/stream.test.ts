@@ -3,7 +3,7 @@ import { MAX_EVENT_BYTES } from '../../../src/llm/stream-filter.ts'
 import { both, CHAT, EMBEDDINGS, fakeLlm, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
 const PLAIN = { include_partial_usage: false }

@@ -14,7 +14,7 @@ import {
 } from '../../support/llm/llm-proxy.ts'
 import { anthropicStream, chatChunk, chatStream, responsesStream, sse, withLineEnds } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const ASKED = { stream: true, messages: HELLO }
 const WORDS = Array.from({ length: 50 }, (_, i) => `w${String(i).padStart(3, '0')}`)

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
+import { until } from '../../support/until.ts'
 
 test('a log that cannot be written stops neither decisions nor the shutdown', async () => {
   const entry = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))

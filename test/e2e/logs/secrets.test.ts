@@ -2,10 +2,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, jwt, policy } from '../../support/bundles/bundles.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask, exchange } from '../../support/service/http.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { original } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 const SECRETS = {
   debugSecret: 'debug-secret-7f3a9c',

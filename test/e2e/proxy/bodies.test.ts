@@ -4,7 +4,8 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, proxying, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const MEGABYTE = 1 << 20
 

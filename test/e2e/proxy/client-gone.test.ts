@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient } from '../../support/proxy/proxy.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const BODY = '{"messages":[{"role":"user","content":"hello"}],"max_tokens":5}'
 

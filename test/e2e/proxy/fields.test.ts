@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, pairs, proxying, RawClient, readAnswer, valuesOf } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 

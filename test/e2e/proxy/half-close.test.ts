@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 

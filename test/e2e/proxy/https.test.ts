@@ -8,10 +8,10 @@ import { bundle } from '../../support/bundles/bundles.ts'
 import { RawBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv, proxying, RawClient } from '../../support/proxy/proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { type Answer, ask } from '../../support/service/http.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { selfSigned } from '../../support/service/self-signed.ts'
+import { until } from '../../support/until.ts'
 
 interface SeenHandshake {
   readonly serverName: string | false | null

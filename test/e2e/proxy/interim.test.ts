@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const LAST = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'

@@ -5,9 +5,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { proxyEnv, RawClient } from '../../support/proxy/proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const GIBIBYTE = 1 << 30
 const PIECE = Buffer.alloc(1 << 20, 'x')

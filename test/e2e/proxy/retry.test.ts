@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { closedPort, RawBackend, type RawConnection } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, statusesIn } from '../../support/proxy/proxy.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { answerHello, HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, proxying, proxyOptions, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import { Edge, until } from '../../support/service/edge.ts'
+import { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n'
 

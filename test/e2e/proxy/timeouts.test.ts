@@ -6,7 +6,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { askRaw, proxying, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const SHORT_MS = 300

@@ -5,8 +5,9 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const HANDSHAKE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'

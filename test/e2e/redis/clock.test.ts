@@ -4,7 +4,8 @@ import { Admissions, worstWindow } from '../../support/fleet/admissions.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const HOUR_MS = 3_600_000
 const LIMIT = 10

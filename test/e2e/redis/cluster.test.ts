@@ -9,8 +9,9 @@ import type { RedisServer } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { storedBucket } from '../../support/redis/stored-counters.ts'
-import { type Edge, type OriginalRequest, until } from '../../support/service/edge.ts'
+import type { Edge, OriginalRequest } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
+import { until } from '../../support/until.ts'
 
 const LIMIT = 10
 const RULES = ['a', 'b', 'c', 'd', 'e']

@@ -5,7 +5,8 @@ import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { HARDLY_ANY, hasRedis, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const OPTIONS = { bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 1000, HARDLY_ANY)] })), env: SECRET_ENV }
 

@@ -7,9 +7,10 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn } from '../../support/redis/stored-counters.ts'
 import { gateTo, type TcpGate } from '../../support/redis/tcp-gate.ts'
-import { Edge, until } from '../../support/service/edge.ts'
+import { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import type { Owner } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const LIMIT = 4

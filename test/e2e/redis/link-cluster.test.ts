@@ -3,8 +3,8 @@ import { hashSlot } from '../../../src/store/redis/link/hash-slot.ts'
 import { openLink, type RecordedLink } from '../../support/redis/recorded-link.ts'
 import { RedisCluster } from '../../support/redis/redis-cluster.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { until } from '../../support/service/edge.ts'
 import { thisTest } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const KEYS = Array.from({ length: 12 }, (_, i) => `edge:${i}`)
 

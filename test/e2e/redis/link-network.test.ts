@@ -4,9 +4,9 @@ import { openLink, usableLink } from '../../support/redis/recorded-link.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
-import { until } from '../../support/service/edge.ts'
 import type { Owner } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
+import { until } from '../../support/until.ts'
 
 /** Long enough for a Redis on a busy machine. */
 const BRIEF_MS = 200

@@ -4,8 +4,8 @@ import { openLink, usableLink } from '../../support/redis/recorded-link.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { runningTls } from '../../support/redis/redis-tls.ts'
-import { until } from '../../support/service/edge.ts'
 import { serverPort } from '../../support/service/server-port.ts'
+import { until } from '../../support/until.ts'
 
 /** Long enough for a Redis on a busy machine. */
 const BRIEF_MS = 200

@@ -7,8 +7,9 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { answersBy, hasRedis, sharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn } from '../../support/redis/stored-counters.ts'
 import { gateTo, type TcpGate } from '../../support/redis/tcp-gate.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_TOKENS = 4000

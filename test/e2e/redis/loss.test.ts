@@ -8,7 +8,8 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn, storedBucket } from '../../support/redis/stored-counters.ts'
 import { gateTo, type TcpGate } from '../../support/redis/tcp-gate.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const LIMIT = 10
 const SHORT_MS = 200

@@ -10,10 +10,10 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn, storedBucket } from '../../support/redis/stored-counters.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask, exchange } from '../../support/service/http.ts'
 import { Load } from '../../support/service/load.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 const DAY_MS = 86_400_000
 const TEN = bundle(1, policy('p', { rules: [bucketRule('ten', ['header:x-caller'], 10, HARDLY_ANY)] }))

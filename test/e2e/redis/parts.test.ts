@@ -7,7 +7,7 @@ import { type RedisServer, runningRedis } from '../../support/redis/redis-server
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { RespConnection } from '../../support/redis/resp.ts'
 import { gateTo, type TcpGate } from '../../support/redis/tcp-gate.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 // What other suites take for granted of the parts that they stand on.
 

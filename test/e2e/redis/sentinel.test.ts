@@ -5,7 +5,7 @@ import { steadyRequests, untilAnsweredByRedis } from '../../support/fleet/steady
 import { MASTER_NAME, runningSentinels, type SentinelGroup } from '../../support/redis/redis-sentinel.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { answersBy, twoSharing } from '../../support/redis/sharing-edge.ts'
-import { until } from '../../support/service/edge.ts'
+import { until } from '../../support/until.ts'
 
 const BURST = 20
 const PER_SECOND = 10

@@ -6,8 +6,9 @@ import { type RedisServer, runningRedis } from '../../support/redis/redis-server
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn, storedBucket } from '../../support/redis/stored-counters.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
+import { until } from '../../support/until.ts'
 
 const SHADOW = policy('shadow', { mode: 'shadow', rules: [bucketRule('two', [], 2, HARDLY_ANY)] })
 const ENFORCED = policy('enforced', { rules: [bucketRule('ten', [], 10, HARDLY_ANY)] })

@@ -2,11 +2,11 @@ import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import type { Edge } from '../../support/service/edge.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask, exchange, type Fields } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 const MEGABYTE = 1024 * 1024
 const LAST = decisionBytes(original('/'), { isLast: true })

@@ -2,9 +2,9 @@ import { readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { serving } from '../../support/service/running.ts'
 import { BURST, KeptCounters, take } from '../../support/state/kept-counters.ts'
+import { until } from '../../support/until.ts'
 
 describe.concurrent('one process at a time on a state file', { timeout: 60_000 }, () => {
   test('a second is refused and told who has it, by whatever name it comes, and the first goes on', async (t) => {

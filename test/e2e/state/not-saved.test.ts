@@ -1,9 +1,9 @@
 import { rename } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { forbidWriting, smallDisk } from '../../support/state/faulty-disk.ts'
 import { BURST, KeptCounters, saves, take } from '../../support/state/kept-counters.ts'
+import { until } from '../../support/until.ts'
 
 describe.concurrent('counters that cannot be saved', { timeout: 60_000 }, () => {
   test('are told of once, the service goes on, and says when they are saved again', async (t) => {

@@ -4,10 +4,10 @@ import { recordCount } from '../../../src/store/state/state-format.ts'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { BURST, decide, HARDLY_ANY, KeptCounters, saves, take } from '../../support/state/kept-counters.ts'
+import { until } from '../../support/until.ts'
 
 const DAY_MS = 86_400_000
 /** A day that ends in the middle of a test would take its budget with it. */

@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { type ListeningServer, startServer } from '../../support/service/two-wires.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
 import { AsyncStore } from '../../support/store/async-store.ts'
 import { MapStore } from '../../support/store/map-store.ts'
+import { until } from '../../support/until.ts'
 
 const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('caller', ['header:x-caller'], 2)] }))
 

@@ -5,11 +5,11 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { Load } from '../../support/service/load.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 const QUESTION = decisionBytes(original('/'))
 const ENDLESS = 'POST /v1/decision HTTP/1.1\r\nX-A: '

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
-import { type Edge, until } from '../../support/service/edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { running } from '../../support/service/running.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
 const HEADERS_MS = 300
 const REQUEST_MS = 600

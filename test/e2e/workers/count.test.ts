@@ -2,10 +2,10 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const hasTaskset = spawnSync('taskset', ['--version']).status === 0
 

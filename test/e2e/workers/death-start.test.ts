@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
 describe('a worker that does not live to serve', () => {

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { CounterWatch } from '../../support/service/counter-watch.ts'
-import { until } from '../../support/service/edge.ts'
 import { Load } from '../../support/service/load.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { original } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 import { type MortalEdge, mortalEdge } from '../../support/workers/mortal-edge.ts'
 
 const WORKERS = 2

@@ -3,10 +3,10 @@ import { readCookie, SECRET, SECRET_ENV } from '../../conformance/debug-login.ts
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { valuesOf } from '../../support/proxy/proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
-import { until } from '../../support/service/edge.ts'
 import { type Answer, ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { decisionBytes, original } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 import { Crowd } from '../../support/workers/crowd.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 

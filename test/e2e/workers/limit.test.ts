@@ -2,10 +2,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
-import { until } from '../../support/service/edge.ts'
 import { Load } from '../../support/service/load.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { original } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const WORKERS = 4

@@ -2,11 +2,11 @@ import { Agent, request } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { offer, verdictAfter } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { Load } from '../../support/service/load.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { original } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const WORKERS = 4

@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { Load } from '../../support/service/load.ts'
 import { decisionBytes, original } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 import { Crowd } from '../../support/workers/crowd.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 

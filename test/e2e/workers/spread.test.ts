@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/service/edge.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { until } from '../../support/until.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const WORKERS = 4

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { bundle, policy } from '../../support/bundles/bundles.ts'
-import { until } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 test('a pipe where the bundle belongs leaves the service live and not ready', async () => {
   const path = join(await scratchDirectory(), 'bundle.json')

@@ -1,5 +1,5 @@
 import { rename, writeFile } from 'node:fs/promises'
-import { until } from '../service/edge.ts'
+import { until } from '../until.ts'
 
 type LogEntry = Readonly<Record<string, unknown>>
 

@@ -2,8 +2,8 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { until } from '../service/edge.ts'
 import type { Owner } from '../service/running.ts'
+import { until } from '../until.ts'
 
 export interface SeenRequest {
   readonly url: string

@@ -1,6 +1,7 @@
-import { type Edge, until } from '../service/edge.ts'
+import type { Edge } from '../service/edge.ts'
 import { ManualClock } from '../service/manual-clock.ts'
 import { type Environment, type Owner, running } from '../service/running.ts'
+import { until } from '../until.ts'
 import { BundleServer } from './bundle-server.ts'
 import { burstJson, burstYaml } from './bundles.ts'
 

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import type { Cli } from '../service/cli.ts'
-import { until } from '../service/edge.ts'
 import { type Answer, ask, type Fields } from '../service/http.ts'
 import { type Environment, type Owner, scratchDirectory, serving, thisTest } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { original } from '../service/wire.ts'
+import { until } from '../until.ts'
 
 export interface FleetOptions {
   readonly size: number

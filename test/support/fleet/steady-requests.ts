@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answersBy, hasRedis } from '../redis/sharing-edge.ts'
-import { type Edge, type OriginalRequest, until } from '../service/edge.ts'
+import type { Edge, OriginalRequest } from '../service/edge.ts'
 import { type Owner, thisTest } from '../service/running.ts'
+import { until } from '../until.ts'
 import { Admissions } from './admissions.ts'
 
 /** As often as each instance is asked. */

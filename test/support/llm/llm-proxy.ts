@@ -1,10 +1,11 @@
 import { expect, onTestFinished } from 'vitest'
 import { type FakeLlm, type StartOptions, startFakeLlm } from '../../../src/fake-llm/server.ts'
 import { bundle, llmRule, policy } from '../bundles/bundles.ts'
-import { type Edge, until } from '../service/edge.ts'
+import type { Edge } from '../service/edge.ts'
 import { type Answer, ask, type Fields } from '../service/http.ts'
 import { ManualClock } from '../service/manual-clock.ts'
 import { running } from '../service/running.ts'
+import { until } from '../until.ts'
 import { StreamClient } from './stream-client.ts'
 
 export const CHAT = '/v1/chat/completions'

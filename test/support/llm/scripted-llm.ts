@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import { until } from '../service/edge.ts'
+import { until } from '../until.ts'
 
 type Play = (call: ScriptedCall) => unknown
 

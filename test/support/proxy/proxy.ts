@@ -1,8 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { bundle } from '../bundles/bundles.ts'
-import { type Edge, type EdgeOptions, until } from '../service/edge.ts'
+import type { Edge, EdgeOptions } from '../service/edge.ts'
 import { running } from '../service/running.ts'
+import { until } from '../until.ts'
 
 /** Edge in reverse_proxy before this backend, for as long as the test runs. Without a bundle of its own, every request is allowed. */
 export function proxying(backend: { readonly url: string }, options: EdgeOptions = {}): Promise<Edge> {

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { counterProbe } from '../../../src/store/redis/counter-probe.ts'
 import { parseRedisAddress } from '../../../src/store/redis/link/redis-address.ts'
 import { RedisLink, type Script } from '../../../src/store/redis/link/redis-link.ts'
-import { until } from '../service/edge.ts'
 import { type Owner, thisTest } from '../service/running.ts'
+import { until } from '../until.ts'
 
 /** Counts a key up and answers the count. */
 const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")

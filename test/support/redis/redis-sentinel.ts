@@ -1,6 +1,6 @@
-import { until } from '../service/edge.ts'
 import { type Owner, thisTest } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
+import { until } from '../until.ts'
 import { RedisServer } from './redis-server.ts'
 
 export const MASTER_NAME = 'counters'

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { until } from './edge.ts'
+import { until } from '../until.ts'
 
 const ENTRY = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 

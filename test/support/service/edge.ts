@@ -1,12 +1,12 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type Clock, systemClock } from '../../../src/clock.ts'
 import { readConfig } from '../../../src/config.ts'
 import { type Service, startService } from '../../../src/service.ts'
 import type { WorkerHost } from '../../../src/threads/host.ts'
+import { until } from '../until.ts'
 import { type Answer, ask, type Fields } from './http.ts'
 import { InlineHost } from './inline-host.ts'
 import { metric } from './metrics.ts'
@@ -110,11 +110,6 @@ export class Edge {
     await this.service.stop('test')
     await rm(this.directory, { recursive: true })
   }
-}
-
-/** Waits for something that must happen; the test's own timeout is the limit. */
-export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isTrue())) await sleep(10)
 }
 
 function textOf(bundle: object | string): string {

@@ -2,8 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { until } from '../until.ts'
 import { Cli } from './cli.ts'
-import { Edge, type EdgeOptions, until } from './edge.ts'
+import { Edge, type EdgeOptions } from './edge.ts'
 
 /** The test at whose end things are cleared away. Tests that run side by side name themselves; one alone is known. */
 export interface Owner {

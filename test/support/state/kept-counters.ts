@@ -4,11 +4,11 @@ import { expect } from 'vitest'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import type { Cli } from '../service/cli.ts'
-import { until } from '../service/edge.ts'
 import { type Answer, ask } from '../service/http.ts'
 import { metric } from '../service/metrics.ts'
 import { type Environment, type Owner, scratchDirectory, serving } from '../service/running.ts'
 import { original } from '../service/wire.ts'
+import { until } from '../until.ts'
 
 /** What each caller has at first. */
 export const BURST = 100

@@ -1,6 +1,6 @@
 import { type RawAnswer, RawClient } from '../proxy/proxy.ts'
-import { until } from '../service/edge.ts'
 import { metricsOf } from '../service/metrics.ts'
+import { until } from '../until.ts'
 
 const BATCH = 8
 

@@ -1,7 +1,8 @@
 import { onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../../src/clock.ts'
-import { type Edge, type EdgeOptions, until } from '../service/edge.ts'
+import type { Edge, EdgeOptions } from '../service/edge.ts'
 import { running } from '../service/running.ts'
+import { until } from '../until.ts'
 import { MortalHost } from './mortal-host.ts'
 
 type LogEntry = Readonly<Record<string, unknown>>

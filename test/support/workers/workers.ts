@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cli } from '../service/cli.ts'
-import { until } from '../service/edge.ts'
 import { scratchDirectory, serving } from '../service/running.ts'
+import { until } from '../until.ts'
 
 /** `edge serve` with so many workers and this bundle, for as long as the test runs. */
 export async function servingOn(
