@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { formatOf, parseBundle } from '../policy/parse.ts'
+import { formatOf } from '../policy/bundle-format.ts'
+import { parseBundle } from '../policy/parse.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
 import type { Bundle } from '../policy/schema.ts'
 import { readingProblem } from './file-problem.ts'

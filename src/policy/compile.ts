@@ -3,7 +3,7 @@ import { maxCompletionTokens } from '../limiter/llm-budget.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import type { LimitReason, LlmSettings, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
 import { RouteIndex } from './routes.ts'
-import { type Bundle, type LlmConfig, type Policy, type Rule, streamingSchema } from './schema.ts'
+import type { Bundle, LlmConfig, Policy, Rule } from './schema.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
@@ -117,7 +117,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
 }
 
 function llmSettings(config: LlmConfig): LlmSettings {
-  const streaming = config.streaming ?? streamingSchema.parse({})
+  const { streaming } = config
   return Object.freeze({
     maxCompletionTokens: config.max_completion_tokens,
     streaming: Object.freeze({

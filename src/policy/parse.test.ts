@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
-import { type BundleFormat, formatOf, parseBundle } from './parse.ts'
+import { type BundleFormat, formatOf } from './bundle-format.ts'
+import { parseBundle } from './parse.ts'
 import { formatProblem } from './problem.ts'
 
 describe('a bundle', () => {

@@ -1,11 +1,11 @@
-import { describeIssue, formatPath, type Problem } from './problem.ts'
+import type { BundleFormat } from './bundle-format.ts'
+import { formatPath, type Problem } from './problem.ts'
 import { readJson } from './read-json.ts'
 import { readYaml } from './read-yaml.ts'
 import { findContradictions, findSurprises } from './review.ts'
 import { type Bundle, envelopeSchema, type Policy, policySchema } from './schema.ts'
+import { describeIssue } from './schema-issue.ts'
 import { findUnknownFields } from './unknown-fields.ts'
-
-export type BundleFormat = 'json' | 'yaml'
 
 export type ParsedBundle =
   | { readonly ok: true; readonly bundle: Bundle; readonly warnings: readonly Problem[] }
@@ -17,11 +17,6 @@ export function parseBundle(text: string, format: BundleFormat = 'json'): Parsed
   if (source.trim() === '') return refuse('it is empty')
   const data = format === 'json' ? readJson(source) : readYaml(source)
   return 'syntax' in data ? refuse(data.syntax) : checkBundle(data.value)
-}
-
-/** YAML by its ending, as the file name says; everything else is JSON. */
-export function formatOf(fileName: string): BundleFormat {
-  return /\.ya?ml$/i.test(fileName) ? 'yaml' : 'json'
 }
 
 // A file can be wrong in a million places, and aliases make a small one stand for a large one. Ten thousand policies of

@@ -71,7 +71,7 @@ const bucketConfig = z.object(
   { error: 'an object with tokens_per_second and burst' },
 )
 
-export const streamingSchema = z.object(
+const streamingConfig = z.object(
   {
     enabled: flag('Watch streamed answers at all.').default(true),
     enforce_mid_stream: flag('Cut a stream that exceeds max_completion_tokens; false only counts.').default(true),
@@ -92,7 +92,7 @@ const llmConfig = z
       tokens_per_day: tokens('tokens').optional().meta({ description: 'Budget for one UTC day.' }),
       burst_tokens: tokens('tokens').optional().meta({ description: 'Size of the minute bucket; default tokens_per_minute.' }),
       max_completion_tokens: tokens('tokens').optional().meta({ description: 'Upper bound of one completion.' }),
-      streaming: streamingSchema.optional(),
+      streaming: streamingConfig.prefault({}),
     },
     { error: 'an object with tokens_per_minute or tokens_per_day' },
   )

@@ -17,7 +17,7 @@ export function findUnknownFields(schema: z.core.$ZodType, data: unknown, path: 
 }
 
 function visit(schema: z.core.$ZodType, value: unknown, path: Path, result: UnknownFields): void {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
     visit(schema.unwrap(), value, path, result)
   } else if (schema instanceof z.ZodArray && Array.isArray(value)) {
     value.forEach((item, index) => {

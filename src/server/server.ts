@@ -125,7 +125,7 @@ export class EdgeServer {
     const methods = ['GET', 'HEAD']
     yield ['/livez', { methods, handle: handleLivez }]
     yield ['/readyz', { methods, handle: (_req, res) => handleReadyz(health, res) }]
-    yield ['/metrics', { methods, handle: async (_req, res) => respondText(res, 200, Exposition.contentType, await this.#metrics.text()) }]
+    yield ['/metrics', { methods, handle: (_req, res) => respondText(res, 200, Exposition.contentType, this.#metrics.text()) }]
   }
 
   /** Without a secret there is nothing here to find. */

@@ -1,4 +1,4 @@
-import { type BundleFormat, formatOf } from '../policy/parse.ts'
+import { type BundleFormat, formatOf } from '../policy/bundle-format.ts'
 import type { BundleIntake } from './bundle-intake.ts'
 import { BundleReport, type ReportParts } from './bundle-report.ts'
 import { type BundleSource, MAX_BUNDLE_BYTES, type SourceStatus } from './bundle-source.ts'

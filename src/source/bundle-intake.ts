@@ -1,6 +1,5 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import type { BundleInfo } from '../policy/bundle-info.ts'
-import { parseBundle } from '../policy/parse.ts'
 import type { Problem } from '../policy/problem.ts'
 import type { Bundle } from '../policy/schema.ts'
 import type { OfferedBundle } from './bundle-source.ts'
@@ -54,6 +53,8 @@ export class BundleIntake {
     if (forgery !== undefined) return { ...refused(forgery), lacksSignature: true }
     const text = decodeUtf8(bytes)
     if (text === undefined) return refused('it is not UTF-8 text')
+    // The schema library takes a while to load, and by now workers are starting beside us.
+    const { parseBundle } = await import('../policy/parse.ts')
     const parsed = parseBundle(text, format)
     if (!parsed.ok) return { result: 'refused', problems: parsed.problems, warnings: parsed.warnings }
     const { bundle, warnings } = parsed

@@ -1,4 +1,4 @@
-import type { BundleFormat } from '../policy/parse.ts'
+import type { BundleFormat } from '../policy/bundle-format.ts'
 import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
 import { readBounded } from './read-bounded.ts'
 import { requestFailure } from './request-failure.ts'

@@ -1,4 +1,4 @@
-import type { BundleFormat } from '../policy/parse.ts'
+import type { BundleFormat } from '../policy/bundle-format.ts'
 
 /** What gives bundles to the intake and tells what became of them. */
 export interface BundleSource {

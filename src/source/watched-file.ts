@@ -13,6 +13,18 @@ export interface FileListener {
 const POLL_MS = 250
 /** A file is taken when two looks this far apart agree: half-written YAML can be valid. */
 const SETTLE_MS = 100
+/**
+ * What nobody has written to for so long is at rest, and one look is enough. Tools that set the time of a file back (cp -p, tar, rsync)
+ * do so when its content is whole. So much longer than SETTLE_MS because the clock of a network disk may be behind.
+ */
+const REST_MS = 10_000
+
+interface Content {
+  readonly bytes: Buffer
+  /** Changes with every write and every replacement; a link's target counts, not the link. */
+  readonly fingerprint: string
+  readonly isAtRest: boolean
+}
 
 /** Follows one path through edits, renames, symlink swaps, disappearance and return. */
 export class WatchedFile {
@@ -66,7 +78,7 @@ export class WatchedFile {
 
   async #lookNow(): Promise<void> {
     try {
-      if ((await this.#fingerprint()) === this.#seen) return
+      if ((await this.#stat()).fingerprint === this.#seen) return
       const { bytes, fingerprint } = await this.#settledContent()
       if (this.#isStopped) return
       this.#seen = fingerprint
@@ -78,27 +90,31 @@ export class WatchedFile {
     }
   }
 
-  async #settledContent(): Promise<{ bytes: Buffer; fingerprint: string }> {
-    let bytes = await readFile(this.#path)
-    let fingerprint = await this.#fingerprint()
+  async #settledContent(): Promise<Content> {
+    let content = await this.#read()
+    if (content.isAtRest) return content
     for (;;) {
       await sleep(SETTLE_MS, undefined, { ref: true })
-      const again = await readFile(this.#path)
-      const fingerprintAgain = await this.#fingerprint()
-      if (fingerprintAgain === fingerprint && again.equals(bytes)) return { bytes, fingerprint }
-      bytes = again
-      fingerprint = fingerprintAgain
+      const again = await this.#read()
+      if (again.fingerprint === content.fingerprint && again.bytes.equals(content.bytes)) return content
+      content = again
     }
   }
 
-  /** Changes with every write and every replacement; the link's target counts, not the link. */
-  async #fingerprint(): Promise<string> {
+  async #read(): Promise<Content> {
+    const before = await this.#stat()
+    const bytes = await readFile(this.#path)
+    const after = await this.#stat()
+    return { bytes, fingerprint: after.fingerprint, isAtRest: before.isAtRest && before.fingerprint === after.fingerprint }
+  }
+
+  async #stat(): Promise<Omit<Content, 'bytes'>> {
     const found = await stat(this.#path, { bigint: true })
-    const { dev, ino, size, mtimeNs, ctimeNs } = found
+    const { dev, ino, size, mtimeNs, ctimeNs, mtimeMs } = found
     if (found.isDirectory()) throw new Error('it is a directory')
     if (!found.isFile()) throw new Error('it is not a regular file') // a pipe would be waited on for ever
     if (size > this.#maxBytes) throw new Error(`it has ${size} bytes, more than ${this.#maxBytes}`)
-    return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
+    return { fingerprint: `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`, isAtRest: Date.now() - Number(mtimeMs) >= REST_MS }
   }
 
   #report(error: NodeJS.ErrnoException): void {

@@ -13,7 +13,7 @@ const port = parentPort!
 const result = readConfig(settings.env, settings.flags)
 if (!result.ok) throw new Error(result.problems.join('\n'))
 const { config } = result
-const self = new Worker({
+const self = await Worker.start({
   config,
   memory,
   worker,

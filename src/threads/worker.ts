@@ -15,7 +15,7 @@ import { loadIpFile } from '../source/ip-database.ts'
 import type { IpFile } from '../source/ip-files.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
-import { Fleet } from './fleet.ts'
+import type { Fleet } from './fleet.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { policiesOf } from './shared-bundle.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
@@ -47,14 +47,11 @@ export class Worker {
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
-  constructor(parts: WorkerParts) {
+  private constructor(parts: WorkerParts, local: EmbeddedStore, metricMemory: MetricMemory, fleet: Fleet | undefined) {
     const { config, memory, worker, clock, logger } = parts
     this.#parts = parts
     const owner = ownerNumber(worker)
-    const metricMemory = new MetricMemory(memory.metrics, worker)
-    const local = new EmbeddedStore(new SharedTable(memory.table, owner), memory.hashKey)
-    this.#fleet = config.redis === undefined ? undefined : new Fleet(config.redis, { config, worker, local, metricMemory, clock, logger })
-    const fleet = this.#fleet
+    this.#fleet = fleet
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
@@ -73,6 +70,16 @@ export class Worker {
       shares: new ConnectionShares(memory.connections, worker),
     })
     this.#vitals = new Vitals(metricMemory, worker)
+  }
+
+  static async start(parts: WorkerParts): Promise<Worker> {
+    const { config, memory, worker } = parts
+    const metricMemory = new MetricMemory(memory.metrics, worker)
+    const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
+    if (config.redis === undefined) return new Worker(parts, local, metricMemory, undefined)
+    // The client for Redis takes longer to load than all else that a worker needs.
+    const { Fleet } = await import('./fleet.ts')
+    return new Worker(parts, local, metricMemory, new Fleet(config.redis, { ...parts, local, metricMemory }))
   }
 
   async hear(message: ToWorker): Promise<void> {

@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { formatOf, parseBundle } from '../../src/policy/parse.ts'
+import { formatOf } from '../../src/policy/bundle-format.ts'
+import { parseBundle } from '../../src/policy/parse.ts'
 import { formatProblem, type Problem } from '../../src/policy/problem.ts'
 import { codeBlocks, ROOT, readText } from './markdown.ts'
 

@@ -1,9 +1,9 @@
-import { type Metric, Registry } from 'prom-client'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import type { StoreStats } from '../../store/counter-store.ts'
 import { VERSION } from '../../version.ts'
 import { CATALOGUE, METRIC_NAMES, type MetricName } from './catalogue.ts'
 import { CounterFamily } from './counter-family.ts'
+import { expositionText } from './exposition-text.ts'
 import { Histogram } from './histogram.ts'
 import { type MetricMemory, OVERFLOW_CELL } from './metric-memory.ts'
 import { type MetricValue, single } from './metric-value.ts'
@@ -25,28 +25,21 @@ type Collect = () => Iterable<MetricValue>
 const OF_PROXY = /^edge_(?:llm|backend|proxy)_/
 const OF_FLEET = /^edge_redis_/
 
-/** Gathers what all threads have counted, when somebody asks; prom-client writes it down. */
+/** Gathers what all threads have counted, when somebody asks. */
 export class Exposition {
   static readonly contentType = 'text/plain; version=0.0.4'
-  readonly #registry = new Registry()
+  readonly #collectors = new Map<MetricName, Collect>()
 
   constructor(sources: MetricSources) {
     const computed = computedMetrics(sources)
     for (const name of METRIC_NAMES) {
       if ((!sources.isProxy && OF_PROXY.test(name)) || (!sources.isFleet && OF_FLEET.test(name))) continue
-      this.#add(name, computed.get(name) ?? counted(sources.memory, name))
+      this.#collectors.set(name, computed.get(name) ?? counted(sources.memory, name))
     }
   }
 
-  text(): Promise<string> {
-    return this.#registry.metrics()
-  }
-
-  #add(name: MetricName, collect: Collect): void {
-    const { type, help } = CATALOGUE[name]
-    // prom-client asks a registered metric for nothing but its name and get().
-    const metric = { name, get: async () => ({ name, help, type, values: [...collect()], aggregator: 'sum' }) }
-    this.#registry.registerMetric(metric as unknown as Metric)
+  text(): string {
+    return expositionText(Array.from(this.#collectors, ([name, collect]) => ({ name, ...CATALOGUE[name], values: collect() })))
   }
 }
 

@@ -23,7 +23,7 @@ export class InlineHost implements WorkerHost {
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
-    const self = new Worker({
+    const self = Worker.start({
       config: this.#config,
       memory,
       worker,
@@ -33,7 +33,7 @@ export class InlineHost implements WorkerHost {
     })
     return {
       // In the order of telling, and never at once, as between threads
-      tell: (message) => void setImmediate((copy: ToWorker) => void self.hear(copy), cloned(message)),
+      tell: (message) => void setImmediate(async (copy: ToWorker) => (await self).hear(copy), cloned(message)),
       terminate() {},
     }
   }

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFailed, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { worstWindow } from '../../support/fleet/admissions.ts'
-import { type Instance, runningFleet } from '../../support/fleet/fleet.ts'
-import { FleetLimit } from '../../support/fleet/fleet-limit.ts'
-import { RandomLoad } from '../../support/fleet/random-load.ts'
-import { TidalLoad } from '../../support/fleet/tidal-load.ts'
-import { Random } from '../../support/random/random.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { worstWindow } from '../support/fleet/admissions.ts'
+import { type Instance, runningFleet } from '../support/fleet/fleet.ts'
+import { FleetLimit } from '../support/fleet/fleet-limit.ts'
+import { RandomLoad } from '../support/fleet/random-load.ts'
+import { TidalLoad } from '../support/fleet/tidal-load.ts'
+import { Random } from '../support/random/random.ts'
+import { runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
 
 const LEASE_MS = 100
 /** Beside their own limits, requests to this folder count against another one: a decision takes from both or from none. */
