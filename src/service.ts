@@ -8,7 +8,7 @@ import type { BundleInfo } from './policy/bundle-info.ts'
 import { CounterFamily } from './server/metrics/counter-family.ts'
 import { MetricMemory } from './server/metrics/metric-memory.ts'
 import { DECISION_GRACE_MS } from './server/server.ts'
-import { BundleIntake } from './source/bundle-intake.ts'
+import { type Activate, BundleIntake } from './source/bundle-intake.ts'
 import type { SourceStatus } from './source/bundle-source.ts'
 import { followIpFiles } from './source/ip-files.ts'
 import { openBundleSource } from './source/open-bundle-source.ts'
@@ -16,7 +16,6 @@ import { describeRedisAddress } from './store/redis/link/redis-address.ts'
 import { EvictionWatch } from './threads/eviction-watch.ts'
 import type { WorkerHost } from './threads/host.ts'
 import { openCounters } from './threads/open-counters.ts'
-import { Ports } from './threads/ports.ts'
 import { newSharedMemory, SUPERVISOR } from './threads/shared-memory.ts'
 import { StateKeeper } from './threads/state-keeper.ts'
 import { Supervisor } from './threads/supervisor.ts'
@@ -36,13 +35,22 @@ export interface Service {
   stop(reason: string): Promise<void>
 }
 
-/** How long the start waits for files and a bundle to be read, once there is somebody to tell of them. */
-const FIRST_LOOK_MS = 1000
+/** How long the port stays closed for a bundle of which nothing is known: a file on a disk that hangs, a URL that is slow. */
+const FIRST_BUNDLE_MS = 10_000
+/** The same for a URL, where nothing else says that the process is alive. */
+const FIRST_BUNDLE_UNSEEN_MS = 1000
 
 /** A worker that does not end by itself is given this much beyond the time that its requests have. */
 const CLOSE_SLACK_MS = 2000
 
-export async function startService(config: ServerConfig, logger: Logger, host: WorkerHost, clock: Clock = systemClock): Promise<Service> {
+/** `hurry` ends the wait for the first bundle. */
+export async function startService(
+  config: ServerConfig,
+  logger: Logger,
+  host: WorkerHost,
+  clock: Clock = systemClock,
+  hurry: AbortSignal = new AbortController().signal,
+): Promise<Service> {
   const { workers } = config
   const main = await host.openPort(config.port, config.host, workers)
   const admin = config.adminPort === undefined ? undefined : await host.openPort(config.adminPort, config.host, workers)
@@ -53,11 +61,12 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const evictionWatch = new EvictionWatch(counters.table, logger)
   const supervisor = new Supervisor({ host, workers, memory, metrics, logger, nowMs: () => clock.nowMs() })
-  const intake = new BundleIntake(
-    (bundle, info) => supervisor.activate(bundle, info),
-    () => clock.wallMs(),
-    config.configPublicKeys,
-  )
+  let noteActive = (): void => {}
+  const firstActive = new Promise<void>((resolve) => {
+    noteActive = resolve
+  })
+  const activate: Activate = (bundle, info) => supervisor.activate(bundle, info).then(noteActive)
+  const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys)
   const bundleSource = openBundleSource(config, {
     intake,
     logger,
@@ -76,10 +85,16 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
         logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
     },
   )
-  const firstLook = Promise.all([ipFiles.started, bundleSource?.start()])
-  // A file that never settles, a disk that hangs or a slow source of bundles must not keep the service from being alive.
-  await Promise.race([firstLook, supervisor.up().then(() => sleep(FIRST_LOOK_MS, undefined, { ref: false }))])
-  const { port, adminPort } = await supervisor.listen(new Ports(main, admin))
+  // A bundle from the cache is active before the URL has answered.
+  const firstLook = Promise.all([ipFiles.started, Promise.race([bundleSource?.start(), firstActive])])
+  await supervisor.up()
+  const adminPort = admin === undefined ? undefined : await supervisor.listen('admin', admin)
+  if (adminPort !== undefined) logger.info({ event: 'admin_listening', port: adminPort }, 'the admin port is open')
+  const isUnseen = config.configUrl !== undefined && adminPort === undefined
+  await Promise.race([firstLook, pause(isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS, hurry)])
+  // One that has come is waited for, however long a busy machine takes to compile it.
+  if (!hurry.aborted) await intake.offered
+  const port = await supervisor.listen('main', main)
   stateKeeper?.start()
   const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
   logger.info(
@@ -111,4 +126,8 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
       logger.info({ event: 'stopped' }, 'edge stopped')
     },
   }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return sleep(ms, undefined, { ref: false, signal }).catch(() => {}) // told to hurry
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { systemClock } from '../clock.ts'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config.ts'
 import { newBrokenLine } from '../logging/log-stream.ts'
 import { newLogger } from '../logging/logger.ts'
@@ -26,8 +27,10 @@ export async function serve(args: string[]): Promise<number> {
     logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
     process.exit(1)
   })
-  const running = startService(config, logger, new ThreadHost({ env: { ...process.env }, flags }, brokenLine))
-  stopOnSignals(running)
+  const hurry = new AbortController()
+  const host = new ThreadHost({ env: { ...process.env }, flags }, brokenLine)
+  const running = startService(config, logger, host, systemClock, hurry.signal)
+  stopOnSignals(running, hurry)
   process.on('SIGHUP', () => void running.then((service) => service.reload()))
   try {
     const service = await running
@@ -89,7 +92,7 @@ function startProblem(config: ServerConfig, error: Error): string | undefined {
 const ECHO_MS = 100
 
 /** The first signal drains and stops, a second one stops at once. */
-function stopOnSignals(running: Promise<Service>): void {
+function stopOnSignals(running: Promise<Service>, hurry: AbortController): void {
   let first: { readonly signal: string; readonly atMs: number } | undefined
   let started: Service | undefined
   running.then(
@@ -103,6 +106,7 @@ function stopOnSignals(running: Promise<Service>): void {
       const atMs = performance.now()
       if (first === undefined) {
         first = { signal, atMs }
+        hurry.abort()
         void running.then((service) => service.stop(signal)).then(() => exit(0, started))
       } else if (first.signal !== 'SIGINT' || signal !== 'SIGINT' || atMs - first.atMs > ECHO_MS) {
         exit(1, started)

@@ -27,6 +27,7 @@ export class BundleIntake {
   readonly #wallMs: () => number
   readonly #publicKeys: readonly KeyObject[]
   #active: (BundleInfo & { readonly versionNumber: bigint }) | undefined
+  #offered: Promise<unknown> = Promise.resolve()
 
   /** With public keys, only what one of them signed gets in. */
   constructor(activate: Activate, wallMs: () => number, publicKeys: readonly KeyObject[] = []) {
@@ -44,8 +45,19 @@ export class BundleIntake {
     return this.#forgery(bytes, signature) === undefined
   }
 
+  /** Done when what was offered last is active or refused. */
+  get offered(): Promise<unknown> {
+    return this.#offered
+  }
+
   /** One at a time. */
-  async offer({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
+  offer(bundle: OfferedBundle): Promise<IntakeResult> {
+    const taken = this.#take(bundle)
+    this.#offered = taken
+    return taken
+  }
+
+  async #take({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
     const hash = createHash('sha256').update(bytes).digest('hex')
     if (hash === this.#active?.hash) return { result: 'unchanged' }
     // First of all: what nobody vouches for is not worth parsing.

@@ -3,6 +3,8 @@ import type { ListenOn } from '../server/http-listener.ts'
 import type { IpFile } from '../source/ip-files.ts'
 import type { SharedBundle } from './shared-bundle.ts'
 
+export type ListenerName = 'main' | 'admin'
+
 /** What the supervisor tells a worker. */
 export type ToWorker =
   | { readonly type: 'ip_file'; readonly file: IpFile }
@@ -14,18 +16,19 @@ export type ToWorker =
       /** Since when each counter's limit holds. */
       readonly sincesMs: Float64Array
     }
-  /** To be answered with 'ready' when all that was told before is done. */
+  /** To be answered with 'up' at once, and with 'ready' when all that was told before is done. */
   | { readonly type: 'get_ready' }
-  | { readonly type: 'listen'; readonly main: ListenOn; readonly admin: ListenOn | undefined }
+  | { readonly type: 'listen'; readonly listener: ListenerName; readonly on: ListenOn }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
 
 /** What a worker tells the supervisor. */
 export type FromWorker =
   | { readonly type: 'prepared'; readonly generation: number; readonly problem: string | undefined }
+  | { readonly type: 'up' }
   | { readonly type: 'ready' }
-  | { readonly type: 'listening'; readonly port: number; readonly adminPort: number | undefined }
-  | { readonly type: 'cannot_listen'; readonly error: ListenError }
+  | { readonly type: 'listening'; readonly listener: ListenerName; readonly port: number }
+  | { readonly type: 'cannot_listen'; readonly listener: ListenerName; readonly error: ListenError }
   | { readonly type: 'closed' }
 
 /** As much of an error as gets from one thread to another. */

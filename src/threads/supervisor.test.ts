@@ -9,7 +9,6 @@ import { MetricMemory } from '../server/metrics/metric-memory.ts'
 import { newTableBuffer } from '../store/shared-table.ts'
 import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from './host.ts'
 import type { ToWorker } from './messages.ts'
-import { Ports } from './ports.ts'
 import { newSharedMemory, SUPERVISOR } from './shared-memory.ts'
 import { Supervisor } from './supervisor.ts'
 
@@ -55,7 +54,7 @@ async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHo
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const logger = pino({ level: 'silent' })
   const supervisor = new Supervisor({ host, workers: 1, memory, metrics, logger, nowMs: () => clock.nowMs() })
-  await supervisor.listen(new Ports(PORT, undefined))
+  await supervisor.listen('main', PORT)
   clock.advance(60_000)
   return { supervisor, host, clock }
 }
@@ -77,8 +76,13 @@ class ObedientHost implements WorkerHost {
 
   #obey(message: ToWorker): void {
     this.told.push(message)
-    if (message.type === 'get_ready') queueMicrotask(() => this.listener.onMessage({ type: 'ready' }))
-    if (message.type === 'listen') this.listener.onMessage({ type: 'listening', port: 1, adminPort: undefined })
+    if (message.type === 'get_ready') queueMicrotask(() => this.#getReady())
+    if (message.type === 'listen') this.listener.onMessage({ type: 'listening', listener: message.listener, port: 1 })
     if (message.type === 'prepare') this.listener.onMessage({ type: 'prepared', generation: message.generation, problem: undefined })
+  }
+
+  #getReady(): void {
+    this.listener.onMessage({ type: 'up' })
+    this.listener.onMessage({ type: 'ready' })
   }
 }

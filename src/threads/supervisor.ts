@@ -8,11 +8,11 @@ import { CounterFamily, type Series } from '../server/metrics/counter-family.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
 import type { IpFile } from '../source/ip-files.ts'
 import { Activation } from './activation.ts'
-import { FirstStart, type PortNumbers } from './first-start.ts'
-import type { WorkerHost, WorkerLink } from './host.ts'
-import type { FromWorker, ListenError, ToWorker } from './messages.ts'
-import type { Ports } from './ports.ts'
+import { FirstStart } from './first-start.ts'
+import type { SharedPort, WorkerHost, WorkerLink } from './host.ts'
+import type { FromWorker, ListenError, ListenerName, ToWorker } from './messages.ts'
 import { shareBundle } from './shared-bundle.ts'
+import { SharedListeners } from './shared-listeners.ts'
 import type { SharedMemory } from './shared-memory.ts'
 import { Undertaker } from './undertaker.ts'
 import { CAUSE_WORDS, CAUSES, causeOf, ShortLives } from './worker-death.ts'
@@ -32,7 +32,8 @@ interface Seat {
   readonly shortLives: ShortLives
   link: WorkerLink | undefined
   startedAtMs: number
-  state: 'starting' | 'ready' | 'listening' | 'dead' | 'closed'
+  state: 'starting' | 'up' | 'ready' | 'dead' | 'closed'
+  isReplacement: boolean
 }
 
 /** What could not be had yet is asked for again after this. */
@@ -44,14 +45,13 @@ export class Supervisor {
   readonly #seats: readonly Seat[]
   readonly #undertaker: Undertaker
   readonly #activation: Activation
-  readonly #listeningWorkers: Series
+  readonly #listeners: SharedListeners
+  readonly #servingWorkers: Series
   readonly #deaths: CounterFamily
   readonly #ipFiles = new Map<string, IpFile>()
   /** Of the bundle that holds. A worker that comes later cannot know what was before it. */
   #ages: LimitAges | undefined
-  #ports: Ports | undefined
-  /** Until all of the first workers listen, as they must. */
-  #start: FirstStart | undefined = new FirstStart()
+  readonly #start = new FirstStart()
   #isDraining = false
   #onClosed: (() => void) | undefined
 
@@ -59,7 +59,8 @@ export class Supervisor {
     this.#parts = parts
     this.#undertaker = new Undertaker(parts.memory, parts.metrics)
     this.#activation = new Activation(new Int32Array(parts.memory.plan), (worker) => this.#endStuck(worker))
-    this.#listeningWorkers = new CounterFamily(parts.metrics, 'edge_workers').series()
+    this.#listeners = new SharedListeners(parts.workers)
+    this.#servingWorkers = new CounterFamily(parts.metrics, 'edge_workers').series()
     this.#deaths = new CounterFamily(parts.metrics, 'edge_worker_deaths_total')
     for (const cause of CAUSES) this.#deaths.series(cause)
     this.#seats = Array.from({ length: parts.workers }, (_, i) => newSeat(i + 1))
@@ -80,16 +81,16 @@ export class Supervisor {
     this.#ages = ages
   }
 
-  /** Done when the first workers are up; until then nothing can become active. */
+  /** Done when the first workers are up; until then nothing can become active. Rejects when one dies before. */
   up(): Promise<void> {
-    return this.#start!.up
+    return this.#start.up
   }
 
-  /** Done when all workers accept connections. */
-  listen(ports: Ports): Promise<PortNumbers> {
-    this.#ports = ports
-    for (const seat of this.#seats) if (seat.state === 'ready') void this.#letListen(seat)
-    return this.#start!.listening
+  /** Done when all workers accept connections on it; tells its number. */
+  listen(name: ListenerName, port: SharedPort): Promise<number> {
+    const opened = this.#listeners.open(name, port)
+    for (const seat of this.#seats) if (canListen(seat, name)) void this.#letListen(seat, name)
+    return opened
   }
 
   /** Every answer is the last on its connection from now on. */
@@ -100,7 +101,7 @@ export class Supervisor {
 
   /** Done when open requests are answered, or the time is over. */
   async close(graceMs: number): Promise<void> {
-    this.#ports?.close()
+    this.#listeners.close()
     const closed = new Promise<void>((resolve) => {
       this.#onClosed = resolve
     })
@@ -139,50 +140,53 @@ export class Supervisor {
     switch (message.type) {
       case 'prepared':
         return this.#activation.note(seat.worker, message.generation, message.problem)
+      case 'up':
+        return this.#onUp(seat)
       case 'ready':
         seat.state = 'ready'
-        if (this.#seats.every(({ state }) => state !== 'starting')) this.#start?.noteUp()
-        if (this.#ports !== undefined) void this.#letListen(seat)
+        if (this.#listeners.names.includes('main')) void this.#letListen(seat, 'main')
         return
       case 'listening':
-        return this.#onListening(seat, message)
+        return this.#onListening(seat, message.listener, message.port)
       case 'cannot_listen':
-        return this.#onCannotListen(seat, message.error)
+        return this.#onCannotListen(seat, message.listener, message.error)
       case 'closed':
         seat.state = 'closed'
         return this.#noteClosed()
     }
   }
 
-  /** A share of the ports is for a worker that is sure to take it: whoever dies before that would keep them open for ever. */
-  async #letListen(seat: Seat): Promise<void> {
+  #onUp(seat: Seat): void {
+    seat.state = 'up'
+    if (this.#seats.every(({ state }) => state !== 'starting')) this.#start.succeed()
+    if (this.#listeners.names.includes('admin')) void this.#letListen(seat, 'admin')
+  }
+
+  /** A share of a port is for a worker that is sure to take it: whoever dies before that would keep it open for ever. */
+  async #letListen(seat: Seat, name: ListenerName): Promise<void> {
     const { link } = seat
     try {
-      const message = await this.#ports!.share()
+      const message = await this.#listeners.share(name)
       if (link !== undefined && seat.link === link) link.tell(message)
-      else this.#ports!.giveBack(message)
+      else this.#listeners.giveBack(message)
     } catch (error) {
-      if (this.#start !== undefined) return this.#start.fail(error as Error)
+      if (this.#listeners.failOpening(name, error as Error)) return
       if (this.#onClosed !== undefined || seat.link !== link) return
       this.#parts.logger.error({ event: 'worker_not_replaced', worker: seat.worker, err: error }, 'a worker could not be replaced yet')
       await sleep(RETRY_MS)
-      if (seat.link === link) await this.#letListen(seat)
+      if (seat.link === link) await this.#letListen(seat, name)
     }
   }
 
-  #onListening(seat: Seat, numbers: PortNumbers): void {
-    seat.state = 'listening'
-    this.#countListening()
-    if (this.#start === undefined) {
-      this.#parts.logger.info({ event: 'worker_replaced', worker: seat.worker }, `worker ${seat.worker} serves again`)
-    } else if (this.#seats.every(({ state }) => state === 'listening')) {
-      this.#start.succeed(numbers)
-      this.#start = undefined
-    }
+  #onListening(seat: Seat, name: ListenerName, port: number): void {
+    this.#listeners.noteListening(name, seat.worker, port)
+    this.#countServing()
+    if (!seat.isReplacement || !this.#listeners.hasAll(seat.worker)) return
+    this.#parts.logger.info({ event: 'worker_replaced', worker: seat.worker }, `worker ${seat.worker} serves again`)
   }
 
-  #onCannotListen(seat: Seat, error: ListenError): void {
-    if (this.#start !== undefined) return this.#start.fail(Object.assign(new Error(error.message), error))
+  #onCannotListen(seat: Seat, name: ListenerName, error: ListenError): void {
+    if (this.#listeners.failOpening(name, Object.assign(new Error(error.message), error))) return
     this.#parts.logger.error({ event: 'worker_cannot_listen', worker: seat.worker, error }, `worker ${seat.worker} cannot listen`)
     seat.link?.terminate()
   }
@@ -190,6 +194,7 @@ export class Supervisor {
   #onExit(seat: Seat, error: Error | undefined): void {
     const isExpected = seat.state === 'closed'
     seat.link = undefined
+    this.#listeners.leave(seat.worker)
     const freedLocks = this.#undertaker.bury(seat.worker)
     this.#activation.leave(seat.worker)
     if (isExpected) return
@@ -198,7 +203,7 @@ export class Supervisor {
       seat.state = 'closed'
       return this.#noteClosed()
     }
-    if (this.#start !== undefined) return this.#start.fail(error ?? new Error(`worker ${seat.worker} ended while it started`))
+    if (!this.#start.isOver) return this.#start.fail(error ?? new Error(`worker ${seat.worker} ended while it started`))
     void this.#replace(seat, pauseMs)
   }
 
@@ -206,7 +211,7 @@ export class Supervisor {
   #noteDeath(seat: Seat, error: Error | undefined, freedLocks: number): number {
     const { logger, nowMs } = this.#parts
     seat.state = 'dead'
-    this.#countListening()
+    this.#countServing()
     const cause = causeOf(error)
     this.#deaths.series(cause).count++
     const livedMs = Math.round(nowMs() - seat.startedAtMs)
@@ -217,6 +222,7 @@ export class Supervisor {
 
   async #replace(seat: Seat, pauseMs: number): Promise<void> {
     await sleep(pauseMs)
+    seat.isReplacement = true
     if (this.#onClosed === undefined) this.#fill(seat)
   }
 
@@ -225,8 +231,8 @@ export class Supervisor {
     this.#seats[worker - 1]!.link?.terminate()
   }
 
-  #countListening(): void {
-    this.#listeningWorkers.count = this.#seats.filter(({ state }) => state === 'listening').length
+  #countServing(): void {
+    this.#servingWorkers.count = this.#listeners.count('main')
   }
 
   #noteClosed(): void {
@@ -235,5 +241,10 @@ export class Supervisor {
 }
 
 function newSeat(worker: number): Seat {
-  return { worker, shortLives: new ShortLives(), link: undefined, startedAtMs: 0, state: 'starting' }
+  return { worker, shortLives: new ShortLives(), link: undefined, startedAtMs: 0, state: 'starting', isReplacement: false }
+}
+
+/** What operators look at is there before the service is ready, while Redis is still being connected to, say. */
+function canListen({ state }: Seat, name: ListenerName): boolean {
+  return state === 'ready' || (state === 'up' && name === 'admin')
 }

@@ -90,6 +90,7 @@ export class Worker {
         this.#preparing = this.#preparing.then(() => this.#prepare(message))
         return this.#preparing
       case 'get_ready':
+        this.#parts.tell({ type: 'up' })
         await Promise.all([this.#preparing, this.#fleet?.firstUse()])
         return this.#parts.tell({ type: 'ready' })
       case 'listen':
@@ -133,17 +134,15 @@ export class Worker {
     yield* this.#engine.prepare(generation, builder.build(), sincesMs)
   }
 
-  async #listen({ main, admin }: ToWorker & { type: 'listen' }): Promise<void> {
+  async #listen({ listener, on }: ToWorker & { type: 'listen' }): Promise<void> {
     const { config, tell } = this.#parts
-    let wanted: number | undefined = config.port
     try {
-      const port = await this.#server.listen(main)
-      wanted = config.adminPort
-      const adminPort = admin === undefined ? undefined : await this.#server.listenAdmin(admin)
-      tell({ type: 'listening', port, adminPort })
+      const port = await (listener === 'main' ? this.#server.listen(on) : this.#server.listenAdmin(on))
+      tell({ type: 'listening', listener, port })
     } catch (error) {
       const { message, code, syscall } = error as NodeJS.ErrnoException
-      tell({ type: 'cannot_listen', error: { message, code, syscall, port: wanted } })
+      const port = listener === 'main' ? config.port : config.adminPort
+      tell({ type: 'cannot_listen', listener, error: { message, code, syscall, port } })
     }
   }
 }

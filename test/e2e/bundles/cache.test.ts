@@ -9,6 +9,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { original } from '../../support/service/wire.ts'
 import { freezingDisk, smallDisk } from '../../support/state/faulty-disk.ts'
 import { until } from '../../support/until.ts'
 
@@ -300,16 +301,14 @@ test.concurrent('edge serve starts from its cache while the source hangs', async
   await until(async () => (await ask(cli.port, 'GET', '/readyz')).body.includes('"policy_version":"5"'))
 })
 
-test.concurrent('the greeting says that the bundle is from the cache, and what its source said', async (t) => {
+test.concurrent('a bundle from the cache opens the port before its source has answered, and the greeting says so', async (t) => {
   const path = await cachePath(t)
   await stopped(cached(t, path, known(5)))
   const server = await BundleServer.start(t)
-  server.respond = (_req, res) => void res.writeHead(500).end()
-  const failing = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
-  expect(failing.stdout).toContain(`version 5 from the cache, ${path}\n          ${server.url}: it answered 500\n`)
-  server.publish(known(5))
-  const confirmed = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
-  expect(confirmed.stdout).toContain(`version 5 from ${server.url}\n`)
+  server.respond = () => {} // never
+  const cli = await serving(urlEnv(server.url, { EDGE_CONFIG_CACHE_FILE: path }), [], t)
+  expect((await ask(cli.port, 'POST', '/v1/decision', original('/'))).status).toBe(200)
+  expect(cli.stdout).toContain(`version 5 from the cache, ${path}\n          ${server.url}: it has not been read yet\n`)
 })
 
 interface Cached {

@@ -24,6 +24,8 @@ export interface EdgeOptions {
   readonly clock?: Clock
   /** Where workers live, told of the settings; else in this thread. */
   readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
+  /** Stands between the service and where its workers live. */
+  readonly aroundHost?: (host: WorkerHost) => WorkerHost
 }
 
 export interface OriginalRequest {
@@ -59,7 +61,7 @@ export class Edge {
     const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
     const clock = options.clock ?? systemClock
     const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
-    const service = await startService(config.config, logger, host, clock)
+    const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, clock)
     return new Edge(service, log, directory, bundlePath)
   }
 
