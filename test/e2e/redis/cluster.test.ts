@@ -183,7 +183,7 @@ describeWithRedis('counters in a cluster', () => {
 
     const steady = steadyRequests(local, from(caller))
     await until(() => (steady.statuses.get(429) ?? 0) > 10)
-    const isReplaced = cluster.killMaster(await slotOn(cluster, victim, env))
+    const dead = await cluster.killMaster(await slotOn(cluster, victim, env))
     await until(async () => (await closed.decide(from(closedCaller))).status === 503)
     const answer = await closed.decide(from(closedCaller))
     if (answer.status === 503) expect(answer.headers['x-edge-reason']).toBe('store_unavailable')
@@ -191,12 +191,12 @@ describeWithRedis('counters in a cluster', () => {
     for (const edge of local) expect((await edge.decide(from(elsewhere))).status).toBe(200)
     expect(closed.log.filter(({ event }) => event === 'redis_unavailable')).toMatchObject([{ node: victim.address }])
 
-    const dead = await isReplaced
+    await cluster.replaced(dead)
     await until(async () => (await closed.decide(from(closedCaller))).status === 200)
     await untilAnsweredByRedis(local)
     await steady.stop()
     expectSteady(steady)
-    await dead.start()
+    await dead.server.start()
     await cluster.settled()
   })
 
