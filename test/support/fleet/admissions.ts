@@ -17,6 +17,8 @@ export interface Window {
 /** What clients saw let through, by one clock, whoever answered. */
 export class Admissions {
   readonly all: Admission[] = []
+  /** How many were told that the limit is used up. */
+  rejected = 0
 
   get tokens(): number {
     return this.all.reduce((sum, { cost }) => sum + cost, 0)
@@ -27,6 +29,7 @@ export class Admissions {
     const askedMs = performance.now()
     const answer = await ask()
     if (answer.status === 200) this.all.push({ askedMs, answeredMs: performance.now(), cost })
+    if (answer.status === 429) this.rejected++
     return answer
   }
 }

@@ -33,6 +33,11 @@ export class SteadyRequests {
     return this.byEdge.flatMap(({ all }) => all)
   }
 
+  /** Waits until each instance has said no, and not just once. */
+  untilUsedUp(): Promise<void> {
+    return until(() => this.byEdge.every(({ rejected }) => rejected > 10))
+  }
+
   async stop(): Promise<void> {
     this.#isOver = true
     await this.#lanes
