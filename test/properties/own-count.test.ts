@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { BucketLimit } from '../../src/limiter/limit.ts'
+import { worstWindow } from '../support/fleet/admissions.ts'
+import { AT_ONCE, type Fate, LoneInstance } from '../support/fleet/lone-instance.ts'
+import { SimulatedTime } from '../support/fleet/simulated-time.ts'
+import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+
+/** A second brings ten tokens back. */
+const LIMIT: BucketLimit = { kind: 'bucket', tokensPerMs: 0.01, burst: 20 }
+
+interface Trouble {
+  readonly limit: BucketLimit
+  readonly timeoutMs: number
+  readonly steps: readonly Step[]
+  /** Of the calls, in turn. */
+  readonly fates: readonly Fate[]
+}
+
+/** After a pause, the instance is asked a number of times at once; or Redis forgets; or the circuit opens for a while. */
+interface Step {
+  readonly pauseMs: number
+  readonly what: 'ask' | 'forget' | 'open'
+  readonly times: number
+}
+
+let time = new SimulatedTime()
+
+// The store measures how long answers take by the clock of the process.
+beforeEach(() => {
+  vi.spyOn(performance, 'now').mockImplementation(() => time.nowMs())
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describeWithRedis('an instance by itself, whose Redis forgets', () => {
+  test('admits what comes back in twice the slowest answer on top of the burst, once', async () => {
+    const redis = await runningRedis()
+    const instance = await lone(redis, LIMIT, 3000)
+    instance.nextFate = () => ({ outMs: 30, backMs: 30, isLost: false })
+    void instance.ask()
+    await time.advance(10_000)
+    instance.nextFate = () => AT_ONCE
+    const admittedOf = async (times: number) => {
+      const before = instance.admissions.length
+      for (let i = 0; i < times; i++) void instance.ask()
+      await time.advance(0)
+      return instance.admissions.length - before
+    }
+    // All at one moment. Twice 60 ms are worth one token.
+    expect(await admittedOf(30)).toBe(20)
+    for (const more of [1, 0, 0]) {
+      await redis.command('FLUSHALL')
+      expect(await admittedOf(5)).toBe(more)
+    }
+    // The failure mode has none either, and Redis the next one when that one has come back.
+    instance.openUntilMs = time.nowMs() + 1
+    expect(await admittedOf(5)).toBe(0)
+    await time.advance(100)
+    await redis.command('FLUSHALL')
+    expect(await admittedOf(5)).toBe(1)
+  })
+
+  test('admits no more than that over any window, whatever becomes of calls and circuits', { timeout: 60_000 }, async () => {
+    const redis = await runningRedis()
+    await fc.assert(
+      fc.asyncProperty(troubles(), (trouble) => holdsTheBound(redis, trouble)),
+      { numRuns: 60 },
+    )
+  })
+})
+
+async function lone(redis: RedisServer, limit: BucketLimit, timeoutMs: number): Promise<LoneInstance> {
+  time = new SimulatedTime()
+  return LoneInstance.start({ redis, time, limit, timeoutMs })
+}
+
+async function holdsTheBound(redis: RedisServer, { limit, timeoutMs, steps, fates }: Trouble): Promise<void> {
+  const instance = await lone(redis, limit, timeoutMs)
+  let calls = 0
+  instance.nextFate = () => fates[calls++ % fates.length]!
+  for (const { pauseMs, what, times } of steps) {
+    await time.advance(pauseMs)
+    if (what === 'ask') for (let i = 0; i < times; i++) void instance.ask()
+    else if (what === 'forget') await redis.command('FLUSHALL')
+    else instance.openUntilMs = time.nowMs() + 10 * times
+  }
+  await time.advance(60_000)
+  const slackMs = Math.min(2 * instance.slowestAnswerMs, timeoutMs)
+  const bound = limit.burst + limit.tokensPerMs * slackMs
+  expect(worstWindow(instance.admissions, limit.tokensPerMs).burst).toBeLessThanOrEqual(bound + 1e-6)
+}
+
+function troubles(): fc.Arbitrary<Trouble> {
+  return fc.record({
+    limit: fc.record({
+      kind: fc.constant('bucket' as const),
+      tokensPerMs: fc.constantFrom(0.01, 0.1, 0.5),
+      burst: fc.integer({ min: 1, max: 40 }),
+    }),
+    timeoutMs: fc.constantFrom(50, 3000),
+    steps: fc.array(steps(), { minLength: 5, maxLength: 60 }),
+    fates: fc.array(fates(), { minLength: 1, maxLength: 20 }),
+  })
+}
+
+function steps(): fc.Arbitrary<Step> {
+  return fc.record({
+    pauseMs: fc.oneof(
+      { weight: 5, arbitrary: fc.integer({ min: 0, max: 10 }) },
+      { weight: 1, arbitrary: fc.integer({ min: 11, max: 500 }) },
+    ),
+    what: fc.constantFrom('ask', 'ask', 'ask', 'ask', 'forget', 'open'),
+    times: fc.integer({ min: 1, max: 20 }),
+  })
+}
+
+function fates(): fc.Arbitrary<Fate> {
+  return fc.record({
+    outMs: fc.constantFrom(0, 1, 20),
+    backMs: fc.constantFrom(0, 0, 1, 20, 400),
+    isLost: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
+  })
+}

@@ -1,0 +1,96 @@
+import type { BucketLimit } from '../../../src/limiter/limit.ts'
+import { Charges } from '../../../src/store/charges.ts'
+import type { Outcome } from '../../../src/store/counter-store.ts'
+import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import { LinkError, type Script } from '../../../src/store/redis/link/redis-link.ts'
+import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
+import { clockedScript } from '../redis/clocked-link.ts'
+import type { RedisServer } from '../redis/redis-server.ts'
+import type { Admission } from './admissions.ts'
+import type { SimulatedTime } from './simulated-time.ts'
+
+/** What becomes of a call. One whose answer is lost ends at the timeout, and Redis has done it. */
+export interface Fate {
+  readonly outMs: number
+  /** A late event loop of ours may make it longer than the timeout. */
+  readonly backMs: number
+  readonly isLost: boolean
+}
+
+export const AT_ONCE: Fate = { outMs: 0, backMs: 0, isLost: false }
+
+interface LoneOptions {
+  readonly redis: RedisServer
+  readonly time: SimulatedTime
+  readonly limit: BucketLimit
+  readonly timeoutMs: number
+}
+
+/** An instance in `exact` and `local` on a real Redis, by a simulated clock: calls take the time that the test says. */
+export class LoneInstance {
+  readonly admissions: Admission[] = []
+  /** Of the next call. */
+  nextFate: () => Fate = () => AT_ONCE
+  /** The circuit is open until then. */
+  openUntilMs = 0
+  slowestAnswerMs = 0
+  readonly #options: LoneOptions
+  readonly #script = clockedScript()
+  readonly #store: FleetStore
+  readonly #counter: ReturnType<FleetStore['open']>
+  /** Calls of one connection reach Redis in their order, and so do the answers. */
+  #lastThereMs = 0
+  #lastBackMs = 0
+
+  private constructor(options: LoneOptions) {
+    const { time, limit, timeoutMs } = options
+    this.#options = options
+    const link = {
+      groupOf: () => 0,
+      isUsable: () => time.nowMs() >= this.openUntilMs,
+      run: (_: Script, keys: readonly string[], args: readonly string[]) => this.#run(keys, args),
+    }
+    const shared = new SharedCounters(link, this.#script, { prefix: 'edge:', maxSlackMs: timeoutMs }, { onDoubt() {} })
+    const local = newEmbeddedStore(64 * 1024)
+    this.#store = new FleetStore({ shared, local, failureMode: 'local', clock: time, listener: { onAnswer() {} } })
+    this.#counter = this.#store.open({ identity: ['rule'], limit, sinceMs: 0 })
+  }
+
+  /** On a Redis that is empty. */
+  static async start(options: LoneOptions): Promise<LoneInstance> {
+    const instance = new LoneInstance(options)
+    await options.redis.command('FLUSHALL')
+    await options.redis.command('SCRIPT', 'LOAD', instance.#script.text)
+    return instance
+  }
+
+  async ask(): Promise<Outcome> {
+    const { time } = this.#options
+    const askedMs = time.nowMs()
+    const charges = new Charges()
+    charges.add(this.#counter, 1)
+    const outcome = await this.#store.takeAll(charges, askedMs, time.wallMs())
+    if (outcome === true) this.admissions.push({ askedMs, answeredMs: time.nowMs(), cost: 1 })
+    return outcome
+  }
+
+  async #run(keys: readonly string[], args: readonly string[]): Promise<string> {
+    const { redis, time, timeoutMs } = this.#options
+    const { outMs, backMs, isLost } = this.nextFate()
+    const sentMs = time.nowMs()
+    this.#lastThereMs = Math.max(this.#lastThereMs, sentMs + outMs)
+    await time.pass(this.#lastThereMs - sentMs)
+    const clocked = [...args, time.nowMs(), time.wallMs()]
+    const reply = await time.standStillFor(() => redis.command('EVALSHA', this.#script.sha, keys.length, ...keys, ...clocked))
+    if (isLost) {
+      await time.pass(Math.max(0, sentMs + timeoutMs - time.nowMs()))
+      this.openUntilMs = time.nowMs() + timeoutMs
+      throw new LinkError('unknown', 'timeout', 'no answer')
+    }
+    this.#lastBackMs = Math.max(this.#lastBackMs, time.nowMs() + backMs)
+    await time.pass(this.#lastBackMs - time.nowMs())
+    this.slowestAnswerMs = Math.max(this.slowestAnswerMs, time.nowMs() - sentMs)
+    return reply as string
+  }
+}
