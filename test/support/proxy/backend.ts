@@ -1,6 +1,6 @@
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { onTestFinished } from 'vitest'
+import { thisTest } from '../service/running.ts'
 
 /** A request as it came to a backend. */
 export interface SeenRequest {
@@ -40,9 +40,9 @@ export class HttpBackend {
   }
 
   /** For as long as the test runs. */
-  static async start(handler?: Handler, port = 0): Promise<HttpBackend> {
+  static async start(handler?: Handler, port = 0, owner = thisTest): Promise<HttpBackend> {
     const backend = await HttpBackend.listen(handler, port)
-    onTestFinished(() => backend.close())
+    owner.onTestFinished(() => backend.close())
     return backend
   }
 
@@ -132,10 +132,10 @@ export class RawBackend {
   }
 
   /** For as long as the test runs. `onConnection` may speak or close before anything was said. */
-  static async start(script: Script, onConnection?: (socket: Socket) => void): Promise<RawBackend> {
+  static async start(script: Script, onConnection?: (socket: Socket) => void, owner = thisTest): Promise<RawBackend> {
     const backend = new RawBackend(script, onConnection)
     await listen(backend.#server)
-    onTestFinished(() => backend.close())
+    owner.onTestFinished(() => backend.close())
     return backend
   }
 

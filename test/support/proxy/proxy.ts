@@ -1,13 +1,12 @@
 import { connect, type Socket } from 'node:net'
-import { onTestFinished } from 'vitest'
 import { bundle } from '../bundles/bundles.ts'
 import type { Edge, EdgeOptions } from '../service/edge.ts'
-import { running } from '../service/running.ts'
+import { running, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 
 /** Edge in reverse_proxy before this backend, for as long as the test runs. Without a bundle of its own, every request is allowed. */
-export function proxying(backend: { readonly url: string }, options: EdgeOptions = {}): Promise<Edge> {
-  return running(proxyOptions(backend, options))
+export function proxying(backend: { readonly url: string }, options: EdgeOptions = {}, owner = thisTest): Promise<Edge> {
+  return running(proxyOptions(backend, options), owner)
 }
 
 export function proxyOptions(backend: { readonly url: string }, options: EdgeOptions = {}): EdgeOptions {
@@ -48,9 +47,9 @@ export class RawClient {
   }
 
   /** For as long as the test runs. */
-  static connect(port: number): RawClient {
+  static connect(port: number, owner = thisTest): RawClient {
     const client = new RawClient(port)
-    onTestFinished(() => void client.socket.destroy())
+    owner.onTestFinished(() => void client.socket.destroy())
     return client
   }
 
@@ -110,12 +109,12 @@ export interface RawAnswer {
 }
 
 /** Sends bytes on a connection of their own and answers what came until the other side closed. */
-export async function askRaw(port: number, bytes: string | Buffer): Promise<RawAnswer> {
-  return readAnswer(await answerBytes(port, bytes))
+export async function askRaw(port: number, bytes: string | Buffer, owner = thisTest): Promise<RawAnswer> {
+  return readAnswer(await answerBytes(port, bytes, owner))
 }
 
-export async function answerBytes(port: number, bytes: string | Buffer): Promise<string> {
-  const client = RawClient.connect(port)
+export async function answerBytes(port: number, bytes: string | Buffer, owner = thisTest): Promise<string> {
+  const client = RawClient.connect(port, owner)
   client.send(bytes)
   return client.closed()
 }
