@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
-import { proxyEnv, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
+import { proxyEnv, proxyOptions, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
+import { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
@@ -56,25 +57,25 @@ describe('when the proxy stops', () => {
 
   test('a stream and an upload go on to their end', async () => {
     const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? CHUNKED : ''))
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
-    const reader = RawClient.connect(cli.port)
+    const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const reader = RawClient.connect(edge.port)
     reader.send(GET)
     await reader.sees('one')
-    const writer = RawClient.connect(cli.port)
+    const writer = RawClient.connect(edge.port)
     writer.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf')
     await until(() => backend.received.endsWith('half'))
-    cli.process.kill('SIGTERM')
-    await until(() => isClosedPort(cli.port))
+    const stopped = edge.stop()
+    await until(() => isClosedPort(edge.port))
     const [streaming, receiving] = backend.connections
     streaming!.socket.write('3\r\ntwo\r\n0\r\n\r\n')
     await reader.closed()
     expect([reader.received.endsWith('3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n'), reader.errorCode]).toEqual([true, undefined])
-    expect(cli.process.exitCode).toBeNull()
+    expect(edge.isStopped).toBe(false)
     writer.send('rest')
     await until(() => receiving!.received.endsWith('halfrest'))
     receiving!.socket.write('HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n')
     expect(statusesIn(await writer.closed())).toEqual([201])
-    expect(await cli.exited).toBe(0)
+    await stopped
   })
 
   test('what is still open after EDGE_SHUTDOWN_MS is cut, on both sides, and the exit status is 0', async () => {
@@ -97,27 +98,27 @@ describe('when the proxy stops', () => {
 
   test('a WebSocket goes on until one of its sides ends it', async () => {
     const backend = await RawBackend.saying(SWITCHED)
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
-    const client = RawClient.connect(cli.port)
+    const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = RawClient.connect(edge.port)
     client.send(WEBSOCKET)
     await client.sees(' 101 ')
-    cli.process.kill('SIGTERM')
-    await until(() => isClosedPort(cli.port))
+    const stopped = edge.stop()
+    await until(() => isClosedPort(edge.port))
     client.send('still here')
     await until(() => backend.received.endsWith('still here'))
-    expect(cli.process.exitCode).toBeNull()
+    expect(edge.isStopped).toBe(false)
     client.socket.end()
-    expect(await cli.exited).toBe(0)
+    await stopped
   })
 
   test('idle connections on either side hold nothing up', async () => {
     const backend = await HttpBackend.start()
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
-    const client = RawClient.connect(cli.port)
+    const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = RawClient.connect(edge.port)
     client.send(GET)
     await client.sees('hello')
     expect(backend.openConnections).toBe(1)
-    expect(await cli.stop()).toBe(0)
+    await edge.stop()
     await until(() => client.isClosed && backend.openConnections === 0)
   })
 
@@ -129,8 +130,8 @@ describe('when the proxy stops', () => {
     ['a refused request', 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400],
   ])('nor does a client that talked on after the answer to %s', async (_what, bytes, status) => {
     const backend = await HttpBackend.start()
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
-    const client = connect({ port: cli.port, host: '127.0.0.1', allowHalfOpen: true })
+    const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = connect({ port: edge.port, host: '127.0.0.1', allowHalfOpen: true })
     onTestFinished(() => void client.destroy())
     let received = ''
     client.on('data', (chunk: Buffer) => {
@@ -142,22 +143,22 @@ describe('when the proxy stops', () => {
     expect(statusesIn(received)).toEqual([status])
     if (client.writable) client.end('more')
     await until(() => client.destroyed)
-    expect(await cli.stop()).toBe(0)
+    await edge.stop()
   })
 
   test('the admin port answers until the last stream has ended', async () => {
     const backend = await RawBackend.saying(CHUNKED)
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG, EDGE_ADMIN_PORT: '0' })
-    const admin = Number(/admin\s+http:\/\/127\.0\.0\.1:(\d+)/.exec(cli.stdout)![1])
-    const client = RawClient.connect(cli.port)
+    const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG, EDGE_ADMIN_PORT: '0' })
+    const admin = edge.adminPort!
+    const client = RawClient.connect(edge.port)
     client.send(GET)
     await client.sees('one')
-    cli.process.kill('SIGTERM')
-    await until(() => isClosedPort(cli.port))
+    const stopped = edge.stop()
+    await until(() => isClosedPort(edge.port))
     expect((await ask(admin, 'GET', '/readyz')).status).toBe(503)
     expect((await ask(admin, 'GET', '/metrics')).body).toContain('edge_proxy_open_requests 1\n')
     backend.connections[0]!.socket.write('0\r\n\r\n')
-    expect(await cli.exited).toBe(0)
+    await stopped
   })
 
   test('a second signal ends it at once', async () => {
@@ -173,10 +174,39 @@ describe('when the proxy stops', () => {
   })
 })
 
+interface StoppingEdge {
+  readonly port: number
+  readonly adminPort: number | undefined
+  readonly isStopped: boolean
+  /** Once, however often it is asked for. */
+  stop(): Promise<void>
+}
+
+/** The proxy in this process. That the end of one follows from `stop` is what the tests with `serve` show. */
+async function start(backend: { readonly url: string }, env: Readonly<Record<string, string>>): Promise<StoppingEdge> {
+  const edge = await Edge.start(proxyOptions(backend, { env }))
+  let [isStopped, stopped]: [isStopped: boolean, stopped: Promise<void> | undefined] = [false, undefined]
+  const stop = (): Promise<void> => {
+    stopped ??= edge.stop().then(() => {
+      isStopped = true
+    })
+    return stopped
+  }
+  onTestFinished(stop)
+  return {
+    port: edge.port,
+    adminPort: edge.service.adminPort,
+    get isStopped() {
+      return isStopped
+    },
+    stop,
+  }
+}
+
 async function serve(backend: { readonly url: string }, env: Readonly<Record<string, string>>): Promise<Cli> {
   const path = join(await scratchDirectory(), 'bundle.json')
   await writeFile(path, JSON.stringify(bundle(1)))
-  return serving({ ...proxyEnv(backend.url), EDGE_CONFIG_FILE: path, ...env })
+  return serving({ ...proxyEnv(backend.url), EDGE_CONFIG_FILE: path, EDGE_WORKERS: '2', ...env })
 }
 
 async function firstAnswer(client: RawClient): Promise<ReturnType<typeof readAnswer>> {
