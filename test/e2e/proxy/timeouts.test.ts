@@ -1,55 +1,64 @@
 import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
+import { answerHello, HttpBackend, RawBackend, type SeenRequest } from '../../support/proxy/backend.ts'
 import { askRaw, proxying, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+/** Where nothing may be cut that the test does not want cut, on a machine that is busy. */
 const SHORT_MS = 300
+/** Where everything is to be cut. */
+const AT_ONCE = '50'
+/** Where a pause must be much shorter than this. */
+const PATIENT = '1000'
 /** Longer than any test. */
 const LONG = '600000'
+const NEVER = '/never'
+const HALF = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 describe('EDGE_BACKEND_CONNECT_TIMEOUT_MS', () => {
   test('a connection that never comes to be: 504 backend_timeout', async () => {
-    const edge = await proxying({ url: await unreachable() }, { env: { EDGE_BACKEND_CONNECT_TIMEOUT_MS: String(SHORT_MS) } })
+    const edge = await proxying({ url: await unreachable() }, { env: { EDGE_BACKEND_CONNECT_TIMEOUT_MS: AT_ONCE } })
     await expectTimeout(edge, GET)
   })
 
   test('a TLS handshake that never ends is no connection', async () => {
     const backend = await RawBackend.start(() => {})
-    const edge = await proxying(
-      { url: backend.url.replace('http:', 'https:') },
-      { env: { EDGE_BACKEND_CONNECT_TIMEOUT_MS: String(SHORT_MS) } },
-    )
+    const edge = await proxying({ url: backend.url.replace('http:', 'https:') }, { env: { EDGE_BACKEND_CONNECT_TIMEOUT_MS: AT_ONCE } })
     await expectTimeout(edge, GET)
     await until(() => backend.openConnections === 0)
   })
 
   test('does not run on once it is there: a slow answer is no slow connection', async () => {
-    const backend = await RawBackend.start(async ({ socket }) => {
-      await sleep(2 * SHORT_MS)
-      socket.write(OK)
+    const backend = await RawBackend.start(() => {})
+    const edge = await proxying(backend, {
+      env: { EDGE_BACKEND_CONNECT_TIMEOUT_MS: String(SHORT_MS), EDGE_BACKEND_HEADERS_TIMEOUT_MS: String(2 * SHORT_MS) },
     })
-    const edge = await proxying(backend, { env: { EDGE_BACKEND_CONNECT_TIMEOUT_MS: String(SHORT_MS) } })
-    expect((await edge.get('/')).body).toBe('ok')
+    const slow = RawClient.connect(edge.port)
+    slow.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na')
+    await until(() => backend.received.endsWith('\r\n\r\na'))
+    await untilCut(edge)
+    backend.connections[0]!.socket.write(OK)
+    await slow.sees('ok')
   })
 })
 
 describe('EDGE_BACKEND_HEADERS_TIMEOUT_MS', () => {
   const env = { EDGE_BACKEND_HEADERS_TIMEOUT_MS: String(SHORT_MS), EDGE_BACKEND_IDLE_TIMEOUT_MS: LONG }
+  const strict = { ...env, EDGE_BACKEND_HEADERS_TIMEOUT_MS: AT_ONCE }
 
   test.each([
     ['no byte of an answer', ''],
     ['half a head', 'HTTP/1.1 200 OK\r\nContent-'],
   ])('%s: 504 backend_timeout, once and not again', async (_what, bytes) => {
     const backend = await RawBackend.saying(bytes)
-    const edge = await proxying(backend, { env })
+    const edge = await proxying(backend, { env: strict })
     await expectTimeout(edge, GET)
     await until(() => backend.openConnections === 0)
     expect(backend.heads).toBe(1)
@@ -57,52 +66,58 @@ describe('EDGE_BACKEND_HEADERS_TIMEOUT_MS', () => {
 
   test('no answer to an upload: 504 when it has been sent', async () => {
     const backend = await HttpBackend.start(async (_req, _res, seen) => void (await seen.body()))
-    const edge = await proxying(backend, { env })
+    const edge = await proxying(backend, { env: strict })
     await expectTimeout(edge, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc')
     await expectTimeout(edge, 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n')
   })
 
   test('does not cut an upload that takes longer: the clock starts when it has been sent', async () => {
-    const backend = await HttpBackend.start()
+    const backend = await HttpBackend.start(answerSome)
     const edge = await proxying(backend, { env })
     const client = RawClient.connect(edge.port)
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na')
-    await sleep(3 * SHORT_MS)
+    await until(() => backend.seen.length === 1)
+    await untilCut(edge)
     client.send('b')
     expect((await client.next()).status).toBe(200)
   })
 
   test('does not cut a body that takes longer', async () => {
-    const backend = await HttpBackend.start(async (_req, res) => {
-      res.write('a')
-      await sleep(3 * SHORT_MS)
-      res.end('b')
-    })
+    const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? HALF : ''))
     const edge = await proxying(backend, { env })
-    expect((await edge.get('/')).body).toBe('ab')
+    const client = RawClient.connect(edge.port)
+    client.send(GET)
+    await client.sees('half')
+    await untilCut(edge)
+    backend.connections[0]!.socket.write('whole')
+    await client.sees('halfwhole')
   })
 
   test('does not run against connections at rest', async () => {
-    const backend = await HttpBackend.start()
+    const backend = await HttpBackend.start(answerSome)
     const edge = await proxying(backend, { env })
-    await edge.get('/')
-    await sleep(2 * SHORT_MS)
+    // Two at once: the one that is not used again rests.
+    await Promise.all([edge.get('/together'), edge.get('/together')])
+    expect(backend.connections).toBe(2)
+    await untilCut(edge)
     expect((await edge.get('/')).status).toBe(200)
-    expect(backend.connections).toBe(1)
+    expect(backend.connections).toBe(2)
   })
 
   test('0 waits for ever', async () => {
-    const backend = await RawBackend.start(async ({ socket }) => {
-      await sleep(2 * SHORT_MS)
-      socket.write(OK)
-    })
-    const edge = await proxying(backend, { env: { EDGE_BACKEND_HEADERS_TIMEOUT_MS: '0', EDGE_BACKEND_IDLE_TIMEOUT_MS: '0' } })
-    expect((await edge.get('/')).body).toBe('ok')
+    const backend = await RawBackend.start(() => {})
+    const patient = await proxying(backend, { env: { EDGE_BACKEND_HEADERS_TIMEOUT_MS: '0', EDGE_BACKEND_IDLE_TIMEOUT_MS: '0' } })
+    const answer = patient.get('/')
+    await until(() => backend.heads === 1)
+    await untilCut(await proxying(backend, { env }))
+    backend.connections[0]!.socket.write(OK)
+    expect((await answer).body).toBe('ok')
   })
 })
 
 describe('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
   const env = { EDGE_BACKEND_HEADERS_TIMEOUT_MS: LONG, EDGE_BACKEND_IDLE_TIMEOUT_MS: String(SHORT_MS) }
+  const strict = { ...env, EDGE_BACKEND_IDLE_TIMEOUT_MS: AT_ONCE }
 
   test.each([
     ['right after the head', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'],
@@ -112,7 +127,7 @@ describe('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
     ['in a body without end', 'HTTP/1.1 200 OK\r\n\r\nhalf'],
   ])('a backend that falls silent %s: the answer is broken off', async (_where, bytes) => {
     const backend = await RawBackend.saying(bytes)
-    const edge = await proxying(backend, { env })
+    const edge = await proxying(backend, { env: strict })
     const client = RawClient.connect(edge.port)
     client.send(GET)
     await client.closed()
@@ -123,30 +138,34 @@ describe('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
   })
 
   test('a body that is slow and never silent for so long is whole', async () => {
-    const backend = await HttpBackend.start(async (_req, res) => {
-      for (let i = 0; i < 20; i++) {
-        res.write('x')
-        await sleep(SHORT_MS / 10)
-      }
-      res.end()
+    const backend = await RawBackend.start(({ socket }, index) => {
+      socket.write(index === 0 ? 'HTTP/1.1 200 OK\r\n\r\n' : HALF)
     })
-    const edge = await proxying(backend, { env: { ...env, EDGE_BACKEND_IDLE_TIMEOUT_MS: '2000' } })
-    expect((await edge.get('/')).body).toBe('x'.repeat(20))
+    const edge = await proxying(backend, { env: { ...env, EDGE_BACKEND_IDLE_TIMEOUT_MS: PATIENT } })
+    const answer = edge.get('/')
+    await until(() => backend.heads === 1)
+    const { socket } = backend.connections[0]!
+    const pieces = await dripUntil(brokenOff(edge), () => socket.write('x'))
+    socket.end()
+    expect((await answer).body).toBe('x'.repeat(pieces))
   })
 
   test('interim answers do not stand for silence of the head', async () => {
-    const backend = await RawBackend.start(async ({ socket }) => {
-      socket.write('HTTP/1.1 102 Processing\r\n\r\n')
-      await sleep(3 * SHORT_MS)
-      socket.write(OK)
+    const backend = await RawBackend.start(({ socket }, index) => {
+      socket.write(index === 0 ? 'HTTP/1.1 102 Processing\r\n\r\n' : HALF)
     })
     const edge = await proxying(backend, { env })
-    expect((await edge.get('/')).body).toBe('ok')
+    const client = RawClient.connect(edge.port)
+    client.send(GET)
+    await client.sees(' 102 ')
+    await brokenOff(edge)
+    backend.connections[0]!.socket.write(OK)
+    await client.sees('ok')
   })
 
   test('a client that stops in the middle of its upload is not waited for for ever', async () => {
     const backend = await HttpBackend.start(async (_req, _res, seen) => void (await seen.body()))
-    const edge = await proxying(backend, { env })
+    const edge = await proxying(backend, { env: strict })
     const client = RawClient.connect(edge.port)
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf')
     await client.closed()
@@ -157,7 +176,7 @@ describe('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
   test('nor one whose body a token budget waits for: nothing of it reaches the backend', async () => {
     const backend = await HttpBackend.start()
     const rules = [llmRule('t', [], { tokens_per_minute: 1000 })]
-    const edge = await proxying(backend, { env, bundle: bundle(1, policy('p', { rules })) })
+    const edge = await proxying(backend, { env: strict, bundle: bundle(1, policy('p', { rules })) })
     const client = RawClient.connect(edge.port)
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf')
     await client.closed()
@@ -165,15 +184,18 @@ describe('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
   })
 
   test('an upload that is slow and never stops for so long arrives', async () => {
-    const backend = await HttpBackend.start()
-    const edge = await proxying(backend, { env: { ...env, EDGE_BACKEND_IDLE_TIMEOUT_MS: '2000' } })
+    const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? '' : HALF))
+    const edge = await proxying(backend, { env: { ...env, EDGE_BACKEND_IDLE_TIMEOUT_MS: PATIENT } })
     const client = RawClient.connect(edge.port)
-    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n')
-    for (let i = 0; i < 20; i++) {
-      client.send('x')
-      await sleep(SHORT_MS / 10)
-    }
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
+    await until(() => backend.heads === 1)
+    const pieces = await dripUntil(brokenOff(edge), () => client.send('1\r\nx\r\n'))
+    client.send('0\r\n\r\n')
+    const upload = backend.connections[0]!
+    await until(() => upload.received.endsWith('\r\n0\r\n\r\n'))
+    upload.socket.write(OK)
     expect((await client.next()).status).toBe(200)
+    expect(upload.received.split('x').length).toBeGreaterThan(pieces)
   })
 
   test('a backend that takes no more of an upload: 504 backend_timeout', async () => {
@@ -200,14 +222,15 @@ describe('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
   })
 
   test('a WebSocket may be silent for as long as it likes', async () => {
-    const backend = await RawBackend.saying('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+    const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
+    const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? switched : ''))
     const edge = await proxying(backend, {
       env: { ...env, EDGE_BACKEND_HEADERS_TIMEOUT_MS: String(SHORT_MS), EDGE_KEEPALIVE_MS: String(SHORT_MS) },
     })
     const client = RawClient.connect(edge.port)
     client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     await client.sees('\r\n\r\n')
-    await sleep(3 * SHORT_MS)
+    await untilCut(edge)
     backend.connections[0]!.socket.write('still here')
     await client.sees('still here')
   })
@@ -224,14 +247,58 @@ describe('between requests', () => {
   })
 
   test('a request that takes longer than that is not idle', async () => {
-    const backend = await RawBackend.start(async ({ socket }) => {
-      await sleep(2000)
-      socket.write(OK)
-    })
+    const backend = await RawBackend.start(() => {})
     const edge = await proxying(backend, { env: { EDGE_KEEPALIVE_MS: '100' } })
-    expect((await edge.get('/')).body).toBe('ok')
+    const answer = edge.get('/')
+    await until(() => backend.heads === 1)
+    const idle = RawClient.connect(edge.port)
+    idle.send('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n')
+    await idle.closed()
+    backend.connections[0]!.socket.write(OK)
+    expect((await answer).body).toBe('ok')
   })
 })
+
+/** Some requests are never answered, some only together. */
+async function answerSome(req: IncomingMessage, res: ServerResponse, seen: SeenRequest): Promise<void> {
+  if (req.url === NEVER) return
+  if (req.url === '/together') {
+    together.push(res)
+    if (together.length === 2) for (const each of together.splice(0)) each.end()
+    return
+  }
+  await answerHello(req, res, seen)
+}
+
+const together: ServerResponse[] = []
+
+/** Asks what the backend does not answer: when that is cut, so is everything that began before and whose time is no longer. */
+async function untilCut(edge: Edge): Promise<void> {
+  expect((await edge.get(NEVER)).headers['x-edge-reason']).toBe('backend_timeout')
+}
+
+/** Asks what the backend answers by half, and waits until that is cut. */
+async function brokenOff(edge: Edge): Promise<void> {
+  const client = RawClient.connect(edge.port)
+  client.send(GET)
+  await client.sees('half')
+  await client.closed()
+}
+
+/** Goes on piece by piece until then, and answers how many. */
+async function dripUntil(over: Promise<void>, drip: () => unknown): Promise<number> {
+  let [isOver, pieces] = [false, 0]
+  void over.then(() => {
+    isOver = true
+  })
+  await until(() => {
+    drip()
+    pieces++
+    return isOver
+  })
+  await over
+  return pieces
+}
 
 async function expectTimeout(edge: Edge, request: string): Promise<void> {
   const answer = await askRaw(edge.port, request.replace('Host: a', 'Host: a\r\nConnection: close'))
