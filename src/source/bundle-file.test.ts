@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { describe, expect, type TestContext, test } from 'vitest'
@@ -63,8 +63,8 @@ class NotingIntake extends BundleIntake {
 /** A bundle file with version 1, signed and taken. */
 async function following(t: TestContext): Promise<{ path: string; intake: NotingIntake; said: unknown[] }> {
   const path = join(await scratchDirectory(t), 'bundle.json')
-  await writeFile(path, known(1))
-  await writeFile(`${path}.sig`, signer.sign(known(1)))
+  await replaceFile(path, known(1))
+  await replaceFile(`${path}.sig`, signer.sign(known(1)))
   const said: unknown[] = []
   const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line).event) })
   const intake = new NotingIntake(

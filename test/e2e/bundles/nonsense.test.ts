@@ -53,7 +53,7 @@ describe.concurrent('edge validate', () => {
 describe.concurrent('a running service', () => {
   test.for(['bundle.json', 'bundle.yaml'])('refuses all of it in %s, one after the other, and decides on', async (name, t) => {
     const path = join(await scratchDirectory(t), name)
-    await writeFile(path, GOOD)
+    await replaceFile(path, GOOD)
     const cli = await serving({ EDGE_CONFIG_FILE: path }, [], t)
     const refused = (): number => cli.log.filter(({ event }) => event === 'bundle_refused').length
     let remaining = 100

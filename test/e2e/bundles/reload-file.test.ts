@@ -124,7 +124,7 @@ describe.concurrent('a bundle file that comes and goes', () => {
 describe.concurrent('SIGHUP', () => {
   test('looks at the file again, changed or not, and drops nothing', async (t) => {
     const path = join(await scratchDirectory(t), 'bundle.json')
-    await writeFile(path, burstJson(1, 11))
+    await replaceFile(path, burstJson(1, 11))
     const cli = await serving({ EDGE_CONFIG_FILE: path }, [], t)
     for (let i = 1; i <= 3; i++) {
       cli.process.kill('SIGHUP')

@@ -1,7 +1,7 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { SETTINGS } from '../../../src/config.ts'
+import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
@@ -68,13 +68,13 @@ describe.concurrent('without a bundle', () => {
     const cli = await serving({ EDGE_CONFIG_FILE: path }, [], t)
     expect(cli.stdout).toContain(path)
     expect((await ask(cli.port, 'GET', '/readyz')).status).toBe(503)
-    await writeFile(path, JSON.stringify(bundle(1)))
+    await replaceFile(path, JSON.stringify(bundle(1)))
     await until(async () => (await ask(cli.port, 'GET', '/readyz')).status === 200)
   })
 })
 
 async function bundleFile(t: TestContext, version: number): Promise<string> {
   const path = join(await scratchDirectory(t), 'bundle.json')
-  await writeFile(path, JSON.stringify(bundle(version)))
+  await replaceFile(path, JSON.stringify(bundle(version)))
   return path
 }

@@ -1,7 +1,7 @@
-import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
+import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { finished, scratchDirectory, serving } from '../../support/service/running.ts'
@@ -51,7 +51,7 @@ describe.concurrent('ports', () => {
 
 async function bundleFile(t: TestContext): Promise<string> {
   const path = join(await scratchDirectory(t), 'bundle.json')
-  await writeFile(path, JSON.stringify(bundle(1)))
+  await replaceFile(path, JSON.stringify(bundle(1)))
   return path
 }
 

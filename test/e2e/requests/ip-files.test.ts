@@ -168,6 +168,6 @@ function refusals(edge: Edge): number {
 
 async function fileWith(t: TestContext, content: string | Buffer): Promise<string> {
   const path = join(await scratchDirectory(t), 'ip-file')
-  await writeFile(path, content)
+  await replaceFile(path, content)
   return path
 }

@@ -1,4 +1,4 @@
-import { rename, writeFile } from 'node:fs/promises'
+import { rename, utimes, writeFile } from 'node:fs/promises'
 import { until } from '../until.ts'
 
 type LogEntry = Readonly<Record<string, unknown>>
@@ -11,9 +11,14 @@ interface Offered {
 
 const VERDICTS = new Set<unknown>(['bundle_applied', 'bundle_refused', 'bundle_unchanged', 'bundle_unreadable'])
 
-/** Puts the file there in one step, as editors and deployment tools do. */
+/** Longer than a service waits for a file to come to rest. */
+const AGE_S = 60
+
+/** Puts the file there in one step, as deployment tools do, with the time of its source: it is at rest, and taken at the first look. */
 export async function replaceFile(path: string, content: string | Buffer): Promise<void> {
   await writeFile(`${path}.new`, content)
+  const longAgoS = Date.now() / 1000 - AGE_S
+  await utimes(`${path}.new`, longAgoS, longAgoS)
   await rename(`${path}.new`, path)
 }
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../../src/clock.ts'
 import { readConfig } from '../../../src/config.ts'
 import { type Service, startService } from '../../../src/service.ts'
 import type { WorkerHost } from '../../../src/threads/host.ts'
+import { replaceFile } from '../bundles/bundle-file.ts'
 import { until } from '../until.ts'
 import { type Answer, ask, type Fields } from './http.ts'
 import { InlineHost } from './inline-host.ts'
@@ -52,8 +53,8 @@ export class Edge {
   static async start(options: EdgeOptions = {}): Promise<Edge> {
     const directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
     const bundlePath = join(directory, options.fileName ?? 'bundle.json')
-    if (options.bundle !== undefined) await writeFile(bundlePath, textOf(options.bundle))
-    if (options.signature !== undefined) await writeFile(`${bundlePath}.sig`, options.signature)
+    if (options.bundle !== undefined) await replaceFile(bundlePath, textOf(options.bundle))
+    if (options.signature !== undefined) await replaceFile(`${bundlePath}.sig`, options.signature)
     const env = { ...DEFAULTS, EDGE_CONFIG_FILE: bundlePath, ...options.env }
     const config = readConfig(env, {})
     if (!config.ok) throw new Error(config.problems.join('\n'))
@@ -97,8 +98,7 @@ export class Edge {
   /** Replaces the bundle file in one step and waits until the service has dealt with it. */
   async publish(bundle: object | string): Promise<void> {
     const seen = this.log.length
-    await writeFile(`${this.bundlePath}.new`, textOf(bundle))
-    await rename(`${this.bundlePath}.new`, this.bundlePath)
+    await replaceFile(this.bundlePath, textOf(bundle))
     await until(() =>
       this.log.slice(seen).some(({ event }) => event === 'bundle_applied' || event === 'bundle_refused' || event === 'bundle_unchanged'),
     )

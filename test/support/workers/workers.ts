@@ -1,5 +1,5 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { replaceFile } from '../bundles/bundle-file.ts'
 import type { Cli } from '../service/cli.ts'
 import { scratchDirectory, serving } from '../service/running.ts'
 import { until } from '../until.ts'
@@ -11,7 +11,7 @@ export async function servingOn(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Cli & { readonly bundlePath: string }> {
   const bundlePath = join(await scratchDirectory(), 'bundle.json')
-  await writeFile(bundlePath, JSON.stringify(bundle))
+  await replaceFile(bundlePath, JSON.stringify(bundle))
   const cli = await serving({ EDGE_WORKERS: String(workers), EDGE_STORE_SIZE: '1m', EDGE_CONFIG_FILE: bundlePath, ...env })
   // The log takes its own way to us; what it said before the greeting must not be taken for an answer to what comes.
   await until(() => cli.logged('started').length > 0)
