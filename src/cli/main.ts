@@ -1,35 +1,4 @@
 #!/usr/bin/env node
-import { VERSION } from '../version.ts'
+import { runCommand } from './command.ts'
 
-process.exitCode = await run(process.argv.slice(2))
-
-/** Each command is loaded when it is asked for. */
-async function run(args: string[]): Promise<number> {
-  const [command, ...rest] = args
-  switch (command) {
-    case 'serve':
-      process.on('SIGHUP', () => {}) // before there is a bundle to reload, it must not end the process either
-      return (await import('./serve.ts')).serve(rest)
-    case 'validate':
-      return (await import('./validate.ts')).validate(rest)
-    case 'keygen':
-      return (await import('./keygen.ts')).keygen(rest)
-    case 'sign':
-      return (await import('./sign.ts')).sign(rest)
-    case 'fake-llm':
-      return (await import('./fake-llm.ts')).fakeLlm(rest)
-    case undefined:
-    case '-h':
-    case '--help':
-    case 'help':
-      process.stdout.write((await import('./help.ts')).HELP)
-      return command === undefined ? 1 : 0
-    case '-v':
-    case '--version':
-      process.stdout.write(`${VERSION}\n`)
-      return 0
-    default:
-      process.stderr.write(`edge: unknown command ${JSON.stringify(command)}; see edge --help\n`)
-      return 1
-  }
-}
+process.exitCode = await runCommand(process.argv.slice(2))

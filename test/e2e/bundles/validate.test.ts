@@ -6,6 +6,7 @@ import { BAD_JSON } from '../../support/bundles/bad-json-bundles.ts'
 import { BAD_YAML } from '../../support/bundles/bad-yaml-bundles.ts'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { Cli } from '../../support/service/cli.ts'
+import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 
 const GOOD = JSON.stringify(bundle(7, policy('p', { rules: [bucketRule('r', [], 10)] })))
@@ -39,7 +40,7 @@ describe('edge validate on bundles that cannot be loaded', () => {
   })
 })
 
-describe.concurrent('edge validate', () => {
+describe.concurrent('the program edge validate', () => {
   test('a good bundle: 0, with its version and number of policies', async (t) => {
     const file = await fileWith(t, 'good.json', GOOD)
     const { status, stdout, stderr } = await finished(['validate', file], {}, t)
@@ -56,14 +57,16 @@ describe.concurrent('edge validate', () => {
     expect(stderr).toMatch(/bad\.json: error: bundle_version: /)
     expect(stderr).not.toContain(good)
   })
+})
 
+describe('edge validate', () => {
   test('several good files: 0', async (t) => {
     const files = [await fileWith(t, 'a.json', GOOD), await fileWith(t, 'b.json', GOOD)]
-    expect((await finished(['validate', ...files], {}, t)).status).toBe(0)
+    expect((await command('validate', ...files)).status).toBe(0)
   })
 
-  test('a file that is not there: 1, and says so', async (t) => {
-    const { status, stderr } = await finished(['validate', 'no/such/bundle.json'], {}, t)
+  test('a file that is not there: 1, and says so', async () => {
+    const { status, stderr } = await command('validate', 'no/such/bundle.json')
     expect(status).toBe(1)
     expect(stderr).toBe('no/such/bundle.json: there is no such file\n')
   })
@@ -71,21 +74,21 @@ describe.concurrent('edge validate', () => {
   test('a directory: 1, and says so', async (t) => {
     const directory = join(await scratchDirectory(t), 'bundle.json')
     await mkdir(directory)
-    const { status, stderr } = await finished(['validate', directory], {}, t)
+    const { status, stderr } = await command('validate', directory)
     expect(status).toBe(1)
     expect(stderr).toContain(directory)
     expect(stderr).toMatch(/directory/i)
   })
 
-  test('no file: 1, and asks for one', async (t) => {
-    const { status, stderr } = await finished(['validate'], {}, t)
+  test('no file: 1, and asks for one', async () => {
+    const { status, stderr } = await command('validate')
     expect(status).toBe(1)
     expect(stderr).toContain('Usage: edge validate FILE...')
   })
 
   test('an unknown field is a warning with a suggestion, and the bundle is good', async (t) => {
     const file = await fileWith(t, 'odd.json', GOOD.replace('"burst":10', '"burst":10,"burts":20'))
-    const { status, stdout, stderr } = await finished(['validate', file], {}, t)
+    const { status, stdout, stderr } = await command('validate', file)
     expect(status).toBe(0)
     expect(stdout).toContain('ok, version 7')
     expect(stderr).toBe(`${file}: warning: policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?\n`)
@@ -93,7 +96,7 @@ describe.concurrent('edge validate', () => {
 
   test('a misspelt field is named beside the problem that it causes', async (t) => {
     const file = await fileWith(t, 'odd.json', GOOD.replace('"algorithm":', '"algoritm":'))
-    const { status, stderr } = await finished(['validate', file], {}, t)
+    const { status, stderr } = await command('validate', file)
     expect(status).toBe(1)
     expect(stderr).toContain('error: policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing')
     expect(stderr).toContain('policies[0].spec.rules[0]: unknown field "algoritm": did you mean "algorithm"?')
@@ -101,18 +104,18 @@ describe.concurrent('edge validate', () => {
 
   test('a JSON syntax error is placed by line and column', async (t) => {
     const file = await fileWith(t, 'odd.json', '{"bundle_version": 1,\n "policies": [}\n')
-    expect((await finished(['validate', file], {}, t)).stderr).toContain('line 2, column 15')
+    expect((await command('validate', file)).stderr).toContain('line 2, column 15')
   })
 
   test('a YAML syntax error is placed by line and column', async (t) => {
     const file = await fileWith(t, 'odd.yaml', 'bundle_version: 1\npolicies: [}\n')
-    expect((await finished(['validate', file], {}, t)).stderr).toContain('line 2, column 12')
+    expect((await command('validate', file)).stderr).toContain('line 2, column 12')
   })
 
   test('a budget that can never cover one request is a warning', async (t) => {
     const rule = llmRule('r', [], { tokens_per_minute: 10, max_completion_tokens: 500 })
     const file = await fileWith(t, 'small.json', JSON.stringify(bundle(1, policy('p', { rules: [rule] }))))
-    const { status, stderr } = await finished(['validate', file], {}, t)
+    const { status, stderr } = await command('validate', file)
     expect(status).toBe(0)
     expect(stderr).toMatch(/warning: policies\[0\]\.spec\.rules\[0\]\.algorithm_config: .*reserves 500 tokens.*always rejected/)
   })

@@ -4,7 +4,7 @@ import { SETTINGS } from '../../../src/config.ts'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
-import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { running, scratchDirectory, serving } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 const LOOPBACK = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1' }
@@ -24,9 +24,9 @@ describe.concurrent('good values', () => {
 
   test('an empty variable counts as unset', async (t) => {
     const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
-    const cli = await serving({ ...empty, ...LOOPBACK, EDGE_CONFIG_FILE: '', EDGE_DEBUG_SESSION_SECRET: '' }, [], t)
-    expect((await ask(cli.port, 'POST', '/v1/debug/session', [['X-Edge-Debug-Secret', '']])).status).toBe(404)
-    expect((await ask(cli.port, 'GET', '/readyz')).status).toBe(503)
+    const edge = await running({ env: { ...empty, ...LOOPBACK } }, t)
+    expect((await edge.post('/v1/debug/session', [['X-Edge-Debug-Secret', '']])).status).toBe(404)
+    expect((await edge.get('/readyz')).status).toBe(503)
   })
 
   test('all at once', async (t) => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { command } from '../../support/service/command.ts'
 import { finished } from '../../support/service/running.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string }
@@ -32,16 +33,36 @@ const VARIABLES = [
 
 const SECRETS = new Set(['EDGE_CONFIG_TOKEN', 'EDGE_DEBUG_SESSION_SECRET'])
 
-describe.concurrent('help', () => {
-  test.for(['--help', '-h', 'help'])('edge %s names every command and answers 0', async (arg, t) => {
-    const { status, stdout, stderr } = await finished([arg], {}, t)
+const COMMANDS = ['edge serve', 'edge validate FILE', 'edge keygen', 'edge sign', 'edge fake-llm', 'edge --version', 'edge --help']
+
+describe.concurrent('the program', () => {
+  test('prints what it was asked for, and exits with 0', async (t) => {
+    const { status, stdout, stderr } = await finished(['--help'], {}, t)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    const commands = ['edge serve', 'edge validate FILE', 'edge keygen', 'edge sign', 'edge fake-llm', 'edge --version', 'edge --help']
-    for (const command of commands) expect(stdout).toContain(command)
+    for (const each of COMMANDS) expect(stdout).toContain(each)
   })
 
-  test.for(['--help', '-h'])('edge serve %s lists every variable with its option, and starts nothing', async (arg, t) => {
-    const { status, stdout, stderr } = await finished(['serve', arg], {}, t)
+  test('names what it does not know, and exits with 1', async (t) => {
+    const { status, stdout, stderr } = await finished(['start'], {}, t)
+    expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: '', stderr: 'edge: unknown command "start"; see edge --help\n' })
+  })
+
+  test('edge serve --help helps although the environment is wrong, and starts nothing', async (t) => {
+    const { status, stdout, stderr } = await finished(['serve', '--help'], { EDGE_PORT: 'nonsense' }, t)
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toContain('EDGE_PORT')
+  })
+})
+
+describe('help', () => {
+  test.each(['--help', '-h', 'help'])('edge %s names every command and answers 0', async (arg) => {
+    const { status, stdout, stderr } = await command(arg)
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    for (const each of COMMANDS) expect(stdout).toContain(each)
+  })
+
+  test.each(['--help', '-h'])('edge serve %s lists every variable with its option, and starts nothing', async (arg) => {
+    const { status, stdout, stderr } = await command('serve', arg)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     const lines = stdout.split('\n')
     for (const variable of VARIABLES) {
@@ -55,57 +76,52 @@ describe.concurrent('help', () => {
     expect(stdout).toContain('SIGHUP')
   })
 
-  test('edge serve --help helps although the environment is wrong', async (t) => {
-    expect((await finished(['serve', '--help'], { EDGE_PORT: 'nonsense' }, t)).status).toBe(0)
-  })
-
-  test.for([
+  test.each([
     ['validate', 'FILE...'],
     ['keygen', '[--out NAME]'],
     ['sign', '--key FILE BUNDLE...'],
-  ] as const)('edge %s --help', async ([command, usage], t) => {
-    const { status, stdout } = await finished([command, '--help'], {}, t)
+  ])('edge %s --help', async (name, usage) => {
+    const { status, stdout } = await command(name, '--help')
     expect(status).toBe(0)
-    expect(stdout).toContain(`Usage: edge ${command} ${usage}`)
+    expect(stdout).toContain(`Usage: edge ${name} ${usage}`)
   })
 })
 
 test.each(['--version', '-v'])('edge %s is the version of the package', async (arg) => {
-  const { status, stdout, stderr } = await finished([arg])
-  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
+  expect(await command(arg)).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-describe.concurrent('what edge does not know', () => {
-  test('no command: 1, and the help', async (t) => {
-    const { status, stdout, stderr } = await finished([], {}, t)
+describe('what edge does not know', () => {
+  test('no command: 1, and the help', async () => {
+    const { status, stdout, stderr } = await command()
     expect(status).toBe(1)
     expect(stdout + stderr).toContain('edge serve')
   })
 
-  test.for(['start', '--verbose', '', '__proto__'])('the command %j: 1, named, with the way to the help', async (command, t) => {
-    const { status, stdout, stderr } = await finished([command], {}, t)
+  test.each(['start', '--verbose', '', '__proto__'])('the command %j: 1, named, with the way to the help', async (name) => {
+    const { status, stdout, stderr } = await command(name)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain(JSON.stringify(command))
+    expect(stderr).toContain(JSON.stringify(name))
     expect(stderr).toContain('edge --help')
   })
 
-  test.for([
+  test.each([
     ['an option', ['--prot', '80'], '--prot'],
     ['an option of one letter', ['-p', '80'], '-p'],
     ['an argument', ['bundle.json'], 'bundle.json'],
     ['an option without its value', ['--port'], '--port'],
     ['a token as an option', ['--config-token', 'hunter2'], '--config-token'],
     ['a secret as an option', ['--debug-session-secret', 'hunter2'], '--debug-session-secret'],
-  ] as const)('%s of serve: 1, named', async ([_what, args, named], t) => {
-    const { status, stdout, stderr } = await finished(['serve', ...args], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1' }, t)
+  ])('%s of serve: 1, named', async (_what, args, named) => {
+    const { status, stdout, stderr } = await command('serve', ...args)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toContain(named)
     expect(stderr).not.toContain('    at ')
     expect(stderr).not.toContain('hunter2')
   })
 
-  test('an option of validate: 1, named', async (t) => {
-    const { status, stdout, stderr } = await finished(['validate', '--strict', 'bundle.json'], {}, t)
+  test('an option of validate: 1, named', async () => {
+    const { status, stdout, stderr } = await command('validate', '--strict', 'bundle.json')
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toContain('--strict')
   })

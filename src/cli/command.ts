@@ -1,0 +1,32 @@
+import { VERSION } from '../version.ts'
+
+/** Runs a command and answers the status to exit with. Each is loaded when it is asked for. */
+export async function runCommand(args: string[]): Promise<number> {
+  const [command, ...rest] = args
+  switch (command) {
+    case 'serve':
+      process.on('SIGHUP', () => {}) // before there is a bundle to reload, it must not end the process either
+      return (await import('./serve.ts')).serve(rest)
+    case 'validate':
+      return (await import('./validate.ts')).validate(rest)
+    case 'keygen':
+      return (await import('./keygen.ts')).keygen(rest)
+    case 'sign':
+      return (await import('./sign.ts')).sign(rest)
+    case 'fake-llm':
+      return (await import('./fake-llm.ts')).fakeLlm(rest)
+    case undefined:
+    case '-h':
+    case '--help':
+    case 'help':
+      process.stdout.write((await import('./help.ts')).HELP)
+      return command === undefined ? 1 : 0
+    case '-v':
+    case '--version':
+      process.stdout.write(`${VERSION}\n`)
+      return 0
+    default:
+      process.stderr.write(`edge: unknown command ${JSON.stringify(command)}; see edge --help\n`)
+      return 1
+  }
+}

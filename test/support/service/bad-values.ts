@@ -1,0 +1,38 @@
+/** Values that nobody takes, of every variable that is read in a way of its own, in the order of the settings. */
+export const BAD_VALUES: readonly (readonly [variable: string, values: readonly string[]])[] = [
+  ['EDGE_PORT', ['http', '-1', '65536', '80.5', '0x50', '8080 ', '٨٠']],
+  ['EDGE_HOST', ['http://127.0.0.1', 'a b', '127.0.0.1/8']],
+  ['EDGE_MODE', ['proxy', 'DECISION_SERVICE', 'constructor']],
+  ['EDGE_BACKEND_URL', ['backend:80', 'ftp://backend', '//backend', 'http://']],
+  [
+    'EDGE_CONFIG_URL',
+    ['bundles.example/b', 'ftp://bundles.example/b', 'file:///b.json', 'http://user:pw@bundles.example/b', 'http://h/#f'],
+  ],
+  ['EDGE_CONFIG_TOKEN', ['two words', 'line\nbreak', 'schlüssel']],
+  ['EDGE_CONFIG_POLL_INTERVAL', ['0', '-1', '30s', '0.01', '1e1', '86401', '.5']],
+  ['EDGE_CONFIG_PUBLIC_KEY', ['secret', '/etc/edge.pub', 'AAAA', '-----BEGIN PRIVATE KEY-----']],
+  ['EDGE_LOG_LEVEL', ['verbose', 'INFO', '30', '__proto__']],
+  ['EDGE_ADMIN_PORT', ['admin', '70000', '-5']],
+  ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
+  ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
+  ['EDGE_WORKERS', ['0', '-1', '1.5', 'many', '255', '1e1', ' 2', '0x2', '1000']],
+  ['EDGE_REDIS_URL', ['localhost:6379', 'http://localhost', 'redis://', 'redis://a,b/1', 'redis+sentinel://a']],
+  ['EDGE_REDIS_PREFIX', ['edge :', 'größe:', 'x'.repeat(65)]],
+  ['EDGE_REDIS_MODE', ['fast', 'EXACT']],
+  ['EDGE_REDIS_LEASE_MS', ['0', '49', '60001', '1s']],
+  ['EDGE_REDIS_TIMEOUT_MS', ['0', '60001', '-1', '50ms']],
+  ['EDGE_REDIS_FAILURE_MODE', ['closed ', 'deny']],
+  ['EDGE_KEEPALIVE_MS', ['0', '-1', '1.5', '75s', '1e3', '99999999999']],
+  ['EDGE_HEADERS_TIMEOUT_MS', ['0', '-1', 'never']],
+  ['EDGE_REQUEST_TIMEOUT_MS', ['0', '5m']],
+  ['EDGE_DRAIN_MS', ['soon', '-1', 'NaN', 'Infinity']],
+  ['EDGE_SHUTDOWN_MS', ['never', '30s', '0x10']],
+]
+
+/** Environments in which nothing is right. Each bad value is in at least one of them. */
+export function badEnvironments(): Readonly<Record<string, string>>[] {
+  const most = Math.max(...BAD_VALUES.map(([, values]) => values.length))
+  return Array.from({ length: most }, (_, i) =>
+    Object.fromEntries(BAD_VALUES.map(([variable, values]) => [variable, values[i % values.length]!])),
+  )
+}
