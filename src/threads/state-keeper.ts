@@ -5,6 +5,7 @@ import type { MetricMemory } from '../server/metrics/metric-memory.ts'
 import type { StateFile } from '../store/state/state-file.ts'
 import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
 
+/** As `--help` and the documentation have it. */
 const INTERVAL_MS = 5000
 const SLOW_MS = 2000
 
@@ -14,6 +15,8 @@ export interface StateKeeperParts {
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly clock: Clock
+  /** How long after each save the next one begins. */
+  readonly intervalMs?: number
 }
 
 /** Saves the counters every few seconds and at the end. A save that fails changes nothing, is told of, and tried again. */
@@ -41,7 +44,7 @@ export class StateKeeper {
 
   /** Saves at once, so that a disk that takes nothing shows, and then again and again, a while after each save ended. */
   start(): void {
-    this.#timer = setTimeout(() => this.#saveAndRest(), INTERVAL_MS).unref()
+    this.#timer = setTimeout(() => this.#saveAndRest(), this.#parts.intervalMs ?? INTERVAL_MS).unref()
     this.#saveAndRest()
   }
 

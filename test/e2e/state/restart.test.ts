@@ -4,6 +4,7 @@ import { recordCount } from '../../../src/store/state/state-format.ts'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { BURST, decide, HARDLY_ANY, KeptCounters, saves, take } from '../../support/state/kept-counters.ts'
@@ -51,12 +52,12 @@ describe.concurrent('counters go on after a restart', { timeout: 60_000 }, () =>
 
   test('under a limit that was changed meanwhile, and changes again', async (t) => {
     const kept = await KeptCounters.of(t)
-    const first = await kept.serve()
+    const first = await kept.run()
     await take(first, 60)
     await first.stop()
 
     await kept.publish(perCaller(2, 2 * BURST))
-    const second = await kept.serve()
+    const second = await kept.run()
     expect(await take(second)).toBe(39)
     await kept.publish(perCaller(3, 25))
     await until(() => second.logged('bundle_applied').length === 2)
@@ -64,21 +65,21 @@ describe.concurrent('counters go on after a restart', { timeout: 60_000 }, () =>
     await second.stop()
 
     await kept.publish(perCaller(4, BURST))
-    const third = await kept.serve()
+    const third = await kept.run()
     expect(await take(third)).toBe(23)
   })
 
   test('but full ones are not in the file', async (t) => {
     const rules = [bucketRule('slow', ['header:x-caller'], BURST, HARDLY_ANY), bucketRule('fast', ['header:x-fast'], BURST, 1e6)]
     const kept = await KeptCounters.of(t, bundle(1, policy('p', { rules })))
-    const first = await kept.serve()
+    const first = await kept.run()
     for (let i = 0; i < 20; i++) await take(first, 1, `fast-${i}`, 'X-Fast')
     for (let i = 0; i < 4; i++) await take(first, 1, `slow-${i}`)
     expect(await metric(first.port, 'edge_store_occupied_slots')).toBe(24)
     await first.stop()
     expect(recordCount((await stat(kept.statePath)).size)).toBe(4)
 
-    const second = await kept.serve()
+    const second = await kept.run()
     expect(second.logged('state_loaded')).toMatchObject([{ counters: 4 }])
     const sinceS = Math.floor(Date.now() / 1000)
     await until(async () => (await saves(second)) > 0)
@@ -95,7 +96,7 @@ describe.concurrent('counters go on after a restart', { timeout: 60_000 }, () =>
       bucketRule('caller', ['header:x-caller'], BURST, HARDLY_ANY),
     ]
     const kept = await KeptCounters.of(t, bundle(1, policy('p', { rules })))
-    const cli = await kept.serve({ EDGE_DEBUG_SESSION_SECRET: 'debug-session-secret' })
+    const cli = await kept.run({ EDGE_DEBUG_SESSION_SECRET: 'debug-session-secret' })
     await take(cli, 1, 'sk-live-0123456789abcdef', 'X-Api-Key')
     await take(cli, 1, `Bearer ${jwt({ sub: 'alice@example.com' })}`, 'Authorization')
     await take(cli, 1, 'a-caller-by-name')
@@ -116,13 +117,13 @@ test.skipIf(isNearMidnight)(
     const backend = await fakeLlm({ tokens: 7 })
     const rule = llmRule('day', ['header:x-team'], { tokens_per_day: DAY_TOKENS, max_completion_tokens: 500 })
     const kept = await KeptCounters.of(t, bundle(1, policy('p', { rules: [rule] })))
-    const first = await kept.serve(proxyEnv(backend))
+    const first = await kept.run(proxyEnv(backend))
     await chat(first)
     // The reservation is larger than what was used: settled, or the second would not have fit
     expect(await chat(first)).toBe(DAY_TOKENS - (HELLO_TOKENS + 7) - (HELLO_TOKENS + 500))
     await first.stop()
 
-    const second = await kept.serve(proxyEnv(backend))
+    const second = await kept.run(proxyEnv(backend))
     expect(await chat(second)).toBe(DAY_TOKENS - 2 * (HELLO_TOKENS + 7) - (HELLO_TOKENS + 500))
   },
   60_000,
@@ -139,7 +140,7 @@ function perCaller(version: number, burst: number): object {
 }
 
 /** Answers what is left while the call's reservation is taken. */
-async function chat({ port }: Cli): Promise<number> {
+async function chat({ port }: Edge): Promise<number> {
   const { status, headers } = await ask(port, 'POST', CHAT, [['X-Team', 'a']], JSON.stringify({ messages: HELLO }))
   expect(status).toBe(200)
   await until(async () => (await metric(port, 'edge_proxy_open_requests')) === 0)

@@ -22,15 +22,23 @@ describe.concurrent('a state file that cannot be one is refused at the start', {
     const kept = await KeptCounters.of(t)
     const path = place(kept)
     const before = await readdir(kept.stateDirectory)
-    expect(await kept.refusal({ EDGE_STATE_FILE: path })).toBe(`EDGE_STATE_FILE: ${problem.replace('*', path)}`)
+    await expect(kept.run({ EDGE_STATE_FILE: path })).rejects.toThrow(problem.replace('*', path))
     // Nothing is left behind, no socket either.
     expect(await readdir(kept.stateDirectory)).toEqual(before)
     expect(await readdir(join(kept.stateDirectory, '..'))).toEqual(['bundle.json', 'state'])
   })
 
+  test('by the program too, which names the setting and leaves nothing behind', async (t) => {
+    const kept = await KeptCounters.of(t)
+    expect(await kept.refusal({ EDGE_STATE_FILE: kept.stateDirectory })).toBe(
+      `EDGE_STATE_FILE: cannot read ${kept.stateDirectory}: it is not a regular file`,
+    )
+    expect(await readdir(join(kept.stateDirectory, '..'))).toEqual(['bundle.json', 'state'])
+  })
+
   test.skipIf(process.platform !== 'linux')('a file system that takes no files', async (t) => {
     const kept = await KeptCounters.of(t)
-    expect(await kept.refusal({ EDGE_STATE_FILE: '/proc/counters' })).toMatch(/^EDGE_STATE_FILE: cannot lock \/proc\/counters: \w/)
+    await expect(kept.run({ EDGE_STATE_FILE: '/proc/counters' })).rejects.toThrow(/^cannot lock \/proc\/counters: \w/)
   })
 })
 

@@ -42,6 +42,7 @@ export class Edge {
   readonly log: readonly Record<string, unknown>[]
   readonly directory: string
   readonly bundlePath: string
+  #stopped: Promise<void> | undefined
 
   private constructor(service: Service, log: Record<string, unknown>[], directory: string, bundlePath: string) {
     this.service = service
@@ -62,8 +63,13 @@ export class Edge {
     const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
     const clock = options.clock ?? systemClock
     const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
-    const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, clock)
-    return new Edge(service, log, directory, bundlePath)
+    try {
+      const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, clock)
+      return new Edge(service, log, directory, bundlePath)
+    } catch (error) {
+      await rm(directory, { recursive: true })
+      throw error
+    }
   }
 
   get port(): number {
@@ -104,13 +110,18 @@ export class Edge {
     )
   }
 
+  /** The log's entries of this kind. */
+  logged(name: string): Record<string, unknown>[] {
+    return this.log.filter(({ event }) => event === name)
+  }
+
   metric(series: string): Promise<number> {
     return metric(this.port, series)
   }
 
-  async stop(): Promise<void> {
-    await this.service.stop('test')
-    await rm(this.directory, { recursive: true })
+  stop(): Promise<void> {
+    this.#stopped ??= this.service.stop('test').then(() => rm(this.directory, { recursive: true }))
+    return this.#stopped
   }
 }
 

@@ -4,11 +4,11 @@ import { expect } from 'vitest'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import type { Cli } from '../service/cli.ts'
+import type { Edge } from '../service/edge.ts'
 import { type Answer, ask } from '../service/http.ts'
 import { metric } from '../service/metrics.ts'
-import { type Environment, type Owner, scratchDirectory, serving } from '../service/running.ts'
+import { type Environment, type Owner, running, scratchDirectory, serving } from '../service/running.ts'
 import { original } from '../service/wire.ts'
-import { until } from '../until.ts'
 
 /** What each caller has at first. */
 export const BURST = 100
@@ -17,7 +17,7 @@ export const HARDLY_ANY = 0.001
 
 const PER_CALLER = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-caller'], BURST, HARDLY_ANY)] }))
 
-/** A bundle and a state file, and the processes that work on them, mostly one after the other. */
+/** A bundle and a state file, and the services that work on them, mostly one after the other: in this process or in processes of their own. */
 export class KeptCounters {
   readonly bundlePath: string
   readonly statePath: string
@@ -48,6 +48,11 @@ export class KeptCounters {
     return replaceFile(this.bundlePath, JSON.stringify(content))
   }
 
+  /** A service in this process. */
+  run(env: Environment = {}): Promise<Edge> {
+    return running({ env: { ...this.#env, ...env } }, this.#owner)
+  }
+
   /** A process that must come up. */
   async serve(env: Environment = {}): Promise<Cli> {
     const cli = await serving({ ...this.#env, ...env }, [], this.#owner)
@@ -66,27 +71,25 @@ export class KeptCounters {
   }
 }
 
-export function decide({ port }: Cli, name: string, value: string): Promise<Answer> {
+interface Asked {
+  readonly port: number
+}
+
+export function decide({ port }: Asked, name: string, value: string): Promise<Answer> {
   return ask(port, 'POST', '/v1/decision', original('/', [name, value]))
 }
 
 /** Asks so many times, each of which must be allowed, and answers what is left in the end. */
-export async function take(cli: Cli, times = 1, value = 'alice', name = 'X-Caller'): Promise<number> {
+export async function take(asked: Asked, times = 1, value = 'alice', name = 'X-Caller'): Promise<number> {
   let remaining = Number.NaN
   for (let i = 0; i < times; i++) {
-    const { status, headers } = await decide(cli, name, value)
+    const { status, headers } = await decide(asked, name, value)
     expect(status).toBe(200)
     remaining = Number(headers['ratelimit-remaining'])
   }
   return remaining
 }
 
-export function saves({ port }: Cli, result = 'saved'): Promise<number> {
+export function saves({ port }: Asked, result = 'saved'): Promise<number> {
   return metric(port, `edge_state_saves_total{result="${result}"}`)
-}
-
-/** Waits for a save that began after this call: one that is under way may have passed what was taken last. */
-export async function untilSaved(cli: Cli): Promise<void> {
-  const before = await saves(cli)
-  await until(async () => (await saves(cli)) >= before + 2)
 }
