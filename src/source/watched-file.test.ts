@@ -1,29 +1,13 @@
 import { appendFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { replaceFile } from '../../test/support/bundles/bundle-file.ts'
 import { scratchDirectory } from '../../test/support/service/running.ts'
 import { until } from '../../test/support/until.ts'
-import { WatchedFile } from './watched-file.ts'
-
-/** What happens in the pauses between two looks at a file that is young, one thing for each. */
-const { pauses } = vi.hoisted(() => ({ pauses: { inEach: [] as (() => Promise<void>)[], count: 0 } }))
-
-vi.mock('node:timers/promises', async (original) => ({
-  ...(await original<typeof import('node:timers/promises')>()),
-  async setTimeout(_delayMs: number, _value: unknown, options?: { ref: boolean }): Promise<void> {
-    if (options === undefined) return new Promise((resolve) => void setTimeout(resolve, 1)) // no pause of the file's
-    await pauses.inEach[pauses.count++]?.()
-  },
-}))
-
-beforeEach(() => {
-  pauses.count = 0
-  pauses.inEach = []
-})
+import { type FileListener, WatchedFile } from './watched-file.ts'
 
 test('a file that nobody has written to for ten seconds is taken at the first look', async () => {
-  const { path, taken, start } = await watched()
+  const { path, taken, pauses, start } = await watched()
   await writeFile(path, 'whole')
   await age(path, 10.1)
   await start()
@@ -32,7 +16,7 @@ test('a file that nobody has written to for ten seconds is taken at the first lo
 })
 
 test('one that is younger is taken when two looks agree', async () => {
-  const { path, taken, start } = await watched()
+  const { path, taken, pauses, start } = await watched()
   await writeFile(path, 'whole')
   await age(path, 8)
   await start()
@@ -41,7 +25,7 @@ test('one that is younger is taken when two looks agree', async () => {
 })
 
 test('one from the future is young', async () => {
-  const { path, taken, start } = await watched()
+  const { path, taken, pauses, start } = await watched()
   await writeFile(path, 'whole')
   await age(path, -3600)
   await start()
@@ -50,25 +34,25 @@ test('one from the future is young', async () => {
 })
 
 test('one that grows between the looks is taken when it is whole, and not before', async () => {
-  const { path, taken, start } = await watched()
+  const { path, taken, pauses, start } = await watched()
   await writeFile(path, 'a')
-  pauses.inEach = [() => appendFile(path, 'b'), () => appendFile(path, 'c'), async () => {}]
+  pauses.inEach.push(...[() => appendFile(path, 'b'), () => appendFile(path, 'c'), async () => {}])
   await start()
   expect(taken).toEqual(['abc'])
   expect(pauses.count).toBe(3)
 })
 
 test('one that is replaced between the looks by one at rest is looked at twice all the same', async () => {
-  const { path, taken, start } = await watched()
+  const { path, taken, pauses, start } = await watched()
   await writeFile(path, 'young')
-  pauses.inEach = [() => replaceFile(path, 'other')]
+  pauses.inEach.push(...[() => replaceFile(path, 'other')])
   await start()
   expect(taken).toEqual(['other'])
   expect(pauses.count).toBe(2)
 })
 
 test('one at rest is seen to be replaced by another of the same size and time', async () => {
-  const { path, taken, start } = await watched()
+  const { path, taken, pauses, start } = await watched()
   await replaceFile(path, 'first')
   const { atime, mtime } = await stat(path)
   await start()
@@ -81,6 +65,8 @@ test('one at rest is seen to be replaced by another of the same size and time', 
 interface Watched {
   readonly path: string
   readonly taken: readonly string[]
+  /** What happens in the pauses between two looks at a file that is young, one thing for each. */
+  readonly pauses: { readonly inEach: (() => Promise<void>)[]; count: number }
   start(): Promise<void>
 }
 
@@ -88,14 +74,16 @@ interface Watched {
 async function watched(): Promise<Watched> {
   const path = join(await scratchDirectory(), 'file')
   const taken: string[] = []
-  const file = new WatchedFile(path, 100, {
+  const pauses: Watched['pauses'] = { inEach: [], count: 0 }
+  const listener: FileListener = {
     onContent: (bytes) => void taken.push(bytes.toString()),
     onProblem(error) {
       throw error
     },
-  })
+  }
+  const file = new WatchedFile(path, 100, listener, async () => pauses.inEach[pauses.count++]?.())
   onTestFinished(() => file.stop())
-  return { path, taken, start: () => file.start() }
+  return { path, taken, pauses, start: () => file.start() }
 }
 
 /** Written last so many seconds ago. */

@@ -31,16 +31,19 @@ export class WatchedFile {
   readonly #path: string
   readonly #listener: FileListener
   readonly #maxBytes: number
+  readonly #settle: () => Promise<void>
   #seen = ''
   #problem = ''
   #looking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
-  constructor(path: string, maxBytes: number, listener: FileListener) {
+  /** `settle` is the pause between two looks that must agree. */
+  constructor(path: string, maxBytes: number, listener: FileListener, settle = () => sleep(SETTLE_MS)) {
     this.#path = path
     this.#maxBytes = maxBytes
     this.#listener = listener
+    this.#settle = settle
   }
 
   /** Looks once, then keeps looking. */
@@ -94,7 +97,7 @@ export class WatchedFile {
     let content = await this.#read()
     if (content.isAtRest) return content
     for (;;) {
-      await sleep(SETTLE_MS, undefined, { ref: true })
+      await this.#settle()
       const again = await this.#read()
       if (again.fingerprint === content.fingerprint && again.bytes.equals(content.bytes)) return content
       content = again

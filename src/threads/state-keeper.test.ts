@@ -18,7 +18,7 @@ const CLOCK = clockAt(1000, 1_700_000_000_000)
 describe('counters that are kept', () => {
   test('are saved at once, again and again, and in the end', async (t) => {
     const kept = await keeping(t)
-    await until(() => kept.saves('saved') === 1)
+    await until(() => kept.saves('saved') > 0)
     expect((await readGood(kept.path, CLOCK)).header.wallMs).toBe(CLOCK.wallMs())
     restore(kept.table, bucketRecord(2, 50, 1000), 1000)
     const before = kept.saves('saved')
