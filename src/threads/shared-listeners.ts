@@ -69,9 +69,9 @@ export class SharedListeners {
     return this.#listeners.get(name)?.workers.size ?? 0
   }
 
-  /** On every port that is open or opening. */
+  /** On every port, and the main one is among them. */
   hasAll(worker: number): boolean {
-    return [...this.#listeners.values()].every(({ workers }) => workers.has(worker))
+    return this.#listeners.has('main') && [...this.#listeners.values()].every(({ workers }) => workers.has(worker))
   }
 
   close(): void {

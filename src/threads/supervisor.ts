@@ -33,7 +33,8 @@ interface Seat {
   link: WorkerLink | undefined
   startedAtMs: number
   state: 'starting' | 'up' | 'ready' | 'dead' | 'closed'
-  isReplacement: boolean
+  /** Its thread takes the place of one that died, and does not serve yet. */
+  isBeingReplaced: boolean
 }
 
 /** What could not be had yet is asked for again after this. */
@@ -181,7 +182,8 @@ export class Supervisor {
   #onListening(seat: Seat, name: ListenerName, port: number): void {
     this.#listeners.noteListening(name, seat.worker, port)
     this.#countServing()
-    if (!seat.isReplacement || !this.#listeners.hasAll(seat.worker)) return
+    if (!seat.isBeingReplaced || !this.#listeners.hasAll(seat.worker)) return
+    seat.isBeingReplaced = false
     this.#parts.logger.info({ event: 'worker_replaced', worker: seat.worker }, `worker ${seat.worker} serves again`)
   }
 
@@ -222,7 +224,7 @@ export class Supervisor {
 
   async #replace(seat: Seat, pauseMs: number): Promise<void> {
     await sleep(pauseMs)
-    seat.isReplacement = true
+    seat.isBeingReplaced = true
     if (this.#onClosed === undefined) this.#fill(seat)
   }
 
@@ -241,7 +243,7 @@ export class Supervisor {
 }
 
 function newSeat(worker: number): Seat {
-  return { worker, shortLives: new ShortLives(), link: undefined, startedAtMs: 0, state: 'starting', isReplacement: false }
+  return { worker, shortLives: new ShortLives(), link: undefined, startedAtMs: 0, state: 'starting', isBeingReplaced: false }
 }
 
 /** What operators look at is there before the service is ready, while Redis is still being connected to, say. */
