@@ -5,6 +5,7 @@ import { proxyEnv } from '../../support/proxy/proxy.ts'
 import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
+import { standStill } from '../../support/redis/stand-still.ts'
 import { countersIn } from '../../support/redis/stored-counters.ts'
 import { gateTo, type TcpGate } from '../../support/redis/tcp-gate.ts'
 import { Edge } from '../../support/service/edge.ts'
@@ -196,9 +197,10 @@ describeWithRedis('an event loop of ours that is late', () => {
   test('is not held against Redis: all is answered by it', async () => {
     const redis = await runningRedis()
     const rules = [bucketRule('many', [], 100, HARDLY_ANY)]
-    const env = { EDGE_REDIS_TIMEOUT_MS: '50', EDGE_REDIS_FAILURE_MODE: 'closed' }
+    const timeoutMs = 150
+    const env = { EDGE_REDIS_TIMEOUT_MS: String(timeoutMs), EDGE_REDIS_FAILURE_MODE: 'closed' }
     const edge = await sharing(redis.url, { bundle: bundle(1, policy('p', { rules })), env })
-    const answers = Array.from({ length: 20 }, () => edge.decide())
+    const answers = Array.from({ length: ASKED }, () => edge.decide())
     let isDone = false
     const all = Promise.all(answers).finally(() => {
       isDone = true
@@ -206,10 +208,10 @@ describeWithRedis('an event loop of ours that is late', () => {
     // Whatever is under way between two turns waits in the socket for twice as long as it may.
     for (let turn = 0; !isDone && turn < 30; turn++) {
       await new Promise(setImmediate)
-      block(100)
+      standStill(2 * timeoutMs)
     }
-    expect(admitted(await all)).toBe(20)
-    expect(await answersBy(edge)).toEqual({ redis: 20, failureMode: 0 })
+    expect(admitted(await all)).toBe(ASKED)
+    expect(await answersBy(edge)).toEqual({ redis: ASKED, failureMode: 0 })
     expect(edge.log.filter(({ event }) => event === 'redis_unavailable')).toEqual([])
   })
 })
@@ -283,9 +285,4 @@ class Outage {
   get #circuit(): string {
     return `edge_redis_circuit_open{node="${this.#gate.address}"}`
   }
-}
-
-function block(ms: number): void {
-  const endMs = performance.now() + ms
-  while (performance.now() < endMs);
 }

@@ -4,6 +4,7 @@ import { openLink, usableLink } from '../../support/redis/recorded-link.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { runningTls } from '../../support/redis/redis-tls.ts'
+import { standStill } from '../../support/redis/stand-still.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { until } from '../../support/until.ts'
 
@@ -240,9 +241,9 @@ describeWithRedis('a link to one Redis', () => {
     const { link, countUp, circuits, errors } = await usableLink(redis.url, BRIEF_MS)
     const early = countUp('edge:a')
     await new Promise(setImmediate) // it has left
-    block(2 * BRIEF_MS)
+    standStill(2 * BRIEF_MS)
     const late = countUp('edge:a') // and this one has not
-    block(2 * BRIEF_MS)
+    standStill(2 * BRIEF_MS)
     expect(await Promise.all([early, late])).toEqual(['1', '2'])
     expect({ isUsable: link.isUsable(0), circuits, errors }).toEqual({ isUsable: true, circuits: [], errors: [] })
   })
@@ -253,7 +254,7 @@ describeWithRedis('a link to one Redis', () => {
     const { roundTrips } = idle
     while (idle.roundTrips === roundTrips) {
       await new Promise(setImmediate)
-      block(2 * BRIEF_MS)
+      standStill(2 * BRIEF_MS)
     }
     expect({ circuits: idle.circuits, errors: idle.errors }).toEqual({ circuits: [], errors: [] })
   })
@@ -301,9 +302,4 @@ function watchResources(): ReadonlyMap<number, string> {
   hook.enable()
   onTestFinished(() => void hook.disable())
   return held
-}
-
-function block(ms: number): void {
-  const endMs = performance.now() + ms
-  while (performance.now() < endMs);
 }
