@@ -1,8 +1,8 @@
 import { type Owner, thisTest } from '../service/running.ts'
-import { serverPort } from '../service/server-port.ts'
 import { until } from '../until.ts'
 import { RedisServer } from './redis-server.ts'
 import type { RedisReply } from './resp.ts'
+import { serverPorts } from './server-ports.ts'
 
 const MASTERS = 3
 const SLOTS = 16_384
@@ -43,10 +43,10 @@ export class RedisCluster {
 
   /** `close` it in the end. */
   static async start(): Promise<RedisCluster> {
-    const seats: Seat[] = []
-    for (let i = 0; i < 2 * MASTERS; i++) {
-      seats.push({ id: String(i + 1).repeat(40), port: await serverPort(), busPort: await serverPort() })
-    }
+    const ports = await serverPorts(4 * MASTERS)
+    const seats = Array.from({ length: 2 * MASTERS }, (_, i): Seat => {
+      return { id: String(i + 1).repeat(40), port: ports[2 * i]!, busPort: ports[2 * i + 1]! }
+    })
     const nodes = await Promise.all(seats.map((seat) => startNode(seat, seats)))
     const cluster = new RedisCluster(
       nodes,

@@ -1,7 +1,7 @@
 import { type Owner, thisTest } from '../service/running.ts'
-import { serverPort } from '../service/server-port.ts'
 import { until } from '../until.ts'
 import { RedisServer } from './redis-server.ts'
+import { serverPorts } from './server-ports.ts'
 
 export const MASTER_NAME = 'counters'
 const SENTINELS = 3
@@ -11,7 +11,7 @@ const PACE = ['info-period', '300', 'publish-period', '300', 'ask-period', '300'
 
 export interface SentinelOptions {
   readonly replicas?: number
-  /** A master that is silent for so long is down. */
+  /** A master that is silent for so long is down. Short, so that a dead one is soon replaced; a busy machine stands still for less. */
   readonly downAfterMs?: number
 }
 
@@ -34,19 +34,19 @@ export class SentinelGroup {
   }
 
   /** `close` it in the end. */
-  static async start({ replicas = 1, downAfterMs = 500 }: SentinelOptions = {}): Promise<SentinelGroup> {
-    const masterPort = await serverPort()
+  static async start({ replicas = 1, downAfterMs = 1000 }: SentinelOptions = {}): Promise<SentinelGroup> {
+    const allPorts = await serverPorts(SENTINELS + 1 + replicas)
+    const ports = allPorts.slice(0, SENTINELS)
+    const masterPort = allPorts[SENTINELS]
     const servers = await Promise.all(
-      Array.from({ length: replicas + 1 }, (_, index) =>
+      allPorts.slice(SENTINELS).map((port) =>
         RedisServer.start({
-          ...(index === 0 && { port: masterPort }),
+          port,
           // Replicas have all at once; by default a master waits five seconds for more of them.
-          args: ['--repl-diskless-sync-delay', '0', ...(index === 0 ? [] : ['--replicaof', `127.0.0.1 ${masterPort}`])],
+          args: ['--repl-diskless-sync-delay', '0', ...(port === masterPort ? [] : ['--replicaof', `127.0.0.1 ${masterPort}`])],
         }),
       ),
     )
-    const ports: number[] = []
-    for (let i = 0; i < SENTINELS; i++) ports.push(await serverPort())
     const sentinels = await Promise.all(
       ports.map((port, index) =>
         RedisServer.start({
