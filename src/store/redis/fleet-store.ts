@@ -94,7 +94,7 @@ export class FleetStore implements CounterStore {
       (fits) => {
         listener.onAnswer('redis')
         const holds = fits && (action === 'check' || this.#takeOwn(charges, errand))
-        if (fits && !holds) void shared.giveBack(groups, charges.takenWallMs, leased)
+        if (fits && !holds) void shared.giveBack(groups, leased)
         charges.takenFrom = 'shared'
         if (errand !== undefined) leases!.onAnswer(errand, holds, charges, leased!)
         return holds

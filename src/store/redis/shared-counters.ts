@@ -37,6 +37,8 @@ export interface RowGroup {
   readonly rows: number[]
   readonly keys: string[]
   readonly args: string[]
+  /** When it was answered, by the clock of Redis. */
+  answeredWallMs: number
   /** How often Redis has answered a settlement with an error. */
   refusals: number
 }
@@ -121,10 +123,10 @@ export class SharedCounters {
     return this.#askAll(groups, charges, leased)
   }
 
-  /** Gives back what `ask` has taken and leased. Never rejects. */
-  async giveBack(groups: readonly RowGroup[], takenWallMs: number, leased?: ReadonlyMap<number, Grant>): Promise<void> {
+  /** Gives back what `ask` has taken and leased, and the refill since cannot have made up for. Never rejects. */
+  async giveBack(groups: readonly RowGroup[], leased?: ReadonlyMap<number, Grant>): Promise<void> {
     const leasesOf = ({ rows }: RowGroup) => rows.map((row) => leased?.get(row)?.tokens ?? 0)
-    await Promise.all(groups.map((group) => this.#giveBack(group, takenWallMs, leasesOf(group))))
+    await Promise.all(groups.map((group) => this.#giveBack(group, leasesOf(group), group.answeredWallMs)))
   }
 
   /** Done when Redis has it, when it is kept for later, or when nobody can tell. Never rejects. */
@@ -157,7 +159,8 @@ export class SharedCounters {
     for (const [i, result] of results.entries()) {
       if (result.status === 'rejected') continue
       const isGivenBack = !fits && result.value.fits && groups[i]!.args[0] === 'take'
-      if (isGivenBack) void this.#giveBack(groups[i]!, result.value.wallMs, result.value.leased)
+      // All of it: were each reject to cost what the refill may have made up for, a flood of them would use up the others' limits.
+      if (isGivenBack) void this.#giveBack(groups[i]!, result.value.leased, 0)
       this.#write(groups[i]!, result.value, charges, isGivenBack, leased)
     }
     if (failure !== undefined) throw failure.reason
@@ -169,7 +172,9 @@ export class SharedCounters {
     try {
       const reply = await this.#link.run(this.#script, group.keys, group.args)
       this.#slowestMs = Math.max(performance.now() - sentMs, this.#slowestMs * SLOWEST_FADES)
-      return readAnswer(reply, group.rows.length)
+      const answer = readAnswer(reply, group.rows.length)
+      group.answeredWallMs = answer.wallMs
+      return answer
     } catch (error) {
       if (group.args[0] === 'take' && isInDoubt(error)) this.#listener.onDoubt(group.args[1] === '0' ? 'lease' : 'take')
       throw error
@@ -199,14 +204,15 @@ export class SharedCounters {
     }
   }
 
-  /** Not waited for: later calls to the same node come after it. */
-  async #giveBack(group: RowGroup, wallMs: number, leased: readonly number[]): Promise<void> {
+  /** Not waited for: later calls to the same node come after it. `takenWallMs`: less the refill since then, if not 0. */
+  async #giveBack(group: RowGroup, leased: readonly number[], takenWallMs: number): Promise<void> {
     const args = ['settle']
     for (let i = 0; i < group.rows.length; i++) {
       const at = 1 + i * ARGS_PER_ROW
       const [cost, size, rate, , since] = group.args.slice(at, at + ARGS_PER_ROW)
       const tokens = Number(cost) + leased[i]!
-      args.push(String(tokens), size!, rate!, size!, rate === '0' ? String(utcDay(wallMs)) : since!, '0')
+      const day = String(utcDay(group.answeredWallMs))
+      args.push(String(tokens), size!, rate!, size!, rate === '0' ? day : since!, String(takenWallMs))
     }
     try {
       await this.#link.run(this.#script, group.keys, args)
@@ -241,7 +247,7 @@ export class SharedCounters {
       const number = this.#link.groupOf(key)
       let group = groups.find((other) => other.number === number)
       if (group === undefined) {
-        group = { number, rows: [], keys: [], args: [action], refusals: 0 }
+        group = { number, rows: [], keys: [], args: [action], answeredWallMs: 0, refusals: 0 }
         groups.push(group)
       }
       group.rows.push(row)

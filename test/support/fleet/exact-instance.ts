@@ -20,7 +20,7 @@ export interface Fate {
 
 export const AT_ONCE: Fate = { outMs: 0, backMs: 0, isLost: false }
 
-interface LoneOptions {
+interface ExactOptions {
   readonly redis: RedisServer
   readonly time: SimulatedTime
   readonly limit: BucketLimit
@@ -28,14 +28,14 @@ interface LoneOptions {
 }
 
 /** An instance in `exact` and `local` on a real Redis, by a simulated clock: calls take the time that the test says. */
-export class LoneInstance {
+export class ExactInstance {
   readonly admissions: Admission[] = []
   /** Of the next call. */
   nextFate: () => Fate = () => AT_ONCE
   /** The circuit is open until then. */
   openUntilMs = 0
   slowestAnswerMs = 0
-  readonly #options: LoneOptions
+  readonly #options: ExactOptions
   readonly #script = clockedScript()
   readonly #store: FleetStore
   readonly #counter: ReturnType<FleetStore['open']>
@@ -43,7 +43,7 @@ export class LoneInstance {
   #lastThereMs = 0
   #lastBackMs = 0
 
-  private constructor(options: LoneOptions) {
+  private constructor(options: ExactOptions) {
     const { time, limit, timeoutMs } = options
     this.#options = options
     const link = {
@@ -58,8 +58,8 @@ export class LoneInstance {
   }
 
   /** On a Redis that is empty. */
-  static async start(options: LoneOptions): Promise<LoneInstance> {
-    const instance = new LoneInstance(options)
+  static async start(options: ExactOptions): Promise<ExactInstance> {
+    const instance = new ExactInstance(options)
     await options.redis.command('FLUSHALL')
     await options.redis.command('SCRIPT', 'LOAD', instance.#script.text)
     return instance

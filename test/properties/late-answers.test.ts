@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { BucketLimit } from '../../src/limiter/limit.ts'
 import { worstWindow } from '../support/fleet/admissions.ts'
-import { AT_ONCE, type Fate, LoneInstance } from '../support/fleet/lone-instance.ts'
+import { AT_ONCE, ExactInstance, type Fate } from '../support/fleet/exact-instance.ts'
 import { SimulatedTime } from '../support/fleet/simulated-time.ts'
 import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
@@ -72,9 +72,37 @@ describeWithRedis('an instance by itself, whose Redis forgets', () => {
   })
 })
 
-async function lone(redis: RedisServer, limit: BucketLimit, timeoutMs: number): Promise<LoneInstance> {
+describeWithRedis('a fleet in exact, whose answers are late', () => {
+  test('does not get twice what came back while an instance held tokens that it had no use for', async () => {
+    const redis = await runningRedis()
+    const limit: BucketLimit = { kind: 'bucket', tokensPerMs: 0.1, burst: 10 }
+    const [late, second, third] = await fleetOf(3, redis, limit, 50)
+    const askTen = async (instance: ExactInstance, backMs: number, thenMs: number) => {
+      instance.nextFate = () => ({ ...AT_ONCE, backMs })
+      for (let i = 0; i < 10; i++) void instance.ask()
+      await time.advance(thenMs)
+    }
+    await askTen(late!, 300, 100)
+    // Redis is full again, and the own count has not heard of the first ten: when it does, it refuses some of these.
+    await askTen(late!, 200, 199)
+    await askTen(second!, 0, 0)
+    late!.nextFate = () => AT_ONCE
+    await time.advance(1)
+    await askTen(third!, 0, 0)
+    const all = [late!, second!, third!].flatMap(({ admissions }) => admissions)
+    expect(late!.admissions.length).toBeLessThan(20)
+    expect(worstWindow(all, limit.tokensPerMs).burst).toBeLessThanOrEqual(limit.burst + 1e-6)
+  })
+})
+
+async function fleetOf(size: number, redis: RedisServer, limit: BucketLimit, timeoutMs: number): Promise<ExactInstance[]> {
   time = new SimulatedTime()
-  return LoneInstance.start({ redis, time, limit, timeoutMs })
+  return Promise.all(Array.from({ length: size }, () => ExactInstance.start({ redis, time, limit, timeoutMs })))
+}
+
+async function lone(redis: RedisServer, limit: BucketLimit, timeoutMs: number): Promise<ExactInstance> {
+  time = new SimulatedTime()
+  return ExactInstance.start({ redis, time, limit, timeoutMs })
 }
 
 async function holdsTheBound(redis: RedisServer, { limit, timeoutMs, steps, fates }: Trouble): Promise<void> {
