@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { hashSlot } from '../../../src/store/redis/link/hash-slot.ts'
 import { openLink, type RecordedLink } from '../../support/redis/recorded-link.ts'
 import { RedisCluster } from '../../support/redis/redis-cluster.ts'
+import type { RedisServer } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { thisTest } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
@@ -79,13 +80,34 @@ describeWithRedis('a link to a cluster', () => {
     expect(single.circuits[0]).toContain('redis+cluster://')
   })
 
+  test('masters that refuse because one is missing are of use again when it is replaced', async () => {
+    const { link, countUp, circuits } = await clusterLink(cluster)
+    const slot = hashSlot(KEYS[0]!)
+    const [other] = await keysOfOthers(cluster, await cluster.masterOf(slot))
+    const replica = await cluster.replicaOf(await cluster.masterOf(slot))
+    const configure = async (fullCoverage: string, noFailover: string) => {
+      for (const node of cluster.nodes) {
+        if (node.isRunning) await node.command('CONFIG', 'SET', 'cluster-require-full-coverage', fullCoverage)
+      }
+      await replica.command('CONFIG', 'SET', 'cluster-replica-no-failover', noFailover)
+    }
+    await configure('yes', 'yes')
+    const dead = await cluster.killMaster(slot)
+    await until(async () => (await countUp(other!).catch(({ code }) => code)) === 'CLUSTERDOWN')
+    expect(link.isUsable(hashSlot(other!))).toBe(false)
+    expect(circuits).toContainEqual(expect.stringMatching('opened: CLUSTERDOWN'))
+    await configure('no', 'no')
+    await cluster.replaced(dead)
+    await until(() => KEYS.every((key) => link.isUsable(hashSlot(key))))
+    await dead.server.start()
+  })
+
   test('a dead master is missed alone, and its replica takes its place', async () => {
     const { link, countUp, circuits } = await clusterLink(cluster)
     const key = KEYS[0]!
     const slot = hashSlot(key)
     const master = await cluster.masterOf(slot)
-    const others: string[] = []
-    for (const other of KEYS) if ((await cluster.masterOf(hashSlot(other))) !== master) others.push(other)
+    const others = await keysOfOthers(cluster, master)
     const dead = await cluster.killMaster(slot)
     await until(() => circuits.length > 0)
     expect(others.filter((other) => !link.isUsable(hashSlot(other)))).toEqual([])
@@ -100,6 +122,12 @@ describeWithRedis('a link to a cluster', () => {
     ])
   })
 })
+
+async function keysOfOthers(cluster: RedisCluster, master: RedisServer): Promise<string[]> {
+  const keys: string[] = []
+  for (const key of KEYS) if ((await cluster.masterOf(hashSlot(key))) !== master) keys.push(key)
+  return keys
+}
 
 async function clusterLink(cluster: RedisCluster): Promise<RecordedLink> {
   const recorded = openLink(`redis://${cluster.addresses.slice(0, 2).join(',')}`)
