@@ -1,0 +1,3 @@
+import { twoWiresSuite } from '../support/service/two-wires-suite.ts'
+
+twoWiresSuite(50_000)
