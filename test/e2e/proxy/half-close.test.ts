@@ -1,16 +1,22 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+/** What no backend here answers. */
+const WITNESS = '/witness'
 
 describe('a client that half-closes after its request', () => {
-  test.each([0, 1000])('gets its answer, be it after %i ms', async (delayMs) => {
+  test.each([
+    ['at once', 0],
+    ['after it was asked twice whether it is still there', 2],
+  ])('gets its answer, be it %s', async (_when, probes) => {
+    let client: RawClient | undefined
     const backend = await HttpBackend.start(async (_req, res, seen) => {
       await seen.body()
-      await sleep(delayMs)
+      await until(() => statusesIn(client!.received).length >= probes)
       res.end('hello')
     })
     const edge = await proxying(backend)
@@ -19,7 +25,7 @@ describe('a client that half-closes after its request', () => {
       'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody',
       'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n',
     ]) {
-      const client = RawClient.connect(edge.port)
+      client = RawClient.connect(edge.port)
       client.socket.end(request)
       const received = await client.closed()
       expect(statusesIn(received).filter((status) => status >= 200)).toEqual([200])
@@ -31,8 +37,9 @@ describe('a client that half-closes after its request', () => {
   })
 
   test('by HTTP/1.0 gets its answer alone: nothing comes before it', async () => {
-    const backend = await HttpBackend.start(async (_req, res) => {
-      await sleep(1000)
+    const backend = await HttpBackend.start(async (req, res) => {
+      if (req.url === WITNESS) return
+      await untilAsked(edge)
       res.end('hello')
     })
     const edge = await proxying(backend)
@@ -46,16 +53,17 @@ describe('a client that half-closes after its request', () => {
   test('gets a long answer whole, and a slow one', async () => {
     const backend = await HttpBackend.start(async (req, res) => {
       if (req.url === '/long') return void res.end(Buffer.alloc(20_000_000))
-      for (let i = 0; i < 10; i++) {
+      if (req.url === WITNESS) return
+      for (let i = 0; i < 3; i++) {
         res.write('x')
-        await sleep(100)
+        await untilAsked(edge)
       }
       res.end()
     })
     const edge = await proxying(backend)
     for (const [path, length] of [
       ['/long', 20_000_000],
-      ['/slow', 10],
+      ['/slow', 3],
     ] as const) {
       const client = RawClient.connect(edge.port)
       client.socket.end(`GET ${path} HTTP/1.0\r\n\r\n`)
@@ -65,13 +73,14 @@ describe('a client that half-closes after its request', () => {
   })
 
   test('in the middle of its answer gets the rest', async () => {
-    const backend = await RawBackend.saying('HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf')
+    const half = 'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf'
+    const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? half : ''))
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
     client.send(GET)
     await client.sees('half')
     client.socket.end()
-    await sleep(500)
+    await untilAsked(edge)
     backend.connections[0]!.socket.write('rest')
     expect((await client.closed()).endsWith('halfrest')).toBe(true)
   })
@@ -90,13 +99,12 @@ describe('a client that half-closes after its request', () => {
   })
 
   test('gets a failure too', async () => {
-    const backend = await RawBackend.start(async ({ socket }) => {
-      await sleep(300)
-      socket.resetAndDestroy()
-    })
+    const backend = await RawBackend.start(() => {})
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
     client.socket.end(GET)
+    await client.sees(' 100 ')
+    backend.connections[0]!.socket.resetAndDestroy()
     expect(statusesIn(await client.closed()).filter((status) => status >= 200)).toEqual([502])
   })
 
@@ -130,3 +138,11 @@ describe('a client that half-closes after its request', () => {
     expect((await client.closed()).endsWith('\r\n\r\nok')).toBe(true)
   })
 })
+
+/** Waits until somebody who half-closed only now was asked twice whether he is still there: others who did were, too, if they can be. */
+async function untilAsked(edge: Edge): Promise<void> {
+  const witness = RawClient.connect(edge.port)
+  witness.socket.end(`GET ${WITNESS} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  await until(() => statusesIn(witness.received).length === 2)
+  witness.socket.destroy()
+}
