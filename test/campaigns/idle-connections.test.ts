@@ -1,0 +1,3 @@
+import { idleConnectionsSuite } from '../support/service/crowds.ts'
+
+idleConnectionsSuite(10_000)
