@@ -249,7 +249,8 @@ describe('back-pressure', () => {
     client.pause()
     const moving = async () => {
       const before = written
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      // The proxy has every chance to read on.
+      for (let turns = 0; turns < 20; turns++) await proxy.edge.get('/livez')
       return written !== before
     }
     await until(async () => !(await moving()))

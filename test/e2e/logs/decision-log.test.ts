@@ -130,7 +130,7 @@ describe('the log of the program', () => {
   test('is one JSON object a line, each with time, level, event and message, from start to end', async () => {
     const path = join(await scratchDirectory(), 'bundle.json')
     await writeFile(path, JSON.stringify(bundle(1)))
-    const cli = await serving({ EDGE_CONFIG_FILE: path })
+    const cli = await serving({ EDGE_CONFIG_FILE: path, EDGE_WORKERS: '1' })
     expect(await cli.stop()).toBe(0)
     const entries = cli.stderr
       .trimEnd()
@@ -149,13 +149,13 @@ describe('the log of the program', () => {
   })
 
   test('is as silent as it is told', async () => {
-    const cli = await serving({ EDGE_LOG_LEVEL: 'silent', EDGE_CONFIG_FILE: '/nowhere/bundle.json' })
+    const cli = await serving({ EDGE_LOG_LEVEL: 'silent', EDGE_CONFIG_FILE: '/nowhere/bundle.json', EDGE_WORKERS: '1' })
     expect(await cli.stop()).toBe(0)
     expect(cli.stderr).toBe('')
   })
 
   test('at level warn tells of what is wrong and nothing else', async () => {
-    const cli = await serving({ EDGE_LOG_LEVEL: 'warn', EDGE_CONFIG_FILE: '/nowhere/bundle.json' })
+    const cli = await serving({ EDGE_LOG_LEVEL: 'warn', EDGE_CONFIG_FILE: '/nowhere/bundle.json', EDGE_WORKERS: '1' })
     expect(await cli.stop()).toBe(0)
     expect(cli.log.map(({ event }) => event)).toEqual(['bundle_unreadable'])
   })
