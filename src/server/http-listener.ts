@@ -67,7 +67,11 @@ export class HttpListener {
     configure?.(this.#server)
     this.#front = newFront?.(takeConnections(this.#server, (socket) => this.#front!.accept(socket)))
     this.#onAcceptError = onAcceptError
+    const counted = new WeakSet<Socket>()
     this.#server.on('connection', (socket: Socket) => {
+      // One that asked for a protocol that we do not offer comes here again.
+      if (counted.has(socket)) return
+      counted.add(socket)
       socket.once('close', () => shares.closed())
       shares.opened()
     })

@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient } from '../../support/proxy/proxy.ts'
 import { ask } from '../../support/service/http.ts'
+import { until } from '../../support/until.ts'
 
 const SWITCHED = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -48,3 +49,22 @@ test.each(['Upgrade\t', 'Upgrade\t, x', '\xa0Upgrade', 'Upgrade\xa0'])(
     expect((await ask(edge.port, 'GET', '/livez')).status).toBe(200)
   },
 )
+
+test('a client that asks for a protocol again and again has one connection, and is listened to once', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', note)
+  onTestFinished(() => void process.off('warning', note))
+  const backend = await RawBackend.saying(OK)
+  const edge = await proxying(backend)
+  const client = RawClient.connect(edge.port)
+  for (let i = 0; i < 12; i++) {
+    client.send(H2C)
+    expect((await client.next()).status).toBe(200)
+  }
+  // The other is the one on which this is asked.
+  expect(await edge.metric('edge_worker_connections{worker="1"}')).toBe(2)
+  expect(warnings).toEqual([])
+  client.socket.destroy()
+  await until(async () => (await edge.metric('edge_worker_connections{worker="1"}')) === 1)
+})
