@@ -1,11 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, rename, symlink, utimes, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { basename, dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { expectOneWinner, expectOneWinnerEachRound, LockProcess } from '../../../test/support/state/lock-rivals.ts'
 import { newFolder } from '../../../test/support/state/state.ts'
 import { StateFault } from './state-fault.ts'
 import { acquireStateLock, StateInUse, type StateLock } from './state-lock.ts'
@@ -119,27 +117,12 @@ describe('a lock among processes', () => {
     await hold(path)
   })
 
-  test('goes to exactly one of twenty that start at once over a dead one', async () => {
-    const path = join(await newFolder(), 'state')
-    const dead = await LockProcess.start(path)
-    expect(await dead.lock()).toBe('holds')
-    await dead.kill()
-    const all = await Promise.all(Array.from({ length: 20 }, () => LockProcess.start(path)))
-    const answers = await Promise.all(all.map((each) => each.lock()))
-    const winner = all[answers.indexOf('holds')]!
-    expect(answers.toSorted()).toEqual([...new Array(19).fill(`StateInUse ${winner.pid}`), 'holds'])
-    expect(await readdir(dirname(path))).toHaveLength(1)
-  }, 60_000)
+  test('goes to exactly one of several that start at once over a dead one', async () => {
+    await expectOneWinner(join(await newFolder(), 'state'), 6)
+  })
 
   test('goes to exactly one of many in one process, time and again', async () => {
-    const path = join(await newFolder(), 'state')
-    for (let round = 0; round < 20; round++) {
-      const answers = await Promise.allSettled(Array.from({ length: 12 }, () => acquireStateLock(path)))
-      const won = answers.filter((answer) => answer.status === 'fulfilled')
-      expect(won).toHaveLength(1)
-      await won[0]!.value.release()
-    }
-    expect(await readdir(dirname(path))).toEqual([])
+    await expectOneWinnerEachRound(join(await newFolder(), 'state'), 5)
   })
 
   test('takes away what a process left that was killed before its socket had a name, when that is long ago', async () => {
@@ -162,42 +145,4 @@ async function hold(path: string): Promise<StateLock> {
   const lock = await acquireStateLock(path)
   onTestFinished(() => lock.release())
   return lock
-}
-
-class LockProcess {
-  readonly #process: ChildProcess
-  readonly #lines: AsyncIterator<string>
-
-  private constructor(path: string) {
-    const entry = fileURLToPath(new URL('../../../test/support/state/lock-process.mjs', import.meta.url))
-    this.#process = spawn(process.execPath, [entry, path], { stdio: ['pipe', 'pipe', 'inherit'] })
-    this.#lines = createInterface(this.#process.stdout!)[Symbol.asyncIterator]()
-    onTestFinished(() => void this.#process.kill('SIGKILL'))
-  }
-
-  static async start(path: string): Promise<LockProcess> {
-    const started = new LockProcess(path)
-    await started.#lines.next()
-    return started
-  }
-
-  get pid(): number {
-    return this.#process.pid!
-  }
-
-  async lock(): Promise<string> {
-    this.#process.stdin!.write('lock\n')
-    return (await this.#lines.next()).value as string
-  }
-
-  async kill(): Promise<void> {
-    this.#process.kill('SIGKILL')
-    await once(this.#process, 'exit')
-  }
-
-  async endInput(): Promise<number> {
-    this.#process.stdin!.end()
-    const [code] = await once(this.#process, 'exit')
-    return code as number
-  }
 }

@@ -1,44 +1,50 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
 import { Load } from '../../support/service/load.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
-import { servingOn } from '../../support/workers/workers.ts'
+import { loadOnAll, servingOn, type Workers } from '../../support/workers/workers.ts'
 
-const WORKERS = 4
+const WORKERS = 3
 const LANES = 64
 /** So few tokens a second that none comes back while the test runs. */
 const HARDLY_ANY = 0.0001
 
-test('a limit of 10 admits 10 on 64 connections over all workers', async () => {
-  const cli = await servingOn(WORKERS, bundle(1, policy('p', { rules: [bucketRule('ten', ['header:x-caller'], 10, HARDLY_ANY)] })))
-  const load = new Load(cli.port, original('/', ['X-Caller', 'alice']), LANES)
-  onTestFinished(() => load.stop())
-  await until(() => load.total > 1000)
-  const { connections } = await metricsOf(cli.port)
-  await load.stop()
-
-  expect(Math.min(...connections)).toBeGreaterThan(0)
-  expect(connections).toHaveLength(WORKERS)
-  expect(load.errors).toEqual([])
-  expect(Object.fromEntries(load.statuses)).toEqual({ 200: 10, 429: load.total - 10 })
-})
-
-test('many limits at once admit what they should, each of them', async () => {
+describe('on all workers', () => {
   const rules = [bucketRule('own', ['header:x-caller'], 500, HARDLY_ANY), bucketRule('all', [], 700, HARDLY_ANY)]
-  const cli = await servingOn(WORKERS, bundle(1, policy('p', { rules })))
-  const loads = ['alice', 'bob', 'carol'].map((caller) => new Load(cli.port, original('/', ['X-Caller', caller]), 8))
-  onTestFinished(async () => void (await Promise.all(loads.map((load) => load.stop()))))
-  await until(() => loads.every((load) => load.count(429) > 0))
-  await Promise.all(loads.map((load) => load.stop()))
+  const policies = [
+    policy('one', { selector: { pathPrefix: '/one' }, rules: [bucketRule('ten', ['header:x-caller'], 10, HARDLY_ANY)] }),
+    policy('many', { selector: { pathPrefix: '/many' }, rules }),
+  ]
+  const suite = thisSuite()
+  let cli: Workers
+  beforeAll(async () => {
+    cli = await servingOn(WORKERS, bundle(1, ...policies), {}, suite)
+  })
 
-  const admitted = loads.map((load) => load.count(200))
-  expect(admitted.reduce((sum, count) => sum + count, 0)).toBe(700)
-  expect(Math.max(...admitted)).toBeLessThanOrEqual(500)
-  expect(loads.flatMap(({ errors }) => errors)).toEqual([])
+  test('a limit of 10 admits 10 on 64 connections', async () => {
+    const load = await loadOnAll(cli.port, original('/one', ['X-Caller', 'alice']), LANES)
+    await until(() => load.total > 1000)
+    await load.stop()
+
+    expect(load.errors).toEqual([])
+    expect(Object.fromEntries(load.statuses)).toEqual({ 200: 10, 429: load.total - 10 })
+  })
+
+  test('many limits at once admit what they should, each of them', async () => {
+    const loads = ['alice', 'bob', 'carol'].map((caller) => new Load(cli.port, original('/many', ['X-Caller', caller]), 8))
+    onTestFinished(async () => void (await Promise.all(loads.map((load) => load.stop()))))
+    await until(() => loads.every((load) => load.count(429) > 0))
+    await Promise.all(loads.map((load) => load.stop()))
+
+    const admitted = loads.map((load) => load.count(200))
+    expect(admitted.reduce((sum, count) => sum + count, 0)).toBe(700)
+    expect(Math.max(...admitted)).toBeLessThanOrEqual(500)
+    expect(loads.flatMap(({ errors }) => errors)).toEqual([])
+  })
 })
 
 test('a budget of tokens covers as many calls as fit, whichever workers they come to', async () => {

@@ -1,13 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { CounterWatch } from '../../support/service/counter-watch.ts'
 import { ask } from '../../support/service/http.ts'
-import { Load } from '../../support/service/load.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
-import { servingOn } from '../../support/workers/workers.ts'
+import { loadOnAll, servingOn, type Workers } from '../../support/workers/workers.ts'
 
 const WORKERS = 3
 
@@ -15,39 +15,47 @@ function withPolicy(version: number): object {
   return bundle(version, policy(`p${version}`, { rules: [bucketRule('r', [], 100, 1)] }))
 }
 
-test('whoever is asked tells of all workers, never of less than before, and in the end of every answer', async () => {
-  const cli = await servingOn(WORKERS, withPolicy(1))
-  const watches = [new CounterWatch(cli.port), new CounterWatch(cli.port)]
-  const load = new Load(cli.port, original('/'), 12)
-  onTestFinished(async () => {
-    await Promise.all([load.stop(), ...watches.map((watch) => watch.stop().catch(() => {}))])
+// One after the other, on the same process.
+describe('the metrics of several workers', () => {
+  const suite = thisSuite()
+  let cli: Workers
+  beforeAll(async () => {
+    cli = await servingOn(WORKERS, withPolicy(1), {}, suite)
   })
-  // Series of new policies come while others look.
-  for (const version of [2, 3, 4]) {
-    const target = load.total + 150
-    await until(() => load.total > target)
-    expect(await offer(cli, withPolicy(version))).toMatchObject({ event: 'bundle_applied' })
-  }
-  await until(() => watches.every(({ looks }) => looks > 20))
-  expect(Math.min(...(await metricsOf(cli.port)).connections)).toBeGreaterThan(0)
-  await load.stop()
-  const [metrics] = await Promise.all(watches.map((watch) => watch.stop()))
 
-  expect(watches.flatMap(({ falls }) => falls)).toEqual([])
-  expect(load.errors).toEqual([])
-  expect(metrics!.sum('edge_decisions_total{action="allow"')).toBe(load.count(200))
-  expect(metrics!.sum('edge_decisions_total{action="reject"')).toBe(load.count(429))
-  expect(metrics!.value('edge_decision_duration_seconds_count')).toBe(load.total)
-  expect(metrics!.value('edge_bundle_reloads_total{result="applied"}')).toBe(4)
-})
+  test('all workers give the same account', async () => {
+    for (let i = 0; i < 30; i++) await ask(cli.port, 'POST', '/v1/decision', original('/'))
+    await ask(cli.port, 'POST', '/v1/decision')
+    const accounts = await Promise.all(Array.from({ length: 4 * WORKERS }, () => metricsOf(cli.port)))
+    const counted = accounts.map((metrics) => [...metrics.counters()].filter(([series]) => !series.startsWith('process_')))
+    for (const account of counted) expect(account).toEqual(counted[0])
+    expect(accounts[0]!.sum('edge_decisions_total')).toBe(30)
+    expect(accounts[0]!.value('edge_refused_requests_total{reason="missing_original_method"}')).toBe(1)
+  })
 
-test('all workers give the same account', async () => {
-  const cli = await servingOn(WORKERS, withPolicy(1))
-  for (let i = 0; i < 30; i++) await ask(cli.port, 'POST', '/v1/decision', original('/'))
-  await ask(cli.port, 'POST', '/v1/decision')
-  const accounts = await Promise.all(Array.from({ length: 4 * WORKERS }, () => metricsOf(cli.port)))
-  const counted = accounts.map((metrics) => [...metrics.counters()].filter(([series]) => !series.startsWith('process_')))
-  for (const account of counted) expect(account).toEqual(counted[0])
-  expect(accounts[0]!.sum('edge_decisions_total')).toBe(30)
-  expect(accounts[0]!.value('edge_refused_requests_total{reason="missing_original_method"}')).toBe(1)
+  test('whoever is asked tells of all workers, never of less than before, and in the end of every answer', async () => {
+    const before = await metricsOf(cli.port)
+    const load = await loadOnAll(cli.port, original('/'), 12)
+    const watches = [new CounterWatch(cli.port), new CounterWatch(cli.port)]
+    onTestFinished(async () => {
+      await Promise.all(watches.map((watch) => watch.stop().catch(() => {})))
+    })
+    // Series of new policies come while others look.
+    for (const version of [2, 3, 4]) {
+      const target = load.total + 150
+      await until(() => load.total > target)
+      expect(await offer(cli, withPolicy(version))).toMatchObject({ event: 'bundle_applied' })
+    }
+    await until(() => watches.every(({ looks }) => looks > 20))
+    await load.stop()
+    const [metrics] = await Promise.all(watches.map((watch) => watch.stop()))
+
+    expect(watches.flatMap(({ falls }) => falls)).toEqual([])
+    expect(load.errors).toEqual([])
+    expect(metrics!.sum('edge_decisions_total{action="allow"') - before.sum('edge_decisions_total{action="allow"')).toBe(load.count(200))
+    expect(metrics!.sum('edge_decisions_total{action="reject"') - before.sum('edge_decisions_total{action="reject"')).toBe(load.count(429))
+    const answered = 'edge_decision_duration_seconds_count'
+    expect(metrics!.value(answered) - before.value(answered)).toBe(load.total)
+    expect(metrics!.value('edge_bundle_reloads_total{result="applied"}')).toBe(4)
+  })
 })

@@ -1,23 +1,29 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
-import { servingOn } from '../../support/workers/workers.ts'
+import { servingOn, type Workers } from '../../support/workers/workers.ts'
 
 const WORKERS = 4
 const CONNECTIONS = 200
 const FAIR = CONNECTIONS / WORKERS
 
 describe('connections spread over the workers, give or take a quarter', () => {
+  const suite = thisSuite()
+  let cli: Workers
+  beforeAll(async () => {
+    cli = await servingOn(WORKERS, bundle(1), {}, suite)
+  })
+
   test('when they come all at once', async () => {
-    const cli = await servingOn(WORKERS, bundle(1))
     for (let i = 0; i < CONNECTIONS; i++) RawClient.connect(cli.port)
     await expectFairShares(cli.port)
   })
 
   test('after many of them have gone', async () => {
-    const cli = await servingOn(WORKERS, bundle(1))
+    await until(async () => total(await connections(cli.port)) === 1) // those of the test before
     const first = Array.from({ length: CONNECTIONS }, () => RawClient.connect(cli.port))
     await until(async () => total(await connections(cli.port)) === CONNECTIONS + 1)
     for (const { socket } of first) socket.destroy()

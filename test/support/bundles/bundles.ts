@@ -42,6 +42,13 @@ export function burstJson(version: number, burst: number): string {
   return JSON.stringify(bundle(version, policy('p', { rules: [bucketRule('r', [], burst)] })))
 }
 
+/** A small file in YAML that stands for a large one: so many times the same policy, with so many times the same rule. */
+export function aliased(rules: number, policies: number): string {
+  const rule = '{name: r, limit_keys: [], algorithm: token_bucket, algorithm_config: {tokens_per_second: 1, burst: 1}}'
+  const list = (alias: string, length: number): string => `[${Array(length).fill(alias).join(', ')}]`
+  return `r: &r ${rule}\np: &p {id: p, spec: {rules: ${list('*r', rules)}}}\nbundle_version: 1\npolicies: ${list('*p', policies)}\n`
+}
+
 /** An unsigned JWT with this payload. */
 export function jwt(payload: unknown): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

@@ -8,13 +8,27 @@ export class Load {
   readonly allowedBy = new Map<string, number>()
   /** Questions that got no answer. */
   readonly errors: Error[] = []
+  readonly #port: number
+  readonly #fields: Fields
+  readonly #lanes: Promise<void>[] = []
   #isOver = false
-  readonly #lanes: Promise<void>[]
 
   constructor(port: number, fields: Fields, lanes: number) {
+    this.#port = port
+    this.#fields = fields
+    this.grow(lanes)
+  }
+
+  /** So many callers more. */
+  grow(lanes: number): void {
     const agent = new Agent({ keepAlive: true, maxSockets: lanes })
-    this.#lanes = Array.from({ length: lanes }, () => this.#run(agent, port, fields))
-    void Promise.all(this.#lanes).then(() => agent.destroy())
+    const added = Array.from({ length: lanes }, () => this.#run(agent))
+    this.#lanes.push(...added)
+    void Promise.all(added).then(() => agent.destroy())
+  }
+
+  get laneCount(): number {
+    return this.#lanes.length
   }
 
   get total(): number {
@@ -31,14 +45,15 @@ export class Load {
     await Promise.all(this.#lanes)
   }
 
-  async #run(agent: Agent, port: number, fields: Fields): Promise<void> {
-    while (!this.#isOver) await this.#ask(agent, port, fields).catch((error: Error) => void this.errors.push(error))
+  async #run(agent: Agent): Promise<void> {
+    while (!this.#isOver) await this.#ask(agent).catch((error: Error) => void this.errors.push(error))
   }
 
-  #ask(agent: Agent, port: number, fields: Fields): Promise<void> {
-    const headers = [...fields.flat(), 'Host', 'edge']
+  #ask(agent: Agent): Promise<void> {
+    const headers = [...this.#fields.flat(), 'Host', 'edge']
+    const options = { host: '127.0.0.1', port: this.#port, method: 'POST', path: '/v1/decision', headers, agent }
     return new Promise((resolve, reject) => {
-      const req = request({ host: '127.0.0.1', port, method: 'POST', path: '/v1/decision', headers, agent }, (res) => {
+      const req = request(options, (res) => {
         increment(this.statuses, res.statusCode!)
         if (res.statusCode === 200) increment(this.allowedBy, String(res.headers['ratelimit']).split(';')[0]!)
         res.resume().on('end', resolve).on('error', reject)

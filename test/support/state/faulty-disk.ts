@@ -5,9 +5,9 @@ import type { TestContext } from 'vitest'
 import type { Owner } from '../service/running.ts'
 
 /** A small file system of its own in this directory, for as long as the test runs. Skips the test where that takes other rights. */
-export function smallDisk(directory: string, test: Owner & Pick<TestContext, 'skip'>): SmallDisk {
+export function smallDisk(directory: string, test: Owner & Pick<TestContext, 'skip'>, kilobytes = 64): SmallDisk {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory], { stdio: 'pipe' })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'tmpfs', directory], { stdio: 'pipe' })
   } catch (error) {
     test.skip(`no file system could be mounted: ${(error as Error).message}`)
   }

@@ -18,8 +18,8 @@ interface Mortal {
 
 /** Real threads in the test's process, each of which it can make die. */
 export class MortalHost implements WorkerHost {
-  /** How many threads were started in each seat, and when. */
-  readonly startsMs: number[][] = []
+  /** How many threads were started in each seat. */
+  readonly starts: number[] = []
   /** Which of them do not live to see their first message: by seat, and by how many were there before. */
   isStillborn: (worker: number, earlier: number) => boolean = () => false
   readonly #settings: Settings
@@ -35,11 +35,10 @@ export class MortalHost implements WorkerHost {
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
-    this.startsMs[worker] ??= []
-    const starts = this.startsMs[worker]
+    const earlier = this.starts[worker] ?? 0
+    this.starts[worker] = earlier + 1
     const { port1: hand, port2 } = new MessageChannel()
-    const isStillborn = this.isStillborn(worker, starts.length)
-    starts.push(performance.now())
+    const isStillborn = this.isStillborn(worker, earlier)
     const workerData: ThreadData & object = {
       settings: this.#settings,
       memory,

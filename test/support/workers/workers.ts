@@ -1,19 +1,34 @@
 import { join } from 'node:path'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import type { Cli } from '../service/cli.ts'
-import { scratchDirectory, serving } from '../service/running.ts'
+import type { Fields } from '../service/http.ts'
+import { Load } from '../service/load.ts'
+import { metricsOf } from '../service/metrics.ts'
+import { type Environment, type Owner, scratchDirectory, serving, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 
+export type Workers = Cli & { readonly bundlePath: string }
+
 /** `edge serve` with so many workers and this bundle, for as long as the test runs. */
-export async function servingOn(
-  workers: number,
-  bundle: object,
-  env: Readonly<Record<string, string>> = {},
-): Promise<Cli & { readonly bundlePath: string }> {
-  const bundlePath = join(await scratchDirectory(), 'bundle.json')
+export async function servingOn(workers: number, bundle: object, env: Environment = {}, owner: Owner = thisTest): Promise<Workers> {
+  const bundlePath = join(await scratchDirectory(owner), 'bundle.json')
   await replaceFile(bundlePath, JSON.stringify(bundle))
-  const cli = await serving({ EDGE_WORKERS: String(workers), EDGE_STORE_SIZE: '1m', EDGE_CONFIG_FILE: bundlePath, ...env })
+  const settings = { EDGE_WORKERS: String(workers), EDGE_STORE_SIZE: '1m', EDGE_CONFIG_FILE: bundlePath, ...env }
+  const cli = await serving(settings, [], owner)
   // The log takes its own way to us; what it said before the greeting must not be taken for an answer to what comes.
   await until(() => cli.logged('started').length > 0)
   return Object.assign(cli, { bundlePath })
+}
+
+/** Callers on all workers, for as long as the test runs. The system wakes whom it likes: there are more of them until each worker has some. */
+export async function loadOnAll(port: number, fields: Fields, lanes: number): Promise<Load> {
+  const load = new Load(port, fields, lanes)
+  thisTest.onTestFinished(() => load.stop())
+  for (;;) {
+    const enough = load.total + load.laneCount
+    await until(() => load.total >= enough)
+    // One is the question's own.
+    if (Math.min(...(await metricsOf(port)).connections) > 1) return load
+    load.grow(lanes)
+  }
 }

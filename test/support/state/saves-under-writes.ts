@@ -1,0 +1,26 @@
+import { setImmediate } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { MIN_TABLE_BYTES, newTableBuffer, SharedTable } from '../../../src/store/shared-table.ts'
+import { runThread } from '../threads/threads.ts'
+import { clockAt, recordsIn, save } from './state.ts'
+
+/** Saves so many times while two threads write records whose numbers follow from one another: none may come apart. */
+export async function expectWholeRecords(path: string, saves: number): Promise<void> {
+  const buffer = newTableBuffer(MIN_TABLE_BYTES + 4096)
+  const stop = new Int32Array(new SharedArrayBuffer(4))
+  // More keys than slots, so that they take each other's places all the time
+  const threads = [2, 3].map((owner) => runThread('writing-thread', { buffer, owner, keys: 400, stop }))
+  const table = new SharedTable(buffer, 1)
+  while (table.occupiedSlots < table.slotCount) await setImmediate()
+  let seen = 0
+  for (let i = 0; i < saves; i++) {
+    await save(path, table, clockAt(0, 0))
+    for (const { low, level, at, size } of await recordsIn(path)) {
+      expect([at, size]).toEqual([-level * 3, Math.fround((low % 1000) - level + 1)])
+      seen++
+    }
+  }
+  Atomics.store(stop, 0, 1)
+  for (const writes of await Promise.all(threads)) expect(writes).toBeGreaterThan(1000)
+  expect(seen).toBeGreaterThan(10 * saves)
+}
