@@ -46,6 +46,7 @@ describe('a worker that does not live to serve', () => {
       host.isStillborn = (worker, earlier) => worker === 2 && earlier > 0 && earlier < 4
     })
     mortal.age()
+    mortal.stopTime()
     await mortal.host.terminate(2)
     await until(() => mortal.events('worker_died').length > 1)
     expect((await ask(mortal.port, 'GET', '/readyz')).status).toBe(200)

@@ -51,6 +51,11 @@ export class MortalEdge {
     this.#clock.shiftMs += 60_000
   }
 
+  /** For the supervisor no time passes from now on: every life is short, however long it takes a busy machine. */
+  stopTime(): void {
+    this.#clock.stop()
+  }
+
   async untilReplaced(times = 1): Promise<void> {
     await until(() => this.events('worker_replaced').length >= times)
   }
@@ -58,9 +63,14 @@ export class MortalEdge {
 
 class ShiftedClock implements Clock {
   shiftMs = 0
+  #stoppedAtMs: number | undefined
 
   nowMs(): number {
-    return systemClock.nowMs() + this.shiftMs
+    return (this.#stoppedAtMs ?? systemClock.nowMs()) + this.shiftMs
+  }
+
+  stop(): void {
+    this.#stoppedAtMs = systemClock.nowMs()
   }
 
   wallMs(): number {
