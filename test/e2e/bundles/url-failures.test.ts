@@ -166,8 +166,11 @@ describe.concurrent('a source that', () => {
   })
 
   test('is down: it is asked again until it is back', async (t) => {
-    const { edge, source } = await fetchingFirst(t)
-    const { port } = new URL(source.origin)
+    // Nobody else binds a port of this address, so that it is still there when the source comes back.
+    const source = await BundleServer.start(t, undefined, '127.9.8.6')
+    source.publish(known(1))
+    const edge = await fetching(source.url, {}, t)
+    const { hostname, port } = new URL(source.origin)
     source.stop()
     // A poll that is on its way when it stops breaks off first.
     await until(() => edge.log.some(({ reason }) => reason === 'the connection was refused'))
@@ -182,7 +185,7 @@ describe.concurrent('a source that', () => {
         )
       })
     })
-    await new Promise<void>((resolve) => back.listen(Number(port), '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => back.listen(Number(port), hostname, resolve))
     t.onTestFinished(() => void back.close())
     await logged(edge, 'bundle_applied', seen)
     expect(await limit(edge)).toBe('22')
@@ -211,12 +214,14 @@ describe.concurrent('a source that', () => {
   test('has nothing good at the start: the greeting says what it had', async (t) => {
     const source = await BundleServer.start(t)
     source.respond = (_req, res) => void res.writeHead(500).end()
-    const failing = await serving(urlEnv(source.url), [], t)
+    // An admin port makes it patient with its source.
+    const env = urlEnv(source.url, { EDGE_ADMIN_PORT: '0' })
+    const failing = await serving(env, [], t)
     expect(failing.stdout).toContain(
       `none yet; every request is answered 503 until there is one\n          ${source.url}: it answered 500\n`,
     )
     source.publish('{}')
-    const refusing = await serving(urlEnv(source.url), [], t)
+    const refusing = await serving(env, [], t)
     expect(refusing.stdout).toContain(`${source.url}: it was refused, and the log says why\n`)
   })
 

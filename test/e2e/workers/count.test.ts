@@ -20,7 +20,7 @@ describe.concurrent('there are as many workers', () => {
   })
 
   test('as there are cores, at most', async (t) => {
-    const cli = await serving({}, [], t)
+    const cli = await serving({ EDGE_WORKERS: '' }, [], t)
     const workers = (await startedWith(cli)) as number
     expect(workers).toBeLessThanOrEqual(availableParallelism())
     await expectWorkers(cli, workers)
@@ -41,7 +41,7 @@ async function servingPinned(): Promise<Cli> {
   const first = /^(\d+)/.exec(execFileSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' }).split(': ')[1]!)![1]!
   execFileSync('taskset', ['-cp', first, String(process.pid)])
   try {
-    return await serving()
+    return await serving({ EDGE_WORKERS: '' })
   } finally {
     execFileSync('taskset', ['-p', own, String(process.pid)])
   }

@@ -22,29 +22,34 @@ export interface PublishOptions {
 export class BundleServer {
   readonly requests: SeenRequest[] = []
   readonly #server: Server
-  readonly #scheme: string
+  /** Up to the port. */
+  readonly #base: string
   respond: Respond = (_req, res) => void res.writeHead(404).end()
 
-  private constructor(server: Server, scheme: string) {
+  private constructor(server: Server, base: string) {
     this.#server = server
-    this.#scheme = scheme
+    this.#base = base
     server.on('request', (req, res) => {
       this.requests.push({ url: req.url!, headers: req.headers })
       this.respond(req, res)
     })
   }
 
-  static async start(owner: Owner = { onTestFinished }, tls?: { readonly key: Buffer; readonly cert: Buffer }): Promise<BundleServer> {
+  static async start(
+    owner: Owner = { onTestFinished },
+    tls?: { readonly key: Buffer; readonly cert: Buffer },
+    address = '127.0.0.1',
+  ): Promise<BundleServer> {
     const server = tls === undefined ? createServer() : createTlsServer(tls)
-    const self = new BundleServer(server, tls === undefined ? 'http' : 'https')
+    const self = new BundleServer(server, tls === undefined ? `http://${address}` : 'https://localhost')
     server.on('tlsClientError', () => {}) // those who do not trust it
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => server.listen(0, address, resolve))
     owner.onTestFinished(() => self.stop())
     return self
   }
 
   get origin(): string {
-    return `${this.#scheme}://${this.#scheme === 'http' ? '127.0.0.1' : 'localhost'}:${(this.#server.address() as AddressInfo).port}`
+    return `${this.#base}:${(this.#server.address() as AddressInfo).port}`
   }
 
   get url(): string {
