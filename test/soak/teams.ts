@@ -1,0 +1,86 @@
+import { bucketRule, type PolicyText, policy } from '../support/bundles/bundles.ts'
+import { decisionBytes, original } from '../support/service/wire.ts'
+import type { DecisionClient } from './decision-client.ts'
+import type { Findings } from './findings.ts'
+
+const CALLERS = 3
+export const CALLER_BURST = 30
+/** Less than its callers have together, so that both limits are met. */
+export const TEAM_BURST = 70
+const PATH = '/team'
+
+/** Limits that never refill within a run, for a caller and for its team: each token is admitted once, or somebody miscounts. */
+export function teamPolicies(version: number): PolicyText[] {
+  // Which of them refills less is a change that keeps the counters. A token takes eleven days.
+  const perSecond = 1e-6 * (1 + (version % 3) / 10)
+  const caller = bucketRule('caller', ['header:x-caller'], CALLER_BURST, perSecond)
+  const team = bucketRule('team', ['header:x-team'], TEAM_BURST, perSecond)
+  // Would reject nearly all of them, and must not change a thing.
+  const shadow = bucketRule('shadow', ['header:x-team'], 2, perSecond)
+  return [
+    policy('team', { selector: { pathPrefix: PATH }, rules: version % 2 === 0 ? [caller, team] : [team, caller] }),
+    policy('team in shadow', { mode: 'shadow', selector: { pathPrefix: PATH }, rules: [shadow] }),
+  ]
+}
+
+export class TeamCaller {
+  /** Questions that were let through, were not, and of which nobody knows. */
+  readonly seen = { admitted: 0, rejected: 0, unknown: 0, odd: 0 }
+  readonly #bytes: Buffer
+
+  constructor(team: string, name: string) {
+    this.#bytes = decisionBytes(original(PATH, ['X-Team', team], ['X-Caller', name]))
+  }
+
+  bytes(count: number): Buffer {
+    return Buffer.concat(new Array(count).fill(this.#bytes))
+  }
+
+  /** Answers how many were admitted. */
+  async askBy(client: DecisionClient, count: number): Promise<number> {
+    const statuses = await client.ask(this.bytes(count), count)
+    const admitted = statuses.filter((status) => status === 200).length
+    this.seen.admitted += admitted
+    this.seen.rejected += statuses.filter((status) => status === 429).length
+    this.seen.unknown += statuses.filter((status) => status === undefined).length
+    this.seen.odd += statuses.filter((status) => status !== undefined && status !== 200 && status !== 429).length
+    return admitted
+  }
+}
+
+/** A few callers who have a limit each and one together. */
+export class Team {
+  readonly name: string
+  readonly callers: readonly TeamCaller[]
+  /** They ask, and go away before the answer is there. */
+  readonly leaves: boolean
+  /** The number of saves when it had nothing left; undefined once it is sure that this was saved. */
+  drainedAtSave: number | undefined
+
+  constructor(name: string, leaves = false) {
+    this.name = name
+    this.leaves = leaves
+    this.callers = Array.from({ length: CALLERS }, (_, i) => new TeamCaller(name, `${name}.${i}`))
+  }
+
+  get seen(): TeamCaller['seen'] {
+    const sum = { admitted: 0, rejected: 0, unknown: 0, odd: 0 }
+    for (const { seen } of this.callers) for (const key of Object.keys(sum) as (keyof typeof sum)[]) sum[key] += seen[key]
+    return sum
+  }
+
+  /** Takes what is left, from whoever answers. Answers how much that was. */
+  async drain(clients: readonly DecisionClient[]): Promise<number> {
+    let admitted = 0
+    for (const client of clients) for (const caller of this.callers) admitted += await caller.askBy(client, CALLER_BURST + 1)
+    return admitted
+  }
+
+  /** When nothing is left. Tokens may have been handed out `times` over, and `lost` of them may have gone to nobody. */
+  check(findings: Findings, { times = 1, lost = 0 }: { times?: number; lost?: number } = {}): void {
+    const { admitted, unknown, odd } = this.seen
+    findings.equal(`answers to ${this.name} that are neither 200 nor 429`, odd, 0)
+    findings.within(`admitted of team ${this.name}, ${unknown} answers lost`, admitted, TEAM_BURST - unknown - lost, times * TEAM_BURST)
+    for (const { seen } of this.callers) findings.atMost(`admitted of a caller of ${this.name}`, seen.admitted, times * CALLER_BURST)
+  }
+}
