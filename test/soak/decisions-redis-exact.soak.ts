@@ -1,0 +1,3 @@
+import { soakRedisDecisions } from './redis-decisions.ts'
+
+soakRedisDecisions('decisions-redis-exact', 'exact')
