@@ -23,9 +23,9 @@ export class Metrics {
     return this.#series.get(series) ?? 0
   }
 
-  /** Of all series whose text begins so. */
-  sum(start: string): number {
-    return [...this.#series].reduce((sum, [series, value]) => (series.startsWith(start) ? sum + value : sum), 0)
+  /** Of all series whose text begins so and has this in it. */
+  sum(start: string, part = ''): number {
+    return [...this.#series].reduce((sum, [series, value]) => (series.startsWith(start) && series.includes(part) ? sum + value : sum), 0)
   }
 
   /** Open connections by worker, the one included on which this was asked. */

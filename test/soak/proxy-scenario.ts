@@ -1,0 +1,95 @@
+import { join } from 'node:path'
+import type { Environment } from '../support/service/running.ts'
+import { BudgetCaller, budgetPolicies } from './budget-caller.ts'
+import { EdgeProcess } from './edge-process.ts'
+import { HostileClients } from './hostile-clients.ts'
+import { LlmCounts } from './llm-counts.ts'
+import { LlmLoad } from './llm-load.ts'
+import { PlainCaller, PlainLoad, plainPolicies } from './plain-load.ts'
+import { quiet } from './quiet.ts'
+import { Reloads } from './reloads.ts'
+import type { Bench, Round, Scenario } from './scenario.ts'
+import { SoakBackend } from './soak-backend.ts'
+
+export interface ProxyTroubles {
+  readonly env: Environment
+  /** Beside worker deaths and, in the beginning, restarts. */
+  readonly names: readonly string[]
+  make(trouble: string, round: Round): Promise<void>
+}
+
+/** A reverse proxy with token budgets before an LLM of many moods. */
+export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Promise<Scenario> {
+  const backend = await SoakBackend.start(bench)
+  const reloads = await Reloads.at(join(bench.directory, 'bundle.json'), (version) => [...budgetPolicies(version), ...plainPolicies()])
+  const env = {
+    EDGE_CONFIG_FILE: reloads.path,
+    EDGE_STATE_FILE: join(bench.directory, 'state'),
+    EDGE_MODE: 'reverse_proxy',
+    EDGE_BACKEND_URL: backend.url,
+    EDGE_SHUTDOWN_MS: '1000',
+    ...troubles.env,
+  }
+  const edge = await EdgeProcess.start(env, bench)
+  reloads.watchedBy(edge)
+  const done = { requests: 0, left: 0, exact: 0, bounded: 0, tokens: 0, tunnels: 0, deaths: 0, restarts: 0, troubles: 0 }
+
+  return {
+    edges: [edge],
+    troubles: ['worker death', ...troubles.names],
+    endings: ['restart'],
+    summary: () =>
+      `${done.requests} LLM requests, ${done.left} left by their clients, ${done.tokens} tokens spent, ${done.exact} budgets checked exactly ` +
+      `and ${done.bounded} by bounds, ${done.tunnels} tunnels, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +
+      `${done.deaths} worker deaths, ${done.restarts} restarts${troubles.names.length > 0 ? `, ${done.troubles} faults of Redis` : ''}`,
+    async round(round, trouble) {
+      const { random, findings, number } = round
+      const named = (kind: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${number}-${kind}-${i}`)
+      const callers = named('llm', 8).map((name) => new BudgetCaller(name))
+      const leavers = named('leaver', 4).map((name) => new BudgetCaller(name))
+      const plain = named('plain', 4).map((name) => new PlainCaller(name))
+      const plainLeavers = named('plain-leaver', 2).map((name) => new PlainCaller(name))
+      const mayBeLost = trouble === 'worker death' || trouble === 'restart'
+      const counts = await LlmCounts.from(edge)
+      const llm = new LlmLoad({ port: edge.port, backend, callers, leavers, findings, mayBeLost }, random, 16)
+      const others = new PlainLoad(edge.port, plain, plainLeavers, random, 4)
+      const hostile = new HostileClients([edge.port], random, 2)
+      await during(round, trouble)
+      for (const load of [llm, others, hostile]) await load.stop()
+      await quiet(edge)
+
+      const { hadFault, lostTokens, unpaidTokens } = await counts.doubts(trouble)
+      const budgets = [...callers, ...leavers]
+      const tolerance = { lost: lostTokens, unpaid: unpaidTokens }
+      let spent = 0
+      for (const caller of budgets) spent += await caller.check(edge.port, findings, tolerance)
+      for (const caller of [...plain, ...plainLeavers]) await caller.check(edge.port, findings, 1, lostTokens)
+      await counts.check(findings, { budgets, plain: [...plain, ...plainLeavers], spent, mayBeLost, hadFault, tolerance })
+      for (const { isExact } of budgets) done[isExact && !hadFault ? 'exact' : 'bounded']++
+      done.requests += llm.requests
+      done.left += llm.left
+      done.tokens += spent
+      done.tunnels += others.tunnels
+    },
+  }
+
+  async function during(round: Round, trouble: string): Promise<void> {
+    const { random, findings, loadMs, rest } = round
+    const endMs = performance.now() + loadMs
+    const reloading = trouble === 'restart' ? undefined : reloads.run(round, () => performance.now() >= endMs)
+    await rest((random.next() * loadMs) / 2)
+    if (trouble === 'worker death') {
+      await edge.endWorker(random.below(2), random.oneOf(['exit', 'throw']))
+      done.deaths++
+    } else if (trouble === 'restart') {
+      await edge.stop(findings)
+      await edge.start()
+      done.restarts++
+    } else if (trouble !== 'calm') {
+      await troubles.make(trouble, round)
+      done.troubles++
+    }
+    await rest(endMs - performance.now())
+    await reloading
+  }
+}
