@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { llmRule, type PolicyText, policy } from '../support/bundles/bundles.ts'
 import { ask } from '../support/service/http.ts'
 import type { Findings } from './findings.ts'
@@ -5,9 +6,11 @@ import { BUFFER_TOKENS, type LlmPlay, MAX_COMPLETION } from './llm-play.ts'
 import type { ProxyRequest } from './proxy-request.ts'
 
 /** The day is the smaller one, so that each of the two can be made to tell what it has left. */
-const MINUTE_TOKENS = 12_000
-const DAY_TOKENS = 6000
+const MINUTE_TOKENS = 4000
+const DAY_TOKENS = 2000
 const MINUTE_MS = 60_000
+const SETTLED_MS = 2000
+const POLL_MS = 50
 export const CALLER_FIELD = 'X-Caller'
 
 /** A budget for each caller, which gets one token back a minute, and the same in shadow mode. */
@@ -27,6 +30,16 @@ export function budgetPolicies(version: number): PolicyText[] {
   ]
 }
 
+/** By how much a budget may be beside what its requests must have cost. */
+export interface Tolerance {
+  /** So many tokens may have gone to nobody. */
+  readonly lost: number
+  /** So many may have been used and not charged. */
+  readonly unpaid: number
+  /** What was given back may have been lost. */
+  readonly mayOvercharge: boolean
+}
+
 /** A caller with a budget, and what its requests must have cost. */
 export class BudgetCaller {
   readonly name: string
@@ -34,6 +47,8 @@ export class BudgetCaller {
   /** What was spent lies between the two; they are the same unless clients left or workers died. */
   low = 0
   high = 0
+  /** As much had all that was reserved stayed spent. */
+  highest = 0
   readonly #bornMs = performance.now()
   readonly #bornDay = utcDay()
 
@@ -58,23 +73,28 @@ export class BudgetCaller {
       return
     }
     const most = Math.max(play.cost, play.reservedTokens, play.promptTokens + play.seenTokens)
-    if (outcome === 'broken' && mayBeLost) return this.#add(0, most, isAdmitted(request))
+    if (outcome === 'broken' && mayBeLost) return this.#add(0, most, most, isAdmitted(request))
     if (outcome === 'left') return this.#addLeft(play, request, most)
     // 502: the backend broke before anything was sent.
     const isAsPlanned = play.end === 'broken' ? outcome === 'broken' || status === 502 : outcome === 'whole' && isExpected(play, status)
     if (!isAsPlanned) findings.note(`a request that should be ${play.end} is ${outcome} with ${status}: ${JSON.stringify(play)}`)
-    this.#add(play.cost, play.cost, true)
+    this.#add(play.cost, play.cost, most, true)
   }
 
-  /** What both budgets have given out, by what they say when they are asked for more than they have. */
-  async check(port: number, findings: Findings, { lost = 0, unpaid = 0 } = {}): Promise<number> {
-    const day = DAY_TOKENS - (await this.#available(port, 'tpd_exceeded', DAY_TOKENS, findings))
-    const minute = MINUTE_TOKENS - (await this.#available(port, 'tpm_exceeded', MINUTE_TOKENS, findings))
-    const refilled = Math.floor((performance.now() - this.#bornMs) / MINUTE_MS)
-    const low = Math.min(this.low - unpaid, DAY_TOKENS)
-    const high = Math.min(this.high + lost, DAY_TOKENS)
+  /** What both budgets have given out, by what they say when they are asked for more than they have. Answers that of the day. */
+  async check(port: number, findings: Findings, { lost, unpaid, mayOvercharge }: Tolerance): Promise<number> {
+    let [day, minute, refilled] = [0, 0, 0]
+    const [low, high] = [this.low - unpaid, (mayOvercharge ? this.highest : this.high) + lost]
+    const isRight = (): boolean => day >= low && day <= high && minute >= low - refilled && minute <= high
+    // A settlement is on its way to Redis for a moment after its answer is over.
+    for (const endMs = performance.now() + SETTLED_MS; ; await sleep(POLL_MS)) {
+      day = DAY_TOKENS - (await this.#available(port, 'tpd_exceeded', DAY_TOKENS, findings))
+      minute = MINUTE_TOKENS - (await this.#available(port, 'tpm_exceeded', MINUTE_TOKENS, findings))
+      refilled = Math.floor((performance.now() - this.#bornMs) / MINUTE_MS)
+      if (isRight() || performance.now() > endMs || utcDay() !== this.#bornDay) break
+    }
     if (utcDay() === this.#bornDay) findings.within(`spent of the day by ${this.name}`, day, low, high)
-    findings.within(`spent of the minute by ${this.name}`, minute, this.low - unpaid - refilled, this.high + lost)
+    findings.within(`spent of the minute by ${this.name}`, minute, low - refilled, high)
     return day
   }
 
@@ -85,13 +105,14 @@ export class BudgetCaller {
     const isExact = play.end === 'stalled' && !play.isPartial && hasArrived && seen === play.seenTokens
     const isPaid = status === 200 && play.end !== 'broken' && play.cost > 0
     const low = isPaid ? play.promptTokens + (play.asked['stream'] === true ? seen : 0) : 0
-    if (isExact) this.#add(play.cost, play.cost, true)
-    else this.#add(low, most, isAdmitted(request))
+    if (isExact) this.#add(play.cost, play.cost, most, true)
+    else this.#add(low, most, most, isAdmitted(request))
   }
 
-  #add(low: number, high: number, isKnown: boolean): void {
+  #add(low: number, high: number, most: number, isKnown: boolean): void {
     this.low += low
     this.high += high
+    this.highest += most
     this.seen[isKnown ? 'admitted' : 'unknown']++
   }
 

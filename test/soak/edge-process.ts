@@ -44,7 +44,7 @@ export class EdgeProcess {
   }
 
   async start(): Promise<void> {
-    const env = { EDGE_WORKERS: String(WORKERS), EDGE_STORE_SIZE: '4m', EDGE_HEADERS_TIMEOUT_MS: '1500', ...INSPECTOR_ENV, ...this.#env }
+    const env = { EDGE_WORKERS: String(WORKERS), EDGE_STORE_SIZE: '4m', EDGE_HEADERS_TIMEOUT_MS: '1000', ...INSPECTOR_ENV, ...this.#env }
     const cli = await Cli.serve({ ...env, EDGE_PORT: String(this.port) })
     this.#cli = cli
     this.#log = new LogReader()

@@ -17,7 +17,7 @@ const BAD_HEADS = [
   decisionBytes([['X-Original-Method', 'GET']]).toString('latin1'),
 ]
 const SLOW_PIECE = 'POST /v1/decision HTTP/1.1\r\nHost: ed'
-const WAITS_MS = [0, 50, 300, 2500]
+const WAITS_MS = [0, 50, 300, 1800]
 
 /** Clients of which nothing may be left behind: bad heads, heads that stop in the middle, connections without a word. */
 export class HostileClients {

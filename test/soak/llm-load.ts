@@ -7,14 +7,18 @@ import { type LlmPlay, randomPlay } from './llm-play.ts'
 import { ProxyRequest } from './proxy-request.ts'
 import { ID_FIELD, PLAY_FIELD, type SoakBackend } from './soak-backend.ts'
 
+const CROWD_LANES = 10
 const LONGEST_THOUGHTS_MS = [0, 20, 200]
 const LONGEST_STAY_MS = [5, 50, 400]
 
 export interface LlmLoadParts {
   readonly port: number
   readonly backend: SoakBackend
-  readonly callers: readonly BudgetCaller[]
-  /** Callers whose clients leave at any moment. */
+  /** Each sends one request at a time. */
+  readonly serial: readonly BudgetCaller[]
+  /** Each has many under way at once. */
+  readonly crowd: readonly BudgetCaller[]
+  /** Like the crowd, and clients leave at any moment. */
   readonly leavers: readonly BudgetCaller[]
   readonly findings: Findings
   /** Answers may get lost. */
@@ -29,9 +33,11 @@ export class LlmLoad {
   #isOver = false
   readonly #lanes: Promise<void>[]
 
-  constructor(parts: LlmLoadParts, random: Random, lanes: number) {
+  constructor(parts: LlmLoadParts, random: Random) {
     this.#parts = parts
-    this.#lanes = Array.from({ length: lanes }, () => this.#run(new Random(random.below(2 ** 32))))
+    const { serial, crowd, leavers } = parts
+    this.#lanes = serial.map((caller) => this.#run([caller], new Random(random.below(2 ** 32))))
+    for (let i = 0; i < CROWD_LANES; i++) this.#lanes.push(this.#run([...crowd, ...leavers], new Random(random.below(2 ** 32))))
   }
 
   async stop(): Promise<void> {
@@ -39,20 +45,23 @@ export class LlmLoad {
     await Promise.all(this.#lanes)
   }
 
-  async #run(random: Random): Promise<void> {
-    const { callers, leavers } = this.#parts
+  async #run(callers: readonly BudgetCaller[], random: Random): Promise<void> {
     const agent = new Agent({ keepAlive: true })
     while (!this.#isOver) {
-      const leaves = leavers.length > 0 && random.below(3) === 0
-      await this.#ask(random.oneOf(leaves ? leavers : callers), leaves, agent, random)
+      const caller = random.oneOf(callers)
+      let play = randomPlay(random)
+      // Only a client that leaves ends what stalls, and the request that it leaves is under way for some time after that.
+      if (callers.length === 1) while (play.end === 'stalled') play = randomPlay(random)
+      else if (!this.#parts.leavers.includes(caller)) while (play.isPartial) play = randomPlay(random)
+      await this.#ask(caller, play, agent, random)
       await sleep(random.next() * random.oneOf(LONGEST_THOUGHTS_MS))
     }
     agent.destroy()
   }
 
-  async #ask(caller: BudgetCaller, leaves: boolean, agent: Agent, random: Random): Promise<void> {
-    const { port, backend, findings, mayBeLost } = this.#parts
-    const play = randomPlay(random)
+  async #ask(caller: BudgetCaller, play: LlmPlay, agent: Agent, random: Random): Promise<void> {
+    const { port, backend, leavers, findings, mayBeLost } = this.#parts
+    const leaves = leavers.includes(caller) && random.below(2) === 0
     const id = `${caller.name}/${this.requests++}`
     const headers = { [CALLER_FIELD]: caller.name, [PLAY_FIELD]: JSON.stringify(play.options), [ID_FIELD]: id }
     const isKept = random.below(3) > 0

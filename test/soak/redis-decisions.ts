@@ -72,9 +72,7 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
       for (const load of [...loads, hostile]) await load.stop()
       for (const edge of edges) await quiet(edge)
 
-      const clients = ports.map((port) => new DecisionClient(port))
-      for (const team of teams) await drain(team, clients)
-      for (const client of clients) client.close()
+      await Promise.all(teams.map(drain))
       const { hadFault, lostTokens } = await doubts.since(trouble)
       const times = hadFault ? INSTANCES : 1
       for (const team of teams) team.check(findings, { times, lost: lostTokens })
@@ -91,13 +89,15 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
     },
   }
 
-  /** Who holds a lease is told of a refusal for its life at most, and then gives back what it holds. */
-  async function drain(team: Team, clients: readonly DecisionClient[]): Promise<void> {
-    for (let idle = 0; idle < 2; ) {
+  async function drain(team: Team): Promise<void> {
+    const clients = ports.map((port) => new DecisionClient(port))
+    let idle = 0
+    while (idle < (mode === 'exact' ? 1 : 2)) {
       idle = (await team.drain(clients)) === 0 ? idle + 1 : 0
-      if (mode === 'exact') return
-      if (idle < 2) await sleep(1.5 * LEASE_MS)
+      // Who holds a lease remembers a refusal for its life at most, and gives back what it holds.
+      if (mode === 'leased') await sleep(1.5 * LEASE_MS)
     }
+    for (const client of clients) client.close()
   }
 
   async function during(round: Round, trouble: string): Promise<void> {

@@ -40,7 +40,7 @@ export interface Bench extends Owner {
 
 const SCENARIO_MS = Number(process.env['EDGE_SOAK_SCENARIO_MS'] ?? 60_000)
 const SEED = Number(process.env['EDGE_SOAK_SEED'] ?? 1)
-const LOAD_MS = 4000
+const LOAD_MS = 3500
 /** A first one, to warm up, and two to compare. */
 const MIN_ROUNDS = 3
 /** The part of the time in which processes may end. */
@@ -101,7 +101,10 @@ class Deck {
     const { troubles, endings = [] } = this.#scenario
     if (this.#left.length === 0) this.#left = ['calm', ...troubles, ...(mayEnd ? endings : [])]
     if (!mayEnd) this.#left = this.#left.filter((trouble) => !endings.includes(trouble))
-    const [drawn = 'calm'] = this.#left.splice(this.#random.below(this.#left.length), 1)
+    // There is little time for endings, so they come first.
+    const wanted = this.#left.some((trouble) => endings.includes(trouble)) ? endings : this.#left
+    const drawn = this.#random.oneOf(this.#left.filter((trouble) => wanted.includes(trouble)))
+    this.#left.splice(this.#left.indexOf(drawn), 1)
     return drawn
   }
 }
