@@ -74,7 +74,7 @@ export class BudgetCaller {
     }
     const most = Math.max(play.cost, play.reservedTokens, play.promptTokens + play.seenTokens)
     if (outcome === 'broken' && mayBeLost) return this.#add(0, most, most, isAdmitted(request))
-    if (outcome === 'left') return this.#addLeft(play, request, most)
+    if (outcome === 'left') return this.#addLeft(play, request, most, mayBeLost)
     // 502: the backend broke before anything was sent.
     const isAsPlanned = play.end === 'broken' ? outcome === 'broken' || status === 502 : outcome === 'whole' && isExpected(play, status)
     if (!isAsPlanned) findings.note(`a request that should be ${play.end} is ${outcome} with ${status}: ${JSON.stringify(play)}`)
@@ -98,12 +98,12 @@ export class BudgetCaller {
     return day
   }
 
-  #addLeft(play: LlmPlay, request: ProxyRequest, most: number): void {
+  #addLeft(play: LlmPlay, request: ProxyRequest, most: number, mayBeLost: boolean): void {
     const { status, text, hasArrived } = request
     const seen = Math.min(tokensIn(text), play.seenTokens)
     // Nothing more was to come, so what it cost does not depend on the moment at which the client left.
-    const isExact = play.end === 'stalled' && !play.isPartial && hasArrived && seen === play.seenTokens
-    const isPaid = status === 200 && play.end !== 'broken' && play.cost > 0
+    const isExact = !mayBeLost && play.end === 'stalled' && !play.isPartial && hasArrived && seen === play.seenTokens
+    const isPaid = !mayBeLost && status === 200 && play.end !== 'broken' && play.cost > 0
     const low = isPaid ? play.promptTokens + (play.asked['stream'] === true ? seen : 0) : 0
     if (isExact) this.#add(play.cost, play.cost, most, true)
     else this.#add(low, most, most, isAdmitted(request))
