@@ -70,16 +70,20 @@ describeWithRedis('a link over a bad network', () => {
     const redis = await runningRedis({}, owner)
     const gate = await gateTo(redis.port, owner)
     const { link, countUp, circuits, errors } = await usableLink(`redis://${gate.address}`, BRIEF_MS, owner)
-    gate.delayMs = 2 * BRIEF_MS
+    gate.hold('answers')
     await expect(countUp('edge:a')).rejects.toMatchObject({ code: 'timeout' })
-    // Probes, one after another.
-    await until(() => errors.length > 2)
+    // Probes, one after another: each is answered when it has been given up.
+    for (let lateAnswers = 1; lateAnswers < 4; lateAnswers++) {
+      await until(() => errors.length >= lateAnswers)
+      gate.release()
+      gate.hold('answers')
+    }
     expect({ isUsable: link.isUsable(0), connections: gate.connections, circuits: circuits.length }).toEqual({
       isUsable: false,
       connections: 1,
       circuits: 1,
     })
-    gate.delayMs = 0
+    gate.release()
     await until(() => link.isUsable(0))
     expect(gate.connections).toBe(1)
   })

