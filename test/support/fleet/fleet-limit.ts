@@ -50,23 +50,7 @@ export class FleetLimit {
     return worstWindow(this.admissions, this.perSecond / 1000).burst
   }
 
-  count(status: number | undefined, fromMs = 0): number {
-    return this.questions.filter((question) => question.status === status && question.askedMs >= fromMs).length
-  }
-
-  /** How many of the questions since then one bucket would have let through, asked at the moments when the answers came. */
-  idealCount(fromMs: number): number {
-    const perMs = this.perSecond / 1000
-    let level = this.burst
-    let atMs = 0
-    let count = 0
-    for (const { askedMs, answeredMs } of [...this.questions].sort((a, b) => a.answeredMs - b.answeredMs)) {
-      level = Math.min(this.burst, level + (answeredMs - atMs) * perMs)
-      atMs = answeredMs
-      if (level < 1) continue
-      level--
-      if (askedMs >= fromMs) count++
-    }
-    return count
+  count(status: number | undefined): number {
+    return this.questions.filter((question) => question.status === status).length
   }
 }
