@@ -250,7 +250,7 @@ describe.concurrent('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
     )
     const client = RawClient.connect(edge.port, t)
     client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
-    await client.sees('\r\n\r\n')
+    await client.sees(' 101 ')
     await untilCut(edge)
     backend.connections[0]!.socket.write('still here')
     await client.sees('still here')

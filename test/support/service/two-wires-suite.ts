@@ -39,21 +39,18 @@ export function twoWiresSuite(minHeads: number): void {
       run++
       return fc.tuple(...Array.from({ length: LANES }, (_, lane) => talkOf(`run-${run}-lane-${lane}`, cookie)))
     })
-    const average = 35
-    const numRuns = Math.ceil((1.1 * minHeads) / (LANES * average))
-    await fc.assert(
-      fc.asyncProperty(talks, async (list: readonly Talk[]) => {
-        const [alone, both] = await Promise.all(servers.map(({ port }) => Promise.all(list.map((talk) => converse(port, talk)))))
-        list.forEach((talk, i) => {
-          const input = { plain: talk.plain.map(textOf), odd: talk.odd.map(textOf) }
-          const answers = agree(alone![i]!, both![i]!, talk) ? alone![i] : both![i]
-          expect({ input, answers }).toEqual({ input, answers: alone![i] })
-        })
-        heads += list.reduce((sum, { plainHeads, oddHeads }) => sum + plainHeads + oddHeads, 0)
-      }),
-      { numRuns, endOnFailure: true },
-    )
-    expect(heads).toBeGreaterThanOrEqual(minHeads)
+    const sameAnswers = fc.asyncProperty(talks, async (list: readonly Talk[]) => {
+      const [alone, both] = await Promise.all(servers.map(({ port }) => Promise.all(list.map((talk) => converse(port, talk)))))
+      list.forEach((talk, i) => {
+        const input = { plain: talk.plain.map(textOf), odd: talk.odd.map(textOf) }
+        const answers = agree(alone![i]!, both![i]!, talk) ? alone![i] : both![i]
+        expect({ input, answers }).toEqual({ input, answers: alone![i] })
+      })
+      heads += list.reduce((sum, { plainHeads, oddHeads }) => sum + plainHeads + oddHeads, 0)
+    })
+    // How many heads a talk has is left to chance, and small ones come first.
+    do await fc.assert(sameAnswers, { numRuns: 20, endOnFailure: true })
+    while (heads < minHeads)
     const [alone, both] = await Promise.all(servers.map(({ port }) => decisionMetrics(port)))
     expect(both).toEqual(alone)
     expect(alone!.length).toBeGreaterThan(10)
