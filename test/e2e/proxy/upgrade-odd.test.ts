@@ -51,8 +51,8 @@ test.each(['Upgrade\t', 'Upgrade\t, x', '\xa0Upgrade', 'Upgrade\xa0'])(
 )
 
 test('a client that asks for a protocol again and again has one connection, and is listened to once', async () => {
-  const warnings: Error[] = []
-  const note = (warning: Error): void => void warnings.push(warning)
+  const warnings: string[] = []
+  const note = ({ name }: Error): void => void warnings.push(name)
   process.on('warning', note)
   onTestFinished(() => void process.off('warning', note))
   const backend = await RawBackend.saying(OK)
@@ -64,7 +64,7 @@ test('a client that asks for a protocol again and again has one connection, and 
   }
   // The other is the one on which this is asked.
   expect(await edge.metric('edge_worker_connections{worker="1"}')).toBe(2)
-  expect(warnings).toEqual([])
+  expect(warnings).not.toContain('MaxListenersExceededWarning')
   client.socket.destroy()
   await until(async () => (await edge.metric('edge_worker_connections{worker="1"}')) === 1)
 })
