@@ -1,4 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Metrics, metricsOf } from './metrics.ts'
+
+/** Between two looks. */
+const BREATH_MS = 10
 
 /** Asks /metrics again and again, each time on a new connection and so of another worker, and remembers whatever went down. */
 export class CounterWatch {
@@ -23,7 +27,10 @@ export class CounterWatch {
 
   async #run(): Promise<void> {
     // A worker that dies takes its connections with it, and that is no news here.
-    while (!this.#isOver) await this.#look().catch(() => {})
+    while (!this.#isOver) {
+      await this.#look().catch(() => {})
+      await sleep(BREATH_MS)
+    }
   }
 
   async #look(): Promise<Metrics> {

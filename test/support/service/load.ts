@@ -1,5 +1,9 @@
 import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Fields } from './http.ts'
+
+/** Between an answer and the next question: what is tested needs the machine more than its callers do. */
+const BREATH_MS = 2
 
 /** Callers that ask /v1/decision again and again, each on a connection of its own that it keeps. */
 export class Load {
@@ -21,10 +25,7 @@ export class Load {
 
   /** So many callers more. */
   grow(lanes: number): void {
-    const agent = new Agent({ keepAlive: true, maxSockets: lanes })
-    const added = Array.from({ length: lanes }, () => this.#run(agent))
-    this.#lanes.push(...added)
-    void Promise.all(added).then(() => agent.destroy())
+    for (let i = 0; i < lanes; i++) this.#lanes.push(this.#run())
   }
 
   get laneCount(): number {
@@ -45,8 +46,13 @@ export class Load {
     await Promise.all(this.#lanes)
   }
 
-  async #run(agent: Agent): Promise<void> {
-    while (!this.#isOver) await this.#ask(agent).catch((error: Error) => void this.errors.push(error))
+  async #run(): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    while (!this.#isOver) {
+      await this.#ask(agent).catch((error: Error) => void this.errors.push(error))
+      await sleep(BREATH_MS)
+    }
+    agent.destroy()
   }
 
   #ask(agent: Agent): Promise<void> {

@@ -1,11 +1,12 @@
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import { CounterWatch } from '../service/counter-watch.ts'
-import { Load } from '../service/load.ts'
+import type { Load } from '../service/load.ts'
 import { metricsOf } from '../service/metrics.ts'
 import { original } from '../service/wire.ts'
 import { until } from '../until.ts'
 import { type MortalEdge, mortalEdge } from './mortal-edge.ts'
+import { loadOnAll } from './workers.ts'
 
 const LANES = 6
 const BURST = 1_000_000
@@ -27,7 +28,8 @@ const DEATHS: readonly (readonly [what: string, cause: string, die: Die])[] = [
 /** Workers that die under load in every way, so many times over: each is replaced, the others go on, and nothing that was counted is lost. */
 export async function expectNothingLost(rounds: number): Promise<void> {
   const mortal = await mortalEdge(WORKERS, { bundle: MORTAL_BUNDLE })
-  const [watch, load] = [new CounterWatch(mortal.port), startLoad(mortal)]
+  const load = await startLoad(mortal)
+  const watch = new CounterWatch(mortal.port)
   let [deaths, mayBeLost] = [0, 0]
   for (const [what, cause, die] of Array(rounds).fill(DEATHS).flat() as typeof DEATHS) {
     const worker = (deaths++ % WORKERS) + 1
@@ -67,10 +69,8 @@ function deathsBy(cause: string): string {
   return `edge_worker_deaths_total{cause="${cause}"}`
 }
 
-export function startLoad(mortal: MortalEdge): Load {
-  const load = new Load(mortal.port, original('/', ['X-Caller', 'alice']), LANES)
-  onTestFinished(() => load.stop())
-  return load
+export function startLoad({ port }: MortalEdge): Promise<Load> {
+  return loadOnAll(port, original('/', ['X-Caller', 'alice']), LANES)
 }
 
 export async function more(load: Load): Promise<void> {
