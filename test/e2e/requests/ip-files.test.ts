@@ -146,11 +146,15 @@ describe.concurrent('EDGE_TOR_EXITS_FILE', () => {
   })
 })
 
-function start(t: TestContext, key: string, env: Readonly<Record<string, string>> = {}): Promise<Edge> {
-  return running(
-    { bundle: bundle(1, policy('p', { rules: [bucketRule('r', [key], 1000)] })), env: { ...env, EDGE_DEBUG_SESSION_SECRET: SECRET } },
+/** Once it has told of the files that it was given. */
+async function start(t: TestContext, key: string, files: Readonly<Record<string, string>> = {}): Promise<Edge> {
+  const edge = await running(
+    { bundle: bundle(1, policy('p', { rules: [bucketRule('r', [key], 1000)] })), env: { ...files, EDGE_DEBUG_SESSION_SECRET: SECRET } },
     t,
   )
+  const told = (): number => edge.logged('ip_file_loaded').length + edge.logged('ip_file_refused').length
+  await until(() => told() === Object.keys(files).length)
+  return edge
 }
 
 /** What a debug session shows of the one descriptor there is. */
