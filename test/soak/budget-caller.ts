@@ -36,7 +36,7 @@ export interface Tolerance {
   readonly lost: number
   /** So many may have been used and not charged. */
   readonly unpaid: number
-  /** What was given back may have been lost. */
+  /** What was given back may be lost, and what was used beyond a reservation charged twice. */
   readonly mayOvercharge: boolean
 }
 
@@ -47,7 +47,7 @@ export class BudgetCaller {
   /** What was spent lies between the two; they are the same unless clients left or workers died. */
   low = 0
   high = 0
-  /** As much had all that was reserved stayed spent. */
+  /** As much had all that was reserved stayed spent, and what was used beyond it been charged twice. */
   highest = 0
   readonly #bornMs = performance.now()
   readonly #bornDay = utcDay()
@@ -78,7 +78,7 @@ export class BudgetCaller {
     // 502: the backend broke before anything was sent.
     const isAsPlanned = play.end === 'broken' ? outcome === 'broken' || status === 502 : outcome === 'whole' && isExpected(play, status)
     if (!isAsPlanned) findings.note(`a request that should be ${play.end} is ${outcome} with ${status}: ${JSON.stringify(play)}`)
-    this.#add(play.cost, play.cost, most, true)
+    this.#add(play.cost, play.cost, most + Math.max(0, play.cost - play.reservedTokens), true)
   }
 
   /** What both budgets have given out, by what they say when they are asked for more than they have. Answers that of the day. */

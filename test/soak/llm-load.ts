@@ -23,6 +23,8 @@ export interface LlmLoadParts {
   readonly findings: Findings
   /** Answers may get lost. */
   readonly mayBeLost: boolean
+  /** A settlement may be undone, or one that charges more than was reserved done twice. */
+  readonly mayOvercharge: boolean
 }
 
 /** Clients of an LLM: whole answers and streams in all dialects, of backends that work, fail and stall; some of them go away. */
@@ -50,13 +52,19 @@ export class LlmLoad {
     while (!this.#isOver) {
       const caller = random.oneOf(callers)
       let play = randomPlay(random)
-      // Only a client that leaves ends what stalls, and the request that it leaves is under way for some time after that.
-      if (callers.length === 1) while (play.end === 'stalled') play = randomPlay(random)
-      else if (!this.#parts.leavers.includes(caller)) while (play.isPartial) play = randomPlay(random)
+      while (!this.#suits(play, caller)) play = randomPlay(random)
       await this.#ask(caller, play, agent, random)
       await sleep(random.next() * random.oneOf(LONGEST_THOUGHTS_MS))
     }
     agent.destroy()
+  }
+
+  /** Whether it leaves no doubt about what it costs this caller. */
+  #suits({ end, isPartial, cost, reservedTokens }: LlmPlay, caller: BudgetCaller): boolean {
+    const { serial, leavers, mayOvercharge } = this.#parts
+    // Only a client that leaves ends what stalls, and the request that it leaves is under way for some time after that.
+    if (serial.includes(caller)) return end !== 'stalled' && !(mayOvercharge && cost > reservedTokens)
+    return !isPartial || leavers.includes(caller)
   }
 
   async #ask(caller: BudgetCaller, play: LlmPlay, agent: Agent, random: Random): Promise<void> {

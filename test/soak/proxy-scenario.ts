@@ -16,7 +16,7 @@ export interface ProxyTroubles {
   /** Beside worker deaths and, in the beginning, restarts. */
   readonly names: readonly string[]
   make(trouble: string, round: Round): Promise<void>
-  /** Callers with several requests under way may be charged for tokens that were given back. */
+  /** Callers with several requests under way may be charged for tokens that nobody used. */
   readonly mayOvercharge: boolean
 }
 
@@ -54,7 +54,10 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       const plainLeavers = named('plain-leaver', 2).map((name) => new PlainCaller(name))
       const mayBeLost = trouble === 'worker death' || trouble === 'restart'
       const counts = await LlmCounts.from(edge)
-      const llm = new LlmLoad({ port: edge.port, backend, serial, crowd, leavers, findings, mayBeLost }, random)
+      const llm = new LlmLoad(
+        { port: edge.port, backend, serial, crowd, leavers, findings, mayBeLost, mayOvercharge: troubles.mayOvercharge },
+        random,
+      )
       const others = new PlainLoad(edge.port, plain, plainLeavers, random, 4)
       const hostile = new HostileClients([edge.port], random, 2)
       await during(round, trouble)
