@@ -9,7 +9,7 @@ import { type Findings, SoakFailure } from './findings.ts'
 import { INSPECTOR_ENV, Inspector } from './inspector.ts'
 import { LogReader } from './log-reader.ts'
 
-export const WORKERS = 2
+const WORKERS = 2
 
 /** What a process holds while it is quiet. */
 export interface Vitals {

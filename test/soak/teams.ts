@@ -4,9 +4,9 @@ import type { DecisionClient } from './decision-client.ts'
 import type { Findings } from './findings.ts'
 
 const CALLERS = 3
-export const CALLER_BURST = 30
+const CALLER_BURST = 30
 /** Less than its callers have together, so that both limits are met. */
-export const TEAM_BURST = 70
+const TEAM_BURST = 70
 const PATH = '/team'
 
 /** Limits that never refill within a run, for a caller and for its team: each token is admitted once, or somebody miscounts. */
