@@ -78,8 +78,9 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       const overcharged = await counts.check(findings, { budgets, plain: plainCallers, spent, mayBeLost, hadFault, tolerance })
       if (troubles.mayOvercharge) done.overcharged += overcharged
       else findings.equal('tokens spent of all budgets, beyond edge_llm_tokens_used_total', overcharged, 0)
-      for (const { isExact } of troubles.mayOvercharge ? serial : budgets) done[isExact && !hadFault ? 'exact' : 'bounded']++
-      if (troubles.mayOvercharge) done.bounded += concurrent.length
+      const hasDoubts = lostTokens + unpaidTokens > 0
+      for (const { isExact } of serial) done[isExact && !hasDoubts ? 'exact' : 'bounded']++
+      for (const { isExact } of concurrent) done[isExact && !hasDoubts && !troubles.mayOvercharge ? 'exact' : 'bounded']++
       done.requests += llm.requests
       done.left += llm.left
       done.tokens += spent

@@ -3,7 +3,7 @@ import type { TcpGate } from '../support/redis/tcp-gate.ts'
 import type { Round } from './scenario.ts'
 
 /** Long enough for a busy machine, short enough for a Redis that is silent for longer. */
-export const REDIS_TIMEOUT_MS = 400
+export const REDIS_TIMEOUT_MS = 800
 
 type Trouble = (redis: RedisServer, gate: TcpGate, round: Round) => Promise<void>
 
@@ -15,7 +15,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
   async 'redis paused'(redis, _, { random, rest }) {
     redis.pause()
-    await rest(REDIS_TIMEOUT_MS * random.between(0.5, 4))
+    await rest(REDIS_TIMEOUT_MS * random.between(0.5, 2.5))
     redis.resume()
   },
   async 'redis flushed'(redis, _, { random, rest }) {
@@ -35,7 +35,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
   async 'redis slow'(_, gate, { random, rest }) {
     gate.delayMs = REDIS_TIMEOUT_MS * random.between(0.2, 1.5)
-    await rest(1500)
+    await rest(2 * REDIS_TIMEOUT_MS)
     gate.delayMs = 0
   },
 }
