@@ -26,14 +26,14 @@ soak('decisions-embedded', async (bench) => {
   const edge = await EdgeProcess.start(env, bench)
   reloads.watchedBy(edge)
   const veterans: Team[] = []
-  const done = { decisions: 0, hostile: 0, deaths: 0, restarts: 0, crashes: 0 }
+  const done = { decisions: 0, exact: 0, bounded: 0, hostile: 0, deaths: 0, restarts: 0, crashes: 0 }
 
   return {
     edges: [edge],
     troubles: ['worker death'],
     endings: ['restart', 'crash'],
     summary: () =>
-      `${done.decisions} decisions, ${done.hostile} hostile connections, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +
+      `${done.decisions} decisions, ${done.exact} teams checked exactly and ${done.bounded} by bounds, ${done.hostile} hostile connections, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +
       `${done.deaths} worker deaths, ${done.restarts} restarts, ${done.crashes} crashes`,
     async round(round, trouble) {
       const { random, findings } = round
@@ -54,7 +54,7 @@ soak('decisions-embedded', async (bench) => {
       for (const team of teams) await team.drain([client])
       client.close()
       const times = trouble === 'crash' ? 2 : 1
-      for (const team of teams) team.check(findings, { times })
+      for (const team of teams) done[team.check(findings, { times })]++
       for (const limit of limits) findings.atMost(`burst of ${limit.name}`, limit.worstBurst, times * limit.burst + ROUNDING)
       for (const { seen } of teams) done.decisions += seen.admitted + seen.rejected
       for (const { questions } of limits) done.decisions += questions.length

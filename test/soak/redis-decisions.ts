@@ -51,14 +51,14 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
   }
   reloads.watchedBy(...edges)
   const ports = edges.map(({ port }) => port)
-  const done = { decisions: 0, exactRounds: 0, faults: 0, deaths: 0, restarts: 0, crashes: 0 }
+  const done = { decisions: 0, exact: 0, bounded: 0, exactRounds: 0, faults: 0, deaths: 0, restarts: 0, crashes: 0 }
 
   return {
     edges,
     troubles: ['worker death', ...REDIS_TROUBLES],
     endings: ['restart', 'crash'],
     summary: () =>
-      `${done.decisions} decisions, ${done.faults} faults of Redis, ${done.exactRounds} rounds without any, ${reloads.applied} bundles ` +
+      `${done.decisions} decisions, ${done.exact} teams checked exactly and ${done.bounded} by bounds, ${done.faults} faults of Redis, ${done.exactRounds} rounds without any, ${reloads.applied} bundles ` +
       `applied and ${reloads.refused} refused, ${done.deaths} worker deaths, ${done.restarts} restarts, ${done.crashes} crashes`,
     async round(round, trouble) {
       const { random, findings, number } = round
@@ -75,7 +75,7 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
       await Promise.all(teams.map(drain))
       const { hadFault, lostTokens } = await doubts.since(trouble)
       const times = hadFault ? INSTANCES : 1
-      for (const team of teams) team.check(findings, { times, lost: lostTokens })
+      for (const team of teams) done[team.check(findings, { times, lost: lostTokens })]++
       for (const { name, burst, perSecond, admissions } of limits) {
         const worst = worstWindow(admissions, (times * perSecond) / 1000)
         const slackMs = lifeMs + (hadFault ? REDIS_TIMEOUT_MS : 0)

@@ -88,6 +88,8 @@ async function runScenarios({ minutes, seed, names }) {
   const hasPassed = testModules.every((module) => module.ok()) && unhandledErrors.length === 0
   await vitest.close()
   if (isInterrupted) return 130
+  const skipped = testModules.flatMap((module) => [...module.children.allTests('skipped')]).map(({ name }) => name)
+  if (skipped.length > 0) process.stdout.write(`soak: SKIPPED ${skipped.join(', ')}\n`)
   process.stdout.write(hasPassed ? 'soak: passed\n' : `soak: FAILED. Once more: ${again}\n`)
   return hasPassed ? 0 : 1
 }

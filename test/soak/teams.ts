@@ -76,11 +76,15 @@ export class Team {
     return admitted
   }
 
-  /** When nothing is left. Tokens may have been handed out `times` over, and `lost` of them may have gone to nobody. */
-  check(findings: Findings, { times = 1, lost = 0 }: { times?: number; lost?: number } = {}): void {
+  /**
+   * When nothing is left. Tokens may have been handed out `times` over, and `lost` of them may have gone to nobody. Answers whether
+   * there was but one right number.
+   */
+  check(findings: Findings, { times = 1, lost = 0 }: { times?: number; lost?: number } = {}): 'exact' | 'bounded' {
     const { admitted, unknown, odd } = this.seen
     findings.equal(`answers to ${this.name} that are neither 200 nor 429`, odd, 0)
     findings.within(`admitted of team ${this.name}, ${unknown} answers lost`, admitted, TEAM_BURST - unknown - lost, times * TEAM_BURST)
     for (const { seen } of this.callers) findings.atMost(`admitted of a caller of ${this.name}`, seen.admitted, times * CALLER_BURST)
+    return times === 1 && unknown + lost === 0 ? 'exact' : 'bounded'
   }
 }
