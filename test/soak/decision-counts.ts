@@ -30,21 +30,22 @@ export class DecisionCounts {
   async check(findings: Findings, teams: readonly Team[], limits: readonly FleetLimit[]): Promise<void> {
     if (livesOf(this.#edges) !== this.life) return
     const after = await Promise.all(this.#edges.map((edge) => edge.metrics()))
-    const counted = (start: string): number => after.reduce((sum, metrics, i) => sum + metrics.sum(start) - this.#before[i]!.sum(start), 0)
-    let [admitted, rejected, unknown] = [0, 0, 0]
+    const counted = (start: string, part = ''): number =>
+      after.reduce((sum, metrics, i) => sum + metrics.sum(start, part) - this.#before[i]!.sum(start, part), 0)
+    const seen = new Map(
+      limits.map((limit) => [limit.name, { admitted: limit.count(200), rejected: limit.count(429), unknown: limit.count(undefined) }]),
+    )
     for (const team of new Set([...teams, ...this.#seenBefore.keys()])) {
       const before = this.#seenBefore.get(team)
-      admitted += team.seen.admitted - (before?.admitted ?? 0)
-      rejected += team.seen.rejected - (before?.rejected ?? 0)
-      unknown += team.seen.unknown - (before?.unknown ?? 0)
+      const sum = seen.get(team.kind) ?? { admitted: 0, rejected: 0, unknown: 0 }
+      for (const key of ['admitted', 'rejected', 'unknown'] as const) sum[key] += team.seen[key] - (before?.[key] ?? 0)
+      seen.set(team.kind, sum)
     }
-    for (const limit of limits) {
-      admitted += limit.count(200)
-      rejected += limit.count(429)
-      unknown += limit.count(undefined)
+    for (const [policy, { admitted, rejected, unknown }] of seen) {
+      const [allow, reject] = ['allow', 'reject'].map((action) => counted(`edge_decisions_total{action="${action}"`, `policy="${policy}`))
+      findings.within(`edge_decisions_total{action="allow",policy="${policy}"}`, allow!, admitted, admitted + unknown)
+      findings.within(`edge_decisions_total{action="reject",policy="${policy}"}`, reject!, rejected, rejected + unknown)
     }
-    findings.within('edge_decisions_total{action="allow"}', counted('edge_decisions_total{action="allow"'), admitted, admitted + unknown)
-    findings.within('edge_decisions_total{action="reject"}', counted('edge_decisions_total{action="reject"'), rejected, rejected + unknown)
     findings.equal('edge_store_forced_evictions_total', counted('edge_store_forced_evictions_total'), 0)
     findings.equal('edge_metrics_overflow_total', counted('edge_metrics_overflow_total'), 0)
   }

@@ -30,8 +30,8 @@ soak('decisions-embedded', async (bench) => {
 
   return {
     edges: [edge],
-    troubles: ['worker death'],
-    endings: ['restart', 'crash'],
+    troubles: [],
+    endings: ['worker death', 'restart', 'crash'],
     summary: () =>
       `${done.decisions} decisions, ${done.exact} teams checked exactly and ${done.bounded} by bounds, ${done.hostile} hostile connections, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +
       `${done.deaths} worker deaths, ${done.restarts} restarts, ${done.crashes} crashes`,

@@ -13,7 +13,7 @@ import { SoakBackend } from './soak-backend.ts'
 
 export interface ProxyTroubles {
   readonly env: Environment
-  /** Beside worker deaths and, in the beginning, restarts. */
+  /** Beside worker deaths and restarts. */
   readonly names: readonly string[]
   make(trouble: string, round: Round): Promise<void>
   /** Callers with several requests under way may be charged for tokens that nobody used. */
@@ -38,8 +38,8 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
 
   return {
     edges: [edge],
-    troubles: ['worker death', ...troubles.names],
-    endings: ['restart'],
+    troubles: troubles.names,
+    endings: ['worker death', 'restart'],
     summary: () =>
       `${done.requests} LLM requests, ${done.left} left by their clients, ${done.tokens} tokens spent, ${done.exact} budgets checked exactly ` +
       `and ${done.bounded} by bounds, ${done.tunnels} tunnels, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +

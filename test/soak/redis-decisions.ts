@@ -55,8 +55,8 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
 
   return {
     edges,
-    troubles: ['worker death', ...REDIS_TROUBLES],
-    endings: ['restart', 'crash'],
+    troubles: REDIS_TROUBLES,
+    endings: ['worker death', 'restart', 'crash'],
     summary: () =>
       `${done.decisions} decisions, ${done.exact} teams checked exactly and ${done.bounded} by bounds, ${done.faults} faults of Redis, ${done.exactRounds} rounds without any, ${reloads.applied} bundles ` +
       `applied and ${reloads.refused} refused, ${done.deaths} worker deaths, ${done.restarts} restarts, ${done.crashes} crashes`,

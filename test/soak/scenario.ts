@@ -24,7 +24,7 @@ export interface Scenario {
   readonly edges: readonly EdgeProcess[]
   /** What may go wrong, each in a round of its own; the first round is calm. The same name twice comes twice as often. */
   readonly troubles: readonly string[]
-  /** Those that start a process anew: they come in the first part only, for memory can be compared within one life. */
+  /** Those that start a process or a worker anew: they come in the first part only, for memory can be compared within one life. */
   readonly endings?: readonly string[]
   /** Loads, checks, and is done when all is quiet again. */
   round(round: Round, trouble: string): Promise<void>
@@ -43,8 +43,8 @@ const SEED = Number(process.env['EDGE_SOAK_SEED'] ?? 1)
 const LOAD_MS = 3500
 /** A first one, to warm up, and two to compare. */
 const MIN_ROUNDS = 3
-/** The part of the time in which processes may end. */
-const ENDINGS_SHARE = 0.4
+/** The part of the time in which processes and workers may end. */
+const ENDINGS_SHARE = 0.5
 /** What checks and waits may cost beyond the time that was given. */
 const SPARE_MS = 180_000
 
@@ -99,8 +99,8 @@ class Deck {
 
   draw(mayEnd: boolean): string {
     const { troubles, endings = [] } = this.#scenario
-    if (this.#left.length === 0) this.#left = ['calm', ...troubles, ...(mayEnd ? endings : [])]
     if (!mayEnd) this.#left = this.#left.filter((trouble) => !endings.includes(trouble))
+    if (this.#left.length === 0) this.#left = ['calm', ...troubles, ...(mayEnd ? endings : [])]
     // There is little time for endings, so they come first.
     const wanted = this.#left.some((trouble) => endings.includes(trouble)) ? endings : this.#left
     const drawn = this.#random.oneOf(this.#left.filter((trouble) => wanted.includes(trouble)))

@@ -7,9 +7,13 @@ const CALLERS = 3
 const CALLER_BURST = 30
 /** Less than its callers have together, so that both limits are met. */
 const TEAM_BURST = 70
-const PATH = '/team'
+type Kind = 'team' | 'leaving'
+const KINDS: readonly Kind[] = ['team', 'leaving']
 
-/** Limits that never refill within a run, for a caller and for its team: each token is admitted once, or somebody miscounts. */
+/**
+ * Limits that never refill within a run, for a caller and for its team: each token is admitted once, or somebody miscounts. Teams that
+ * leave have a policy of their own, so that the others' decisions can be counted without a doubt.
+ */
 export function teamPolicies(version: number): PolicyText[] {
   // Which of them refills less is a change that keeps the counters. A token takes eleven days.
   const perSecond = 1e-6 * (1 + (version % 3) / 10)
@@ -17,10 +21,10 @@ export function teamPolicies(version: number): PolicyText[] {
   const team = bucketRule('team', ['header:x-team'], TEAM_BURST, perSecond)
   // Would reject nearly all of them, and must not change a thing.
   const shadow = bucketRule('shadow', ['header:x-team'], 2, perSecond)
-  return [
-    policy('team', { selector: { pathPrefix: PATH }, rules: version % 2 === 0 ? [caller, team] : [team, caller] }),
-    policy('team in shadow', { mode: 'shadow', selector: { pathPrefix: PATH }, rules: [shadow] }),
-  ]
+  return KINDS.flatMap((kind) => [
+    policy(kind, { selector: { pathPrefix: `/${kind}` }, rules: version % 2 === 0 ? [caller, team] : [team, caller] }),
+    policy(`${kind} in shadow`, { mode: 'shadow', selector: { pathPrefix: `/${kind}` }, rules: [shadow] }),
+  ])
 }
 
 export class TeamCaller {
@@ -28,8 +32,8 @@ export class TeamCaller {
   readonly seen = { admitted: 0, rejected: 0, unknown: 0, odd: 0 }
   readonly #bytes: Buffer
 
-  constructor(team: string, name: string) {
-    this.#bytes = decisionBytes(original(PATH, ['X-Team', team], ['X-Caller', name]))
+  constructor(kind: Kind, team: string, name: string) {
+    this.#bytes = decisionBytes(original(`/${kind}`, ['X-Team', team], ['X-Caller', name]))
   }
 
   bytes(count: number): Buffer {
@@ -60,7 +64,12 @@ export class Team {
   constructor(name: string, leaves = false) {
     this.name = name
     this.leaves = leaves
-    this.callers = Array.from({ length: CALLERS }, (_, i) => new TeamCaller(name, `${name}.${i}`))
+    this.callers = Array.from({ length: CALLERS }, (_, i) => new TeamCaller(this.kind, name, `${name}.${i}`))
+  }
+
+  /** How the ids of the policies begin that count its decisions. */
+  get kind(): Kind {
+    return this.leaves ? 'leaving' : 'team'
   }
 
   get seen(): TeamCaller['seen'] {
