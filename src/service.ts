@@ -43,13 +43,19 @@ const FIRST_BUNDLE_UNSEEN_MS = 1000
 /** A worker that does not end by itself is given this much beyond the time that its requests have. */
 const CLOSE_SLACK_MS = 2000
 
-/** `hurry` ends the wait for the first bundle. */
+export interface StartOptions {
+  readonly clock?: Clock
+  /** Ends the wait for the first bundle. */
+  readonly hurry?: AbortSignal
+  /** How the drain passes, and the time before a worker is replaced. */
+  readonly pause?: (ms: number) => Promise<unknown>
+}
+
 export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  clock: Clock = systemClock,
-  hurry: AbortSignal = new AbortController().signal,
+  { clock = systemClock, hurry = new AbortController().signal, pause = sleep }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   const main = await host.openPort(config.port, config.host, workers)
@@ -60,7 +66,7 @@ export async function startService(
   const stateKeeper = counters.kept === undefined ? undefined : new StateKeeper({ ...counters.kept, metrics, logger, clock })
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const evictionWatch = new EvictionWatch(counters.table, logger)
-  const supervisor = new Supervisor({ host, workers, memory, metrics, logger, nowMs: () => clock.nowMs() })
+  const supervisor = new Supervisor({ host, workers, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
@@ -91,7 +97,7 @@ export async function startService(
   const adminPort = admin === undefined ? undefined : await supervisor.listen('admin', admin)
   if (adminPort !== undefined) logger.info({ event: 'admin_listening', port: adminPort }, 'the admin port is open')
   const isUnseen = config.configUrl !== undefined && adminPort === undefined
-  await Promise.race([firstLook, pause(isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS, hurry)])
+  await Promise.race([firstLook, patience(isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS, hurry)])
   // One that has come is waited for, however long a busy machine takes to compile it.
   if (!hurry.aborted) await intake.offered
   const port = await supervisor.listen('main', main)
@@ -117,7 +123,7 @@ export async function startService(
     async stop(reason) {
       logger.info({ event: 'stopping', reason, drain_ms: config.drainMs }, 'shutting down')
       supervisor.drain()
-      await sleep(config.drainMs)
+      await pause(config.drainMs)
       await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
       await bundleSource?.stop()
       ipFiles.stop()
@@ -128,6 +134,6 @@ export async function startService(
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function patience(ms: number, signal: AbortSignal): Promise<void> {
   return sleep(ms, undefined, { ref: false, signal }).catch(() => {}) // told to hurry
 }

@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util'
-import { systemClock } from '../clock.ts'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config.ts'
 import { newBrokenLine } from '../logging/log-stream.ts'
 import { newLogger } from '../logging/logger.ts'
@@ -29,7 +28,7 @@ export async function serve(args: string[]): Promise<number> {
   })
   const hurry = new AbortController()
   const host = new ThreadHost({ env: { ...process.env }, flags }, brokenLine)
-  const running = startService(config, logger, host, systemClock, hurry.signal)
+  const running = startService(config, logger, host, { hurry: hurry.signal })
   stopOnSignals(running, hurry)
   process.on('SIGHUP', () => void running.then((service) => service.reload()))
   try {

@@ -53,7 +53,7 @@ async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHo
   const host = new ObedientHost()
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const logger = pino({ level: 'silent' })
-  const supervisor = new Supervisor({ host, workers: 1, memory, metrics, logger, nowMs: () => clock.nowMs() })
+  const supervisor = new Supervisor({ host, workers: 1, memory, metrics, logger, nowMs: () => clock.nowMs(), pause: async () => {} })
   await supervisor.listen('main', PORT)
   clock.advance(60_000)
   return { supervisor, host, clock }

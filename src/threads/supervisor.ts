@@ -24,6 +24,8 @@ export interface SupervisorParts {
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly nowMs: () => number
+  /** Before something is tried again. */
+  readonly pause: (ms: number) => Promise<unknown>
 }
 
 /** One worker's place, which one thread takes after another. */
@@ -174,7 +176,7 @@ export class Supervisor {
       if (this.#listeners.failOpening(name, error as Error)) return
       if (this.#onClosed !== undefined || seat.link !== link) return
       this.#parts.logger.error({ event: 'worker_not_replaced', worker: seat.worker, err: error }, 'a worker could not be replaced yet')
-      await sleep(RETRY_MS)
+      await this.#parts.pause(RETRY_MS)
       if (seat.link === link) await this.#letListen(seat, name)
     }
   }
@@ -223,7 +225,7 @@ export class Supervisor {
   }
 
   async #replace(seat: Seat, pauseMs: number): Promise<void> {
-    await sleep(pauseMs)
+    await this.#parts.pause(pauseMs)
     seat.isBeingReplaced = true
     if (this.#onClosed === undefined) this.#fill(seat)
   }

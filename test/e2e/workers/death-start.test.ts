@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
@@ -6,25 +6,6 @@ import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
 const DRAIN_MS = 600_000
-
-/** The pauses of the main thread are the test's: those between two workers are over at once, and the drain when the test says so. */
-const { pauses } = vi.hoisted(() => ({ pauses: { betweenMs: [] as number[], isDrained: false } }))
-
-vi.mock('node:timers/promises', async (original) => {
-  const real = await original<typeof import('node:timers/promises')>()
-  const pause = async (delayMs: number, ...others: never[]): Promise<unknown> => {
-    if (delayMs === DRAIN_MS) return until(() => pauses.isDrained)
-    if (![100, 200, 400].includes(delayMs)) return real.setTimeout(delayMs, ...others)
-    pauses.betweenMs.push(delayMs)
-    return undefined
-  }
-  return { ...real, setTimeout: pause }
-})
-
-afterEach(() => {
-  pauses.betweenMs = []
-  pauses.isDrained = true
-})
 
 describe('a worker that does not live to serve', () => {
   test('at the first start ends the start, and says why', async () => {
@@ -42,7 +23,9 @@ describe('a worker that does not live to serve', () => {
   })
 
   test('later on is tried again, after longer and longer pauses, while the others serve', async () => {
-    const mortal = await mortalEdge(2, { bundle: bundle(1) }, (host) => {
+    const pausesMs: number[] = []
+    const pause = async (ms: number): Promise<void> => void pausesMs.push(ms)
+    const mortal = await mortalEdge(2, { bundle: bundle(1), pause }, (host) => {
       host.isStillborn = (worker, earlier) => worker === 2 && earlier > 0 && earlier < 4
     })
     mortal.age()
@@ -58,20 +41,21 @@ describe('a worker that does not live to serve', () => {
       [2, 'exception'],
       [2, 'exception'],
     ])
-    expect(pauses.betweenMs).toEqual([100, 200, 400])
+    expect(pausesMs).toEqual([0, 100, 200, 400])
     expect(mortal.host.starts[2]).toBe(5)
     expect((await metricsOf(mortal.port)).value('edge_workers')).toBe(2)
   })
 
   test('in place of one that died while the service drains is not ready either', async () => {
-    pauses.isDrained = false
-    const mortal = await mortalEdge(1, { bundle: bundle(1), env: { EDGE_DRAIN_MS: String(DRAIN_MS) } })
+    let isDrained = false
+    const pause = async (ms: number): Promise<void> => (ms === DRAIN_MS ? until(() => isDrained) : undefined)
+    const mortal = await mortalEdge(1, { bundle: bundle(1), pause, env: { EDGE_DRAIN_MS: String(DRAIN_MS) } })
     const stopped = mortal.edge.stop()
     await until(async () => (await ask(mortal.port, 'GET', '/readyz')).status === 503)
     await mortal.host.terminate(1)
     await mortal.untilReplaced()
     expect((await ask(mortal.port, 'GET', '/readyz')).status).toBe(503)
-    pauses.isDrained = true
+    isDrained = true
     await stopped
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Clock, systemClock } from '../../../src/clock.ts'
 import { readConfig } from '../../../src/config.ts'
-import { type Service, startService } from '../../../src/service.ts'
+import { type Service, type StartOptions, startService } from '../../../src/service.ts'
 import type { WorkerHost } from '../../../src/threads/host.ts'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import { until } from '../until.ts'
@@ -23,6 +23,7 @@ export interface EdgeOptions {
   readonly fileName?: string
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: Clock
+  readonly pause?: StartOptions['pause']
   /** Where workers live, told of the settings; else in this thread. */
   readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
   /** Stands between the service and where its workers live. */
@@ -61,10 +62,10 @@ export class Edge {
     if (!config.ok) throw new Error(config.problems.join('\n'))
     const log: Record<string, unknown>[] = []
     const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
-    const clock = options.clock ?? systemClock
+    const { clock = systemClock, pause } = options
     const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
     try {
-      const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, clock)
+      const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, { clock, ...(pause && { pause }) })
       return new Edge(service, log, directory, bundlePath)
     } catch (error) {
       await rm(directory, { recursive: true })
