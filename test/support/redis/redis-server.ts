@@ -133,6 +133,7 @@ export class RedisServer {
       this.#process!.kill('SIGCONT')
     }
     await this.#ended
+    if (this.#process?.pid !== undefined) this.#clock?.clearUpAfter(this.#process.pid)
   }
 
   /** A new process on the same port: empty, or with all that it had. */

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** A wall clock of a process that runs, ahead of the machine's or behind it, and moved while it runs. Its monotonic clock stays true. */
@@ -26,6 +26,11 @@ export class SteppingClock {
   step(ms: number): void {
     this.#aheadMs += ms
     this.#write()
+  }
+
+  /** libfaketime removes its shared memory at a normal end alone, and a process that was killed has none. */
+  clearUpAfter(pid: number): void {
+    for (const name of [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`]) rmSync(join('/dev/shm', name), { force: true })
   }
 
   #write(): void {
