@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 /** `npm test`: each promise once. What needs more parts or more time is in `test/campaigns/`, for `npm run test:full`. */
@@ -8,8 +9,8 @@ export default defineConfig({
     globalSetup: ['test/support/run/leftovers.ts'],
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.
     isolate: false,
-    // Most tests wait for sockets and processes: all cores may, not all but one.
-    maxWorkers: '100%',
+    // Most tests wait for sockets, timers and processes: with one worker a core, cores would be idle for a third of the time.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     testTimeout: 20_000,
     hookTimeout: 20_000,
   },
