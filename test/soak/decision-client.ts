@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 
 /** Asks many questions in one write, on a connection that it keeps. */
 export class DecisionClient {
-  readonly #port: number
+  readonly port: number
   #socket: Socket | undefined
   #text = ''
   #statuses: number[] = []
@@ -10,7 +10,7 @@ export class DecisionClient {
   #settle: (() => void) | undefined
 
   constructor(port: number) {
-    this.#port = port
+    this.port = port
   }
 
   /** Answers a status for each question, undefined where none came; nothing at all where nobody was there to ask. */
@@ -44,7 +44,7 @@ export class DecisionClient {
 
   async #connected(): Promise<Socket | undefined> {
     if (this.#socket !== undefined) return this.#socket
-    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true })
+    const socket = connect({ port: this.port, host: '127.0.0.1', noDelay: true })
     socket.on('data', (chunk) => this.#hear(chunk.toString('latin1')))
     socket.on('error', () => {}) // its 'close' follows
     socket.on('close', () => {

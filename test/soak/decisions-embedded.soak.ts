@@ -54,7 +54,7 @@ soak('decisions-embedded', async (bench) => {
       for (const team of teams) await team.drain([client])
       client.close()
       const times = trouble === 'crash' ? 2 : 1
-      for (const team of teams) done[team.check(findings, { times })]++
+      for (const team of teams) done[team.check(findings, { times, timesEach: times })]++
       for (const limit of limits) findings.atMost(`burst of ${limit.name}`, limit.worstBurst, times * limit.burst + ROUNDING)
       for (const { seen } of teams) done.decisions += seen.admitted + seen.rejected
       for (const { questions } of limits) done.decisions += questions.length

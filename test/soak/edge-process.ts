@@ -82,10 +82,11 @@ export class EdgeProcess {
     const inspector = await Inspector.open(this.#cli!, WORKERS)
     await inspector.endWorker(index, end)
     await inspector.close()
-    await eventually('the worker is replaced', async () => {
+    const isReplaced = async (): Promise<boolean> => {
       const metrics = await this.metrics().catch(() => undefined)
       return metrics !== undefined && metrics.sum('edge_worker_deaths_total') > before && metrics.value('edge_workers') === WORKERS
-    })
+    }
+    await eventually('the worker is replaced', isReplaced, () => `The log ends with:\n${this.#cli!.stderr.slice(-1000)}`)
   }
 
   async vitals(): Promise<Vitals> {

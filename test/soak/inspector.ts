@@ -5,6 +5,8 @@ import { eventually } from './eventually.ts'
 /** Lets a process choose the port of its inspector; to be in its environment. */
 export const INSPECTOR_ENV = { NODE_OPTIONS: '--inspect-port=0' }
 
+const MOMENT_MS = 200
+
 interface Reply {
   readonly id?: number
   readonly method?: string
@@ -52,12 +54,11 @@ export class Inspector {
     return bytes
   }
 
-  /** Not done before it is sure to happen, and not waited for: nobody is left to answer. */
+  /** It ends a moment later, when this inspector should be closed: a worker that ends with a session open may hang. */
   async endWorker(index: number, end: 'exit' | 'throw'): Promise<void> {
-    const expression = end === 'exit' ? 'process.exit(7)' : 'setImmediate(() => { throw new Error("ended by the soak") })'
+    const action = end === 'exit' ? 'process.exit(7)' : 'throw new Error("ended by the soak")'
     const worker = this.#workers[index % this.#workers.length]!
-    const message = JSON.stringify({ id: ++this.#calls, method: 'Runtime.evaluate', params: { expression } })
-    await this.#call('NodeWorker.sendMessageToWorker', { sessionId: worker, message })
+    await this.#callWorker(worker, 'Runtime.evaluate', { expression: `setTimeout(() => { ${action} }, ${MOMENT_MS}); 0` })
   }
 
   async close(): Promise<void> {
@@ -82,11 +83,11 @@ export class Inspector {
     })
   }
 
-  #callWorker(sessionId: string, method: string): Promise<Reply> {
+  #callWorker(sessionId: string, method: string, params: object = {}): Promise<Reply> {
     const id = ++this.#calls
     return new Promise((resolve) => {
       this.#waiting.set(id, resolve)
-      void this.#call('NodeWorker.sendMessageToWorker', { sessionId, message: JSON.stringify({ id, method }) })
+      void this.#call('NodeWorker.sendMessageToWorker', { sessionId, message: JSON.stringify({ id, method, params }) })
     })
   }
 

@@ -30,6 +30,8 @@ export function teamPolicies(version: number): PolicyText[] {
 export class TeamCaller {
   /** Questions that were let through, were not, and of which nobody knows. */
   readonly seen = { admitted: 0, rejected: 0, unknown: 0, odd: 0 }
+  /** What each instance has admitted, by its port. */
+  readonly admittedBy = new Map<number, number>()
   readonly #bytes: Buffer
 
   constructor(kind: Kind, team: string, name: string) {
@@ -45,11 +47,18 @@ export class TeamCaller {
     const statuses = await client.ask(this.bytes(count), count)
     const admitted = statuses.filter((status) => status === 200).length
     this.seen.admitted += admitted
+    this.admittedBy.set(client.port, (this.admittedBy.get(client.port) ?? 0) + admitted)
     this.seen.rejected += statuses.filter((status) => status === 429).length
     this.seen.unknown += statuses.filter((status) => status === undefined).length
     this.seen.odd += statuses.filter((status) => status !== undefined && status !== 200 && status !== 429).length
     return admitted
   }
+}
+
+interface TeamTolerance {
+  readonly times?: number
+  readonly timesEach?: number
+  readonly lost?: number
 }
 
 /** A few callers who have a limit each and one together. */
@@ -86,14 +95,19 @@ export class Team {
   }
 
   /**
-   * When nothing is left. Tokens may have been handed out `times` over, and `lost` of them may have gone to nobody. Answers whether
-   * there was but one right number.
+   * When nothing is left. Tokens may have been handed out `times` over, by each instance `timesEach`, and `lost` of them may have
+   * gone to nobody. Answers whether there was but one right number.
    */
-  check(findings: Findings, { times = 1, lost = 0 }: { times?: number; lost?: number } = {}): 'exact' | 'bounded' {
+  check(findings: Findings, { times = 1, timesEach = 1, lost = 0 }: TeamTolerance): 'exact' | 'bounded' {
     const { admitted, unknown, odd } = this.seen
     findings.equal(`answers to ${this.name} that are neither 200 nor 429`, odd, 0)
     findings.within(`admitted of team ${this.name}, ${unknown} answers lost`, admitted, TEAM_BURST - unknown - lost, times * TEAM_BURST)
     for (const { seen } of this.callers) findings.atMost(`admitted of a caller of ${this.name}`, seen.admitted, times * CALLER_BURST)
+    const ports = new Set(this.callers.flatMap(({ admittedBy }) => [...admittedBy.keys()]))
+    for (const port of ports) {
+      const byOne = this.callers.reduce((sum, { admittedBy }) => sum + (admittedBy.get(port) ?? 0), 0)
+      findings.atMost(`admitted of team ${this.name} by one instance`, byOne, timesEach * TEAM_BURST)
+    }
     return times === 1 && unknown + lost === 0 ? 'exact' : 'bounded'
   }
 }
