@@ -1,8 +1,8 @@
 import { readdirSync, readlinkSync } from 'node:fs'
-import { Cli } from '../support/service/cli.ts'
+import type { Cli } from '../support/service/cli.ts'
 import { ask } from '../support/service/http.ts'
 import { type Metrics, metricsOf } from '../support/service/metrics.ts'
-import type { Environment, Owner } from '../support/service/running.ts'
+import { type Environment, type Owner, serving } from '../support/service/running.ts'
 import { serverPort } from '../support/service/server-port.ts'
 import { eventually } from './eventually.ts'
 import { type Findings, SoakFailure } from './findings.ts'
@@ -24,6 +24,7 @@ export interface Vitals {
 export class EdgeProcess {
   readonly port: number
   readonly #env: Environment
+  readonly #owner: Owner
   #cli: Cli | undefined
   #log = new LogReader()
   /** Processes so far. */
@@ -31,21 +32,21 @@ export class EdgeProcess {
   /** Workers that were made to die in the present process. */
   deaths = 0
 
-  private constructor(port: number, env: Environment) {
+  private constructor(port: number, env: Environment, owner: Owner) {
     this.port = port
     this.#env = env
+    this.#owner = owner
   }
 
   static async start(env: Environment, owner: Owner): Promise<EdgeProcess> {
-    const edge = new EdgeProcess(await serverPort(), env)
-    owner.onTestFinished(() => edge.#end())
+    const edge = new EdgeProcess(await serverPort(), env, owner)
     await edge.start()
     return edge
   }
 
   async start(): Promise<void> {
     const env = { EDGE_WORKERS: String(WORKERS), EDGE_STORE_SIZE: '4m', EDGE_HEADERS_TIMEOUT_MS: '1000', ...INSPECTOR_ENV, ...this.#env }
-    const cli = await Cli.serve({ ...env, EDGE_PORT: String(this.port) })
+    const cli = await serving({ EDGE_HOST: '127.0.0.1', ...env, EDGE_PORT: String(this.port) }, [], this.#owner)
     this.#cli = cli
     this.#log = new LogReader()
     this.lives++
@@ -114,10 +115,6 @@ export class EdgeProcess {
     }
     this.#log.read(this.#cli, findings)
     findings.atMost('workers that died', this.#log.workerDeaths, this.deaths)
-  }
-
-  async #end(): Promise<void> {
-    await this.#cli?.stop('SIGKILL')
   }
 }
 

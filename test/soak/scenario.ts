@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
 import { Random } from '../support/random/random.ts'
 import type { Owner } from '../support/service/running.ts'
+import { CleanUp } from './clean-up.ts'
 import type { EdgeProcess } from './edge-process.ts'
 import { Findings, SoakFailure } from './findings.ts'
 import { Growth } from './growth.ts'
@@ -52,10 +53,12 @@ const SPARE_MS = 180_000
 export function soak(name: string, begin: (bench: Bench) => Promise<Scenario>): void {
   test(name, { timeout: 3 * SCENARIO_MS + SPARE_MS }, async ({ signal, onTestFinished }) => {
     const startMs = performance.now()
+    const cleanUp = new CleanUp()
+    onTestFinished(() => cleanUp.run())
     const directory = await mkdtemp(join(tmpdir(), 'edge-soak-'))
-    onTestFinished(() => rm(directory, { recursive: true, force: true }))
+    cleanUp.onTestFinished(() => rm(directory, { recursive: true, force: true }))
     const random = new Random(SEED)
-    const scenario = await begin({ onTestFinished, random, directory })
+    const scenario = await begin({ onTestFinished: (end) => cleanUp.onTestFinished(end), random, directory })
     const growths = scenario.edges.map(() => new Growth())
     const findings = new Findings()
     const deck = new Deck(scenario, random)
