@@ -5,14 +5,15 @@
 --           cost   what it takes; when settling, what goes back, or below zero what is charged besides
 --           size   the most that the limit can hand out at one moment
 --           rate   tokens per ms; 0: a limit of a UTC day
---           most   what can be left at most, by what the asking instance alone has spent
+--           most   what this call may have at most, by what the asking instance alone has spent
 --           since  for how many ms a bucket has had this limit; of a day: which one it is, or was taken from
---           more   take: how many tokens to lease beyond the cost; settle: when the tokens were leased, or 0
--- Answer  whether all rows fit; the time; for each row what is left and how much was leased
+--           more   take: how many tokens to lease beyond the cost; settle: when the tokens left, or 0
+-- Answer  whether all rows fit; the time; for each row what is left for the asking instance and how much was leased
 --
 -- A bucket is a string: level, when that was true, size, rate. A day is a hash: what is spent, by day. Both expire when
--- a new one would say the same, or some time later. One that was lost comes back, as far as instances remember: what they have spent
--- themselves is spent.
+-- a new one would say the same, or some time later. One that was lost comes back, as far as the first instance to ask remembers: what it has
+-- spent itself is spent. To one that is there, `most` does nothing: calls of an instance's workers overtake each other, and what one
+-- of them gives back or charges besides would be lost or counted twice.
 
 local DAY_MS = 86400000
 local MAX_TTL_MS = 315360000000 -- ten years
@@ -30,6 +31,7 @@ local function read_bucket(row)
   local record = redis.call('GET', row.key)
   row.at = now
   row.level = math.min(row.size, row.most)
+  row.left = row.level
   if not record then return end
   row.exists = true
   local level, at, size, rate = struct.unpack('<dddd', record)
@@ -49,7 +51,8 @@ local function read_bucket(row)
   if at < now then level = level + (now - at) * row.rate end
   -- Never back in time: the refill between two moments is granted once.
   row.at = math.max(at, now)
-  row.level = math.min(level, row.level)
+  row.level = math.min(level, row.size)
+  row.left = math.min(row.level, row.most)
 end
 
 local function write_bucket(row)
@@ -64,8 +67,9 @@ local function read_day(row, day)
   row.exists = used and true
   row.day = day
   row.used = tonumber(used or 0)
-  if row.since == day then row.used = math.max(row.used, row.size - row.most) end
-  row.level = math.max(0, row.size - row.used)
+  local most = row.since == day and row.most or row.size
+  if not used then row.used = math.max(0, row.size - most) end
+  row.left = math.max(0, math.min(row.size - row.used, most))
 end
 
 local function write_day(row)
@@ -83,22 +87,21 @@ end
 
 local function covers(row)
   if row.cost == 0 then return true end
-  if row.rate == 0 then return row.used + row.cost <= row.size end
-  return row.level >= row.cost
+  return row.left >= row.cost
 end
 
 local function take(row)
   if row.rate == 0 then
     if row.cost == 0 then return end
     row.used = row.used + row.cost
-    row.level = row.size - row.used
+    row.left = row.left - row.cost
     write_day(row)
     return
   end
-  row.level = row.level - row.cost
   -- Half of what is there at most: others want some too, and a crash loses no more.
-  row.leased = math.max(0, math.min(row.more, math.floor(row.level / 2)))
-  row.level = row.level - row.leased
+  row.leased = math.max(0, math.min(row.more, math.floor((row.left - row.cost) / 2)))
+  row.level = row.level - row.cost - row.leased
+  row.left = row.left - row.cost - row.leased
   if row.cost + row.leased > 0 then write_bucket(row) end
 end
 
@@ -142,7 +145,7 @@ for _, row in ipairs(rows) do
     -- Or an empty bucket would be read like this again and again, until the clock is where it was.
     write_bucket(row)
   end
-  answer[#answer + 1] = string.format('%.17g', row.level)
+  answer[#answer + 1] = string.format('%.17g', row.left)
   answer[#answer + 1] = row.leased
 end
 return table.concat(answer, ' ')

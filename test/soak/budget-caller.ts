@@ -5,8 +5,8 @@ import type { Findings } from './findings.ts'
 import { BUFFER_TOKENS, type LlmPlay, MAX_COMPLETION } from './llm-play.ts'
 import type { ProxyRequest } from './proxy-request.ts'
 
-/** The day is the smaller one, so that each of the two can be made to tell what it has left. */
-const MINUTE_TOKENS = 4000
+/** The day is the smaller one, by so much that each of the two can be made to tell what it has left, also when it is overdrawn. */
+const MINUTE_TOKENS = 8000
 const DAY_TOKENS = 2000
 const MINUTE_MS = 60_000
 const SETTLED_MS = 2000
@@ -36,8 +36,6 @@ export interface Tolerance {
   readonly lost: number
   /** So many may have been used and not charged. */
   readonly unpaid: number
-  /** What was given back may be lost, and what was used beyond a reservation charged twice. */
-  readonly mayOvercharge: boolean
 }
 
 /** A caller with a budget, and what its requests must have cost. */
@@ -47,8 +45,6 @@ export class BudgetCaller {
   /** What was spent lies between the two; they are the same unless clients left or workers died. */
   low = 0
   high = 0
-  /** As much had all that was reserved stayed spent, and what was used beyond it been charged twice. */
-  highest = 0
   readonly #bornMs = performance.now()
   readonly #bornDay = utcDay()
 
@@ -73,18 +69,18 @@ export class BudgetCaller {
       return
     }
     const most = Math.max(play.cost, play.reservedTokens, play.promptTokens + play.seenTokens)
-    if (outcome === 'broken' && mayBeLost) return this.#add(0, most, most, isAdmitted(request))
+    if (outcome === 'broken' && mayBeLost) return this.#add(0, most, isAdmitted(request))
     if (outcome === 'left') return this.#addLeft(play, request, most, mayBeLost)
     // 502: the backend broke before anything was sent.
     const isAsPlanned = play.end === 'broken' ? outcome === 'broken' || status === 502 : outcome === 'whole' && isExpected(play, status)
     if (!isAsPlanned) findings.note(`a request that should be ${play.end} is ${outcome} with ${status}: ${JSON.stringify(play)}`)
-    this.#add(play.cost, play.cost, most + Math.max(0, play.cost - play.reservedTokens), true)
+    this.#add(play.cost, play.cost, true)
   }
 
   /** What both budgets have given out, by what they say when they are asked for more than they have. Answers that of the day. */
-  async check(port: number, findings: Findings, { lost, unpaid, mayOvercharge }: Tolerance): Promise<number> {
+  async check(port: number, findings: Findings, { lost, unpaid }: Tolerance): Promise<number> {
     let [day, minute, refilled] = [0, 0, 0]
-    const [low, high] = [this.low - unpaid, (mayOvercharge ? this.highest : this.high) + lost]
+    const [low, high] = [this.low - unpaid, this.high + lost]
     const isRight = (): boolean => day >= low && day <= high && minute >= low - refilled && minute <= high
     // A settlement is on its way to Redis for a moment after its answer is over.
     for (const endMs = performance.now() + SETTLED_MS; ; await sleep(POLL_MS)) {
@@ -105,14 +101,13 @@ export class BudgetCaller {
     const isExact = !mayBeLost && play.end === 'stalled' && !play.isPartial && hasArrived && seen === play.seenTokens
     const isPaid = !mayBeLost && status === 200 && play.end !== 'broken' && play.cost > 0
     const low = isPaid ? play.promptTokens + (play.asked['stream'] === true ? seen : 0) : 0
-    if (isExact) this.#add(play.cost, play.cost, most, true)
-    else this.#add(low, most, most, isAdmitted(request))
+    if (isExact) this.#add(play.cost, play.cost, true)
+    else this.#add(low, most, isAdmitted(request))
   }
 
-  #add(low: number, high: number, most: number, isKnown: boolean): void {
+  #add(low: number, high: number, isKnown: boolean): void {
     this.low += low
     this.high += high
-    this.highest += most
     this.seen[isKnown ? 'admitted' : 'unknown']++
   }
 

@@ -50,9 +50,8 @@ export class LlmCounts {
     }
   }
 
-  /** Answers how many tokens are spent that nobody has used. */
-  async check(findings: Findings, { budgets, plain, spent, mayBeLost, hadFault, tolerance }: LlmRoundResult): Promise<number> {
-    if (this.#edge.lives !== this.#life) return 0
+  async check(findings: Findings, { budgets, plain, spent, mayBeLost, hadFault, tolerance }: LlmRoundResult): Promise<void> {
+    if (this.#edge.lives !== this.#life) return
     const counted = await this.#counted()
     const seen = [...budgets, ...plain].map((caller) => caller.seen)
     const sum = (key: keyof BudgetCaller['seen']): number => seen.reduce((total, counts) => total + counts[key], 0)
@@ -65,11 +64,10 @@ export class LlmCounts {
     findings.within('edge_decisions_total{action="reject"}', rejected, sum('rejected'), sum('rejected') + sum('unknown'))
     findings.equal('edge_store_forced_evictions_total', counted('edge_store_forced_evictions_total'), 0)
     this.#checkSettlements(findings, counted, mayBeLost)
-    if (mayBeLost || budgets.some(({ isAtLimit }) => isAtLimit)) return 0
+    if (mayBeLost || budgets.some(({ isAtLimit }) => isAtLimit)) return
     const used = counted(`edge_llm_tokens_used_total${RULE}`)
     if (hadFault) findings.atMost('edge_llm_tokens_used_total, by what is spent of all budgets', used - tolerance.unpaid, spent)
-    else if (spent < used) findings.note(`edge_llm_tokens_used_total is ${used}, but only ${spent} tokens are spent of all budgets`)
-    return hadFault ? 0 : spent - used
+    else findings.equal('tokens spent of all budgets, by edge_llm_tokens_used_total', spent, used)
   }
 
   #checkSettlements(findings: Findings, counted: Counted, mayBeLost: boolean): void {

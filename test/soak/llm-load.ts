@@ -23,8 +23,6 @@ export interface LlmLoadParts {
   readonly findings: Findings
   /** Answers may get lost. */
   readonly mayBeLost: boolean
-  /** A settlement may be undone, or one that charges more than was reserved done twice. */
-  readonly mayOvercharge: boolean
 }
 
 /** Clients of an LLM: whole answers and streams in all dialects, of backends that work, fail and stall; some of them go away. */
@@ -60,10 +58,10 @@ export class LlmLoad {
   }
 
   /** Whether it leaves no doubt about what it costs this caller. */
-  #suits({ end, isPartial, cost, reservedTokens }: LlmPlay, caller: BudgetCaller): boolean {
-    const { serial, leavers, mayOvercharge } = this.#parts
+  #suits({ end, isPartial }: LlmPlay, caller: BudgetCaller): boolean {
+    const { serial, leavers } = this.#parts
     // Only a client that leaves ends what stalls, and the request that it leaves is under way for some time after that.
-    if (serial.includes(caller)) return end !== 'stalled' && !(mayOvercharge && cost > reservedTokens)
+    if (serial.includes(caller)) return end !== 'stalled'
     return !isPartial || leavers.includes(caller)
   }
 

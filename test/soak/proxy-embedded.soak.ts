@@ -1,4 +1,4 @@
 import { proxyScenario } from './proxy-scenario.ts'
 import { soak } from './scenario.ts'
 
-soak('proxy-embedded', (bench) => proxyScenario(bench, { env: {}, names: [], make: async () => {}, mayOvercharge: false }))
+soak('proxy-embedded', (bench) => proxyScenario(bench, { env: {}, names: [], make: async () => {} }))

@@ -14,9 +14,6 @@ describeWithRedis(NAME, () =>
     return proxyScenario(bench, {
       env: { EDGE_REDIS_URL: `redis://${gate.address}`, EDGE_REDIS_TIMEOUT_MS: String(REDIS_TIMEOUT_MS) },
       names: REDIS_TROUBLES,
-      // A known fault. A take brings along what is left by the instance's own count, and Redis lowers the level to that. Where another worker
-      // settles at the same time, the two reach Redis in any order: the take undoes what was given back, or an extra charge is made twice.
-      mayOvercharge: true,
       make: (trouble, round) => troubleRedis(trouble, redis, gate, round),
     })
   }),

@@ -16,8 +16,6 @@ export interface ProxyTroubles {
   /** Beside worker deaths and restarts. */
   readonly names: readonly string[]
   make(trouble: string, round: Round): Promise<void>
-  /** Callers with several requests under way may be charged for tokens that nobody used. */
-  readonly mayOvercharge: boolean
 }
 
 /** A reverse proxy with token budgets before an LLM of many moods. */
@@ -34,7 +32,7 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
   }
   const edge = await EdgeProcess.start(env, bench)
   reloads.watchedBy(edge)
-  const done = { requests: 0, left: 0, exact: 0, bounded: 0, tokens: 0, overcharged: 0, tunnels: 0, deaths: 0, restarts: 0, troubles: 0 }
+  const done = { requests: 0, left: 0, exact: 0, bounded: 0, tokens: 0, tunnels: 0, deaths: 0, restarts: 0, troubles: 0 }
 
   return {
     edges: [edge],
@@ -43,7 +41,7 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
     summary: () =>
       `${done.requests} LLM requests, ${done.left} left by their clients, ${done.tokens} tokens spent, ${done.exact} budgets checked exactly ` +
       `and ${done.bounded} by bounds, ${done.tunnels} tunnels, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +
-      `${done.deaths} worker deaths, ${done.restarts} restarts${troubles.names.length > 0 ? `, ${done.troubles} faults of Redis, ${done.overcharged} tokens overcharged` : ''}`,
+      `${done.deaths} worker deaths, ${done.restarts} restarts${troubles.names.length > 0 ? `, ${done.troubles} faults of Redis` : ''}`,
     async round(round, trouble) {
       const { random, findings, number } = round
       const named = (kind: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${number}-${kind}-${i}`)
@@ -54,10 +52,7 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       const plainLeavers = named('plain-leaver', 2).map((name) => new PlainCaller(name))
       const mayBeLost = trouble === 'worker death' || trouble === 'restart'
       const counts = await LlmCounts.from(edge)
-      const llm = new LlmLoad(
-        { port: edge.port, backend, serial, crowd, leavers, findings, mayBeLost, mayOvercharge: troubles.mayOvercharge },
-        random,
-      )
+      const llm = new LlmLoad({ port: edge.port, backend, serial, crowd, leavers, findings, mayBeLost }, random)
       const others = new PlainLoad(edge.port, plain, plainLeavers, random, 4)
       const hostile = new HostileClients([edge.port], random, 2)
       await during(round, trouble)
@@ -65,22 +60,15 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       await quiet(edge)
 
       const { hadFault, lostTokens, unpaidTokens } = await counts.doubts(trouble)
-      const tolerance = { lost: lostTokens, unpaid: unpaidTokens, mayOvercharge: false }
-      const concurrent = [...crowd, ...leavers]
+      const tolerance = { lost: lostTokens, unpaid: unpaidTokens }
+      const budgets = [...serial, ...crowd, ...leavers]
       let spent = 0
-      for (const caller of serial) spent += await caller.check(edge.port, findings, tolerance)
-      for (const caller of concurrent) {
-        spent += await caller.check(edge.port, findings, { ...tolerance, mayOvercharge: troubles.mayOvercharge })
-      }
+      for (const caller of budgets) spent += await caller.check(edge.port, findings, tolerance)
       const plainCallers = [...plain, ...plainLeavers]
       for (const caller of plainCallers) await caller.check(edge.port, findings, lostTokens)
-      const budgets = [...serial, ...concurrent]
-      const overcharged = await counts.check(findings, { budgets, plain: plainCallers, spent, mayBeLost, hadFault, tolerance })
-      if (troubles.mayOvercharge) done.overcharged += overcharged
-      else findings.equal('tokens spent of all budgets, beyond edge_llm_tokens_used_total', overcharged, 0)
+      await counts.check(findings, { budgets, plain: plainCallers, spent, mayBeLost, hadFault, tolerance })
       const hasDoubts = lostTokens + unpaidTokens > 0
-      for (const { isExact } of serial) done[isExact && !hasDoubts ? 'exact' : 'bounded']++
-      for (const { isExact } of concurrent) done[isExact && !hasDoubts && !troubles.mayOvercharge ? 'exact' : 'bounded']++
+      for (const { isExact } of budgets) done[isExact && !hasDoubts ? 'exact' : 'bounded']++
       done.requests += llm.requests
       done.left += llm.left
       done.tokens += spent

@@ -94,7 +94,7 @@ export class SharedCounters {
 
   /**
    * The calls that these rows of a decision take, or undefined where a node that they need is not to be asked. The
-   * levels in `charges` are those of this process's own counters: Redis has no more than that. `asks`: how many tokens to
+   * levels in `charges` are those of this process's own counters: no call gets more than that. `asks`: how many tokens to
    * lease with each row, beyond its cost.
    */
   callsFor(
