@@ -39,14 +39,16 @@ export interface Service {
 const FIRST_BUNDLE_MS = 10_000
 /** The same for a URL, where nothing else says that the process is alive. */
 const FIRST_BUNDLE_UNSEEN_MS = 1000
+/** A start that takes longer is worth a line. */
+const TELL_OF_WAIT_MS = 3000
 
 /** A worker that does not end by itself is given this much beyond the time that its requests have. */
 const CLOSE_SLACK_MS = 2000
 
 export interface StartOptions {
   readonly clock?: Clock
-  /** Ends the wait for the first bundle. */
-  readonly hurry?: AbortSignal
+  /** Ends a start that still waits for its first bundle; the reason is logged. */
+  readonly interrupt?: AbortSignal
   /** How the drain passes, and the time before a worker is replaced. */
   readonly pause?: (ms: number) => Promise<unknown>
 }
@@ -55,7 +57,7 @@ export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, hurry = new AbortController().signal, pause = sleep }: StartOptions = {},
+  { clock = systemClock, interrupt = new AbortController().signal, pause = sleep }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   const main = await host.openPort(config.port, config.host, workers)
@@ -97,9 +99,22 @@ export async function startService(
   const adminPort = admin === undefined ? undefined : await supervisor.listen('admin', admin)
   if (adminPort !== undefined) logger.info({ event: 'admin_listening', port: adminPort }, 'the admin port is open')
   const isUnseen = config.configUrl !== undefined && adminPort === undefined
-  await Promise.race([firstLook, patience(isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS, hurry)])
+  const waitMs = isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS
+  const tellOfWait = setTimeout(() => {
+    logger.info(
+      { event: 'waiting_for_bundle', up_to_ms: waitMs },
+      'the port is closed until the first bundle is active or known to be missing',
+    )
+  }, TELL_OF_WAIT_MS)
+  await Promise.race([firstLook, patience(waitMs, interrupt)])
   // One that has come is waited for, however long a busy machine takes to compile it.
-  if (!hurry.aborted) await intake.offered
+  await Promise.race([intake.offered, interrupted(interrupt)])
+  clearTimeout(tellOfWait)
+  if (interrupt.aborted) {
+    main.close()
+    await stop(String(interrupt.reason), 0)
+    throw new StartInterrupted()
+  }
   const port = await supervisor.listen('main', main)
   stateKeeper?.start()
   const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
@@ -120,20 +135,32 @@ export async function startService(
     source: () => bundleSource?.status,
     reload: async () => bundleSource?.reload(),
     waitsForDisk: () => stateKeeper?.isSlow || bundleSource?.status.isDiskSlow || false,
-    async stop(reason) {
-      logger.info({ event: 'stopping', reason, drain_ms: config.drainMs }, 'shutting down')
-      supervisor.drain()
-      await pause(config.drainMs)
-      await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
-      await bundleSource?.stop()
-      ipFiles.stop()
-      evictionWatch.stop()
-      await stateKeeper?.close()
-      logger.info({ event: 'stopped' }, 'edge stopped')
-    },
+    stop: (reason) => stop(reason, config.drainMs),
+  }
+
+  async function stop(reason: string, drainMs: number): Promise<void> {
+    logger.info({ event: 'stopping', reason, drain_ms: drainMs }, 'shutting down')
+    supervisor.drain()
+    await pause(drainMs)
+    await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
+    await bundleSource?.stop()
+    ipFiles.stop()
+    evictionWatch.stop()
+    await stateKeeper?.close()
+    logger.info({ event: 'stopped' }, 'edge stopped')
   }
 }
 
+/** A start that was told to end before its port was open; everything is closed again. */
+export class StartInterrupted extends Error {}
+
 function patience(ms: number, signal: AbortSignal): Promise<void> {
-  return sleep(ms, undefined, { ref: false, signal }).catch(() => {}) // told to hurry
+  return sleep(ms, undefined, { ref: false, signal }).catch(() => {}) // interrupted
+}
+
+function interrupted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }

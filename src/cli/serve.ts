@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config.ts'
 import { newBrokenLine } from '../logging/log-stream.ts'
 import { newLogger } from '../logging/logger.ts'
-import { type Service, startService } from '../service.ts'
+import { type Service, StartInterrupted, startService } from '../service.ts'
 import { shownUrl } from '../source/bundle-url.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { StateFault } from '../store/state/state-fault.ts'
@@ -26,17 +26,18 @@ export async function serve(args: string[]): Promise<number> {
     logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
     process.exit(1)
   })
-  const hurry = new AbortController()
+  const interrupt = new AbortController()
   const host = new ThreadHost({ env: { ...process.env }, flags }, brokenLine)
-  const running = startService(config, logger, host, { hurry: hurry.signal })
-  stopOnSignals(running, hurry)
-  process.on('SIGHUP', () => void running.then((service) => service.reload()))
+  const running = startService(config, logger, host, { interrupt: interrupt.signal })
+  stopOnSignals(running, interrupt)
+  process.on('SIGHUP', () => void running.then((service) => service.reload(), ignore))
   try {
     const service = await running
     process.stdout.on('error', () => {}) // a reader that went away is no reason to stop serving
     process.stdout.write(greeting(config, service))
     return 0
   } catch (error) {
+    if (error instanceof StartInterrupted) process.exit(0)
     const problem = startProblem(config, error as Error)
     if (problem === undefined) throw error
     complain([problem])
@@ -91,28 +92,28 @@ function startProblem(config: ServerConfig, error: Error): string | undefined {
 const ECHO_MS = 100
 
 /** The first signal drains and stops, a second one stops at once. */
-function stopOnSignals(running: Promise<Service>, hurry: AbortController): void {
+function stopOnSignals(running: Promise<Service>, interrupt: AbortController): void {
   let first: { readonly signal: string; readonly atMs: number } | undefined
   let started: Service | undefined
-  running.then(
-    (service) => {
-      started = service
-    },
-    () => {}, // whoever waits for it tells of it
-  )
+  running.then((service) => {
+    started = service
+  }, ignore)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       const atMs = performance.now()
       if (first === undefined) {
         first = { signal, atMs }
-        hurry.abort()
-        void running.then((service) => service.stop(signal)).then(() => exit(0, started))
+        interrupt.abort(signal)
+        void running.then((service) => service.stop(signal).then(() => exit(0, service)), ignore)
       } else if (first.signal !== 'SIGINT' || signal !== 'SIGINT' || atMs - first.atMs > ECHO_MS) {
         exit(1, started)
       }
     })
   }
 }
+
+/** Of a start that fails: whoever waits for it tells of it. */
+function ignore(): void {}
 
 /** A thread that waits for a disk would hold up process.exit too. */
 function exit(status: number, service: Service | undefined): never {

@@ -5,6 +5,8 @@ import { respondJson, respondText } from './respond.ts'
 export interface Health {
   readonly bundle: () => BundleInfo | undefined
   readonly isShuttingDown: () => boolean
+  /** Whether the port that requests come to is open. */
+  readonly isListening: () => boolean
   /** Whether a shared store can be asked; undefined where counters are this process's own. */
   readonly hasSharedStore: (() => boolean) | undefined
 }
@@ -19,6 +21,7 @@ export function handleReadyz(health: Health, res: ServerResponse): void {
   const bundle = health.bundle()
   if (health.isShuttingDown()) respondJson(res, 503, { status: 'not_ready', reason: 'shutting_down' })
   else if (bundle === undefined) respondJson(res, 503, { status: 'not_ready', reason: 'no_policy_loaded' })
+  else if (!health.isListening()) respondJson(res, 503, { status: 'not_ready', reason: 'starting' })
   else {
     const { version, hash, updatedAtS } = bundle
     const body = { status: 'ready', policy_version: version, policy_hash: hash, last_config_update: updatedAtS }

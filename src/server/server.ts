@@ -58,6 +58,7 @@ export class EdgeServer {
   readonly #main: HttpListener
   readonly #admin: HttpListener | undefined
   readonly #proxy: ProxyFront | undefined
+  #isListening = false
   #isShuttingDown = false
 
   constructor(options: ServerOptions, parts: ServerParts) {
@@ -95,8 +96,10 @@ export class EdgeServer {
   }
 
   /** Answers the port. */
-  listen(on: ListenOn): Promise<number> {
-    return this.#main.listen(on)
+  async listen(on: ListenOn): Promise<number> {
+    const port = await this.#main.listen(on)
+    this.#isListening = true
+    return port
   }
 
   /** To be called where there is an admin port. */
@@ -121,7 +124,7 @@ export class EdgeServer {
 
   *#healthEndpoints(parts: ServerParts): Generator<[string, Endpoint]> {
     const { bundle, hasSharedStore } = parts
-    const health = { bundle, hasSharedStore, isShuttingDown: () => this.#isShuttingDown }
+    const health = { bundle, hasSharedStore, isShuttingDown: () => this.#isShuttingDown, isListening: () => this.#isListening }
     const methods = ['GET', 'HEAD']
     yield ['/livez', { methods, handle: handleLivez }]
     yield ['/readyz', { methods, handle: (_req, res) => handleReadyz(health, res) }]

@@ -21,7 +21,7 @@ describe.concurrent('the port opens', () => {
     server.publish(known(1))
     const port = await serverPort()
     const env = { EDGE_PORT: String(port), ...(source === 'URL' && urlEnv(server.url)) }
-    const held = new HoldingHost()
+    const held = new HoldingHost(({ type }) => type === 'prepare')
     const starting = Edge.start({ bundle: bundle(1), env, aroundHost: (host) => held.around(host) })
     t.onTestFinished(async () => (await starting).stop())
     await until(() => held.isHolding)
@@ -59,7 +59,8 @@ describe.concurrent('the port opens', () => {
     answer()
     const edge = await starting
     expect((await decide(port)).status).toBe(200)
-    expect(edge.log.map(({ event }) => event)).toEqual(['admin_listening', 'bundle_applied', 'started'])
+    const told = edge.log.map(({ event }) => event).filter((event) => event !== 'waiting_for_bundle')
+    expect(told).toEqual(['admin_listening', 'bundle_applied', 'started'])
   })
 })
 
@@ -79,13 +80,36 @@ test('a worker that dies while the first bundle is waited for is replaced, and t
   expect((await mortal.edge.decide()).status).toBe(200)
 })
 
-// Without the hurry it would end after ten seconds, and so after this test.
-test.concurrent('a signal ends the wait for the first bundle, and then the service', { timeout: 9000 }, async (t) => {
+test.concurrent('the service is not ready before its port is open, though its bundle is active', async (t) => {
+  const adminPort = await serverPort()
+  const held = new HoldingHost((message) => message.type === 'listen' && message.listener === 'main')
+  const env = { EDGE_ADMIN_PORT: String(adminPort) }
+  const starting = Edge.start({ bundle: bundle(1), env, aroundHost: (host) => held.around(host) })
+  t.onTestFinished(async () => (await starting).stop())
+  await until(() => held.isHolding)
+  expect(await ask(adminPort, 'GET', '/readyz')).toMatchObject({ status: 503, body: '{"status":"not_ready","reason":"starting"}' })
+  held.letGo()
+  await starting
+  expect((await ask(adminPort, 'GET', '/readyz')).status).toBe(200)
+})
+
+// A start that is not interrupted would open its port after ten seconds, and so after this test.
+test.concurrent('a signal while the first bundle is waited for ends the process, and the port never opens', {
+  timeout: 9000,
+}, async (t) => {
   const { server } = await silentServer(t)
-  const cli = new Cli(['serve'], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', ...urlEnv(server.url, { EDGE_ADMIN_PORT: '0' }) })
+  const cli = new Cli(['serve'], {
+    EDGE_PORT: '0',
+    EDGE_HOST: '127.0.0.1',
+    EDGE_DRAIN_MS: '60000',
+    ...urlEnv(server.url, { EDGE_ADMIN_PORT: '0' }),
+  })
   t.onTestFinished(() => void cli.process.kill('SIGKILL'))
-  await until(() => server.requests.length > 0 && cli.logged('admin_listening').length > 0)
+  await until(() => server.requests.length > 0 && cli.logged('waiting_for_bundle').length > 0)
   expect(await cli.stop()).toBe(0)
+  expect(cli.log.map(({ event }) => event)).toEqual(['admin_listening', 'waiting_for_bundle', 'stopping', 'stopped'])
+  expect(cli.logged('stopping')).toMatchObject([{ reason: 'SIGTERM', drain_ms: 0 }])
+  expect(cli.stdout).toBe('')
 })
 
 interface SilentServer {

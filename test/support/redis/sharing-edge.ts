@@ -1,7 +1,6 @@
 import type { Edge, EdgeOptions } from '../service/edge.ts'
 import type { Answer } from '../service/http.ts'
 import { type Owner, running, thisTest } from '../service/running.ts'
-import { until } from '../until.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
 export const HARDLY_ANY = 0.0001
@@ -10,12 +9,9 @@ export const HARDLY_ANY = 0.0001
 const AMPLE_MS = 3000
 
 /** An instance in this process with its counters in Redis, for as long as the test runs. */
-export async function sharing(url: string, options: EdgeOptions, owner: Owner = thisTest): Promise<Edge> {
+export function sharing(url: string, options: EdgeOptions, owner: Owner = thisTest): Promise<Edge> {
   const env = { EDGE_REDIS_URL: url, EDGE_REDIS_TIMEOUT_MS: String(AMPLE_MS), ...options.env }
-  const edge = await running({ ...options, env }, owner)
-  // On a busy machine it may listen before it has read its bundle, and answers 503 until then.
-  await until(async () => (await edge.get('/readyz')).status === 200)
-  return edge
+  return running({ ...options, env }, owner)
 }
 
 /** Two of them that differ in nothing but their place. */

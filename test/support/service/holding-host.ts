@@ -1,10 +1,15 @@
 import type { WorkerHost, WorkerLink } from '../../../src/threads/host.ts'
 import type { ToWorker } from '../../../src/threads/messages.ts'
 
-/** Keeps bundles from the workers of another host until it is told to let them go, as a machine that is too busy to compile does. */
+/** Keeps some messages from the workers of another host until it is told to let them go, as a machine that is too busy does. */
 export class HoldingHost {
+  readonly #isHeld: (message: ToWorker) => boolean
   readonly #held: (() => void)[] = []
   #isOpen = false
+
+  constructor(isHeld: (message: ToWorker) => boolean) {
+    this.#isHeld = isHeld
+  }
 
   get isHolding(): boolean {
     return this.#held.length > 0
@@ -25,7 +30,7 @@ export class HoldingHost {
 
   #around(link: WorkerLink): WorkerLink {
     const tell = (message: ToWorker): void => {
-      if (message.type === 'prepare' && !this.#isOpen) this.#held.push(() => link.tell(message))
+      if (this.#isHeld(message) && !this.#isOpen) this.#held.push(() => link.tell(message))
       else link.tell(message)
     }
     return { tell, terminate: () => link.terminate() }
