@@ -7,13 +7,13 @@
 --           rate   tokens per ms; 0: a limit of a UTC day
 --           most   what this call may have at most, by what the asking instance alone has spent
 --           since  for how many ms a bucket has had this limit; of a day: which one it is, or was taken from
---           more   take: how many tokens to lease beyond the cost; settle: when the tokens left, or 0
+--           more   take: how many tokens to lease beyond the cost, or -1 for a counter that is settled; settle: when the tokens left, or 0
 -- Answer  whether all rows fit; the time; for each row what is left for the asking instance and how much was leased
 --
 -- A bucket is a string: level, when that was true, size, rate. A day is a hash: what is spent, by day. Both expire when
 -- a new one would say the same, or some time later. One that was lost comes back, as far as the first instance to ask remembers: what it has
--- spent itself is spent. To one that is there, `most` does nothing: calls of an instance's workers overtake each other, and what one
--- of them gives back or charges besides would be lost or counted twice.
+-- spent itself is spent. One that is there is brought down to `most`, unless it is settled: calls of an instance's workers overtake each
+-- other, and what one of them gives back or charges besides would be lost or counted twice.
 
 local DAY_MS = 86400000
 local MAX_TTL_MS = 315360000000 -- ten years
@@ -53,6 +53,7 @@ local function read_bucket(row)
   row.at = math.max(at, now)
   row.level = math.min(level, row.size)
   row.left = math.min(row.level, row.most)
+  if row.more >= 0 then row.level = row.left end
 end
 
 local function write_bucket(row)

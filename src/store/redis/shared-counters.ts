@@ -12,6 +12,8 @@ import { UnsentSettlements } from './unsent-settlements.ts'
 export interface SharedCounter extends Counter {
   /** Its identity as a subject begins with it. */
   readonly identityWords: Int32Array
+  /** Takes are never settled. */
+  readonly isPlain: boolean
   readonly sinceMs: number
 }
 
@@ -51,6 +53,8 @@ export interface Grant {
 
 /** Cost, size, rate, most, since, more: as the script wants them. */
 const ARGS_PER_ROW = 6
+/** In place of what to lease. */
+const SETTLED = -1
 const DIGEST_DIGITS = 32
 const MAX_REFUSALS = 10
 /** A thousand answers later, a third of it counts. */
@@ -255,7 +259,8 @@ export class SharedCounters {
       const size = sizeOf(limit)
       const [rate, since] = limit.kind === 'bucket' ? [limit.tokensPerMs, nowMs - sinceMs] : [0, utcDay(wallMs)]
       const most = action === 'settle' ? size : charges.levels[row]! + rate * this.slackMs
-      for (const number of [charges.costs[row]!, size, rate, most, since, asks?.[i] ?? 0]) group.args.push(String(number))
+      const more = action === 'settle' || counter.isPlain ? (asks?.[i] ?? 0) : SETTLED
+      for (const number of [charges.costs[row]!, size, rate, most, since, more]) group.args.push(String(number))
     }
     return groups
   }

@@ -123,6 +123,25 @@ describeWithRedis('without Redis', () => {
     expect(admitted([...statuses, ...during, ...after].flat())).toBe(2 * LIMIT)
   })
 
+  test.concurrent('what an instance admitted on its own is charged to the fleet when it is back', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const gate = await gateTo(redis.port, owner)
+    const ten = bundle(1, policy('p', { rules: [bucketRule('ten', [], 10, HARDLY_ANY)] }))
+    const [cutOff, other] = await Promise.all([
+      sharing(`redis://${gate.address}`, { bundle: ten }, owner),
+      sharing(redis.url, { bundle: ten }, owner),
+    ])
+    await cutOff.decide()
+    gate.refuse()
+    gate.cut()
+    await until(async () => !(await hasRedis(cutOff)))
+    expect(admitted(await cutOff.decideTimes(5))).toBe(5)
+    await gate.accept()
+    await until(() => hasRedis(cutOff))
+    expect((await cutOff.decide()).status).toBe(200)
+    expect(admitted(await other.decideTimes(10))).toBe(3)
+  })
+
   test.concurrent('a shutdown waits for who waits for a silent one, and no longer', async (owner) => {
     const redis = await runningRedis({}, owner)
     const gate = await gateTo(redis.port, owner)

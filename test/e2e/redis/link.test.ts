@@ -66,14 +66,16 @@ describeWithRedis('a link to one Redis', () => {
   })
 
   test.concurrent('a Redis that is loading its data is not used before it has', async (owner) => {
-    const args = ['--loading-process-events-interval-bytes', '1024', '--key-load-delay', '500']
+    // It loads for ten seconds, unless it is told to hurry.
+    const args = ['--loading-process-events-interval-bytes', '1024', '--key-load-delay', '5000']
     const redis = await runningRedis({ args }, owner)
-    await redis.command('EVAL', "for i = 1, 1000 do redis.call('SET', 'k' .. i, string.rep('x', 100)) end", 0)
+    await redis.command('EVAL', "for i = 1, 2000 do redis.call('SET', 'k' .. i, string.rep('x', 100)) end", 0)
     const { link, countUp, errors } = await usableLink(redis.url, AMPLE_MS, owner)
     const whileItLoads = async () => {
       await until(() => errors.some((line) => line.startsWith(`reply ${redis.address}: LOADING`)))
       expect(link.isUsable(0)).toBe(false)
       await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'refused', code: 'LOADING' })
+      await redis.command('CONFIG', 'SET', 'key-load-delay', 0)
     }
     await Promise.all([redis.restart('kept'), whileItLoads()])
     await until(() => link.isUsable(0))
