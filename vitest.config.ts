@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['test/campaigns/**'],
-    globalSetup: ['test/support/run/leftovers.ts'],
+    globalSetup: ['test/support/run/built-program.ts', 'test/support/run/leftovers.ts'],
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.
     isolate: false,
     // Most tests wait for sockets, timers and processes: with one worker a core, cores would be idle for a third of the time.

@@ -49,7 +49,7 @@ export interface StartOptions {
   readonly clock?: Clock
   /** Ends a start that still waits for its first bundle; the reason is logged. */
   readonly interrupt?: AbortSignal
-  /** How the drain passes, and the time before a worker is replaced. */
+  /** How the drain passes, the wait for the first bundle, and the time before a worker is replaced. */
   readonly pause?: (ms: number) => Promise<unknown>
 }
 
@@ -57,7 +57,7 @@ export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, interrupt = new AbortController().signal, pause = sleep }: StartOptions = {},
+  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   const main = await host.openPort(config.port, config.host, workers)
@@ -95,27 +95,13 @@ export async function startService(
   )
   // A bundle from the cache is active before the URL has answered.
   const firstLook = Promise.all([ipFiles.started, Promise.race([bundleSource?.start(), firstActive])])
-  await supervisor.up()
-  const adminPort = admin === undefined ? undefined : await supervisor.listen('admin', admin)
-  if (adminPort !== undefined) logger.info({ event: 'admin_listening', port: adminPort }, 'the admin port is open')
-  const isUnseen = config.configUrl !== undefined && adminPort === undefined
-  const waitMs = isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS
-  const tellOfWait = setTimeout(() => {
-    logger.info(
-      { event: 'waiting_for_bundle', up_to_ms: waitMs },
-      'the port is closed until the first bundle is active or known to be missing',
-    )
-  }, TELL_OF_WAIT_MS)
-  await Promise.race([firstLook, patience(waitMs, interrupt)])
-  // One that has come is waited for, however long a busy machine takes to compile it.
-  await Promise.race([intake.offered, interrupted(interrupt)])
-  clearTimeout(tellOfWait)
-  if (interrupt.aborted) {
-    main.close()
-    await stop(String(interrupt.reason), 0)
-    throw new StartInterrupted()
-  }
-  const port = await supervisor.listen('main', main)
+  const { port, adminPort } = await openPorts().catch(async (error: unknown) => {
+    if (error instanceof StartInterrupted) {
+      main.close()
+      await stop(error.message, 0)
+    }
+    throw error
+  })
   stateKeeper?.start()
   const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
   logger.info(
@@ -138,6 +124,31 @@ export async function startService(
     stop: (reason) => stop(reason, config.drainMs),
   }
 
+  /** The admin port first, the main port when there is nothing more to wait for. */
+  async function openPorts(): Promise<{ port: number; adminPort: number | undefined }> {
+    const interrupted = rejectionOf(interrupt)
+    const step = <Result>(work: Promise<Result>): Promise<Result> => Promise.race([work, supervisor.failed(), interrupted])
+    await step(supervisor.up())
+    const adminPort = admin === undefined ? undefined : await step(supervisor.listen('admin', admin))
+    if (adminPort !== undefined) logger.info({ event: 'admin_listening', port: adminPort }, 'the admin port is open')
+    const isUnseen = config.configUrl !== undefined && adminPort === undefined
+    const waitMs = isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS
+    const tellOfWait = setTimeout(() => {
+      logger.info(
+        { event: 'waiting_for_bundle', up_to_ms: waitMs },
+        'the port is closed until the first bundle is active or known to be missing',
+      )
+    }, TELL_OF_WAIT_MS)
+    try {
+      await step(Promise.race([firstLook, pause(waitMs)]))
+      // One that has come is waited for, however long a busy machine takes to compile it.
+      await step(intake.offered)
+    } finally {
+      clearTimeout(tellOfWait)
+    }
+    return { port: await step(supervisor.listen('main', main)), adminPort }
+  }
+
   async function stop(reason: string, drainMs: number): Promise<void> {
     logger.info({ event: 'stopping', reason, drain_ms: drainMs }, 'shutting down')
     supervisor.drain()
@@ -151,16 +162,20 @@ export async function startService(
   }
 }
 
-/** A start that was told to end before its port was open; everything is closed again. */
-export class StartInterrupted extends Error {}
-
-function patience(ms: number, signal: AbortSignal): Promise<void> {
-  return sleep(ms, undefined, { ref: false, signal }).catch(() => {}) // interrupted
+/** Workers keep the process alive, not its pauses. */
+function unobtrusively(ms: number): Promise<void> {
+  return sleep(ms, undefined, { ref: false })
 }
 
-function interrupted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
+/** A start that was told to end before its port was open; everything is closed again. The message is the reason. */
+export class StartInterrupted extends Error {}
+
+function rejectionOf(signal: AbortSignal): Promise<never> {
+  const rejection = new Promise<never>((_, reject) => {
+    const interrupt = (): void => reject(new StartInterrupted(String(signal.reason)))
+    if (signal.aborted) interrupt()
+    else signal.addEventListener('abort', interrupt, { once: true })
   })
+  rejection.catch(() => {}) // it may come when the start is over
+  return rejection
 }

@@ -1,18 +1,46 @@
-/** The start of the first workers: all of them come up, or there is no service. */
+/** So many workers may die before the service is open: a bundle that ends those who compile it is refused before that. */
+const MAX_DEATHS = 10
+
+/** The start: the first workers come up, all of them, and stay alive until the main port is open, or there is no service. */
 export class FirstStart {
+  /** Rejects with `failed`. */
   readonly up: Promise<void>
-  isOver = false
-  succeed!: () => void
-  fail!: (error: Error) => void
+  /** Never resolves. */
+  readonly failed: Promise<never>
+  #isUp = false
+  #isOver = false
+  #deaths = 0
+  #noteUp!: () => void
+  #fail!: (error: Error) => void
 
   constructor() {
-    this.up = new Promise((resolve, reject) => {
-      this.succeed = () => {
-        this.isOver = true
-        resolve()
-      }
-      this.fail = reject
+    this.failed = new Promise((_, reject) => {
+      this.#fail = reject
     })
-    this.up.catch(() => {}) // a worker may die before anybody waits
+    this.failed.catch(() => {}) // a worker may die before anybody waits
+    this.up = Promise.race([
+      this.failed,
+      new Promise<void>((resolve) => {
+        this.#noteUp = resolve
+      }),
+    ])
+    this.up.catch(() => {})
+  }
+
+  noteUp(): void {
+    this.#isUp = true
+    this.#noteUp()
+  }
+
+  /** The main port is open. */
+  noteOpen(): void {
+    this.#isOver = true
+  }
+
+  /** Answers whether it may be replaced. */
+  noteDeath(error: Error): boolean {
+    if (this.#isOver || (this.#isUp && ++this.#deaths < MAX_DEATHS)) return true
+    this.#fail(error)
+    return false
   }
 }

@@ -89,10 +89,20 @@ export class Supervisor {
     return this.#start.up
   }
 
+  /** Rejects when workers die again and again before the main port is open. */
+  failed(): Promise<never> {
+    return this.#start.failed
+  }
+
   /** Done when all workers accept connections on it; tells its number. */
   listen(name: ListenerName, port: SharedPort): Promise<number> {
     const opened = this.#listeners.open(name, port)
     for (const seat of this.#seats) if (canListen(seat, name)) void this.#letListen(seat, name)
+    if (name === 'main')
+      void opened.then(
+        () => this.#start.noteOpen(),
+        () => {},
+      ) // whoever opens it hears of it
     return opened
   }
 
@@ -161,7 +171,7 @@ export class Supervisor {
 
   #onUp(seat: Seat): void {
     seat.state = 'up'
-    if (this.#seats.every(({ state }) => state !== 'starting')) this.#start.succeed()
+    if (this.#seats.every(({ state }) => state !== 'starting')) this.#start.noteUp()
     if (this.#listeners.names.includes('admin')) void this.#letListen(seat, 'admin')
   }
 
@@ -207,14 +217,14 @@ export class Supervisor {
       seat.state = 'closed'
       return this.#noteClosed()
     }
-    if (!this.#start.isOver) return this.#start.fail(error ?? new Error(`worker ${seat.worker} ended while it started`))
-    void this.#replace(seat, pauseMs)
+    if (this.#start.noteDeath(error ?? new Error(`worker ${seat.worker} ended while it started`))) void this.#replace(seat, pauseMs)
   }
 
   /** Answers how long to wait before another one is started. */
   #noteDeath(seat: Seat, error: Error | undefined, freedLocks: number): number {
     const { logger, nowMs } = this.#parts
     seat.state = 'dead'
+    seat.isBeingReplaced = true
     this.#countServing()
     const cause = causeOf(error)
     this.#deaths.series(cause).count++
@@ -226,7 +236,6 @@ export class Supervisor {
 
   async #replace(seat: Seat, pauseMs: number): Promise<void> {
     await this.#parts.pause(pauseMs)
-    seat.isBeingReplaced = true
     if (this.#onClosed === undefined) this.#fill(seat)
   }
 

@@ -143,7 +143,11 @@ export const CATALOGUE = {
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
   edge_proxy_client_aborts_total: { type: 'counter', labels: [], help: 'Clients that went away before their answer was complete.' },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
-  edge_workers: { type: 'gauge', labels: [], help: 'Threads that serve: EDGE_WORKERS, less those being replaced.' },
+  edge_workers: {
+    type: 'gauge',
+    labels: [],
+    help: 'Threads that serve: EDGE_WORKERS, less those being replaced; 0 before the main port is open.',
+  },
   edge_worker_deaths_total: {
     type: 'counter',
     labels: ['cause'],

@@ -1,4 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { appendFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
@@ -7,30 +9,56 @@ import { Cli } from '../../support/service/cli.ts'
 import { Edge } from '../../support/service/edge.ts'
 import { HoldingHost } from '../../support/service/holding-host.ts'
 import { ask } from '../../support/service/http.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
-/** As long as a URL is waited for where there is no admin port. */
-const UNSEEN_MS = 1000
-
 describe.concurrent('the port opens', () => {
   test.for(['file', 'URL'])('when the first bundle is active, however long that takes after it has come from a %s', async (source, t) => {
     const server = await BundleServer.start(t)
     server.publish(known(1))
-    const port = await serverPort()
-    const env = { EDGE_PORT: String(port), ...(source === 'URL' && urlEnv(server.url)) }
+    const [port, adminPort] = [await serverPort(), await serverPort()]
+    const env = { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String(adminPort), ...(source === 'URL' && urlEnv(server.url)) }
     const held = new HoldingHost(({ type }) => type === 'prepare')
-    const starting = Edge.start({ bundle: bundle(1), env, aroundHost: (host) => held.around(host) })
+    // Once it has come, no time is too long.
+    const pause = async (ms: number): Promise<void> => (ms > 0 ? until(() => held.isHolding) : undefined)
+    const starting = Edge.start({ bundle: bundle(1), env, pause, aroundHost: (host) => held.around(host) })
     t.onTestFinished(async () => (await starting).stop())
     await until(() => held.isHolding)
-    // Timers of one thread fire in order: the wait of a start that goes by the clock ends before this one.
-    await sleep(UNSEEN_MS + 50)
+    // Some turns later
+    for (let i = 0; i < 20; i++) expect((await livez(adminPort))?.status).not.toBe(503)
     await expect(decide(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     held.letGo()
     await starting
     expect((await decide(port)).status).toBe(200)
+  })
+
+  test.for([
+    ['a URL that does not respond', 10, { EDGE_ADMIN_PORT: '0' }],
+    ['a URL that does not respond, where nothing else says that the process is alive,', 1, {}],
+  ] as const)('without %s after %i s', async ([, seconds, env], t) => {
+    const { server } = await silentServer(t)
+    const pausesMs: number[] = []
+    const pause = async (ms: number): Promise<void> => void pausesMs.push(ms)
+    const edge = await Edge.start({ env: urlEnv(server.url, env), pause })
+    t.onTestFinished(() => edge.stop())
+    expect(pausesMs).toEqual([seconds * 1000])
+    expect((await edge.decide()).headers['x-edge-reason']).toBe('no_bundle_loaded')
+  })
+
+  test('without a file that keeps changing after 10 s', async (t) => {
+    const pausesMs: number[] = []
+    const path = join(await scratchDirectory(t), 'bundle.json')
+    await writeFile(path, '{}')
+    const writing = setInterval(() => appendFileSync(path, ' '), 5)
+    t.onTestFinished(() => clearInterval(writing))
+    const pause = async (ms: number): Promise<void> => void pausesMs.push(ms)
+    const edge = await Edge.start({ env: { EDGE_CONFIG_FILE: path }, pause })
+    t.onTestFinished(() => edge.stop())
+    expect(pausesMs).toEqual([10_000])
+    expect((await edge.decide()).status).toBe(503)
   })
 
   test('when the first bundle is known to be invalid', async (t) => {
@@ -49,7 +77,7 @@ describe.concurrent('the port opens', () => {
     const env = urlEnv(server.url, { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String(adminPort) })
     const starting = Edge.start({ env })
     t.onTestFinished(async () => (await starting).stop())
-    await until(async () => (await ask(adminPort, 'GET', '/livez').catch(() => undefined))?.status === 200)
+    await until(async () => (await livez(adminPort))?.status === 200)
     expect(await ask(adminPort, 'GET', '/readyz')).toMatchObject({
       status: 503,
       body: '{"status":"not_ready","reason":"no_policy_loaded"}',
@@ -69,7 +97,7 @@ test('a worker that dies while the first bundle is waited for is replaced, and t
   const adminPort = await serverPort()
   const env = urlEnv(server.url, { EDGE_ADMIN_PORT: String(adminPort), EDGE_WORKERS: '2' })
   const starting = mortalEdge(2, { env }, (host) => {
-    void until(async () => (await ask(adminPort, 'GET', '/livez').catch(() => undefined))?.status === 200)
+    void until(async () => (await livez(adminPort))?.status === 200)
       .then(() => host.terminate(2))
       .then(() => until(() => server.requests.length > 0))
       .then(answer)
@@ -93,7 +121,6 @@ test.concurrent('the service is not ready before its port is open, though its bu
   expect((await ask(adminPort, 'GET', '/readyz')).status).toBe(200)
 })
 
-// A start that is not interrupted would open its port after ten seconds, and so after this test.
 test.concurrent('a signal while the first bundle is waited for ends the process, and the port never opens', {
   timeout: 9000,
 }, async (t) => {
@@ -128,6 +155,11 @@ async function silentServer(t: { onTestFinished(end: () => void | Promise<void>)
     for (const respond of waiting.splice(0)) respond()
   }
   return { server, answer }
+}
+
+/** Undefined where nobody listens. */
+function livez(port: number) {
+  return ask(port, 'GET', '/livez').catch(() => undefined)
 }
 
 function decide(port: number) {

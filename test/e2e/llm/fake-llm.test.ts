@@ -8,6 +8,7 @@ import { fakeLlm } from '../../../src/cli/fake-llm.ts'
 import { flagTypes, readFlags } from '../../../src/fake-llm/flags.ts'
 import { DEFAULT_OPTIONS } from '../../../src/fake-llm/options.ts'
 import { type FakeLlm, type StartOptions, startFakeLlm } from '../../../src/fake-llm/server.ts'
+import { RunningTime } from '../../support/running-time.ts'
 import { Cli } from '../../support/service/cli.ts'
 import { ask, exchange } from '../../support/service/http.ts'
 import { finished } from '../../support/service/running.ts'
@@ -617,18 +618,6 @@ async function flagged(args: string[]): Promise<FakeLlm> {
   const flags = readFlags(parseArgs({ args, options: flagTypes() }).values)
   if (!flags.ok) throw new Error(flags.problems.join('\n'))
   return fake({ ...flags.options, port: 0 })
-}
-
-/** Timers of one loop come in order: what starts later and is over sooner did not wait for as long. */
-class RunningTime {
-  isUp = false
-
-  constructor(ms: number) {
-    const timer = setTimeout(() => {
-      this.isUp = true
-    }, ms)
-    onTestFinished(() => clearTimeout(timer))
-  }
 }
 
 /** A backend in a process of its own, for as long as the test runs. */

@@ -114,10 +114,10 @@ describeWithRedis(
     ])('%s', async (_, used) => {
       const redis = await runningRedis({ hasSteppingClock: true })
       const { one, other, llm } = await twoProxies(redis)
-      redis.stepClock(DAY_MS - (Date.now() % DAY_MS) - 5000)
+      redis.stepClock(DAY_MS - (Date.now() % DAY_MS) - 25_000)
       const { answer, call } = await asked(one, llm)
       expect(await other.held()).toEqual(spent(RESERVED))
-      redis.stepClock(10_000)
+      redis.stepClock(35_000)
       // The new day has been begun by somebody else.
       const theirs = await asked(other, llm)
       expect((await one.held()).day).toBe(RESERVED)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
+import { RunningTime } from '../../support/running-time.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { type Owner, running } from '../../support/service/running.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
@@ -94,18 +95,6 @@ describe.concurrent('a connection', () => {
     expect(statusesIn(received)).toEqual([200])
   })
 })
-
-/** On the loop of the service, whose timers come in order: what the service starts later and ends sooner was cut too early. */
-class RunningTime {
-  isUp = false
-
-  constructor(ms: number, owner: Owner) {
-    const timer = setTimeout(() => {
-      this.isUp = true
-    }, ms)
-    owner.onTestFinished(() => clearTimeout(timer))
-  }
-}
 
 function start(owner: Owner, env: Readonly<Record<string, string>> = {}): Promise<Edge> {
   return running(

@@ -13,7 +13,7 @@ const POLL_MS = 100
  * another run.
  */
 export function setup(): () => Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'edge-run-'))
+  const folder = mkdtempSync(join(tmpdir(), 'er-')) // short: paths of sockets below it may have 107 bytes
   process.env['TMPDIR'] = folder
   process.env['PATH'] = `${process.env['PATH'] ?? ''}${delimiter}${folder}`
   return async () => {
@@ -42,14 +42,15 @@ function processesOf(folder: string): string[] {
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => {
       const command = readProc(pid, 'cmdline').replaceAll('\0', ' ').trim()
-      // Vitest's own workers are ended by vitest.
-      const isOurs = readProc(pid, 'environ').includes(folder) && !/[\\/]vitest[\\/]/.test(command)
+      // Vitest's own workers are children of this process, and end with it.
+      const parent = /\) \S (\d+) /.exec(readProc(pid, 'stat'))?.[1]
+      const isOurs = readProc(pid, 'environ').includes(folder) && parent !== String(process.pid)
       return isOurs && command !== '' ? [`${pid}: ${command}`] : []
     })
 }
 
 /** Empty where the process is gone or another user's. */
-function readProc(pid: string, file: 'cmdline' | 'environ'): string {
+function readProc(pid: string, file: 'cmdline' | 'environ' | 'stat'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {

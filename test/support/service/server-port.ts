@@ -11,11 +11,14 @@ const reservations: Server[] = []
 export async function serverPort(): Promise<number> {
   for (;;) {
     const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST))
-    if (!(await isFree(port))) continue
+    // First, or the look itself would be in the way of a server that comes back.
     const reservation = await reserve(port)
     if (reservation === undefined) continue
-    reservations.push(reservation)
-    return port
+    if (await isFree(port)) {
+      reservations.push(reservation)
+      return port
+    }
+    reservation.close()
   }
 }
 
