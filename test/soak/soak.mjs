@@ -7,9 +7,9 @@ import { Failures } from './failures.mjs'
 
 const HELP = `npm run soak -- [--minutes N] [--seed S] [--only NAME]
 
-Random mixed load with faults on the built program; in the end every number must be what it has to be.
+Random mixed load with faults on the built program; afterwards every counter must match what clients were granted.
 
-  --minutes N   how long, over all scenarios together [5]
+  --minutes N   about how long, over all scenarios together; each runs three rounds at least [5]
   --seed S      a whole number; the same seed brings the same random choices [a random one]
   --only NAME   one scenario, which gets all the time: ${scenarioNames().join(', ')}
   --help        this text
@@ -28,7 +28,7 @@ async function main() {
     return 0
   }
   if (flags.problems.length > 0) {
-    process.stderr.write(`${flags.problems.join('\n')}\nnpm run soak -- --help tells what there is.\n`)
+    process.stderr.write(`${flags.problems.join('\n')}\nnpm run soak -- --help lists the options.\n`)
     return 1
   }
   return runScenarios(flags)
@@ -60,7 +60,7 @@ function readFlags() {
 /** Answers the exit status. */
 async function runScenarios({ minutes, seed, names }) {
   const again = `npm run soak -- --minutes ${minutes} --seed ${seed}${names.length === 1 ? ` --only ${names[0]}` : ''}`
-  process.stdout.write(`soak: ${minutes} minutes, seed ${seed}\n`)
+  process.stdout.write(`soak: about ${minutes} min, seed ${seed}\n`)
   process.env.EDGE_SOAK_SCENARIO_MS = String(Math.round((minutes * 60_000) / names.length))
   process.env.EDGE_SOAK_SEED = String(seed)
   const vitest = await createVitest('test', {
