@@ -1,10 +1,11 @@
 #!/bin/sh
-# What `npm test` uses beside npm packages: a real Redis, and libfaketime, which steps its clock. Installs what is missing
+# What `npm test` uses beside npm packages: a real Redis, libfaketime, which steps its clock, and openssl. Installs what is missing
 # where it may. Without them the tests that need them are skipped; in CI they fail.
 set -eu
 
 missing=
 command -v redis-server >/dev/null || missing="$missing redis-server"
+command -v openssl >/dev/null || missing="$missing openssl"
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
 [ -n "$missing" ] || exit 0
 

@@ -3,6 +3,7 @@ import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { fetching, known, limit, logged, urlEnv } from '../../support/bundles/bundle-url.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
+import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { type Certificate, selfSigned } from '../../support/service/self-signed.ts'
 import { until } from '../../support/until.ts'
@@ -81,15 +82,15 @@ test('neither token nor query is in any output or metric, whatever the source do
   for (const secret of [TOKEN, QUERY]) expect(`${cli.stdout}${cli.stderr}${metrics.body}`).not.toContain(secret)
 })
 
-describe.concurrent('over TLS', () => {
-  test('a source whose certificate NODE_EXTRA_CA_CERTS vouches for is read', async (t) => {
+describeWithOpenssl('over TLS', () => {
+  test.concurrent('a source whose certificate NODE_EXTRA_CA_CERTS vouches for is read', async (t) => {
     const { source, certificate } = await tlsSource(t)
     source.publish(known(1))
     const cli = await serving(urlEnv(source.url, { NODE_EXTRA_CA_CERTS: certificate.path }), [], t)
     await until(() => cli.logged('bundle_applied').length === 1)
   })
 
-  test('a source that nobody vouches for is not', async (t) => {
+  test.concurrent('a source that nobody vouches for is not', async (t) => {
     const { source } = await tlsSource(t)
     source.publish(known(1))
     const cli = await serving(urlEnv(source.url, { EDGE_CONFIG_TOKEN: TOKEN }), [], t)
@@ -97,7 +98,7 @@ describe.concurrent('over TLS', () => {
     expect(source.requests).toEqual([])
   })
 
-  test('a redirect to http is not followed', async (t) => {
+  test.concurrent('a redirect to http is not followed', async (t) => {
     const { source, certificate } = await tlsSource(t)
     const plain = await BundleServer.start(t)
     plain.publish(known(1))
@@ -107,7 +108,7 @@ describe.concurrent('over TLS', () => {
     expect(plain.requests).toEqual([])
   })
 
-  test('a redirect from http is, without the token', async (t) => {
+  test.concurrent('a redirect from http is, without the token', async (t) => {
     const { source, certificate } = await tlsSource(t)
     source.publish(known(1))
     const plain = await BundleServer.start(t)

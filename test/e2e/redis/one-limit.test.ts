@@ -108,10 +108,15 @@ describeWithRedis('what Redis gets to see', () => {
   test('keys are the prefix and 32 hex digits, and nothing that a caller sent is in what is asked or kept', async () => {
     const redis = await runningRedis()
     const rules = [
-      bucketRule('by-key', ['header:x-api-key'], 10),
-      bucketRule('by-claim', ['jwt:sub'], 10),
-      bucketRule('by-address', ['ip:address'], 10),
-      llmRule('tokens', ['jwt:org', 'header:x-api-key'], { tokens_per_minute: 5000, tokens_per_day: 9000, max_completion_tokens: 10 }),
+      bucketRule('by-key', ['header:x-api-key'], 10, HARDLY_ANY),
+      bucketRule('by-claim', ['jwt:sub'], 10, HARDLY_ANY),
+      bucketRule('by-address', ['ip:address'], 10, HARDLY_ANY),
+      llmRule('tokens', ['jwt:org', 'header:x-api-key'], {
+        tokens_per_minute: 1,
+        burst_tokens: 5000,
+        tokens_per_day: 9000,
+        max_completion_tokens: 10,
+      }),
     ]
     const edge = await sharing(redis.url, { bundle: bundle(1, policy('secret-policy', { rules })) })
     const monitor = await monitored(redis)
