@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { openLink, usableLink } from '../../support/redis/recorded-link.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
@@ -152,12 +152,17 @@ describeWithRedis('a link over a bad network', () => {
 
 /** Says this to each command, or to whatever else comes. */
 async function runningAnswerer(answer: string, owner: Owner): Promise<string> {
+  const sockets = new Set<Socket>()
   const server = createServer((socket) => {
+    sockets.add(socket)
     socket.on('error', () => {}) // its 'close' follows
+    socket.on('close', () => sockets.delete(socket))
     socket.on('data', (chunk) => socket.write(answer.repeat(chunk.toString('latin1').match(/\*\d+\r\n/g)?.length ?? 1)))
-    owner.onTestFinished(() => void socket.destroy())
   })
-  owner.onTestFinished(() => void server.close())
+  owner.onTestFinished(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
   const port = await serverPort()
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   return `127.0.0.1:${port}`

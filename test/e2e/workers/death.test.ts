@@ -28,8 +28,10 @@ test(
     await more(load)
     await load.stop()
 
-    expect(load.errors.length).toBeGreaterThan(0)
-    expect(load.errors.length).toBeLessThanOrEqual(connections[0]!)
+    // One that is ended may still say so, with 500, to those who wait.
+    const lost = load.errors.length + load.count(500)
+    expect(lost).toBeGreaterThan(0)
+    expect(lost).toBeLessThanOrEqual(connections[0]!)
     expect(mortal.events('worker_died')).toMatchObject([{ worker: 1, cause: 'exit' }])
   },
   LONG_MS,
