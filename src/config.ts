@@ -42,6 +42,7 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 const MAX_STORE_BYTES = 8 * 1024 ** 3
 /** JavaScript's texts end before 512 MiB. */
 const MAX_BODY_BYTES = 256 * 1024 ** 2
+const MAX_BODY_MEMORY_BYTES = 64 * 1024 ** 3
 /** So long a decision may wait, and a lease may live. */
 const MAX_REDIS_MS = 60_000
 /** A shorter one would be renewed more often than it saves. */
@@ -97,6 +98,13 @@ export const SETTINGS = {
     fallback: '16m',
     about: 'how much of a body is read for a token budget, such as 512k, 16m; more is refused with 413',
     read: (text) => readSize(text!, 1, MAX_BODY_BYTES),
+  },
+  bodyMemoryBytes: {
+    env: 'EDGE_BODY_MEMORY',
+    flag: 'body-memory',
+    fallback: '256m',
+    about: 'memory for all request bodies that are read for token budgets at a time',
+    read: (text) => readSize(text!, 1, MAX_BODY_MEMORY_BYTES),
   },
   configFile: {
     env: 'EDGE_CONFIG_FILE',
@@ -295,6 +303,9 @@ function* contradictions(config: ServerConfig): Generator<string> {
     yield 'EDGE_BACKEND_URL: expected a URL, for EDGE_MODE is reverse_proxy'
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
     yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
+  }
+  if (config.bodyMemoryBytes < config.maxBodyBytes) {
+    yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
   yield* configContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {

@@ -20,6 +20,14 @@ export const REASONS = {
     meaning: 'Bad request: two readers could disagree about what it says, or its body is not what Content-Encoding says.',
   },
   body_too_large: { status: 413, meaning: 'Bad request: the body is larger than a token budget may read.' },
+  upload_too_slow: {
+    status: 408,
+    meaning: 'Ended: the body came slowly while other requests waited for the memory that it held (EDGE_BODY_MEMORY).',
+  },
+  body_memory_exhausted: {
+    status: 503,
+    meaning: 'No decision: no memory for the body became free in time (EDGE_BODY_MEMORY).',
+  },
   backend_refused: { status: 502, meaning: 'No connection to the backend could be made.' },
   backend_timeout: { status: 504, meaning: 'The backend did not connect, answer or go on in time.' },
   backend_reset: { status: 502, meaning: 'The backend broke the connection before its answer was whole.' },

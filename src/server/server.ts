@@ -17,6 +17,7 @@ import { CounterFamily } from './metrics/counter-family.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
 import type { MetricMemory } from './metrics/metric-memory.ts'
+import type { BodyMemory } from './proxy/body-memory.ts'
 import { ProxyFront, type ProxyOptions } from './proxy/proxy-front.ts'
 import { respondText } from './respond.ts'
 import { DecisionWire } from './wire/decision-wire.ts'
@@ -41,6 +42,7 @@ export interface ServerParts {
   readonly logouts: Logouts
   readonly wrongSecrets: WrongSecrets
   readonly shares: ConnectionShares
+  readonly bodyMemory: BodyMemory
 }
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void
@@ -62,7 +64,7 @@ export class EdgeServer {
   #isShuttingDown = false
 
   constructor(options: ServerOptions, parts: ServerParts) {
-    const { engine, clock, logger, metricMemory, shares } = parts
+    const { engine, clock, logger, metricMemory, shares, bodyMemory } = parts
     const { debugSessionSecret } = options
     const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
     const onPort = { timeouts: options, shares, onAcceptError: (error: Error) => acceptErrors.note(error) }
@@ -71,7 +73,9 @@ export class EdgeServer {
     const debugSessions =
       debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs(), parts.logouts)
     const isProxy = options.mode === 'reverse_proxy'
-    this.#proxy = isProxy ? new ProxyFront(options, metricMemory, { engine, clock, logger, decisions, debugSessions }) : undefined
+    this.#proxy = isProxy
+      ? new ProxyFront(options, metricMemory, { engine, clock, logger, decisions, debugSessions, bodyMemory })
+      : undefined
     const { bundle, storeStats, hasSharedStore } = parts
     const isFleet = hasSharedStore !== undefined
     this.#metrics = new Exposition({ memory: metricMemory, bundle, storeStats, connections: () => shares.all(), isProxy, isFleet })

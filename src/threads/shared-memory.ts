@@ -1,5 +1,6 @@
 import { newSharesBuffer } from '../server/connection-shares.ts'
 import { newMetricBuffer } from '../server/metrics/metric-memory.ts'
+import { newBodyMemoryBuffer } from '../server/proxy/body-memory.ts'
 import { newRevokedBuffer } from '../server/revoked-sessions.ts'
 import { newWrongSecretsBuffer } from '../server/wrong-secrets.ts'
 
@@ -12,6 +13,8 @@ export interface SharedMemory {
   readonly plan: SharedArrayBuffer
   readonly metrics: SharedArrayBuffer
   readonly connections: SharedArrayBuffer
+  /** What request bodies hold, by worker. */
+  readonly bodies: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
 }
@@ -23,6 +26,7 @@ export function newSharedMemory(table: SharedArrayBuffer, hashKey: readonly [num
     plan: new SharedArrayBuffer(4),
     metrics: newMetricBuffer(workers + 1),
     connections: newSharesBuffer(workers),
+    bodies: newBodyMemoryBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
   }

@@ -1,6 +1,7 @@
 import { ConnectionShares } from '../server/connection-shares.ts'
 import { CATALOGUE, METRIC_NAMES } from '../server/metrics/catalogue.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
+import { BodyMemory } from '../server/proxy/body-memory.ts'
 import { RevokedSessions } from '../server/revoked-sessions.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import { ownerNumber, type SharedMemory, SUPERVISOR } from './shared-memory.ts'
@@ -13,6 +14,7 @@ export class Undertaker {
   readonly #metrics: MetricMemory
   readonly #revokedSessions: RevokedSessions
   readonly #shares: ConnectionShares
+  readonly #bodies: BodyMemory
 
   constructor(memory: SharedMemory, metrics: MetricMemory) {
     const owner = ownerNumber(SUPERVISOR)
@@ -20,6 +22,7 @@ export class Undertaker {
     this.#metrics = metrics
     this.#revokedSessions = new RevokedSessions(memory.revokedSessions, owner)
     this.#shares = new ConnectionShares(memory.connections, SUPERVISOR)
+    this.#bodies = new BodyMemory(memory.bodies, SUPERVISOR, 0)
   }
 
   /** Answers how many counters' locks it held. */
@@ -27,6 +30,7 @@ export class Undertaker {
     this.#metrics.bury(worker, GAUGES)
     this.#revokedSessions.bury(ownerNumber(worker))
     this.#shares.bury(worker)
+    this.#bodies.bury(worker)
     return this.#table.freeLocksOf(ownerNumber(worker))
   }
 }

@@ -8,6 +8,7 @@ import { PlanBuilder } from '../policy/compile.ts'
 import type { IpFacts } from '../request/ip-facts.ts'
 import { ConnectionShares } from '../server/connection-shares.ts'
 import { MetricMemory } from '../server/metrics/metric-memory.ts'
+import { BodyMemory } from '../server/proxy/body-memory.ts'
 import { RevokedSessions } from '../server/revoked-sessions.ts'
 import { EdgeServer } from '../server/server.ts'
 import { WrongSecrets } from '../server/wrong-secrets.ts'
@@ -68,6 +69,7 @@ export class Worker {
       logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       shares: new ConnectionShares(memory.connections, worker),
+      bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
     })
     this.#vitals = new Vitals(metricMemory, worker)
   }

@@ -33,7 +33,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 /** One request to the backend, tried a second time where that can do no harm. */
 export class BackendCall implements ConnectionUser {
   readonly #backend: Backend
-  readonly #request: BackendRequest
+  #request: BackendRequest
   readonly #handler: BackendHandler
   #connection: BackendConnection | undefined
   #isRetry = false
@@ -96,6 +96,8 @@ export class BackendCall implements ConnectionUser {
 
   onHead(head: ResponseHead): void {
     this.#head = head
+    // There is no second try from here on, and an answer may last much longer than its request.
+    if (typeof this.#request.body === 'object') this.#request = { ...this.#request, body: undefined }
     this.#handler.onHead(head)
   }
 

@@ -141,6 +141,12 @@ export const CATALOGUE = {
   edge_backend_connections: { type: 'gauge', labels: [], help: 'Open connections to the backend, idle ones included.' },
   edge_proxy_open_requests: { type: 'gauge', labels: [], help: 'Requests that wait for the backend or for the rest of its answer.' },
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
+  edge_proxy_body_memory_bytes: {
+    type: 'gauge',
+    labels: [],
+    help: 'Memory claimed for request bodies that token budgets read; EDGE_BODY_MEMORY bounds it.',
+  },
+  edge_proxy_waiting_uploads: { type: 'gauge', labels: [], help: 'Uploads that wait for memory for their bodies.' },
   edge_proxy_client_aborts_total: { type: 'counter', labels: [], help: 'Clients that went away before their answer was complete.' },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_workers: {

@@ -32,8 +32,6 @@ export interface AllowedRequest {
   readonly res: ServerResponse
   /** The decision's fields, for the answer. */
   readonly fields: HeaderList
-  /** The body, or the first part of it, where it was read for an estimate. */
-  readonly body: Pick<ReadBody, 'bytes' | 'isPartial'> | undefined
   /** What it takes to settle, where tokens were reserved. */
   readonly llm: LlmAnswerParts | undefined
   /** What a WebSocket's client sent behind its first request. */
@@ -50,6 +48,8 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   #departure: DepartureWatch | undefined
   #call: BackendCall | undefined
   #upload: Upload | undefined
+  /** Until nobody can ask for it a second time. */
+  #body: ReadBody | undefined
   #head: ResponseHead | undefined
   #answer: LlmAnswer | undefined
   /** Bytes for the client that wait for company: an answer that came in one piece leaves in one. */
@@ -59,10 +59,12 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   #isBlocked = false
   #isOver = false
 
-  constructor(parts: ExchangeParts, allowed: AllowedRequest) {
-    const { request, client, body, llm } = allowed
+  /** `body` is what was read of it for an estimate, and is released here. */
+  constructor(parts: ExchangeParts, allowed: AllowedRequest, body: ReadBody | undefined) {
+    const { request, client, llm } = allowed
     this.#parts = parts
     this.#allowed = allowed
+    this.#body = body
     this.#startMs = parts.nowMs()
     parts.metrics.openRequests.count++
     client.watch(this)
@@ -76,11 +78,14 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   }
 
   onReady(call: BackendCall): void {
-    const { request, body } = this.#allowed
-    this.#upload = new Upload(request.req, call, body?.bytes, this.#parts.backend.options.idleTimeoutMs)
+    this.#upload = new Upload(this.#allowed.request.req, call, this.#parts.backend.options.idleTimeoutMs)
+    const body = this.#body
+    if (body === undefined || body.bytes.length === 0 || this.#upload.write(body.bytes)) this.#releaseBody()
   }
 
   onDrain(): void {
+    // Of a body that was read in part, that part has gone out, and it is not sent again.
+    if (this.#upload !== undefined) this.#releaseBody()
     this.#upload?.goOn()
   }
 
@@ -98,6 +103,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   onHead(head: ResponseHead): void {
     this.#parts.metrics.countResponse(head.status, this.#parts.nowMs() - this.#startMs)
     this.#head = head
+    this.#releaseBody()
     const { llm, request } = this.#allowed
     if (llm !== undefined && head.status !== 101) this.#answer = newLlmAnswer(head, hasBody(head, request), llm, this)
   }
@@ -249,6 +255,11 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     else this.#allowed.llm?.settlement.giveBack('backend_failed')
   }
 
+  #releaseBody(): void {
+    this.#body?.release()
+    this.#body = undefined
+  }
+
   get #isBetweenEvents(): boolean {
     return this.#answer?.isBetweenEvents ?? false
   }
@@ -262,6 +273,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   #over(): void {
     this.#isOver = true
+    this.#releaseBody()
     this.#departure?.end()
     this.#upload?.drop()
     this.#allowed.client.unwatch(this)

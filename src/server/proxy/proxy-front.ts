@@ -4,8 +4,11 @@ import { Backend } from '../backend/backend.ts'
 import { pathOf } from '../endpoints.ts'
 import { HttpListener, type PortOptions } from '../http-listener.ts'
 import { BackendMetrics } from '../metrics/backend-metrics.ts'
+import { CounterFamily } from '../metrics/counter-family.ts'
 import { LlmMetrics } from '../metrics/llm-metrics.ts'
 import type { MetricMemory } from '../metrics/metric-memory.ts'
+import { BodyClaims } from './body-claims.ts'
+import type { BodyMemory } from './body-memory.ts'
 import { ClientConnections } from './client-connection.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { type Handle, ProxyWire } from './proxy-wire.ts'
@@ -22,7 +25,7 @@ export type ProxyOptions = Pick<
   | 'maxBodyBytes'
 >
 
-type SharedParts = Pick<ProxyParts, 'engine' | 'clock' | 'logger' | 'decisions' | 'debugSessions'>
+type SharedParts = Pick<ProxyParts, 'engine' | 'clock' | 'logger' | 'decisions' | 'debugSessions'> & { readonly bodyMemory: BodyMemory }
 
 /** The port of reverse_proxy and all that stands behind it. */
 export class ProxyFront {
@@ -50,6 +53,12 @@ export class ProxyFront {
       backendMetrics,
       backendHost: options.backendHost,
       maxBodyBytes: options.maxBodyBytes,
+      bodyClaims: new BodyClaims({
+        memory: parts.bodyMemory,
+        nowMs: () => parts.clock.nowMs(),
+        heldBytes: new CounterFamily(memory, 'edge_proxy_body_memory_bytes').series(),
+        waitingUploads: new CounterFamily(memory, 'edge_proxy_waiting_uploads').series(),
+      }),
     })
   }
 

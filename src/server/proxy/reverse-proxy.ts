@@ -17,6 +17,7 @@ import type { DecisionMetrics } from '../metrics/decision-metrics.ts'
 import type { LlmMetrics } from '../metrics/llm-metrics.ts'
 import type { HeaderList } from '../respond.ts'
 import { Sampler } from '../sampler.ts'
+import type { BodyClaims } from './body-claims.ts'
 import type { ClientConnection } from './client-connection.ts'
 import { rejectMessage, respondError } from './error-answer.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
@@ -38,6 +39,7 @@ export interface ProxyParts {
   readonly debugSessions: DebugSessions | undefined
   readonly backendHost: 'backend' | 'client'
   readonly maxBodyBytes: number
+  readonly bodyClaims: BodyClaims
 }
 
 /** Stands between clients and the backend: decides on each request first, and lets it through or answers itself. */
@@ -93,25 +95,29 @@ export class ReverseProxy {
 
   /** A token budget must see the body first. What the head alone decides is decided before it is read. */
   async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
-    const { engine, clock, maxBodyBytes } = this.#parts
+    const { engine, clock, maxBodyBytes, bodyClaims, backend } = this.#parts
     const { request, res, view, explains } = incoming
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(res, 'body_too_large')
     const objection = await engine.objection(view, explains)
     if (objection !== undefined) return this.#answer(incoming, objection)
-    invite(incoming)
-    request.req.setTimeout(this.#parts.backend.options.idleTimeoutMs)
-    const body = await readBody(request, maxBodyBytes).catch(() => undefined)
-    request.req.setTimeout(0)
+    const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced }
+    const body = await readBody(request, bodyClaims, options, () => invite(incoming))
     if (body === undefined) return // the client went away, and nothing was taken
-    // Rules in shadow mode do without an estimate, as if there were no body to be read.
-    const llm = typeof body.llm === 'string' ? undefined : body.llm
-    if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
-    incoming.llm = llm
-    incoming.startMs = clock.nowMs()
-    this.#answer(incoming, await engine.decide(view, explains, llm), body)
+    incoming.body = body
+    try {
+      // Rules in shadow mode do without an estimate, as if there were no body to be read.
+      const llm = typeof body.llm === 'string' ? undefined : body.llm
+      if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
+      incoming.llm = llm
+      incoming.startMs = clock.nowMs()
+      this.#answer(incoming, await engine.decide(view, explains, llm))
+    } finally {
+      // Where it is forwarded, it is not released here.
+      incoming.body?.release()
+    }
   }
 
-  #answer(incoming: Incoming, decision: Decision, body?: ReadBody): void {
+  #answer(incoming: Incoming, decision: Decision): void {
     const { res, explains, startMs } = incoming
     if (decision.action === 'refuse') return this.refuse(res, decision.reason)
     const nowMs = this.#parts.clock.nowMs()
@@ -119,12 +125,12 @@ export class ReverseProxy {
     this.#log.note(decision, nowMs)
     const fields = decisionHeaders(decision, explains, nowMs - startMs)
     if (decision.action === 'reject') respondError(res, decision.reason, rejectMessage(decision), fields)
-    else this.#forward(incoming, decision, fields, body)
+    else this.#forward(incoming, decision, fields)
   }
 
-  #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList, body: ReadBody | undefined): void {
+  #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList): void {
     const { backend, backendHost } = this.#parts
-    const { request, client, res, early } = incoming
+    const { request, client, res, early, body } = incoming
     const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
     if (client.isGone) {
       // It went while its body was read or the store was asked.
@@ -134,7 +140,8 @@ export class ReverseProxy {
     if (body === undefined) invite(incoming)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    new Exchange(this.#exchangeParts, { request, client, res, fields, body, llm, early, host, target })
+    new Exchange(this.#exchangeParts, { request, client, res, fields, llm, early, host, target }, body)
+    incoming.body = undefined
   }
 
   #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmAnswerParts {
@@ -159,8 +166,10 @@ export class ReverseProxy {
   refuse(res: ServerResponse, reason: Reason, detail?: string): void {
     this.#parts.decisions.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
-    if (reason === 'bad_request') res.shouldKeepAlive = false
-    respondError(res, reason, detail ?? REASONS[reason].meaning)
+    // RFC 9110 15.5.9: an upload that was given up is the last on its connection
+    if (reason === 'bad_request' || reason === 'upload_too_slow') res.shouldKeepAlive = false
+    const fields = reason === 'body_memory_exhausted' ? ['Retry-After', '1'] : []
+    respondError(res, reason, detail ?? REASONS[reason].meaning, fields)
   }
 }
 
@@ -185,6 +194,8 @@ class Incoming {
   startMs: number
   /** What the body says of its cost, once it was read. */
   llm: LlmRequest | undefined
+  /** The body where it was read, until it is forwarded. */
+  body: ReadBody | undefined
 
   constructor({ request, client, res, early }: Arrival, view: ProxiedRequestView, explains: boolean, startMs: number) {
     this.request = request

@@ -8,19 +8,26 @@ export class Upload {
   readonly #idleTimeoutMs: number
   #call: BackendCall | undefined
 
-  /** `first` is what was read of it already. */
-  constructor(req: IncomingMessage, call: BackendCall, first: Buffer | undefined, idleTimeoutMs: number) {
+  constructor(req: IncomingMessage, call: BackendCall, idleTimeoutMs: number) {
     this.#req = req
     this.#call = call
     this.#idleTimeoutMs = idleTimeoutMs
-    req.on('data', (chunk: Buffer) => this.#write(chunk))
+    req.on('data', (chunk: Buffer) => this.write(chunk))
     req.on('end', () => {
       // Without a call the answer is out, and Node keeps its own time for the connection.
       if (this.#call !== undefined) req.setTimeout(0)
       this.#call?.endBody()
     })
     this.goOn()
-    if (first !== undefined) this.#write(first)
+  }
+
+  /** Answers false when the backend takes no more for now. */
+  write(chunk: Buffer): boolean {
+    if (this.#call === undefined || this.#call.write(chunk)) return true
+    this.#req.pause()
+    // It is the backend now that is slow.
+    this.#req.setTimeout(0)
+    return false
   }
 
   /** The backend takes more. */
@@ -34,12 +41,5 @@ export class Upload {
   drop(): void {
     this.#call = undefined
     this.#req.resume()
-  }
-
-  #write(chunk: Buffer): void {
-    if (this.#call === undefined || this.#call.write(chunk)) return
-    this.#req.pause()
-    // It is the backend now that is slow.
-    this.#req.setTimeout(0)
   }
 }

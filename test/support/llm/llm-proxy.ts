@@ -31,6 +31,8 @@ export interface LlmProxyOptions {
   /** Policies beside the one with the budget. */
   readonly policies?: readonly ReturnType<typeof policy>[]
   readonly limitKeys?: readonly string[]
+  /** Of the policy with the budget. */
+  readonly mode?: 'shadow'
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -42,12 +44,12 @@ export interface Spent {
 
 /** The edge before an LLM backend, with one budget for everybody, on a clock that stands still. */
 export async function llmProxy(backend: { readonly port: number }, options: LlmProxyOptions = {}): Promise<LlmProxy> {
-  const { config, streaming, minuteTokens = MINUTE_TOKENS, dayTokens = DAY_TOKENS, policies = [], limitKeys = [], env } = options
+  const { config, streaming, minuteTokens = MINUTE_TOKENS, dayTokens = DAY_TOKENS, policies = [], limitKeys = [], mode, env } = options
   const budget = { tokens_per_minute: minuteTokens, tokens_per_day: dayTokens, ...config, ...(streaming && { streaming }) }
   const clock = new ManualClock()
   const edge = await running({
     clock,
-    bundle: bundle(1, policy('llm', { rules: [llmRule('budget', limitKeys, budget)] }), ...policies),
+    bundle: bundle(1, policy('llm', { ...(mode && { mode }), rules: [llmRule('budget', limitKeys, budget)] }), ...policies),
     env: { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend), ...env },
   })
   return new LlmProxy(edge, clock, minuteTokens, dayTokens)

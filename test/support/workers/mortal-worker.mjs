@@ -30,7 +30,8 @@ const ends = {
 function lockEverything() {
   const table = new SharedTable(memory.table, ownerNumber(worker))
   for (let set = 0; set < table.setCount; set++) table.lock(set)
-  for (const buffer of [memory.metrics, memory.revokedSessions]) acquire(new Int32Array(buffer, 0, 1), 0, ownerNumber(worker))
+  for (const buffer of [memory.metrics, memory.revokedSessions, memory.bodies])
+    acquire(new Int32Array(buffer, 0, 1), 0, ownerNumber(worker))
 }
 
 hand.on('message', ({ end, isHoldingLocks }) => {
