@@ -82,6 +82,12 @@ describe('values that contradict one another', () => {
     ])
   })
 
+  test('less memory for all bodies than one may have', () => {
+    expect(problems({ EDGE_BODY_MEMORY: '8m' })).toEqual([
+      'EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (16777216 bytes), got 8388608',
+    ])
+  })
+
   test('a head that may take longer than its request', () => {
     expect(problems({ EDGE_REQUEST_TIMEOUT_MS: '30000' })).toEqual([
       'EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (30000), got 60000',

@@ -1,13 +1,13 @@
+import { GrowingBuffer } from '../growing-buffer.ts'
+
 /** A body as it comes, and an end to it when it grows too large. */
 export async function readBounded(response: Response, maxBytes: number): Promise<Buffer> {
   const tooLarge = (): Error => new Error(`its body has more than ${maxBytes} bytes`)
   if (Number(response.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge()
-  const chunks: Uint8Array[] = []
-  let size = 0
+  const body = new GrowingBuffer()
   for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > maxBytes) throw tooLarge()
-    chunks.push(chunk)
+    body.add(chunk)
+    if (body.size > maxBytes) throw tooLarge()
   }
-  return Buffer.concat(chunks)
+  return body.bytes
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { GrowingBuffer } from '../../growing-buffer.ts'
 
 /** What a client says before it knows whether its new protocol is accepted: as much as a few frames. */
 const MAX_EARLY_BYTES = 64 * 1024
@@ -9,25 +10,22 @@ const MAX_EARLY_BYTES = 64 * 1024
  */
 export class EarlyBytes {
   readonly #socket: Socket
-  readonly #chunks: Buffer[]
-  #size: number
+  readonly #bytes = new GrowingBuffer()
   readonly #onData = (chunk: Buffer): void => {
-    this.#chunks.push(chunk)
-    this.#size += chunk.length
-    if (this.#size > MAX_EARLY_BYTES) this.#socket.pause()
+    this.#bytes.add(chunk)
+    if (this.#bytes.size > MAX_EARLY_BYTES) this.#socket.pause()
   }
 
   constructor(socket: Socket, first: Buffer) {
     this.#socket = socket
-    this.#chunks = [first]
-    this.#size = first.length
+    this.#bytes.add(first)
     socket.on('data', this.#onData).resume()
   }
 
   /** Gives out what came, and leaves the connection to whoever asks. */
   take(): Buffer {
     this.#socket.off('data', this.#onData).pause()
-    return Buffer.concat(this.#chunks)
+    return this.#bytes.bytes
   }
 }
 
