@@ -171,16 +171,16 @@ export class BodyClaims {
     const { memory, nowMs } = this.#parts
     const now = nowMs()
     const slow = [...this.#uploads].filter((claim) => claim.isSlow(now)).sort((a, b) => slower(a, b, now))
-    // What one holds that was ended may be free a little later: each is counted once.
-    let shortBytes = memory.shortBytes
     // From one look to the next, every worker has told of its slowest.
     const wasShort = this.#wasShort
-    this.#wasShort = shortBytes > 0
+    this.#wasShort = memory.shortBytes > 0
+    /** Of uploads that were ended and pass on what they have. */
+    let soonFreeBytes = 0
     for (const claim of slow) {
-      if (!memory.compareSlowest(claim.broughtBytes(now)) || !wasShort || shortBytes <= 0) return
-      shortBytes -= claim.bytes
+      if (!memory.compareSlowest(claim.broughtBytes(now)) || !wasShort || memory.shortBytes <= soonFreeBytes) return
       this.close(claim)
       claim.onEnd()
+      soonFreeBytes += claim.bytes
     }
     memory.withdrawSlowest()
   }

@@ -20,7 +20,7 @@ export const FIRST_STEP_BYTES = 64 * 1024
 
 /**
  * Reads a body into the memory that is claimed for it. Answers why it was not read to its end, or undefined when the client went
- * away. A body may come in pieces of a byte each, and each is an object of a hundred bytes and more: pieces are copied, not kept.
+ * away; then the claim is released. A body may come in pieces of a byte each, and each is an object of a hundred bytes and more: pieces are copied, not kept.
  */
 export function collect(
   req: IncomingMessage,
@@ -29,7 +29,10 @@ export function collect(
 ): Promise<Collected | 'body_too_large' | 'upload_too_slow' | undefined> {
   return new Promise((resolve) => {
     // One that left before says so no more.
-    if (req.destroyed) return resolve(undefined)
+    if (req.destroyed) {
+      claim.release()
+      return resolve(undefined)
+    }
     const { maxBytes, idleTimeoutMs, isEnforced } = options
     const blocks = new Blocks(claim)
     const finish = (outcome: Collected | 'body_too_large' | 'upload_too_slow' | undefined): void => {
@@ -37,7 +40,8 @@ export function collect(
       req.off('data', onData).off('end', onEnd).off('close', onClose)
       req.setTimeout(0)
       claim.onEnd = () => {}
-      if (outcome !== undefined && typeof outcome !== 'string') claim.complete(outcome.bytes.length)
+      if (outcome === undefined || typeof outcome === 'string') claim.release()
+      else claim.complete(outcome.bytes.length)
       resolve(outcome)
     }
     const finishPartial = (last?: Buffer): void => {

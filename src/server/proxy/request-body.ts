@@ -58,15 +58,13 @@ async function readClaimed(
   options: CollectOptions,
   onClaimed: () => void,
 ): Promise<ReadBody | undefined> {
-  const release = (): void => claim.release()
   onClaimed()
   const outcome = await collect(request.req, claim, options)
-  if (outcome === undefined || typeof outcome === 'string') {
-    release()
-    return outcome && { ...UNREAD, llm: outcome }
-  }
+  if (outcome === undefined) return undefined
+  if (typeof outcome === 'string') return { ...UNREAD, llm: outcome }
   const { bytes, isPartial } = outcome
-  return { bytes, isPartial, llm: isPartial ? 'body_too_large' : await readCost(bytes, request, options.maxBytes), release }
+  const llm = isPartial ? 'body_too_large' : await readCost(bytes, request, options.maxBytes)
+  return { bytes, isPartial, llm, release: () => claim.release() }
 }
 
 /** Nothing of the body is read meanwhile. */

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { CHAT } from '../support/llm/llm-proxy.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import { proxyEnv, RawClient, statusesIn } from '../support/proxy/proxy.ts'
+import { ask } from '../support/service/http.ts'
+import { metricsOf } from '../support/service/metrics.ts'
+import { describeWithProc, memoryKib } from '../support/service/process-facts.ts'
+import { until } from '../support/until.ts'
+import { servingOn } from '../support/workers/workers.ts'
+
+const MIB = 1024 ** 2
+const UPLOADS = 60
+const ANNOUNCED = 15 * MIB
+const SENT = Buffer.alloc(14 * MIB, 'x')
+const MEMORY_MIB = 256
+/** Beside the bodies: their copies on the way, and what is not collected yet. */
+const ALLOWED_MIB = MEMORY_MIB + 160
+const LONG_MS = 120_000
+
+describeWithProc('uploads that stop', () => {
+  for (const framing of ['by their length', 'in chunks'] as const) {
+    test(
+      `${UPLOADS} of them, ${framing}, end with 408 or 503 while others are served, and the process stays within EDGE_BODY_MEMORY`,
+      async () => {
+        const isChunked = framing === 'in chunks'
+        const backend = await HttpBackend.start()
+        const rules = [llmRule('budget', [], { tokens_per_minute: 100_000_000 })]
+        const cli = await servingOn(2, bundle(1, policy('llm', { rules })), proxyEnv(backend.url))
+        for (let i = 0; i < 20; i++) expect((await ask(cli.port, 'POST', CHAT, [], 'x'.repeat(MIB))).status).toBe(200)
+        const before = await memoryKib(cli, 'VmHWM')
+        const size = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${ANNOUNCED}`
+        const clients = Array.from({ length: UPLOADS }, () => {
+          const client = RawClient.connect(cli.port)
+          client.send(`POST ${CHAT} HTTP/1.1\r\nHost: a\r\n${size}\r\n\r\n${isChunked ? `${SENT.length.toString(16)}\r\n` : ''}`)
+          client.socket.write(SENT)
+          return client
+        })
+        await until(async () => (await metricsOf(cli.port)).value('edge_proxy_waiting_uploads') > 0)
+        // A client that is told to come again does.
+        await until(async () => (await ask(cli.port, 'POST', CHAT, [], 'x'.repeat(MIB))).status === 200)
+        // Those that nobody waits for any more may stay.
+        await until(async () => (await metricsOf(cli.port)).value('edge_proxy_waiting_uploads') === 0)
+        const statuses = clients.flatMap(({ received }) => statusesIn(received))
+        expect(new Set(statuses)).toEqual(new Set([408, 503]))
+        expect(statuses.length).toBeGreaterThanOrEqual(UPLOADS - Math.floor((MEMORY_MIB * MIB) / ANNOUNCED))
+        expect((await memoryKib(cli, 'VmHWM')) - before).toBeLessThan(ALLOWED_MIB * 1024)
+        for (const client of clients) client.socket.destroy()
+        await until(async () => (await metricsOf(cli.port)).value('edge_proxy_body_memory_bytes') === 0)
+      },
+      LONG_MS,
+    )
+  }
+})
