@@ -42,7 +42,8 @@ describeWithProc('uploads that stop', () => {
         // Those that nobody waits for any more may stay.
         await until(async () => (await metricsOf(cli.port)).value('edge_proxy_waiting_uploads') === 0)
         const statuses = clients.flatMap(({ received }) => statusesIn(received))
-        expect(new Set(statuses)).toEqual(new Set([408, 503]))
+        expect(statuses).toContain(408)
+        expect(statuses.filter((status) => status !== 408 && status !== 503)).toEqual([])
         expect(statuses.length).toBeGreaterThanOrEqual(UPLOADS - Math.floor((MEMORY_MIB * MIB) / ANNOUNCED))
         expect((await memoryKib(cli, 'VmHWM')) - before).toBeLessThan(ALLOWED_MIB * 1024)
         for (const client of clients) client.socket.destroy()

@@ -20,31 +20,25 @@ export interface BodyClaimsParts {
   readonly waitingUploads: Series
 }
 
-/** A new upload that waits for memory, unread. */
-interface Arrival {
-  readonly bytes: number
+/** Who waits for memory: a new upload, unread, or one that has begun and needs more. */
+interface Waiting {
+  /** What it has. */
+  readonly claim: BodyClaim | undefined
+  readonly neededBytes: number
   readonly deadlineMs: number
-  readonly onDone: (claim: BodyClaim | undefined) => void
-}
-
-/** An upload that waits for more. */
-interface Growth {
-  readonly claim: BodyClaim
-  readonly bytes: number
   readonly onGranted: () => void
+  readonly onOverdue: () => void
 }
 
 /**
  * This worker's part of the memory for bodies. Where memory is short, slow uploads are ended, the slowest of all workers first.
- * What becomes free goes to uploads that have begun, then to the smallest of those that wait.
+ * What becomes free goes to whoever needs least.
  */
 export class BodyClaims {
   readonly #parts: BodyClaimsParts
   readonly #uploads = new Set<BodyClaim>()
-  /** In the order of asking. */
-  #growths: Growth[] = []
-  /** The smallest first. */
-  #arrivals: Arrival[] = []
+  /** By what they need. */
+  #waiting: Waiting[] = []
   /** At the last look. */
   #wasShort = false
   #timer: NodeJS.Timeout | undefined
@@ -55,48 +49,48 @@ export class BodyClaims {
 
   /** A claim for an upload that may begin at once. */
   open(bytes: number): BodyClaim | undefined {
-    if (this.#growths.length > 0 || !this.#parts.memory.resize(0, bytes)) return undefined
-    return this.#newClaim(bytes)
+    return this.resize(0, bytes) ? this.#newClaim(bytes) : undefined
   }
 
   /** A claim for an upload that waits for it; none when that takes too long. Answers how to call the wait off. */
   wait(bytes: number, onDone: (claim: BodyClaim | undefined) => void): () => void {
-    if (this.#arrivals.length >= MAX_WAITING) {
+    if (this.#waiting.length >= MAX_WAITING) {
       onDone(undefined)
       return () => {}
     }
-    const arrival = { bytes, deadlineMs: this.#parts.nowMs() + MAX_WAIT_MS, onDone }
-    const place = this.#arrivals.findIndex((other) => other.bytes > bytes)
-    this.#arrivals.splice(place < 0 ? this.#arrivals.length : place, 0, arrival)
-    this.#noteWaiting()
-    this.#lookOn()
-    return () => {
-      this.#arrivals = this.#arrivals.filter((other) => other !== arrival)
-      this.#noteWaiting()
+    const waiting = {
+      claim: undefined,
+      neededBytes: bytes,
+      deadlineMs: this.#parts.nowMs() + MAX_WAIT_MS,
+      onGranted: () => onDone(this.#newClaim(bytes)),
+      onOverdue: () => onDone(undefined),
     }
+    this.#wait(waiting)
+    return () => this.#forget((other) => other === waiting)
   }
 
-  /** Answers whether there was room at once. */
-  grow(fromBytes: number, toBytes: number): boolean {
-    return this.#growths.length === 0 && this.#resize(fromBytes, toBytes)
+  /** Until then it brings nothing: one that waits for long is slow. */
+  growLater(claim: BodyClaim, toBytes: number, onGranted: () => void): void {
+    this.#wait({ claim, neededBytes: toBytes - claim.bytes, deadlineMs: Number.POSITIVE_INFINITY, onGranted, onOverdue: () => {} })
+  }
+
+  /** Answers whether there was room. */
+  resize(fromBytes: number, toBytes: number): boolean {
+    const { memory, heldBytes } = this.#parts
+    const isDone = memory.resize(fromBytes, toBytes)
+    heldBytes.count = memory.ownBytes
+    return isDone
   }
 
   shrink(fromBytes: number, toBytes: number): void {
-    this.#resize(fromBytes, toBytes)
+    this.resize(fromBytes, toBytes)
     this.#grantWaiting()
-  }
-
-  growLater(growth: Growth): void {
-    this.#growths.push(growth)
-    this.#noteWaiting()
   }
 
   /** It is no upload any more: all of it is there, or nobody wants it. */
   close(claim: BodyClaim): void {
     this.#uploads.delete(claim)
-    if (!this.#growths.some((growth) => growth.claim === claim)) return
-    this.#growths = this.#growths.filter((growth) => growth.claim !== claim)
-    this.#noteWaiting()
+    this.#forget((waiting) => waiting.claim === claim)
   }
 
   get nowMs(): number {
@@ -105,43 +99,41 @@ export class BodyClaims {
 
   #newClaim(bytes: number): BodyClaim {
     const claim = new BodyClaim(this, bytes)
-    this.#parts.heldBytes.count = this.#parts.memory.ownBytes
     this.#uploads.add(claim)
     this.#lookOn()
     return claim
   }
 
-  #resize(fromBytes: number, toBytes: number): boolean {
-    const { memory, heldBytes } = this.#parts
-    const isDone = memory.resize(fromBytes, toBytes)
-    heldBytes.count = memory.ownBytes
-    return isDone
+  #wait(waiting: Waiting): void {
+    const place = this.#waiting.findIndex(({ neededBytes }) => neededBytes > waiting.neededBytes)
+    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, waiting)
+    this.#noteWaiting()
+    this.#lookOn()
+  }
+
+  #forget(isOver: (waiting: Waiting) => boolean): Waiting[] {
+    const over = this.#waiting.filter(isOver)
+    if (over.length === 0) return over
+    this.#waiting = this.#waiting.filter((waiting) => !over.includes(waiting))
+    this.#noteWaiting()
+    return over
   }
 
   #grantWaiting(): void {
-    let granted = 0
-    for (let growth = this.#growths[0]; growth !== undefined && this.#resize(growth.claim.bytes, growth.bytes); growth = this.#growths[0]) {
-      this.#growths.shift()
-      growth.claim.grown(growth.bytes)
-      growth.onGranted()
-      granted++
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const fromBytes = next.claim?.bytes ?? 0
+      if (!this.resize(fromBytes, fromBytes + next.neededBytes)) return
+      this.#waiting.shift()
+      this.#noteWaiting()
+      next.onGranted()
     }
-    if (this.#growths.length === 0) {
-      for (let arrival = this.#arrivals[0]; arrival !== undefined && this.#resize(0, arrival.bytes); arrival = this.#arrivals[0]) {
-        this.#arrivals.shift()
-        arrival.onDone(this.#newClaim(arrival.bytes))
-        granted++
-      }
-    }
-    if (granted > 0) this.#noteWaiting()
   }
 
   #noteWaiting(): void {
     let bytes = 0
-    for (const growth of this.#growths) bytes += growth.bytes - growth.claim.bytes
-    for (const arrival of this.#arrivals) bytes += arrival.bytes
+    for (const { neededBytes } of this.#waiting) bytes += neededBytes
     this.#parts.memory.want(bytes)
-    this.#parts.waitingUploads.count = this.#growths.length + this.#arrivals.length
+    this.#parts.waitingUploads.count = this.#waiting.length
   }
 
   #lookOn(): void {
@@ -149,21 +141,13 @@ export class BodyClaims {
   }
 
   #look(): void {
+    const nowMs = this.#parts.nowMs()
     this.#grantWaiting()
-    this.#refuseOverdue()
+    for (const { onOverdue } of this.#forget(({ deadlineMs }) => deadlineMs <= nowMs)) onOverdue()
     this.#endSlowest()
-    if (this.#uploads.size > 0 || this.#arrivals.length > 0) return
+    if (this.#uploads.size > 0 || this.#waiting.length > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
-  }
-
-  #refuseOverdue(): void {
-    const nowMs = this.#parts.nowMs()
-    const overdue = this.#arrivals.filter(({ deadlineMs }) => deadlineMs <= nowMs)
-    if (overdue.length === 0) return
-    this.#arrivals = this.#arrivals.filter(({ deadlineMs }) => deadlineMs > nowMs)
-    this.#noteWaiting()
-    for (const { onDone } of overdue) onDone(undefined)
   }
 
   /** As many as it takes until there is enough for all that wait. Those of other workers that are slower are left to them. */
@@ -216,18 +200,16 @@ export class BodyClaim {
 
   /** Answers whether there was room at once. */
   grow(bytes: number): boolean {
-    const isGrown = this.#claims.grow(this.#bytes, bytes)
-    if (isGrown) this.grown(bytes)
+    const isGrown = this.#claims.resize(this.#bytes, bytes)
+    if (isGrown) this.#grown(bytes)
     return isGrown
   }
 
   growLater(bytes: number, onGranted: () => void): void {
-    this.#claims.growLater({ claim: this, bytes, onGranted })
-  }
-
-  grown(bytes: number): void {
-    this.#bytes = bytes
-    this.#grantedAtMs = this.#claims.nowMs
+    this.#claims.growLater(this, bytes, () => {
+      this.#grown(bytes)
+      onGranted()
+    })
   }
 
   /** All of the body that will be read is there: its pace matters no more. */
@@ -252,6 +234,11 @@ export class BodyClaim {
   isSlow(nowMs: number): boolean {
     const ageMs = Math.min(nowMs - this.#grantedAtMs, RECENT_MS)
     return ageMs >= FIRST_MS && this.broughtBytes(nowMs) * SLOW_MS < this.#bytes * ageMs
+  }
+
+  #grown(bytes: number): void {
+    this.#bytes = bytes
+    this.#grantedAtMs = this.#claims.nowMs
   }
 
   #shrink(bytes: number): void {
