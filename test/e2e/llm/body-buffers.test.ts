@@ -12,7 +12,7 @@ const BUDGET = { minuteTokens: 100_000_000, dayTokens: 100_000_000 }
 const SLACK_BYTES = 6 * MIB
 
 test('a body in chunks of a byte each costs no more than four times its size', async () => {
-  const bodyBytes = 200_000
+  const bodyBytes = 120_000
   const backend = await HttpBackend.start((req) => void req.resume().on('end', () => ended++))
   let ended = 0
   const proxy = await llmProxy(backend, BUDGET)
@@ -34,13 +34,35 @@ test('open streams hold nothing of their requests', async () => {
   const before = memoryInUse()
   for (let i = 0; i < streams; i++) {
     const client = RawClient.connect(proxy.port)
-    client.send(`POST ${CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: ${bodyBytes}\r\n\r\n`)
+    client.send(headOf(bodyBytes))
     client.send(jsonOf(bodyBytes))
     await client.sees(': open')
   }
   expect(await proxy.edge.metric('edge_llm_open_streams')).toBe(streams)
   expect(memoryInUse() - before).toBeLessThan(SLACK_BYTES)
 })
+
+test('uploads that wait for memory are not read', async () => {
+  const [waiting, bodyBytes] = [8, 4 * MIB]
+  const proxy = await llmProxy(await HttpBackend.start(), { env: { EDGE_BODY_MEMORY: '4m', EDGE_MAX_BODY_BYTES: '4m' } })
+  const body = Buffer.alloc(bodyBytes, 'x')
+  RawClient.connect(proxy.port).send(headOf(bodyBytes))
+  await until(async () => (await proxy.edge.metric('edge_proxy_body_memory_bytes')) === bodyBytes)
+  const before = memoryInUse()
+  for (let i = 0; i < waiting; i++) {
+    const client = RawClient.connect(proxy.port)
+    client.send(headOf(bodyBytes))
+    client.send(body)
+  }
+  await until(async () => (await proxy.edge.metric('edge_proxy_waiting_uploads')) === waiting)
+  // What would be read has been read when so many questions were answered after it.
+  for (let i = 0; i < 20; i++) await proxy.edge.get('/metrics')
+  expect(memoryInUse() - before).toBeLessThan(SLACK_BYTES)
+})
+
+function headOf(bytes: number): string {
+  return `POST ${CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`
+}
 
 function jsonOf(bytes: number): string {
   return `{"messages":[],"x":"${'x'.repeat(bytes - 22)}"}`
