@@ -1,7 +1,7 @@
 import type { RequestView } from '../../request/view.ts'
 import type { Peer } from './client-connection.ts'
+import { isForwardingField } from './forwarding-fields.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
-import { isPeersWord } from './request-head.ts'
 
 /** What the engine sees of a request that came through us: what its peer has no right to say is not there. */
 export class ProxiedRequestView implements RequestView {
@@ -26,7 +26,7 @@ export class ProxiedRequestView implements RequestView {
   }
 
   header(name: string): string | undefined {
-    const value = this.#peer.isTrusted || !isPeersWord(name) ? this.#request.header(name) : undefined
+    const value = this.#peer.isTrusted || !isForwardingField(name) ? this.#request.header(name) : undefined
     // A peer that forwards for nobody is itself the client.
     return value === undefined && name === 'x-forwarded-for' ? this.#peer.address : value
   }

@@ -1,6 +1,7 @@
 import { withoutDebugCookie } from '../debug-sessions.ts'
 import { fieldName } from '../field-name.ts'
 import type { Peer } from './client-connection.ts'
+import { isForwardingField } from './forwarding-fields.ts'
 import { connectionNames } from './hop-by-hop.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
@@ -15,11 +16,6 @@ const OWN = new Set([
   'x-forwarded-host',
   'x-forwarded-proto',
 ])
-
-/** Fields by which a peer speaks for others: only a trusted one is heard. */
-export function isPeersWord(name: string): boolean {
-  return name.startsWith('x-forwarded-') || name === 'forwarded' || name === 'x-asn-type' || name === 'x-tor-exit'
-}
 
 export interface RequestHeadOptions {
   readonly host: string
@@ -45,7 +41,7 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
       if (name === 'x-forwarded-for') forwardedFor += `${value}, `
       else if (name === 'x-forwarded-host') forwardedHost ??= value
       else if (name === 'x-forwarded-proto') forwardedProto ??= value
-    } else if (isPeersWord(name)) continue
+    } else if (isForwardingField(name)) continue
     if (isHopByHop || OWN.has(name) || named?.has(name) === true) continue
     if (name === 'accept-encoding' && options.asksForIdentity) continue
     const kept = name === 'cookie' ? withoutDebugCookie(value) : value

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, type SeenRequest } from '../../support/proxy/backend.ts'
-import { askRaw, proxying, valuesOf } from '../../support/proxy/proxy.ts'
+import { askRaw, pairs, proxying, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 
@@ -19,6 +19,12 @@ const CLAIMS = [
   'X-Tor-Exit: 1',
   'X-Real-IP: 198.51.100.7',
 ]
+
+const RESPELLED = [
+  ...['X_Forwarded_For', 'x_forwarded-for', 'X-Forwarded_For', 'X.Forwarded.For', 'X~Forwarded|For', 'X_FORWARDED_FOR'],
+  ...['X_Forwarded_Host', 'X-Forwarded.Proto', 'X_Forwarded_Port', "X'Forwarded-Anything", 'X_Forwarded', 'X-Forwarded'],
+  ...['X_Real_IP', 'X-Real_Ip', 'x!real!ip', 'FORWARDED', 'X_ASN_Type', 'X-ASN.Type', 'X_Tor_Exit', 'X-Tor_Exit'],
+].map((name) => `${name}: 198.51.100.7`)
 
 describe('a trusted peer', () => {
   test('is believed, and adds itself', async () => {
@@ -60,9 +66,26 @@ describe('an untrusted peer', () => {
   test('is not believed: what it says of others is replaced or dropped', async () => {
     const { headers } = await forwarded(UNTRUSTED, CLAIMS)
     expect(headers).toMatchObject({ 'x-forwarded-for': '127.0.0.1', 'x-forwarded-host': 'a', 'x-forwarded-proto': 'http' })
-    for (const name of ['x-forwarded-port', 'x-forwarded-prefix', 'forwarded', 'x-asn-type', 'x-tor-exit']) {
+    for (const name of ['x-forwarded-port', 'x-forwarded-prefix', 'forwarded', 'x-asn-type', 'x-tor-exit', 'x-real-ip']) {
       expect(headers).not.toHaveProperty(name)
     }
+  })
+
+  test('is not believed in any spelling that a CGI-style backend reads as the same field', async () => {
+    const { rawHeaders } = await forwarded(UNTRUSTED, RESPELLED)
+    const variables = rawHeaders.filter((_, i) => i % 2 === 0).map((name) => `HTTP_${name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')}`)
+    expect(variables.filter((name) => /FORWARDED|REAL_IP|ASN|TOR/.test(name)).toSorted()).toEqual([
+      'HTTP_X_FORWARDED_FOR',
+      'HTTP_X_FORWARDED_HOST',
+      'HTTP_X_FORWARDED_PROTO',
+    ])
+    expect(rawHeaders.join('\n')).not.toContain('198.51.100.7')
+  })
+
+  test('may send what only looks like it', async () => {
+    const lines = ['X-Forwardedness: 1', 'Forwarded-By: 2', 'X-Real-IPs: 3', 'X_Under_Score: 4', 'x.dotted: 5', 'F: 6', 'X: 7']
+    const { rawHeaders } = await forwarded(UNTRUSTED, lines)
+    expect(pairs(rawHeaders).map((pair) => pair.join(': '))).toEqual(expect.arrayContaining(lines))
   })
 
   test('cannot change its bucket', async () => {
