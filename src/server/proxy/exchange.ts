@@ -94,10 +94,10 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   }
 
   onInterim(head: ResponseHead): void {
-    const { res, request } = this.#allowed
+    const { res, request, fields: ours } = this.#allowed
     // 100 was answered by us; HTTP/1.0 knows no interim answers; one that waits its turn in a pipeline has no socket yet.
     if (head.status === 100 || request.req.httpVersion === '1.0' || res.socket === null) return
-    res.socket.write(`${headText(head, responseFields(head, WITHOUT_BODY))}\r\n`, 'latin1')
+    res.socket.write(`${headText(head, responseFields(head, { ...WITHOUT_BODY, ours, isInterim: true }))}\r\n`, 'latin1')
   }
 
   onHead(head: ResponseHead): void {
@@ -235,16 +235,16 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     const keepsLength = head.status !== 204 && !isFiltered
     const keepsTrailers = head.isChunked && hasBody(head, request) && request.req.httpVersion === '1.1'
     res.on('drain', () => this.#onClientDrain())
-    res.writeHead(head.status, head.reason, responseFields(head, { ours: fields, keepsLength, keepsTrailers, isDecoded }))
+    res.writeHead(head.status, head.reason, responseFields(head, { ours: fields, isInterim: false, keepsLength, keepsTrailers, isDecoded }))
     this.#departure?.onHead(() => this.#isBetweenEvents)
   }
 
   #finish(trailers: readonly string[]): void {
     if (this.#isOver) return
-    const { res } = this.#allowed
+    const { res, fields } = this.#allowed
     this.#sendHead()
     this.#over()
-    if (trailers.length > 0) res.addTrailers(trailerFields(trailers))
+    if (trailers.length > 0) res.addTrailers(trailerFields(trailers, this.#head!, fields))
     res.end(this.#held)
     this.#held = undefined
   }

@@ -7,8 +7,10 @@ import { connectionNames } from './hop-by-hop.ts'
 const NO_TRAILERS = new Set(['content-length', 'host', 'trailer', 'content-encoding', 'content-type', 'content-range', 'set-cookie'])
 
 export interface ResponseFieldOptions {
-  /** Names and values of our own fields in turn; the backend's of the same name give way. */
+  /** Names and values of the decision's fields in turn. */
   readonly ours: HeaderList
+  /** It is not the last word, and ours come with that. */
+  readonly isInterim: boolean
   /** The body is as long as the backend says. */
   readonly keepsLength: boolean
   readonly keepsTrailers: boolean
@@ -17,7 +19,7 @@ export interface ResponseFieldOptions {
 }
 
 /** The fields of a head that has no body behind it: an interim answer, or the end of HTTP. */
-export const WITHOUT_BODY: ResponseFieldOptions = { ours: [], keepsLength: false, keepsTrailers: false, isDecoded: false }
+export const WITHOUT_BODY: ResponseFieldOptions = { ours: [], isInterim: false, keepsLength: false, keepsTrailers: false, isDecoded: false }
 
 /** What of the backend's fields goes on to the client. */
 export function responseFields({ fields, version, connection }: ResponseHead, options: ResponseFieldOptions): HeaderList {
@@ -43,20 +45,17 @@ export function responseFields({ fields, version, connection }: ResponseHead, op
     if (name === 'trailer' && !options.keepsTrailers) continue
     kept.push(fields[i]!, fields[i + 1]!)
   }
-  kept.push('Via', `${version} edge`, ...ours)
+  kept.push('Via', `${version} edge`)
+  if (!options.isInterim) kept.push(...ours)
   if (lastLength !== undefined) kept.push('Content-Length', lastLength)
   return kept
 }
 
-/** A field of ours has this name. Where we tell a rate limit, nobody else does. */
+/** X-Edge-* is ours alone: a backend's would be taken for our word. Where we tell a rate limit, nobody else does. */
 function givesWay(name: string, ours: HeaderList): boolean {
-  const isRateLimit = name.startsWith('ratelimit')
-  // What a decision adds to an answer of the backend begins with one or the other.
-  if (!isRateLimit && !name.startsWith('x-edge-')) return false
-  for (let i = 0; i < ours.length; i += 2) {
-    const own = fieldName(ours[i]!).lower
-    if (own === name || (isRateLimit && own === 'ratelimit')) return true
-  }
+  if (name.startsWith('x-edge-')) return true
+  if (!name.startsWith('ratelimit')) return false
+  for (let i = 0; i < ours.length; i += 2) if (ours[i] === 'RateLimit') return true
   return false
 }
 
@@ -65,12 +64,14 @@ function hasDisposition(fields: readonly string[]): boolean {
   return false
 }
 
-/** As pairs. */
-export function trailerFields(trailers: readonly string[]): [string, string][] {
+/** What of the backend's trailers goes on to the client, as pairs: nothing that would not have passed in its head. */
+export function trailerFields(trailers: readonly string[], { connection }: ResponseHead, ours: HeaderList): [string, string][] {
+  const named = connectionNames(connection)
   const pairs: [string, string][] = []
   for (let i = 0; i < trailers.length; i += 2) {
     const { lower, isHopByHop } = fieldName(trailers[i]!)
-    if (!isHopByHop && !NO_TRAILERS.has(lower)) pairs.push([trailers[i]!, trailers[i + 1]!])
+    if (isHopByHop || NO_TRAILERS.has(lower) || named?.has(lower) === true || givesWay(lower, ours)) continue
+    pairs.push([trailers[i]!, trailers[i + 1]!])
   }
   return pairs
 }

@@ -70,7 +70,7 @@ describe('a debug session through the proxy', () => {
     expect((await edge.get('/', [['Cookie', cookie]])).headers).not.toHaveProperty('x-edge-debug-decision')
   })
 
-  test('what it tells takes the place of the same fields of the backend, and of no others', async () => {
+  test('what it tells takes the place of what the backend says in its name, and of no other field', async () => {
     const backend = await HttpBackend.start((_req, res) => {
       res.writeHead(200, { 'X-Edge-Debug-Policy': 'theirs', ETag: '"x"', Vary: 'Accept', 'X-Edge-Debug-Other': 'theirs' })
       res.end()
@@ -86,8 +86,8 @@ describe('a debug session through the proxy', () => {
     expect(headers).toMatchObject({
       'x-edge-debug-policy': 'etag',
       'x-edge-debug-descriptor-1-value': 'vary',
-      'x-edge-debug-other': 'theirs',
     })
+    expect(headers).not.toHaveProperty('x-edge-debug-other')
     expect(headers).toMatchObject({ etag: '"x"', vary: 'Accept' })
   })
 })

@@ -152,7 +152,7 @@ describe("an answer's fields", () => {
       'Date: Thu, 01 Jan 1970 00:00:00 GMT',
       'Server: theirs',
       'Link: </a>; rel=preload, </b>; rel=preload',
-      'X-Edge-Debug-Decision: theirs',
+      'X-Edgeless: 1',
       'Alt-Svc: h3=":443"',
     ]
     const backend = await RawBackend.saying(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\n\r\nok`)
@@ -161,6 +161,20 @@ describe("an answer's fields", () => {
     const found = received.split('\r\n')
     expect(found.slice(1, 1 + lines.length)).toEqual(lines)
     expect(found.slice(1 + lines.length)).toEqual(['Via: 1.1 edge', 'Connection: close', '', 'ok'])
+  })
+
+  test.each([
+    ['200 OK', '\r\n'],
+    ['429 Too Many Requests', '\r\n'],
+    ['103 Early Hints', '\r\nHTTP/1.1 204 No Content\r\n\r\n'],
+  ])('are never taken for ours: X-Edge-* of a backend ends here (%s)', async (status, rest) => {
+    const theirs = 'X-Edge-Reason: tpm_exceeded\r\nx-edge-debug-policy: theirs\r\nX-EDGE-Anything: theirs\r\nX-Kept: 1\r\n'
+    const edge = await proxying(
+      await RawBackend.saying(`HTTP/1.1 ${status}\r\n${theirs}${status[0] === '1' ? '' : 'Content-Length: 0\r\n'}${rest}`),
+    )
+    const received = await answerBytes(edge.port, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+    expect(received).toContain('X-Kept: 1\r\n')
+    expect(received).not.toMatch(/x-edge/i)
   })
 
   test.each([

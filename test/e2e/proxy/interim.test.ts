@@ -42,8 +42,8 @@ describe('interim answers of the backend', () => {
     expect(statusesIn(await client.closed())).toEqual([103, 200])
   })
 
-  test('carry no RateLimit fields: the answer does', async () => {
-    const edge = await proxying(await RawBackend.saying(`HTTP/1.1 103 Early Hints\r\n\r\n${LAST}`), {
+  test("carry no RateLimit fields, the backend's neither: the answer does", async () => {
+    const edge = await proxying(await RawBackend.saying(`HTTP/1.1 103 Early Hints\r\nRateLimit-Remaining: 77\r\n\r\n${LAST}`), {
       bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 5)] })),
     })
     const [interim, last] = (await answerBytes(edge.port, GET)).split(/(?=HTTP\/1\.1 200)/)

@@ -1,7 +1,9 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient } from '../../support/proxy/proxy.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: close, TE\r\n\r\n'
 
@@ -46,6 +48,24 @@ describe("an answer's trailers", () => {
       'Content-Length: 7\r\nTransfer-Encoding: chunked\r\nHost: b\r\nConnection: close\r\nTrailer: x\r\nSet-Cookie: a=b\r\nX-Good: 1\r\n'
     const edge = await proxying(await RawBackend.saying(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${bad}\r\n`))
     expect((await answerBytes(edge.port, GET)).endsWith('\r\n2\r\nok\r\n0\r\nX-Good: 1\r\n\r\n')).toBe(true)
+  })
+
+  test('pass only where their fields would: no RateLimit beside ours, no X-Edge-*, nothing that Connection names', async () => {
+    const trailers =
+      'RateLimit-Remaining: 99\r\nratelimit: "theirs";r=99\r\nX-Edge-Reason: x\r\nx-edge-debug-policy: x\r\nX-Named: 1\r\nX-Good: 1\r\n'
+    const backend = await RawBackend.saying(
+      `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: X-Named\r\n\r\n2\r\nok\r\n0\r\n${trailers}\r\n`,
+    )
+    const limited = await proxying(backend, {
+      clock: new ManualClock(),
+      bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 9)] })),
+    })
+    const received = await answerBytes(limited.port, GET)
+    expect(received).toContain('RateLimit-Remaining: 8\r\n')
+    expect(received.endsWith('\r\n2\r\nok\r\n0\r\nX-Good: 1\r\n\r\n')).toBe(true)
+    const unlimited = await proxying(backend)
+    const kept = 'RateLimit-Remaining: 99\r\nratelimit: "theirs";r=99\r\nX-Good: 1\r\n'
+    expect((await answerBytes(unlimited.port, GET)).endsWith(`\r\n2\r\nok\r\n0\r\n${kept}\r\n`)).toBe(true)
   })
 
   test('announced for an answer that has none by its framing: no trouble', async () => {
