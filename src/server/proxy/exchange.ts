@@ -161,6 +161,11 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#parts.onBroken(res, error)
   }
 
+  broken(error: unknown): void {
+    this.#call?.abort()
+    this.onBroken(error)
+  }
+
   onClientEnd(): void {
     const { request, res } = this.#allowed
     const isBetweenEvents = this.#isHeadSent ? () => this.#isBetweenEvents : undefined
@@ -172,9 +177,14 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#parts.metrics.clientAborts.count++
     this.#call?.abort()
     this.#over()
-    const { llm } = this.#allowed
-    if (this.#answer !== undefined) this.#answer.clientGone()
-    else llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
+    const { llm, res } = this.#allowed
+    try {
+      if (this.#answer !== undefined) this.#answer.clientGone()
+      else llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
+    } catch (error) {
+      llm?.settlement.stand('client_gone')
+      this.#parts.onBroken(res, error)
+    }
   }
 
   deliver(bytes: Buffer): void {

@@ -52,17 +52,25 @@ export class Settlement {
   #settle(end: SettlementEnd, usedBy: (hold: Reservation['holds'][number]) => number): void {
     if (this.#isSettled) return
     this.#isSettled = true
-    const { engine, metrics, logger } = this.#parts
+    const { metrics } = this.#parts
     metrics.countSettlement(end)
     for (const hold of this.reservation.holds) {
       const used = usedBy(hold)
       metrics.countUsed(hold.rule, hold.tokens, used)
-      Promise.resolve(engine.settle(this.reservation, hold, used)).catch((error: unknown) => {
-        logger.error(
-          { event: 'settlement_failed', policy: hold.rule.policy.id, rule: hold.rule.name, err: error },
-          'tokens could not be settled',
-        )
-      })
+      void this.#settleHold(hold, used)
+    }
+  }
+
+  /** One that fails, at once or later, leaves the others as they are. */
+  async #settleHold(hold: Reservation['holds'][number], used: number): Promise<void> {
+    const { engine, logger } = this.#parts
+    try {
+      await engine.settle(this.reservation, hold, used)
+    } catch (error) {
+      logger.error(
+        { event: 'settlement_failed', policy: hold.rule.policy.id, rule: hold.rule.name, err: error },
+        'tokens could not be settled',
+      )
     }
   }
 }

@@ -23,6 +23,8 @@ export class StreamedAnswer implements LlmAnswer {
   /** The backend has sent all of it, and waits for the decoder. */
   #onDecoded: (() => void) | undefined
   #loggedWouldCuts = 0
+  /** It is counted among the open streams. */
+  #isOpen = true
 
   constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
     const { settlement, request, isActivated } = parts
@@ -90,6 +92,14 @@ export class StreamedAnswer implements LlmAnswer {
 
   /** Takes decoded bytes. */
   #pass(bytes: Buffer): void {
+    try {
+      this.#filterBytes(bytes)
+    } catch (error) {
+      this.#onBroken(error)
+    }
+  }
+
+  #filterBytes(bytes: Buffer): void {
     const filter = this.#filter
     if (filter === undefined) return
     const passed = filter.push(bytes)
@@ -104,32 +114,61 @@ export class StreamedAnswer implements LlmAnswer {
   #finish(): void {
     const filter = this.#filter
     if (filter === undefined) return this.#settle(() => this.#settleUnread())
-    const rest = filter.end()
-    this.#afterPass(filter)
-    this.#settleDone(filter)
-    if (this.isFiltered && rest.length > 0) this.#flow.deliver(rest)
+    try {
+      const rest = filter.end()
+      this.#afterPass(filter)
+      this.#settleDone(filter)
+      if (this.isFiltered && rest.length > 0) this.#flow.deliver(rest)
+    } catch (error) {
+      this.#onBroken(error)
+    }
   }
 
   #newDecoder(coding: 'gzip' | 'deflate' | 'br'): Transform {
     const decoder = newDecoder(coding)
     decoder.on('data', (bytes: Buffer) => {
-      this.#pass(bytes)
-      this.#flow.quiet()
+      this.#guard(() => {
+        this.#pass(bytes)
+        this.#flow.quiet()
+      })
     })
     decoder.on('drain', () => this.#flow.resumeBackend())
     decoder.on('end', () => {
       this.#isDecoderDone = true
       this.#flow.resumeBackend()
-      this.#onDecoded?.()
+      this.#guard(() => this.#onDecoded?.())
     })
-    decoder.on('error', (error) => this.#onDamaged(error))
+    decoder.on('error', (error) => this.#guard(() => this.#onDamaged(error)))
     return decoder
   }
 
-  /** Bytes that are not what Content-Encoding says. Where they only are counted they pass, and the reservation stands. */
+  /** For what the decoder's events do: nobody else catches it, and it would end the worker. */
+  #guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#flow.broken(error)
+    }
+  }
+
+  /** Bytes that are not what Content-Encoding says. */
   #onDamaged(error: Error): void {
-    if (this.isFiltered) return this.#flow.fail(error)
+    if (this.isFiltered) this.#flow.fail(error)
+    else this.#stopCounting()
+  }
+
+  #onBroken(error: unknown): void {
+    if (this.isFiltered) return this.#flow.broken(error)
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a stream could not be counted')
+    this.#stopCounting()
+  }
+
+  /** Bytes that only are counted pass all the same, and the reservation stands. */
+  #stopCounting(): void {
     this.#filter = undefined
+    // A decoder that is destroyed takes nothing, and would never ask for more.
+    this.#isDecoderDone = true
+    this.#decoder?.destroy()
     this.#flow.resumeBackend()
     this.#settle(() => this.#settleUnread())
   }
@@ -170,7 +209,8 @@ export class StreamedAnswer implements LlmAnswer {
   /** Of all ends, the first counts. */
   #settle(settle: () => void): void {
     if (this.#parts.settlement.isSettled) return
-    this.#parts.metrics.openStreams.count--
+    if (this.#isOpen) this.#parts.metrics.openStreams.count--
+    this.#isOpen = false
     settle()
   }
 

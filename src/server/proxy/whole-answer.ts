@@ -49,7 +49,8 @@ export class WholeAnswer implements LlmAnswer {
         (decoded) => this.#settle(readAnswer(decoded.toString('utf8'))),
         () => this.#settleUnread(),
       )
-      .then(onEnded, (error: Error) => this.#flow.fail(error))
+      .then(onEnded)
+      .catch((error: unknown) => this.#flow.broken(error))
   }
 
   /** Who leaves one byte before the end has seen the text, and pays for it. */

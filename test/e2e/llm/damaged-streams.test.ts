@@ -1,0 +1,81 @@
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { chatStream } from '../../support/llm/llm-streams.ts'
+import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { StreamClient } from '../../support/llm/stream-client.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
+
+/** Streams that are not, or not only, what their Content-Encoding says. Where they are merely counted, every byte passes. */
+
+const EVENTS = Array.from({ length: 10 }, (_, i) => `event ${i}`)
+const TEXT = chatStream(EVENTS)
+const GZIP = gzipSync(TEXT)
+const GARBAGE = Buffer.from('this is neither gzip nor anything else, and there is more of it than a header has')
+/** More than what a decoder takes before it asks for a pause. */
+const LARGE = Buffer.from(chatStream(Array.from({ length: 2000 }, (_, i) => `event ${i} ${'x'.repeat(100)}`)))
+
+const DAMAGED: readonly (readonly [what: string, coding: string, bytes: Buffer])[] = [
+  ['plain text labelled gzip', 'gzip', Buffer.from(TEXT)],
+  ['plain text labelled deflate', 'deflate', Buffer.from(TEXT)],
+  ['plain text labelled br', 'br', Buffer.from(TEXT)],
+  ['raw deflate', 'deflate', deflateRawSync(TEXT)],
+  ['gzip labelled br', 'br', GZIP],
+  ['much plain text labelled gzip', 'gzip', LARGE],
+  ['a gzip that ends too early', 'gzip', GZIP.subarray(0, -12)],
+  ['a br that ends too early', 'br', brotliCompressSync(TEXT).subarray(0, -12)],
+  ['a gzip with a wrong checksum', 'gzip', Buffer.concat([GZIP.subarray(0, -8), Buffer.alloc(8, 1)])],
+  ['good events, then rubbish', 'gzip', Buffer.concat([gzipSync(TEXT.slice(0, 500)).subarray(0, -8), GARBAGE, LARGE])],
+  ['half a second gzip member', 'gzip', Buffer.concat([gzipSync(TEXT.slice(0, 500)), gzipSync(TEXT.slice(500)).subarray(0, 20)])],
+]
+
+const WHOLE: readonly (readonly [what: string, coding: string, bytes: Buffer])[] = [
+  ['a gzip with rubbish behind it', 'gzip', Buffer.concat([GZIP, GARBAGE, LARGE])],
+  ['a deflate with rubbish behind it', 'deflate', Buffer.concat([deflateSync(TEXT), GARBAGE, LARGE])],
+  [
+    'several gzip members',
+    'gzip',
+    Buffer.concat([gzipSync(TEXT.slice(0, 300)), gzipSync(TEXT.slice(300, 700)), gzipSync(TEXT.slice(700))]),
+  ],
+]
+
+describe.each([
+  ['in shadow mode', 'shadow', true],
+  ['that enforces, on a stream that the client did not ask for', 'enforce', false],
+] as const)('under a rule %s', (_what, mode, stream) => {
+  test.each([...DAMAGED, ...WHOLE])('%s passes byte for byte, to its end, and is settled once', async (_damage, coding, bytes) => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin({ 'Content-Encoding': coding })
+      await call.writeInPieces(bytes, Math.ceil(bytes.length / 20))
+      call.end()
+    })
+    const edge = await start(backend, mode)
+    const body = JSON.stringify({ stream, messages: HELLO, max_tokens: 500 })
+    const client = await new StreamClient(edge.port, CHAT, body).untilClosed()
+    expect([client.outcome, client.bytes.equals(bytes)]).toEqual(['whole', true])
+    await until(async () => (await edge.metric('edge_llm_open_streams')) === 0)
+    expect(await edge.metric('edge_llm_settlements_total{end="done"}')).toBe(1)
+    expect(edge.log.filter(({ event }) => event === 'internal_error' || event === 'backend_failed')).toEqual([])
+  })
+
+  test('what cannot be read costs what was reserved', async () => {
+    const backend = await scriptedLlm((call) => {
+      call.begin({ 'Content-Encoding': 'gzip' })
+      call.end(TEXT)
+    })
+    const edge = await start(backend, mode)
+    await new StreamClient(edge.port, CHAT, JSON.stringify({ stream, messages: HELLO, max_tokens: 500 })).untilClosed()
+    await until(async () => (await edge.metric('edge_llm_open_streams')) === 0)
+    expect(await edge.metric('edge_llm_tokens_used_total{policy="p",rule="r"}')).toBe(HELLO_TOKENS + 500)
+  })
+})
+
+async function start(backend: { readonly port: number }, mode: 'shadow' | 'enforce'): Promise<Edge> {
+  const rules = [llmRule('r', [], { tokens_per_minute: 100_000 })]
+  const env = { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend) }
+  return running({ clock: new ManualClock(), bundle: bundle(1, policy('p', { mode, rules })), env })
+}

@@ -1,0 +1,111 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { Engine } from '../../../src/engine/engine.ts'
+import { StreamFilter } from '../../../src/llm/stream-filter.ts'
+import { LlmMetrics } from '../../../src/server/metrics/llm-metrics.ts'
+import { Settlement } from '../../../src/server/proxy/settlement.ts'
+import { llmRule, policy } from '../../support/bundles/bundles.ts'
+import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../../support/llm/llm-proxy.ts'
+import { chatChunk } from '../../support/llm/llm-streams.ts'
+import { type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { until } from '../../support/until.ts'
+
+/** Mistakes of our own, made once and on purpose: each costs one request, and never the worker that serves all the others. */
+
+const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
+/** Without [DONE]: it is settled at its end. */
+const TEXT = chatChunk({ content: 'abcd' }).repeat(50)
+const MISTAKE = new TypeError('a mistake')
+
+describe.each(['gzip', 'identity'])('a stream in %s', (coding) => {
+  test.each(['push', 'end'] as const)('whose filter breaks (%s) is broken off, and all of it goes back', async (method) => {
+    const proxy = await llmProxy(await streaming(coding))
+    breakOnce(StreamFilter.prototype, method)
+    const client = await proxy.open(CHAT, ASKED).untilClosed()
+    expect(client.outcome === 'whole' ? client.status : client.outcome).toBe(client.status === 500 ? 500 : 'broken')
+    expect(await proxy.spent()).toEqual(both(0))
+    await expectServing(proxy)
+  })
+
+  test.each(['push', 'end'] as const)(
+    'that is only counted passes when the count breaks (%s), and costs what was reserved',
+    async (method) => {
+      const backend = await streaming(coding)
+      const proxy = await llmProxy(backend)
+      breakOnce(StreamFilter.prototype, method)
+      const client = await proxy.open(CHAT, { ...ASKED, stream: false }).untilClosed()
+      expect([client.outcome, client.bytes.equals(encoded(coding))]).toEqual(['whole', true])
+      expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 500))
+      await expectServing(proxy)
+    },
+  )
+})
+
+test('a stream whose client leaves while the settlement breaks ends, and what was reserved is spent', async () => {
+  const backend = await scriptedLlm()
+  const proxy = await llmProxy(backend)
+  const client = proxy.open(CHAT, ASKED)
+  const call = await backend.next()
+  call.begin()
+  await call.write(chatChunk({ content: 'abcd' }))
+  await client.untilText('abcd')
+  breakOnce(Settlement.prototype, 'settleStream')
+  client.abort()
+  await until(() => call.isAborted)
+  expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 500))
+  await expectInternalError(proxy)
+})
+
+describe('a whole answer', () => {
+  test.each(['gzip', 'identity'])('in %s whose count breaks is told as our mistake', async (coding) => {
+    const usage = { prompt_tokens: 11, completion_tokens: 31 }
+    const body = JSON.stringify({ choices: [{ message: { content: 'abcd' } }], usage })
+    const backend = await scriptedLlm((call) => call.answer(200, coding === 'gzip' ? gzipSync(body) : body, { 'Content-Encoding': coding }))
+    const proxy = await llmProxy(backend)
+    breakOnce(LlmMetrics.prototype, 'compareEstimate')
+    const client = await proxy.open(CHAT, { messages: HELLO }).untilClosed()
+    expect([client.status, client.headers['x-edge-reason']]).toEqual([500, 'internal_error'])
+    await expectInternalError(proxy)
+    expect((await proxy.open(CHAT, { messages: HELLO }).untilClosed()).status).toBe(200)
+  })
+})
+
+test('a settlement that fails at once is logged, and leaves the answer and the other rules alone', async () => {
+  const other = policy('other', { rules: [llmRule('second', [], { tokens_per_minute: 50_000 })] })
+  const proxy = await llmProxy(await streaming('gzip'), { policies: [other] })
+  breakOnce(Engine.prototype, 'settle')
+  expect((await proxy.stream(CHAT, ASKED)).outcome).toBe('whole')
+  expect(proxy.edge.log.filter(({ event }) => event === 'settlement_failed')).toHaveLength(1)
+  expect(await proxy.settlements()).toEqual({ done: 1 })
+})
+
+function encoded(coding: string): Buffer {
+  return coding === 'gzip' ? gzipSync(TEXT) : Buffer.from(TEXT)
+}
+
+function streaming(coding: string): Promise<ScriptedLlm> {
+  return scriptedLlm(async (call) => {
+    call.begin({ 'Content-Encoding': coding })
+    await call.writeInPieces(encoded(coding), 50)
+    call.end()
+  })
+}
+
+/** The next call of this method throws; all others work. */
+function breakOnce<T extends object>(prototype: T, method: keyof T & string): void {
+  const spy = vi.spyOn(prototype as Record<string, () => void>, method).mockImplementationOnce(() => {
+    throw MISTAKE
+  })
+  onTestFinished(() => spy.mockRestore())
+}
+
+async function expectInternalError(proxy: LlmProxy): Promise<void> {
+  expect(proxy.edge.log.filter(({ event }) => event === 'internal_error')).toMatchObject([{ err: { message: MISTAKE.message } }])
+  expect((await proxy.edge.get('/livez')).status).toBe(200)
+}
+
+async function expectServing(proxy: LlmProxy): Promise<void> {
+  await expectInternalError(proxy)
+  expect((await proxy.stream(CHAT, ASKED)).outcome).toBe('whole')
+  await proxy.untilQuiet()
+}
