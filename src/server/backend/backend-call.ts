@@ -38,7 +38,7 @@ export class BackendCall implements ConnectionUser {
   #connection: BackendConnection | undefined
   #isRetry = false
   /** Everything was written that will be. */
-  #isSent = false
+  isSent = false
   #head: ResponseHead | undefined
 
   constructor(backend: Backend, request: BackendRequest, handler: BackendHandler) {
@@ -86,7 +86,7 @@ export class BackendCall implements ConnectionUser {
   }
 
   onDrain(): void {
-    if (!this.#isSent) this.#connection?.limitSilence(0)
+    if (!this.isSent) this.#connection?.limitSilence(0)
     this.#handler.onDrain()
   }
 
@@ -126,7 +126,7 @@ export class BackendCall implements ConnectionUser {
     this.#connection = undefined
     connection.keepAliveMs = this.#head!.keepAliveMs
     // An answer before the end of the request leaves the rest of it in the way.
-    if (canBeUsedAgain && this.#head!.keepsAlive && this.#isSent) this.#backend.giveBack(connection)
+    if (canBeUsedAgain && this.#head!.keepsAlive && this.isSent) this.#backend.giveBack(connection)
     else this.#backend.drop(connection)
   }
 
@@ -135,7 +135,7 @@ export class BackendCall implements ConnectionUser {
     this.abort()
     if (!canRetry) return this.#handler.onFailure(failure)
     this.#isRetry = true
-    this.#isSent = false
+    this.isSent = false
     this.#handler.onRetry(failure)
     this.#connection = this.#backend.connect(this)
   }
@@ -154,12 +154,12 @@ export class BackendCall implements ConnectionUser {
   }
 
   #sent(): void {
-    this.#isSent = true
+    this.isSent = true
     this.#limitSilence()
   }
 
   #limitSilence(): void {
-    if (!this.#isSent) return
+    if (!this.isSent) return
     const { headersTimeoutMs, idleTimeoutMs } = this.#backend.options
     this.#connection?.limitSilence(this.#head === undefined ? headersTimeoutMs : idleTimeoutMs)
   }

@@ -6,6 +6,8 @@ import { ResponseReader, type ResponseSink } from './response-reader.ts'
 
 /** One call's view of the connection that it was given. */
 export interface ConnectionUser extends ResponseSink {
+  /** The whole request was written. */
+  readonly isSent: boolean
   /** The connection is there: the request may be written. */
   onConnected(): void
   /** What was written has gone out. */
@@ -28,16 +30,18 @@ export class BackendConnection {
   #user: ConnectionUser | undefined
   #silenceMs = 0
   #state: 'connecting' | 'busy' | 'idle' | 'closed' = 'connecting'
+  /** The backend has ended its side of an answer that has no other end. */
+  #isEnding = false
   /** Requests that it has carried before the one at hand. */
   served = 0
   /** What the backend says of how long an idle connection lives. */
   keepAliveMs: number | undefined
   readonly #onIdleClosed: (connection: BackendConnection) => void
   readonly #listeners = {
-    error: (error: Error) => this.#fail(this.#state === 'connecting' ? connectFailure(error) : exchangeFailure(error)),
+    error: (error: Error) => this.#onError(error),
     data: (chunk: Buffer) => this.#read(chunk),
     end: () => this.#finish(),
-    drain: () => this.#user?.onDrain(),
+    drain: () => this.#guard((user) => user.onDrain()),
     timeout: () => this.#timeOut(),
     close: () => this.#fail(new BackendFailure('backend_reset', 'the connection was closed')),
   }
@@ -53,7 +57,7 @@ export class BackendConnection {
     this.#socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer)
       this.#state = 'busy'
-      this.#user?.onConnected()
+      this.#guard((user) => user.onConnected())
     })
     this.#socket.once('close', () => clearTimeout(timer))
     for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.on(event, listener)
@@ -134,20 +138,23 @@ export class BackendConnection {
 
   #read(chunk: Buffer): void {
     if (this.#state !== 'busy') return this.#closeIdle() // an idle backend that talks is out of step
-    const user = this.#user!
-    this.#guard(user, () => {
+    this.#guard((user) => {
       const rest = this.#reader.push(chunk)
       if (this.#user !== user) return // it gave the connection up meanwhile
       if (this.#reader.isUpgraded) return this.#handOver(rest)
-      if (this.#reader.isDone) this.#done(rest.length === 0)
-      else user.onQuiet()
+      if (this.#reader.isDone) return this.#done(rest.length === 0)
+      // Such an answer's end is looked into, so that end is not to end our side as well.
+      if (this.#reader.isWholeAtClose) this.#socket.allowHalfOpen = true
+      user.onQuiet()
     })
   }
 
-  /** Tells rubbish from the backend and mistakes of our own apart. */
-  #guard(user: ConnectionUser, read: () => void): void {
+  /** Tells rubbish from the backend and mistakes of our own apart. What a listener throws would end the worker. */
+  #guard(work: (user: ConnectionUser) => void): void {
+    const user = this.#user
+    if (user === undefined) return
     try {
-      read()
+      work(user)
     } catch (error) {
       if (error instanceof InvalidResponse) return this.#fail(exchangeFailure(error))
       this.destroy()
@@ -160,12 +167,35 @@ export class BackendConnection {
       return this.#fail(new BackendFailure('backend_refused', 'the backend closed the connection before it was ready'))
     }
     if (this.#state !== 'busy') return this.#closeIdle()
-    this.#guard(this.#user!, () => {
+    if (this.#reader.isWholeAtClose && this.#user?.isSent === true) return this.#askHowItEnded(this.#user)
+    this.#end()
+  }
+
+  /**
+   * Libuv takes a reset that arrives with the last bytes for their end. A write tells: it fails with ECONNRESET on a connection that
+   * was reset, and with EPIPE on one that was reset after its end. Servers skip an empty line before a request (RFC 9112 2.2).
+   */
+  #askHowItEnded(user: ConnectionUser): void {
+    this.#isEnding = true
+    this.#socket.write('\r\n')
+    // By then the write has failed, if it does.
+    setImmediate(() => {
+      if (this.#user === user) this.#end()
+    })
+  }
+
+  #end(): void {
+    this.#guard(() => {
       const isWhole = this.#reader.finish()
       if (this.#user === undefined) return
       if (isWhole) this.#done(false)
       else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its answer was whole'))
     })
+  }
+
+  #onError(error: NodeJS.ErrnoException): void {
+    if (this.#isEnding && error.code === 'EPIPE') this.#end()
+    else this.#fail(this.#state === 'connecting' ? connectFailure(error) : exchangeFailure(error))
   }
 
   #done(canBeUsedAgain: boolean): void {
@@ -196,7 +226,11 @@ export class BackendConnection {
     // The state is left for the user to see: whether it was still connecting.
     this.#user = undefined
     this.#socket.destroy()
-    user?.onFailure(failure)
+    try {
+      user?.onFailure(failure)
+    } catch (error) {
+      user?.onBroken(error)
+    }
     this.#state = 'closed'
   }
 

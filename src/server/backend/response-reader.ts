@@ -76,6 +76,11 @@ export class ResponseReader {
     return this.#state === 'idle'
   }
 
+  /** The answer has no end but that of its connection. */
+  get isWholeAtClose(): boolean {
+    return this.#state === 'close'
+  }
+
   get isUpgraded(): boolean {
     return this.#state === 'upgraded'
   }

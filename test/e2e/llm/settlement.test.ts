@@ -5,6 +5,7 @@ import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy, MESS
 import { anthropicStream, chatChunk, chatStream, FAILED_STREAMS, responsesStream, sse } from '../../support/llm/llm-streams.ts'
 import { answeringLlm, type ScriptedCall, type ScriptedLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
 import type { StreamClient } from '../../support/llm/stream-client.ts'
+import { RawBackend } from '../../support/proxy/backend.ts'
 import { until } from '../../support/until.ts'
 
 /** Every way in which an answer can end, and what its budget has paid when it did. */
@@ -220,6 +221,19 @@ describe('a backend that fails', () => {
     expect([client.outcome, await proxy.spent()]).toEqual(['broken', both(0)])
     expect(await proxy.settlements()).toEqual({ backend_failed: 1 })
   })
+
+  test.each(['text/event-stream', 'application/json'])(
+    'a reset behind the last bytes of an answer that only its connection ends: all of it goes back (%s)',
+    async (type) => {
+      const backend = await RawBackend.start(({ socket }) => {
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\n\r\n${chatChunk({ content: 'abcd' })}`)
+        socket.resetAndDestroy()
+      })
+      const proxy = await llmProxy(backend)
+      for (let i = 0; i < 20; i++) expect((await proxy.open(CHAT, ASKED).untilClosed()).text).not.toMatch(/\[DONE\]/)
+      expect([await proxy.spent(), await proxy.settlements()]).toEqual([both(0), { backend_failed: 20 }])
+    },
+  )
 
   test('a reset after [DONE]: the stream was settled', async () => {
     const { proxy, call, client } = await streaming()

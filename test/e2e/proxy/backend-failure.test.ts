@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { closedPort, HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
-import { answerBytes, askRaw, proxying, type RawAnswer, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
+import { answerBytes, askRaw, proxying, type RawAnswer, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { until } from '../../support/until.ts'
@@ -183,6 +183,43 @@ describe('half an answer is broken off, not completed as if it were whole', () =
     end(backend, ' and half')
     await client.sees('9\r\n and half\r\n0\r\n\r\n')
     expect(await edge.metric('edge_backend_failures_total{reason="backend_reset"}')).toBe(0)
+  })
+
+  // Libuv reports some resets as ends, most of those that come right behind the bytes.
+  test.each([4, 100_000])('a body of %i bytes that ends with its connection is never whole when that is reset', async (size) => {
+    const backend = await RawBackend.start(({ socket }) => {
+      socket.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(size)}`)
+      socket.resetAndDestroy()
+    })
+    const edge = await proxying(backend)
+    for (let i = 0; i < 30; i++) {
+      const received = await answerBytes(edge.port, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+      expect(received).not.toContain('\r\n0\r\n\r\n')
+      if (received !== '') expect(['backend_reset', undefined]).toContain(valuesOf(readAnswer(received), 'X-Edge-Reason')[0])
+    }
+    expect(await edge.metric('edge_backend_failures_total{reason="backend_reset"}')).toBe(30)
+  })
+
+  test('one that was reset after its end is whole', async () => {
+    const backend = await RawBackend.start(({ socket }) => {
+      socket.end(ENDLESS)
+      socket.once('finish', () => socket.resetAndDestroy())
+    })
+    const edge = await proxying(backend)
+    for (let i = 0; i < 30; i++) {
+      const received = await answerBytes(edge.port, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+      expect(received.endsWith('4\r\nhalf\r\n0\r\n\r\n')).toBe(true)
+    }
+    expect(await edge.metric('edge_backend_failures_total{reason="backend_reset"}')).toBe(0)
+  })
+
+  test('a backend that has ended its side hears at most an empty line', async () => {
+    const backend = await RawBackend.start(({ socket }) => void socket.end(ENDLESS))
+    const edge = await proxying(backend)
+    expect((await edge.get('/')).body).toBe('half')
+    await until(() => backend.openConnections === 0)
+    expect(backend.received).toMatch(/^GET \/ HTTP\/1\.1\r\n.*[^\n]\r\n\r\n(?:\r\n)?$/s)
+    expect(await edge.metric('edge_backend_connections')).toBe(0)
   })
 })
 
