@@ -87,11 +87,15 @@ export class ProxyWire {
     const res = new ServerResponse(req)
     res.shouldKeepAlive = false
     res.assignSocket(socket)
+    const earlyBytes = new EarlyBytes(socket, early)
+    // Node has taken its listeners off, and an answer hears of its socket only through them.
+    socket.on('drain', () => res.emit('drain')).on('timeout', () => socket.destroy())
     res.once('finish', () => {
+      earlyBytes.drop()
       socket.end()
       this.#linger(socket)
     })
-    this.#parts.handle(req, res, new EarlyBytes(socket, early))
+    this.#parts.handle(req, res, earlyBytes)
   }
 
   /** A protocol that we do not offer (RFC 9110 7.8): the request is read once more, as if it had not asked. */

@@ -27,6 +27,11 @@ export class EarlyBytes {
     this.#socket.off('data', this.#onData).pause()
     return this.#bytes.bytes
   }
+
+  /** There will be no other protocol: what came and what still comes is thrown away. */
+  drop(): void {
+    this.#socket.off('data', this.#onData).resume()
+  }
 }
 
 /** Joins two sockets until one of them is done. Each side's end is passed on, an error ends both. */
