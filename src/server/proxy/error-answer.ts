@@ -4,9 +4,7 @@ import { REASONS, type Reason } from '../../engine/reasons.ts'
 import { headerValue } from '../http-request-view.ts'
 import { resetSeconds } from '../rate-limit-headers.ts'
 import type { HeaderList } from '../respond.ts'
-
-/** How long a client may go on with a body that nobody reads before its connection is cut. */
-const LINGER_MS = 5000
+import { dropRest, LINGER_MS } from './unread-body.ts'
 
 const SMALL_BODY_BYTES = 64 * 1024
 
@@ -15,14 +13,13 @@ export function respondError(res: ServerResponse, code: Reason, message: string,
   const { status } = REASONS[code]
   const body = JSON.stringify({ error: { message, type: errorType(status), code } })
   // Where a request is ambiguous, nobody knows where its body ends.
-  const leavesMuch = code !== 'bad_request' && !res.req.complete && hasLargeBody(res.req)
+  const rest = code === 'bad_request' || res.req.complete ? 'none' : unreadBody(res.req)
   // RFC 9112 9.6: what is left of the request stands between this answer and the next
-  if (leavesMuch) res.shouldKeepAlive = false
+  if (rest === 'large') res.shouldKeepAlive = false
   const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
   res.writeHead(status, [...fields, ...own, 'Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))])
-  if (!leavesMuch) return void res.end(body)
-  res.write(body)
-  linger(res)
+  if (rest !== 'none') dropRest(res.req, res, LINGER_MS)
+  res.end(body)
 }
 
 /** What a rejected client reads. */
@@ -36,18 +33,12 @@ export function rejectMessage(decision: Rejected): string {
   return `The ${period} token budget can never cover this request: ${needs}, of ${limit.limitText} at most. Ask for fewer tokens.`
 }
 
-/** The end closes the connection, and that would reset a client that is still writing: the rest of its body is read and dropped first. */
-function linger(res: ServerResponse): void {
-  const timer = setTimeout(() => res.end(), LINGER_MS)
-  res.once('close', () => clearTimeout(timer))
-  res.req.once('end', () => res.end()).resume()
-}
-
-/** A small body is on its way already and is thrown away by Node; one that waits for leave to come never does. */
-function hasLargeBody({ rawHeaders }: IncomingMessage): boolean {
+/** A small body is on its way already, and its connection can go on; one that waits for leave to come never does. */
+function unreadBody({ rawHeaders }: IncomingMessage): 'none' | 'small' | 'large' {
   const length = Number(headerValue(rawHeaders, 'content-length') ?? 0)
-  if (headerValue(rawHeaders, 'transfer-encoding') !== undefined || length > SMALL_BODY_BYTES) return true
-  return length > 0 && headerValue(rawHeaders, 'expect') !== undefined
+  if (headerValue(rawHeaders, 'transfer-encoding') !== undefined || length > SMALL_BODY_BYTES) return 'large'
+  if (length === 0) return 'none'
+  return headerValue(rawHeaders, 'expect') === undefined ? 'small' : 'large'
 }
 
 function errorType(status: number): string {

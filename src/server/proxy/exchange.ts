@@ -14,6 +14,7 @@ import type { ReadBody } from './request-body.ts'
 import { requestHead } from './request-head.ts'
 import { headText, responseFields, trailerFields, WITHOUT_BODY } from './response-fields.ts'
 import { type EarlyBytes, tunnel } from './tunnel.ts'
+import { dropRest } from './unread-body.ts'
 import { Upload } from './upload.ts'
 
 export interface ExchangeParts {
@@ -251,9 +252,10 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   #finish(trailers: readonly string[]): void {
     if (this.#isOver) return
-    const { res, fields } = this.#allowed
+    const { res, fields, request } = this.#allowed
     this.#sendHead()
     this.#over()
+    if (request.hasBody) dropRest(request.req, res, this.#parts.backend.options.idleTimeoutMs)
     if (trailers.length > 0) res.addTrailers(trailerFields(trailers, this.#head!, fields))
     res.end(this.#held)
     this.#held = undefined

@@ -13,6 +13,7 @@ import { ClientConnections } from './client-connection.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { type Handle, ProxyWire } from './proxy-wire.ts'
 import { type Arrival, type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
+import { dropRest, LINGER_MS } from './unread-body.ts'
 
 export type ProxyOptions = Pick<
   ServerConfig,
@@ -76,8 +77,11 @@ export class ProxyFront {
       if (typeof request === 'string') {
         client.isRefused = true
         this.#proxy.refuse(res, 'bad_request', request)
-      } else if (isOwn(pathOf(request.target))) answerOwn(req, res)
-      else this.#handle({ request, client, res, early })
+      } else if (isOwn(pathOf(request.target))) {
+        // None of them reads a body.
+        if (request.hasBody) dropRest(req, res, LINGER_MS)
+        answerOwn(req, res)
+      } else this.#handle({ request, client, res, early })
     }
     const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })
     this.#wire = wire

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
+import { proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
+import type { Owner } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
+
+const TOO_LARGE = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nlong'
+const IN_CHUNKS = 'HTTP/1.1 413 Content Too Large\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nlong\r\n0\r\n\r\n'
+const BY_LENGTH = 'Host: a\r\nContent-Length: 1000000000\r\n\r\n'
+const CHUNKED = 'Host: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+/** All at once: each of them waits for the five seconds of the documentation. */
+describe.concurrent('an upload that goes on after its answer', () => {
+  test('of the backend is read for a while, and then its connection is closed', async (t) => {
+    const backend = await RawBackend.start(({ socket, heads }) => void (heads === 1 && socket.write(TOO_LARGE)), undefined, t)
+    const edge = await proxying(backend, {}, t)
+    const clients = [
+      new Uploader(edge.port, `POST / HTTP/1.1\r\n${BY_LENGTH}`, 'x', t),
+      new Uploader(edge.port, `POST / HTTP/1.1\r\n${CHUNKED}`, '1\r\nx\r\n', t),
+      new Uploader(edge.port, `POST / HTTP/1.1\r\n${BY_LENGTH}`, 'x'.repeat(100_000), t),
+      // One that sends nothing more at all.
+      new Uploader(edge.port, `POST / HTTP/1.1\r\n${BY_LENGTH}`, '', t),
+    ]
+    for (const { client } of clients) await client.sees('long')
+    expect(await edge.metric('edge_proxy_open_requests')).toBe(0)
+    await until(() => clients.every(({ isCut }) => isCut))
+    for (const { client } of clients) expect(statusesIn(client.received)).toEqual([413])
+    // What nobody wants is not sent on.
+    await until(() => backend.openConnections === 0)
+  })
+
+  test('that is the last on its connection: the client sees that it is, and nothing is reset before', async (t) => {
+    const backend = await RawBackend.start(({ socket, heads }) => void (heads === 1 && socket.write(IN_CHUNKS)), undefined, t)
+    const edge = await proxying(backend, {}, t)
+    const clients = [
+      new Uploader(edge.port, `POST / HTTP/1.1\r\nConnection: close\r\n${BY_LENGTH}`, 'x', t),
+      new Uploader(edge.port, `POST / HTTP/1.1\r\nConnection: close\r\n${CHUNKED}`, '1\r\nx\r\n', t),
+      new Uploader(edge.port, `POST / HTTP/1.0\r\n${BY_LENGTH}`, 'x', t),
+    ]
+    for (const { client } of clients) {
+      await until(() => client.hasEnded)
+      expect([client.isClosed, client.errorCode, statusesIn(client.received)]).toEqual([false, undefined, [413]])
+      expect(client.received).toMatch(/long(?:\r\n0\r\n\r\n)?$/)
+    }
+    await until(() => clients.every(({ client }) => client.isClosed))
+  })
+
+  test('of edge itself is bounded too, also for a small body that never comes, and on its own endpoints', async (t) => {
+    const backend = await HttpBackend.start(undefined, 0, t)
+    const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [bucketRule('r', ['ip:address'], 1)] })) }, t)
+    await edge.get('/')
+    const clients = [
+      new Uploader(edge.port, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n', 'x', t),
+      new Uploader(edge.port, `POST / HTTP/1.1\r\n${BY_LENGTH}`, 'x', t),
+      new Uploader(edge.port, `POST / HTTP/1.1\r\n${CHUNKED}`, '1\r\nx\r\n', t),
+      new Uploader(edge.port, `POST /livez HTTP/1.1\r\n${BY_LENGTH}`, 'x', t),
+    ]
+    for (const { client } of clients) await client.sees('HTTP/1.1 4')
+    await until(() => clients.every(({ isCut }) => isCut))
+    expect(clients.map(({ client }) => statusesIn(client.received))).toEqual([[429], [429], [429], [405]])
+  })
+})
+
+describe('an answer before the end of an upload', () => {
+  test.each(['Connection: close\r\n', ''])('is there for a client that reads only when it has sent everything (%j)', async (field) => {
+    const backend = await RawBackend.start(({ socket, heads }) => void (heads === 1 && socket.write(TOO_LARGE)))
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    client.socket.pause()
+    const size = 20_000_000
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\n${field}Content-Length: ${size}\r\n\r\n`)
+    client.send(Buffer.alloc(size))
+    await until(() => client.socket.writableLength === 0 || client.isClosed)
+    client.socket.resume()
+    await client.sees('long')
+    expect(client.errorCode).toBeUndefined()
+    if (field !== '') await client.closed()
+    else {
+      client.received = ''
+      client.send('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n')
+      expect((await client.next()).status).toBe(200)
+    }
+  })
+})
+
+/** A client that goes on sending until it is cut. */
+class Uploader {
+  readonly client: RawClient
+
+  constructor(port: number, head: string, piece: string, owner: Owner) {
+    this.client = RawClient.connect(port, owner)
+    // It does not stop because the other side has ended.
+    this.client.socket.removeAllListeners('end')
+    this.client.socket.on('end', () => {
+      this.client.hasEnded = true
+    })
+    this.client.send(head)
+    const timer = setInterval(() => {
+      if (piece !== '' && this.client.socket.writableLength === 0) this.client.send(piece)
+    }, 20)
+    this.client.socket.on('close', () => clearInterval(timer))
+  }
+
+  /** One that sends is reset, one that is silent sees an end. */
+  get isCut(): boolean {
+    return this.client.hasEnded || this.client.isClosed
+  }
+}
