@@ -2,7 +2,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
-import { chatStream } from '../../support/llm/llm-streams.ts'
+import { chatChunk, chatStream } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -61,6 +61,23 @@ describe.each([
     expect(await edge.metric('edge_llm_settlements_total{end="done"}')).toBe(1)
     expect(edge.log.filter(({ event }) => event === 'internal_error' || event === 'backend_failed')).toEqual([])
   })
+
+  test.each(['gzip', 'x-gzip', 'deflate', 'br'])(
+    'plain text labelled %s goes on event by event, long after it was found out',
+    async (coding) => {
+      const backend = await scriptedLlm()
+      const edge = await start(backend, mode)
+      const client = new StreamClient(edge.port, CHAT, JSON.stringify({ stream, messages: HELLO, max_tokens: 500 }))
+      const call = await backend.next()
+      call.begin({ 'Content-Encoding': coding })
+      for (const event of EVENTS) {
+        await call.write(chatChunk({ content: event }))
+        await client.untilText(event)
+      }
+      call.end()
+      expect((await client.untilClosed()).outcome).toBe('whole')
+    },
+  )
 
   test('what cannot be read costs what was reserved', async () => {
     const backend = await scriptedLlm((call) => {
