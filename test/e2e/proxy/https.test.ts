@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { RawBackend } from '../../support/proxy/backend.ts'
-import { proxyEnv, proxying, RawClient } from '../../support/proxy/proxy.ts'
+import { answerBytes, proxyEnv, proxying, RawClient } from '../../support/proxy/proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import { type Answer, ask } from '../../support/service/http.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
@@ -68,6 +68,20 @@ describeWithOpenssl('a backend that speaks TLS', () => {
       answering![how]()
       await client.closed()
       expect([how, client.errorCode, client.hasEnded]).toEqual([how, 'ECONNRESET', false])
+    }
+  })
+
+  test('an answer that ends with its connection is whole when that is closed, and broken when it is reset', async () => {
+    for (const [path, isWhole] of Object.entries({ '/close': true, '/reset': false })) {
+      backend.handler = (req) => {
+        // Its TLS is on top of this one.
+        const transport = backend.lastConnection()
+        req.socket.write('HTTP/1.1 200 OK\r\n\r\nhalf', () => (isWhole ? req.socket.end() : transport.resetAndDestroy()))
+      }
+      for (let i = 0; i < 10; i++) {
+        const received = await answerBytes(cli.port, `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+        expect([path, received.endsWith('4\r\nhalf\r\n0\r\n\r\n')]).toEqual([path, isWhole])
+      }
     }
   })
 
@@ -137,6 +151,7 @@ interface TlsBackend {
   handler: RequestListener
   readonly seen: SeenHandshake[]
   connections(): number
+  lastConnection(): Socket
 }
 
 /** A server with a certificate of its own making, for these names, that sends back what it gets. */
@@ -154,13 +169,17 @@ async function start(names: string, owner = thisTest): Promise<TlsBackend> {
   }
   server.on('tlsClientError', () => {}) // those who do not trust it
   server.on('secureConnection', () => connections++)
+  let last: Socket | undefined
+  server.on('connection', (socket) => {
+    last = socket as Socket
+  })
   await new Promise<void>((resolve) => server.listen(0, resolve))
   owner.onTestFinished(() => {
     server.closeAllConnections()
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  const backend: TlsBackend = { certificate, port, handler: echo, seen, connections: () => connections }
+  const backend: TlsBackend = { certificate, port, handler: echo, seen, connections: () => connections, lastConnection: () => last! }
   return backend
 }
 
