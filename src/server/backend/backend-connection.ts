@@ -1,6 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { BackendFailure, connectFailure, exchangeFailure } from './backend-failure.ts'
+import { RefusedWrites } from './refused-writes.ts'
 import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'
 
@@ -26,19 +27,18 @@ export interface ConnectionUser extends ResponseSink {
 /** A connection to the backend: one request at a time, any number one after the other. */
 export class BackendConnection {
   readonly #socket: Socket
+  readonly #refusedWrites: RefusedWrites
   readonly #reader = new ResponseReader()
   #user: ConnectionUser | undefined
   #silenceMs = 0
   #state: 'connecting' | 'busy' | 'idle' | 'closed' = 'connecting'
-  /** The backend has ended its side of an answer that has no other end. */
-  #isEnding = false
   /** Requests that it has carried before the one at hand. */
   served = 0
   /** What the backend says of how long an idle connection lives. */
   keepAliveMs: number | undefined
   readonly #onIdleClosed: (connection: BackendConnection) => void
   readonly #listeners = {
-    error: (error: Error) => this.#onError(error),
+    error: (error: Error) => this.#fail(this.#state === 'connecting' ? connectFailure(error) : exchangeFailure(error)),
     data: (chunk: Buffer) => this.#read(chunk),
     end: () => this.#finish(),
     drain: () => this.#guard((user) => user.onDrain()),
@@ -51,6 +51,7 @@ export class BackendConnection {
     this.#onIdleClosed = onIdleClosed
     this.#socket = open(url)
     this.#socket.setNoDelay(true)
+    this.#refusedWrites = new RefusedWrites(this.#socket)
     const timer = setTimeout(() => {
       this.#fail(new BackendFailure('backend_timeout', `no connection within ${connectTimeoutMs} ms`))
     }, connectTimeoutMs)
@@ -167,7 +168,7 @@ export class BackendConnection {
       return this.#fail(new BackendFailure('backend_refused', 'the backend closed the connection before it was ready'))
     }
     if (this.#state !== 'busy') return this.#closeIdle()
-    if (this.#reader.isWholeAtClose && this.#user?.isSent === true) return this.#askHowItEnded(this.#user)
+    if (this.#reader.isWholeAtClose && this.#user !== undefined) return this.#askHowItEnded(this.#user)
     this.#end()
   }
 
@@ -176,11 +177,13 @@ export class BackendConnection {
    * was reset, and with EPIPE on one that was reset after its end. Servers skip an empty line before a request (RFC 9112 2.2).
    */
   #askHowItEnded(user: ConnectionUser): void {
-    this.#isEnding = true
-    this.#socket.write('\r\n')
-    // By then the write has failed, if it does.
+    if (user.isSent) this.#socket.write('\r\n')
+    // By then a write that was under way has failed, if it does.
     setImmediate(() => {
-      if (this.#user === user) this.#end()
+      if (this.#user !== user) return
+      const { failure } = this.#refusedWrites
+      if (failure?.code === 'ECONNRESET') this.#fail(exchangeFailure(failure))
+      else this.#end()
     })
   }
 
@@ -193,11 +196,6 @@ export class BackendConnection {
     })
   }
 
-  #onError(error: NodeJS.ErrnoException): void {
-    if (this.#isEnding && error.code === 'EPIPE') this.#end()
-    else this.#fail(this.#state === 'connecting' ? connectFailure(error) : exchangeFailure(error))
-  }
-
   #done(canBeUsedAgain: boolean): void {
     const user = this.#user!
     this.#user = undefined
@@ -208,6 +206,7 @@ export class BackendConnection {
     const user = this.#user!
     this.#user = undefined
     this.#state = 'closed'
+    this.#refusedWrites.stop()
     this.#socket.setTimeout(0)
     this.#socket.pause()
     for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.off(event, listener)

@@ -84,6 +84,21 @@ describe('an answer before the end of an upload', () => {
   })
 })
 
+test('an answer of a backend that closes behind it, unread upload and all, reaches the client', async () => {
+  const backend = await HttpBackend.start((_req, res) => {
+    res.writeHead(413, { 'Content-Length': 4, Connection: 'close' })
+    res.end('long')
+  })
+  const edge = await proxying(backend)
+  for (let i = 0; i < 15; i++) {
+    const client = RawClient.connect(edge.port)
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n')
+    for (let sent = 0; sent < 20; sent++) client.send(Buffer.alloc(1_000_000))
+    expect(await client.next()).toMatchObject({ status: 413, body: 'long' })
+    client.socket.destroy()
+  }
+})
+
 /** A client that goes on sending until it is cut. */
 class Uploader {
   readonly client: RawClient
