@@ -58,6 +58,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   #isHeadSent = false
   /** The client does not take more for now. */
   #isBlocked = false
+  #stall: NodeJS.Timeout | undefined
   #isOver = false
 
   /** `body` is what was read of it for an estimate, and is released here. */
@@ -231,8 +232,16 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#isBlocked = true
     this.#call?.pause()
     this.#answer?.pause()
-    // One that never reads is cut, also when the backend has long finished.
-    this.#allowed.res.setTimeout(this.#parts.backend.options.idleTimeoutMs)
+    this.#limitStall()
+  }
+
+  /** One that never reads is cut, also when the backend has long finished, and also if it goes on with its upload. */
+  #limitStall(): void {
+    const { idleTimeoutMs } = this.#parts.backend.options
+    const { res, request } = this.#allowed
+    if (idleTimeoutMs === 0) return
+    if (this.#stall === undefined) res.once('close', () => clearTimeout(this.#stall))
+    this.#stall = setTimeout(() => request.req.socket.destroy(), idleTimeoutMs)
   }
 
   /** Not before there is something to send behind it, or nothing more for now: until then a failure can still be told. */
@@ -278,7 +287,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   #onClientDrain(): void {
     this.#isBlocked = false
-    if (!this.#isOver) this.#allowed.res.setTimeout(0)
+    clearTimeout(this.#stall)
     this.#call?.resume()
     this.#answer?.resume()
   }

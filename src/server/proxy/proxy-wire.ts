@@ -89,7 +89,7 @@ export class ProxyWire {
     res.assignSocket(socket)
     const earlyBytes = new EarlyBytes(socket, early)
     // Node has taken its listeners off, and an answer hears of its socket only through them.
-    socket.on('drain', () => res.emit('drain')).on('timeout', () => socket.destroy())
+    socket.on('drain', () => res.emit('drain'))
     res.once('finish', () => {
       earlyBytes.drop()
       socket.end()
