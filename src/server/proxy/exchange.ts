@@ -163,11 +163,6 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#parts.onBroken(res, error)
   }
 
-  broken(error: unknown): void {
-    this.#call?.abort()
-    this.onBroken(error)
-  }
-
   onClientEnd(): void {
     const { request, res } = this.#allowed
     const isBetweenEvents = this.#isHeadSent ? () => this.#isBetweenEvents : undefined
@@ -210,6 +205,11 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   fail(error: Error): void {
     this.#call?.abort()
     this.onFailure(new BackendFailure('backend_invalid', 'its body is not what Content-Encoding says', error))
+  }
+
+  giveUp(error: unknown): void {
+    this.#call?.abort()
+    this.onBroken(error)
   }
 
   pauseBackend(): void {

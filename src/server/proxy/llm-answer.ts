@@ -30,10 +30,10 @@ export interface AnswerFlow {
   quiet(): void
   /** The stream was cut: what was delivered is all there will be. */
   cut(): void
-  /** The backend's bytes cannot be read. */
+  /** The answer is not what it says it is. */
   fail(error: Error): void
-  /** One of us broke while it read them. */
-  broken(error: unknown): void
+  /** One of us broke while it was read. */
+  giveUp(error: unknown): void
   pauseBackend(): void
   resumeBackend(): void
 }

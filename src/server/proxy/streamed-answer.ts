@@ -147,7 +147,7 @@ export class StreamedAnswer implements LlmAnswer {
     try {
       work()
     } catch (error) {
-      this.#flow.broken(error)
+      this.#flow.giveUp(error)
     }
   }
 
@@ -158,7 +158,7 @@ export class StreamedAnswer implements LlmAnswer {
   }
 
   #onBroken(error: unknown): void {
-    if (this.isFiltered) return this.#flow.broken(error)
+    if (this.isFiltered) return this.#flow.giveUp(error)
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a stream could not be counted')
     this.#stopCounting()
   }

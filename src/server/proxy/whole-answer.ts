@@ -50,7 +50,7 @@ export class WholeAnswer implements LlmAnswer {
         () => this.#settleUnread(),
       )
       .then(onEnded)
-      .catch((error: unknown) => this.#flow.broken(error))
+      .catch((error: unknown) => this.#flow.giveUp(error))
   }
 
   /** Who leaves one byte before the end has seen the text, and pays for it. */
