@@ -42,6 +42,10 @@ describe.concurrent('an upload that goes on after its answer', () => {
       await until(() => client.hasEnded)
       expect([client.isClosed, client.errorCode, statusesIn(client.received)]).toEqual([false, undefined, [413]])
       expect(client.received).toMatch(/long(?:\r\n0\r\n\r\n)?$/)
+      // What it sends is still taken.
+      const sent = client.socket.bytesWritten
+      await until(() => client.isClosed || client.socket.bytesWritten >= sent + 50)
+      expect([client.isClosed, client.errorCode]).toEqual([false, undefined])
     }
     await until(() => clients.every(({ client }) => client.isClosed))
   })
