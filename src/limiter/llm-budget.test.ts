@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { estimatedTokens, generatesText, maxCompletionTokens } from './llm-budget.ts'
+import { addTokens, estimatedTokens, generatesText, MAX_TOKENS, maxCompletionTokens } from './llm-budget.ts'
 
 test.each([
   [50, 70, 50],
@@ -10,6 +10,19 @@ test.each([
   [5000, undefined, 5000],
 ])('of %s requested and %s configured, %i are reserved for a completion', (requested, configured, reserved) => {
   expect(maxCompletionTokens(requested, configured)).toBe(reserved)
+})
+
+test.each([
+  [undefined, undefined, 4, 4000],
+  [undefined, 70, 4, 70],
+  [200, undefined, 4, 200],
+  [undefined, undefined, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+])('of %s requested and %s configured for %i choices, %i are reserved', (requested, configured, choices, reserved) => {
+  expect(maxCompletionTokens(requested, configured, choices)).toBe(reserved)
+})
+
+test('sums of tokens are never more than can be counted exactly', () => {
+  expect([addTokens(2, 3), addTokens(MAX_TOKENS, 1), addTokens(MAX_TOKENS, MAX_TOKENS)]).toEqual([5, MAX_TOKENS, MAX_TOKENS])
 })
 
 test('four characters are a token, and what is begun is one', () => {

@@ -1,10 +1,17 @@
-/** Reserved for a completion when neither the request nor the rule bounds it. */
+/** Reserved for each choice when neither the request nor the rule bounds it. */
 const DEFAULT_COMPLETION_TOKENS = 1000
 
-/** The completion tokens to reserve: the smaller of what is asked and what is configured. */
-export function maxCompletionTokens(requested: number | undefined, configured: number | undefined): number {
-  if (requested === undefined) return configured ?? DEFAULT_COMPLETION_TOKENS
+/** Above any budget, and still exact: sums and products of what others say end here. */
+export const MAX_TOKENS = Number.MAX_SAFE_INTEGER
+
+/** The completion tokens to reserve: the smaller of what is asked and what is configured; without either, so many a choice. */
+export function maxCompletionTokens(requested: number | undefined, configured: number | undefined, choices = 1): number {
+  if (requested === undefined) return configured ?? Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS)
   return configured === undefined ? requested : Math.min(requested, configured)
+}
+
+export function addTokens(some: number, more: number): number {
+  return Math.min(some + more, MAX_TOKENS)
 }
 
 /** Tokens in so many characters, by the one rule for prompts and completions. */

@@ -1,0 +1,357 @@
+import { BEFORE_NUMBER, endsNumber, nextInNumber } from './json-number.ts'
+import { type Charset, JsonString } from './json-string.ts'
+
+/** What a scanner tells of a text, in the order of the text. Sizes and values are asked of the scanner itself. */
+export interface JsonEvents {
+  /** A name of the object at hand. */
+  name(scanner: JsonScanner): void
+  /** `isWhole` is false where the text broke off inside the string. */
+  string(scanner: JsonScanner, isWhole: boolean): void
+  number(scanner: JsonScanner): void
+  literal(value: boolean | null): void
+  begin(isObject: boolean): void
+  end(isEmpty: boolean): void
+}
+
+export interface ScanLimits {
+  /** How deep objects and lists may be nested. */
+  readonly depth: number
+  /** How many values there may be in all: texts, numbers, literals, objects and lists. */
+  readonly values: number
+}
+
+/**
+ * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is a byte for each level of
+ * nesting. Takes exactly the texts that JSON.parse takes, within its limits and numbers of up to 256 characters. It never
+ * throws: what is no JSON is still counted in characters, and beyond a limit nothing more is read.
+ */
+export class JsonScanner {
+  readonly #events: JsonEvents
+  readonly #limits: ScanLimits
+  readonly #string: JsonString
+  #state = VALUE
+  #isName = false
+  /** For each open level: 1 for an object, 0 for a list. */
+  #levels = new Uint8Array(32)
+  #depth = 0
+  #values = 0
+  #bytes = 0
+  /** Of a `\u` escape: what is read of it. */
+  #hexDigits = 0
+  #unit = 0
+  #numberState = 0
+  #literal: Literal = LITERALS[0]!
+  #literalAt = 0
+
+  constructor(events: JsonEvents, limits: ScanLimits, charset: Charset = 'utf8') {
+    this.#events = events
+    this.#limits = limits
+    this.#string = new JsonString(charset)
+  }
+
+  /** There are more or deeper values, or longer numbers, than may be read. */
+  get isBeyondLimits(): boolean {
+    return this.#state === BEYOND
+  }
+
+  /** Of the whole text so far, JSON or not, as it is spelled: code points. */
+  get spelledCharacters(): number {
+    return this.#bytes - this.#string.continuationBytes
+  }
+
+  /** Of the name or string at hand: code points, escapes decoded. The low half of a pair is not counted, as in `characters`. */
+  get characters(): number {
+    return this.#string.characters
+  }
+
+  /** The same, as JSON.stringify would write it, without its quotes. */
+  get writtenCharacters(): number {
+    return this.#string.writtenCharacters
+  }
+
+  /** The name or string at hand; undefined above 256 UTF-16 units. */
+  text(): string | undefined {
+    return this.#string.text()
+  }
+
+  /** Of the name or string at hand, in UTF-16 units. */
+  get textLength(): number {
+    return this.#string.length
+  }
+
+  isText(units: Uint16Array): boolean {
+    return this.#string.equals(units)
+  }
+
+  numberValue(): number {
+    return Number(this.#string.text())
+  }
+
+  push(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    this.#bytes += to - from
+    let at = from
+    while (at < to) {
+      switch (this.#state) {
+        case STRING:
+          at = this.#readString(bytes, at, to)
+          break
+        case ESCAPE:
+          at = this.#readEscape(bytes[at]!, at)
+          break
+        case UNICODE:
+          at = this.#readUnicode(bytes[at]!, at)
+          break
+        case NUMBER:
+          at = this.#readNumber(bytes, at, to)
+          break
+        case LITERAL:
+          at = this.#readLiteral(bytes, at, to)
+          break
+        case NO_JSON:
+          at = this.#string.skipText(bytes, at, to)
+          break
+        case BEYOND:
+          return
+        default:
+          at = this.#readStructure(bytes, at, to)
+      }
+    }
+  }
+
+  /** There is no more. Answers whether all of it was one JSON value. */
+  end(): boolean {
+    if (this.#state === NUMBER && this.#depth === 0) this.#endNumber()
+    return this.#state === WHOLE
+  }
+
+  /** There is no more, and there should be: everything open ends here, a string with what has come of it. */
+  breakOff(): void {
+    if (this.#state === NO_JSON || this.#state === BEYOND) return
+    const isInString = this.#state === STRING || this.#state === ESCAPE || this.#state === UNICODE
+    if (isInString && !this.#isName) this.#events.string(this, false)
+    for (; this.#depth > 0; this.#depth--) this.#events.end(false)
+    this.#state = NO_JSON
+  }
+
+  #readStructure(bytes: Uint8Array, from: number, to: number): number {
+    for (let at = from; at < to; at++) {
+      const byte = bytes[at]!
+      if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) continue
+      const state = this.#state
+      const isValue = state === VALUE || state === VALUE_OR_END
+      switch (byte) {
+        case QUOTE:
+          this.#isName = state === NAME || state === NAME_OR_END
+          if (!this.#isName && !isValue) return this.#fail(at)
+          this.#string.begin()
+          this.#state = STRING
+          return this.#isName || this.#countValue() ? at + 1 : to
+        case OPEN_OBJECT:
+        case OPEN_LIST:
+          if (!isValue) return this.#fail(at)
+          if (!this.#countValue() || !this.#open(byte === OPEN_OBJECT)) return to
+          break
+        case CLOSE_OBJECT:
+          if (state !== NAME_OR_END && !(state === AFTER && this.#isInObject)) return this.#fail(at)
+          this.#close(state === NAME_OR_END)
+          break
+        case CLOSE_LIST:
+          if (state !== VALUE_OR_END && (state !== AFTER || this.#isInObject)) return this.#fail(at)
+          this.#close(state === VALUE_OR_END)
+          break
+        case COMMA:
+          if (state !== AFTER) return this.#fail(at)
+          this.#state = this.#isInObject ? NAME : VALUE
+          break
+        case COLON:
+          if (state !== BEFORE_COLON) return this.#fail(at)
+          this.#state = VALUE
+          break
+        default:
+          return isValue ? this.#beginScalar(byte, at, to) : this.#fail(at)
+      }
+    }
+    return to
+  }
+
+  /** A number, or one of three words. */
+  #beginScalar(byte: number, at: number, to: number): number {
+    const isNumber = byte === MINUS || (byte >= DIGIT_0 && byte <= DIGIT_9)
+    const literal = isNumber ? undefined : LITERALS.find(({ bytes }) => bytes[0] === byte)
+    if (!isNumber && literal === undefined) return this.#fail(at)
+    if (!this.#countValue()) return to
+    this.#string.begin()
+    this.#numberState = BEFORE_NUMBER
+    this.#state = isNumber ? NUMBER : LITERAL
+    this.#literal = literal ?? this.#literal
+    this.#literalAt = 0
+    return at
+  }
+
+  #readString(bytes: Uint8Array, from: number, to: number): number {
+    const at = this.#string.read(bytes, from, to)
+    if (at === to) return to
+    const byte = bytes[at]!
+    if (byte === BACKSLASH) this.#state = ESCAPE
+    else if (byte !== QUOTE) return this.#fail(at)
+    else if (this.#isName) {
+      this.#state = BEFORE_COLON
+      this.#events.name(this)
+    } else {
+      this.#afterValue()
+      this.#events.string(this, true)
+    }
+    return at + 1
+  }
+
+  #readEscape(byte: number, at: number): number {
+    if (byte === LETTER_U) {
+      this.#state = UNICODE
+      this.#hexDigits = 0
+      this.#unit = 0
+      return at + 1
+    }
+    const unit = ESCAPED[byte]!
+    if (unit === 0) return this.#fail(at)
+    this.#string.addEscaped(unit)
+    this.#state = STRING
+    return at + 1
+  }
+
+  #readUnicode(byte: number, at: number): number {
+    const digit = hexValue(byte)
+    if (digit < 0) return this.#fail(at)
+    this.#unit = this.#unit * 16 + digit
+    if (++this.#hexDigits === 4) {
+      this.#string.addEscaped(this.#unit)
+      this.#state = STRING
+    }
+    return at + 1
+  }
+
+  #readNumber(bytes: Uint8Array, from: number, to: number): number {
+    let state = this.#numberState
+    let at = from
+    for (; at < to; at++) {
+      const next = nextInNumber(state, bytes[at]!)
+      if (next === 0) break
+      state = next
+    }
+    this.#numberState = state
+    if (!this.#string.addNumber(bytes, from, at)) this.#state = BEYOND
+    else if (at < to && !this.#endNumber()) return this.#fail(at)
+    return this.#state === BEYOND ? to : at
+  }
+
+  #endNumber(): boolean {
+    if (!endsNumber(this.#numberState)) return false
+    this.#afterValue()
+    this.#events.number(this)
+    return true
+  }
+
+  #readLiteral(bytes: Uint8Array, from: number, to: number): number {
+    const { bytes: word, value } = this.#literal
+    for (let at = from; at < to; at++) {
+      if (bytes[at] !== word[this.#literalAt]) return this.#fail(at)
+      if (++this.#literalAt < word.length) continue
+      this.#afterValue()
+      this.#events.literal(value)
+      return at + 1
+    }
+    return to
+  }
+
+  get #isInObject(): boolean {
+    return this.#levels[this.#depth - 1] === 1
+  }
+
+  #countValue(): boolean {
+    if (++this.#values <= this.#limits.values) return true
+    this.#state = BEYOND
+    return false
+  }
+
+  #open(isObject: boolean): boolean {
+    if (this.#depth === this.#limits.depth) {
+      this.#state = BEYOND
+      return false
+    }
+    if (this.#depth === this.#levels.length) {
+      const deeper = new Uint8Array(this.#levels.length * 4)
+      deeper.set(this.#levels)
+      this.#levels = deeper
+    }
+    this.#levels[this.#depth++] = isObject ? 1 : 0
+    this.#state = isObject ? NAME_OR_END : VALUE_OR_END
+    this.#events.begin(isObject)
+    return true
+  }
+
+  #close(isEmpty: boolean): void {
+    this.#depth--
+    this.#afterValue()
+    this.#events.end(isEmpty)
+  }
+
+  #afterValue(): void {
+    this.#state = this.#depth === 0 ? WHOLE : AFTER
+  }
+
+  /** From this byte on it is only text. */
+  #fail(at: number): number {
+    this.#state = NO_JSON
+    return at
+  }
+}
+
+/** What may come next, or what is being read. */
+const VALUE = 0
+const VALUE_OR_END = 1
+const NAME = 2
+const NAME_OR_END = 3
+const BEFORE_COLON = 4
+const AFTER = 5
+const WHOLE = 6
+const STRING = 7
+const ESCAPE = 8
+const UNICODE = 9
+const NUMBER = 10
+const LITERAL = 11
+const NO_JSON = 12
+const BEYOND = 13
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const COLON = 0x3a
+const MINUS = 0x2d
+const DIGIT_0 = 0x30
+const DIGIT_9 = 0x39
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const OPEN_LIST = 0x5b
+const CLOSE_LIST = 0x5d
+const LETTER_U = 0x75
+
+/** What stands behind a backslash, as the unit that it means. */
+const ESCAPED = new Uint16Array(256)
+for (const [letter, unit] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
+  ESCAPED[letter!.charCodeAt(0)] = unit!.charCodeAt(0)
+}
+
+interface Literal {
+  readonly bytes: readonly number[]
+  readonly value: boolean | null
+}
+
+const LITERALS: readonly Literal[] = [true, false, null].map((value) => ({
+  bytes: Array.from(String(value), (letter) => letter.charCodeAt(0)),
+  value,
+}))
+
+function hexValue(byte: number): number {
+  if (byte >= DIGIT_0 && byte <= DIGIT_9) return byte - DIGIT_0
+  const lower = byte | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
+}

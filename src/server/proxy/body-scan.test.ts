@@ -1,0 +1,128 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { BodyScan, type BodyScanOptions, type ScanOutcome } from './body-scan.ts'
+import { WorkSlices } from './work-slices.ts'
+
+const MIB = 1024 * 1024
+
+/** Keeps what it is given, and how much that was each time. */
+class Recorder {
+  readonly pushed: Buffer[] = []
+  readonly sizes: number[] = []
+  isBeyondLimits = false
+
+  push(bytes: Uint8Array, from: number, to: number): void {
+    this.sizes.push(to - from)
+    this.pushed.push(Buffer.from(bytes.subarray(from, to)))
+  }
+
+  get text(): string {
+    return Buffer.concat(this.pushed).toString('latin1')
+  }
+}
+
+/** A scan on a clock by which every step takes a whole slice. */
+function newScan(options: Partial<BodyScanOptions> = {}): { scan: BodyScan; reader: Recorder; broken: unknown[] } {
+  let nowMs = 0
+  const reader = new Recorder()
+  const broken: unknown[] = []
+  const slices = new WorkSlices(() => (nowMs += 2))
+  const onBroken = (error: unknown): void => void broken.push(error)
+  return { scan: new BodyScan(reader, { coding: 'identity', maxBytes: 16 * MIB, slices, onBroken, ...options }), reader, broken }
+}
+
+function ended(scan: BodyScan): Promise<ScanOutcome> {
+  return new Promise((resolve) => {
+    scan.end(resolve)
+  })
+}
+
+describe('a body that is read', () => {
+  const text = Array.from({ length: 15_000 }, (_, i) => `${i} `).join('')
+
+  test.each([
+    ['identity', (body: string) => Buffer.from(body)],
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ] as const)('%s: is read whole, in steps of at most 16 KiB, a slice of each turn', async (coding, encode) => {
+    const { scan, reader } = newScan({ coding })
+    scan.write(encode(text))
+    const whole = ended(scan)
+    for (let steps = reader.sizes.length; reader.text.length < text.length; steps = reader.sizes.length) {
+      await nextTurn()
+      // One of the turn that ends here, and one of the next.
+      expect(reader.sizes.length - steps).toBeLessThanOrEqual(2)
+    }
+    expect(await whole).toBe('read')
+    expect(reader.text).toBe(text)
+    expect(Math.max(...reader.sizes)).toBeLessThanOrEqual(16 * 1024)
+  })
+
+  test('has to wait where it comes faster than it is read', async () => {
+    let drained = 0
+    const { scan, reader } = newScan({ onDrain: () => drained++ })
+    expect(scan.write(Buffer.alloc(16 * 1024))).toBe(true)
+    expect(scan.write(Buffer.alloc(32 * 1024))).toBe(false)
+    expect([reader.sizes.length, drained]).toEqual([1, 0])
+    for (let i = 0; i < 3; i++) await nextTurn()
+    expect([reader.sizes.length, drained]).toEqual([3, 1])
+  })
+
+  test('can be read at once where its end will not come', () => {
+    const { scan, reader } = newScan()
+    scan.write(Buffer.alloc(100_000))
+    scan.readWaiting()
+    expect(reader.sizes.reduce((sum, size) => sum + size, 0)).toBe(100_000)
+  })
+
+  test.each(['gzip', 'deflate', 'br'] as const)('%s: what comes behind the end of its coding is ignored', async (coding) => {
+    const encode = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }[coding]
+    const { scan, reader } = newScan({ coding })
+    scan.write(Buffer.concat([encode('hello'), Buffer.alloc(3)]))
+    expect([await ended(scan), reader.text]).toEqual(['read', 'hello'])
+  })
+})
+
+describe('a body that is not read', () => {
+  test.each([
+    ['gzip', Buffer.from('no gzip')],
+    ['gzip', gzipSync('hello').subarray(0, -9)],
+    ['gzip', Buffer.alloc(0)],
+    ['deflate', deflateSync('hello').subarray(0, -5)],
+    ['br', brotliCompressSync('hello').subarray(0, -2)],
+  ] as const)('is damaged: %s of %j', async (coding, bytes) => {
+    const { scan } = newScan({ coding })
+    scan.write(bytes)
+    expect(await ended(scan)).toBe('damaged')
+  })
+
+  test('is too large as soon as it decodes to more than it may', async () => {
+    const { scan, reader } = newScan({ coding: 'gzip', maxBytes: MIB })
+    scan.write(gzipSync(Buffer.alloc(4 * MIB)))
+    expect(await ended(scan)).toBe('too_large')
+    expect(reader.sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(MIB)
+  })
+
+  test('is too large where its reader says so, and the rest is not decoded', async () => {
+    const { scan, reader } = newScan({ coding: 'gzip' })
+    reader.isBeyondLimits = true
+    scan.write(gzipSync(Buffer.alloc(8 * MIB)))
+    expect([await ended(scan), reader.sizes.length]).toEqual(['too_large', 1])
+  })
+
+  test('breaks nobody else where its reader throws', async () => {
+    const { scan, reader, broken } = newScan({ coding: 'gzip' })
+    reader.push = () => {
+      throw new Error('oops')
+    }
+    scan.write(gzipSync('hello'))
+    let outcome: ScanOutcome | undefined
+    scan.end((how) => {
+      outcome = how
+    })
+    while (broken.length === 0) await nextTurn()
+    expect([broken, outcome]).toEqual([[new Error('oops')], undefined])
+  })
+})

@@ -1,0 +1,42 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from 'vitest'
+import type { LlmAnswerParts } from './llm-answer.ts'
+import { WholeAnswer } from './whole-answer.ts'
+import { WorkSlices } from './work-slices.ts'
+
+const MIB = 1024 * 1024
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+test('nothing of an answer is kept, in however small chunks it comes', async () => {
+  let isPaused = false
+  const settled: unknown[] = []
+  const settlement = { settle: (...how: unknown[]) => settled.push(how) }
+  const parts = { settlement, request: { promptTokens: 3 }, maxBodyBytes: 16 * MIB, slices: new WorkSlices() } as unknown as LlmAnswerParts
+  const answer = new WholeAnswer({ status: 200, fields: [] } as never, parts, {
+    deliver() {},
+    quiet() {},
+    cut() {},
+    fail() {},
+    giveUp() {},
+    pauseBackend: () => {
+      isPaused = true
+    },
+    resumeBackend: () => {
+      isPaused = false
+    },
+  })
+  const text = `{"choices":[{"text":"${'x'.repeat(200_000)}"}]}`
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (const letter of text) {
+    answer.read(Buffer.from(letter))
+    while (isPaused) await nextTurn()
+  }
+  collectGarbage()
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(4 * MIB)
+  answer.end(() => {})
+  expect(settled).toEqual([['done', { prompt: 3, completion: 50_000 }]])
+})

@@ -1,0 +1,266 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { AnswerReader } from '../../src/llm/answer.ts'
+import { type JsonEvents, JsonScanner } from '../../src/llm/json-scanner.ts'
+import { LlmRequestReader } from '../../src/llm/llm-request.ts'
+import { characters } from '../../src/llm/text-size.ts'
+import {
+  anyMembers,
+  CUTS,
+  damaged,
+  pieces,
+  type Spelled,
+  spelledList,
+  spelledName,
+  spelledObject,
+  spelledString,
+  spelledValue,
+} from '../support/llm/json-spelling.ts'
+import { answerByTree, requestByTree } from '../support/llm/json-tree.ts'
+
+const LIMITS = { depth: 1000, values: 100_000 }
+const NAMES = ['a', 'b', '__proto__', '1', 'constructor']
+
+describe('the JSON scanner', () => {
+  test('tells every JSON text as JSON.parse reads it, however it is spelled and cut', () => {
+    fc.assert(
+      fc.property(spelledValue(NAMES, false, 'medium'), CUTS, (text, cuts) => {
+        const bytes = Buffer.from(text, 'latin1')
+        const tree = new Tree()
+        const scanner = scan(tree, bytes, cuts)
+        expect(scanner.end()).toBe(true)
+        expect(tree.root).toEqual(JSON.parse(bytes.toString()))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('takes a text for JSON exactly when JSON.parse does, and counts its characters either way', () => {
+    fc.assert(
+      fc.property(damaged(spelledValue(NAMES)), CUTS, (text, cuts) => {
+        const bytes = Buffer.from(text, 'latin1')
+        const scanner = scan(new Tree(), bytes, cuts)
+        expect(scanner.end()).toBe(isJson(bytes.toString()))
+        expect(scanner.spelledCharacters).toBe(characters(bytes.toString()))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('reads bytes of an unknown coding one character each', () => {
+    fc.assert(
+      fc.property(fc.oneof(spelledValue(NAMES), damaged(spelledValue(NAMES))), CUTS, (text, cuts) => {
+        const bytes = Buffer.from(text, 'latin1')
+        const tree = new Tree()
+        const scanner = new JsonScanner(tree, LIMITS, 'latin1')
+        for (const piece of pieces(bytes, cuts)) scanner.push(piece)
+        expect(scanner.end()).toBe(isJson(text))
+        expect(scanner.spelledCharacters).toBe(text.length)
+        if (isJson(text)) expect(tree.root).toEqual(JSON.parse(text))
+      }),
+    )
+  })
+})
+
+const PART_NAMES = [
+  ...['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'type', 'data'],
+  ...['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom'],
+]
+const REQUEST_NAMES = [
+  ...['messages', 'system', 'prompt', 'input', 'instructions', 'model', 'stream', 'n'],
+  ...['max_tokens', 'max_completion_tokens', 'max_output_tokens'],
+]
+
+describe('the reader of requests', () => {
+  const value = fc.oneof(spelledValue(PART_NAMES, false, 'medium'), spelledList(messages()))
+  const members = anyMembers(REQUEST_NAMES, value)
+
+  test('says what JSON.parse and its tree say, unless a name that is read comes twice', () => {
+    fc.assert(
+      fc.property(spelledObject(members), CUTS, (text, cuts) => {
+        const bytes = Buffer.from(text, 'latin1')
+        const expected = hasRepeatedName(bytes) ? 'repeated_descriptor' : requestByTree(bytes.toString())
+        expect(readRequest(bytes, cuts)).toEqual(expected)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('counts what is no JSON as the tree does', () => {
+    fc.assert(
+      fc.property(damaged(spelledObject(members)), CUTS, (text, cuts) => {
+        const bytes = Buffer.from(text, 'latin1')
+        fc.pre(!isJson(bytes.toString()))
+        expect(readRequest(bytes, cuts)).toEqual(requestByTree(bytes.toString()))
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('the reader of whole answers', () => {
+  const answer = answers()
+
+  test('says what JSON.parse and its tree say', () => {
+    fc.assert(
+      fc.property(fc.oneof(answer, damaged(answer)), CUTS, (text, cuts) => {
+        const bytes = Buffer.from(text, 'latin1')
+        const reader = new AnswerReader()
+        for (const piece of pieces(bytes, cuts)) reader.push(piece, 0, piece.length)
+        expect(reader.end()).toEqual(answerByTree(bytes.toString()))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('has seen no more of an answer that breaks off than of all of it, and all of it one bracket before its end', () => {
+    fc.assert(
+      fc.property(chatAnswer(), fc.nat(1000), (text, at) => {
+        const bytes = Buffer.from(text, 'latin1')
+        const whole = answerByTree(bytes.toString()).characters
+        const seen = brokenOff(bytes.subarray(0, at % bytes.length))
+        expect(seen).toBeLessThanOrEqual(whole)
+        expect(brokenOff(bytes.subarray(0, -1))).toBe(whole)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+function readRequest(bytes: Buffer, cuts: readonly number[]): ReturnType<LlmRequestReader['end']> {
+  const reader = new LlmRequestReader()
+  for (const piece of pieces(bytes, cuts)) reader.push(piece, 0, piece.length)
+  return reader.end()
+}
+
+function brokenOff(bytes: Buffer): number {
+  const reader = new AnswerReader()
+  reader.push(bytes, 0, bytes.length)
+  return reader.breakOff().characters
+}
+
+function messages(): fc.Arbitrary<Spelled> {
+  const part = member('type', fc.constantFrom('"text"', '"t\\u0065xt"', '"image"')).chain((type) =>
+    spelledObject(anyMembers(PART_NAMES, spelledString()).map((members) => [...members, type])),
+  )
+  return spelledObject(fc.tuple(member('content', spelledList(part)), member('role', spelledString())))
+}
+
+function answers(): fc.Arbitrary<Spelled> {
+  const inner = [
+    'message',
+    'text',
+    'content',
+    'refusal',
+    'reasoning_content',
+    'reasoning',
+    'tool_calls',
+    'function_call',
+    'function',
+    'custom',
+  ]
+  const names = [...inner, 'arguments', 'summary', 'thinking', 'type']
+  const value = spelledValue(names, false, 'medium')
+  const usageNames = ['total_tokens', 'prompt_tokens', 'input_tokens', 'completion_tokens', 'output_tokens']
+  const usage = spelledObject(anyMembers(usageNames, spelledValue(names)))
+  const block = spelledObject(
+    fc.tuple(fc.constantFrom('text', 'thinking', 'input', 'input').chain(spelledName), spelledValue(names, true)).map((one) => [one]),
+  )
+  const call = spelledObject(anyMembers(['function', 'custom'], spelledObject(anyMembers(['arguments', 'input'], spelledString()))))
+  const message = spelledObject(anyMembers(inner, fc.oneof(spelledString(), spelledList(call), value)))
+  const choice = spelledObject(anyMembers(['message', 'text'], fc.oneof(message, spelledString())))
+  const item = spelledObject(anyMembers(['arguments', 'input', 'content', 'summary'], fc.oneof(spelledString(), spelledList(message))))
+  const members = fc.oneof(
+    member('choices', fc.oneof(spelledList(choice), value)),
+    member('output', fc.oneof(spelledList(item), value)),
+    member('content', fc.oneof(spelledList(block), value)),
+    member('type', fc.oneof(fc.constantFrom('"message"', '"mess\\u0061ge"'), value)),
+    member('usage', fc.oneof(usage, value)),
+    anyMembers(names, value).map((some) => some[0] ?? (['"x"', '1'] as const)),
+  )
+  return spelledObject(fc.array(members, { maxLength: 6 }))
+}
+
+/** In the order in which they are written: `type` before `content`, nothing repeated. */
+function chatAnswer(): fc.Arbitrary<Spelled> {
+  const message = spelledObject(fc.tuple(member('role', spelledString()), member('content', spelledString())))
+  const choice = spelledObject(fc.tuple(member('message', message)))
+  const block = spelledObject(fc.tuple(member('type', spelledString()), member('text', spelledString())))
+  return fc.oneof(
+    spelledObject(fc.tuple(member('id', spelledString()), member('choices', spelledList(choice)))),
+    spelledObject(fc.tuple(member('type', fc.constant('"message"')), member('content', spelledList(block)))),
+  )
+}
+
+function member(name: string, value: fc.Arbitrary<Spelled>): fc.Arbitrary<readonly [Spelled, Spelled]> {
+  return fc.tuple(spelledName(name), value)
+}
+
+/** A name of the outermost object that is read comes more than once. */
+function hasRepeatedName(bytes: Buffer): boolean {
+  const tree = new Tree()
+  const scanner = new JsonScanner(tree, LIMITS)
+  scanner.push(bytes)
+  const read = tree.outermostNames.filter((name) => REQUEST_NAMES.includes(name))
+  return scanner.end() && new Set(read).size < read.length
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function scan(tree: Tree, bytes: Buffer, cuts: readonly number[]): JsonScanner {
+  const scanner = new JsonScanner(tree, LIMITS)
+  for (const piece of pieces(bytes, cuts)) scanner.push(piece)
+  return scanner
+}
+
+/** Builds what a scanner tells. */
+class Tree implements JsonEvents {
+  root: unknown
+  readonly outermostNames: string[] = []
+  readonly #open: (unknown[] | Record<string, unknown>)[] = []
+  #names: string[] = []
+
+  name(scanner: JsonScanner): void {
+    if (this.#open.length === 1) this.outermostNames.push(scanner.text()!)
+    this.#names.push(scanner.text()!)
+  }
+
+  string(scanner: JsonScanner): void {
+    expect(scanner.characters).toBe(characters(scanner.text()!))
+    expect(scanner.writtenCharacters).toBe(characters(JSON.stringify(scanner.text())) - 2)
+    this.#add(scanner.text())
+  }
+
+  number(scanner: JsonScanner): void {
+    this.#add(scanner.numberValue())
+  }
+
+  literal(value: boolean | null): void {
+    this.#add(value)
+  }
+
+  begin(isObject: boolean): void {
+    this.#open.push(isObject ? {} : [])
+  }
+
+  end(isEmpty: boolean): void {
+    const done = this.#open.pop()!
+    expect(isEmpty).toBe(Object.keys(done).length === 0)
+    this.#add(done)
+  }
+
+  #add(value: unknown): void {
+    const container = this.#open.at(-1)
+    if (container === undefined) this.root = value
+    else if (Array.isArray(container)) container.push(value)
+    // An own property, whatever its name.
+    else Object.defineProperty(container, this.#names.pop()!, { value, writable: true, enumerable: true, configurable: true })
+  }
+}
