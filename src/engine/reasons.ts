@@ -15,11 +15,15 @@ export const REASONS = {
   repeated_original_method: { status: 400, meaning: 'Bad request: X-Original-Method comes more than once.' },
   repeated_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI comes more than once.' },
   repeated_original_host: { status: 400, meaning: 'Bad request: X-Original-Host comes more than once.' },
+  repeated_descriptor: { status: 400, meaning: 'Bad request: a field that a limit is keyed by comes more than once.' },
   bad_request: {
     status: 400,
     meaning: 'Bad request: two readers could disagree about what it says, or its body is not what Content-Encoding says.',
   },
-  body_too_large: { status: 413, meaning: 'Bad request: the body is larger than a token budget may read.' },
+  body_too_large: {
+    status: 413,
+    meaning: 'Bad request: the body is larger, nested deeper or of more values than a token budget may read.',
+  },
   upload_too_slow: {
     status: 408,
     meaning: 'Ended: the body came slowly while other requests waited for the memory that it held (EDGE_BODY_MEMORY).',

@@ -1,4 +1,4 @@
-import { generatesText, maxCompletionTokens } from '../limiter/llm-budget.ts'
+import { addTokens, generatesText, maxCompletionTokens } from '../limiter/llm-budget.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import { normalizeHost } from '../policy/host.ts'
 import { normalizePath } from '../policy/path.ts'
@@ -111,7 +111,8 @@ export class Run {
   #reservationFor(rule: PlanRule): number {
     const hasText = generatesText(this.#path)
     if (this.llm === undefined) return hasText ? rule.cost : rule.costWithoutText
-    return this.llm.promptTokens + (hasText ? maxCompletionTokens(this.llm.requestedTokens, rule.llm!.maxCompletionTokens) : 0)
+    const { promptTokens, requestedTokens, choices } = this.llm
+    return hasText ? addTokens(promptTokens, maxCompletionTokens(requestedTokens, rule.llm!.maxCompletionTokens, choices)) : promptTokens
   }
 
   #pushValues(rule: PlanRule): boolean {

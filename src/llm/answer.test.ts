@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readAnswer } from './answer.ts'
+import { readAnswer, readPartialAnswer } from '../../test/support/llm/json-readers.ts'
 import { countTokens, type TokenCounts } from './usage.ts'
 
 function cost(answer: unknown): TokenCounts {
@@ -41,6 +41,7 @@ describe('an answer that came whole', () => {
       { choices: [{ message: { content: '', reasoning: 'y'.repeat(8), reasoning_content: 'y'.repeat(8) } }] },
       2,
     ],
+    ['an empty text under the first of both names', { choices: [{ message: { reasoning_content: '', reasoning: 'y'.repeat(8) } }] }, 0],
     [
       'the arguments of calls',
       {
@@ -134,4 +135,32 @@ describe('an answer that came whole', () => {
   ])('may be nonsense: %j', (answer) => {
     expect(cost(answer)).toEqual({ prompt: 100, completion: 0 })
   })
+})
+
+describe('an answer that broke off', () => {
+  const seen = (body: string): number => readPartialAnswer(body).characters
+
+  test.each([
+    ['a message', '{"choices":[{"message":{"content":"abcd', 4],
+    ['several choices', '{"choices":[{"message":{"content":"abcd"}},{"message":{"content":"ef', 6],
+    ['completions', '{"choices":[{"text":"abcd"},{"text":"ef', 6],
+    ['a call', '{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\":', 5],
+    ['a Responses output', '{"output":[{"content":[{"type":"output_text","text":"abcd"', 4],
+    ['an Anthropic message', '{"id":"m","type":"message","content":[{"type":"text","text":"abcd"},{"type":"thinking","thinking":"ef', 6],
+    ['an Anthropic message that has not said so yet', '{"content":[{"text":"abcd"}],"type":"mess', 4],
+    ['an Anthropic tool call', '{"type":"message","content":[{"type":"tool_use","input":{"a":"bc', 10],
+    ['an escaped pair', '{"choices":[{"text":"\\ud83d\\ude00\\ud83d\\ude00', 2],
+    ['half of an escaped pair', '{"choices":[{"text":"a\\ud83d\\ude', 2],
+    ['an escape', '{"choices":[{"text":"a\\', 1],
+    ['all but the last bracket', '{"choices":[{"text":"abcd"}],"usage":{"completion_tokens":99}', 4],
+  ])('has brought the text that is there: %s', (_, body, characters) => {
+    expect(seen(body)).toBe(characters)
+  })
+
+  test.each(['', '{', '{"choices":[{"mess', '{"result":{"content":"abcd', '{"type":"file","content":[{"text":"abcd', 'oops {"text":"abcd'])(
+    'has brought nothing that is known: %s',
+    (body) => {
+      expect(seen(body)).toBe(0)
+    },
+  )
 })

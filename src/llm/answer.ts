@@ -1,29 +1,83 @@
-import { blockCharacters, chatCharacters, itemCharacters } from './generated-text.ts'
-import { asList, asObject, parseJson } from './json.ts'
-import { characters, charactersIn } from './text-size.ts'
-import { newTally, readUsage, type Tally } from './usage.ts'
+import { JsonScanner } from './json-scanner.ts'
+import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
+import { unitsOf } from './json-string.ts'
+import { SCAN_LIMITS } from './scan-limits.ts'
+import { newTally, readUsage, type Tally, USAGE_FIELDS } from './usage.ts'
 
-/** Texts that a model generates, in JSON that may break off anywhere. */
-const GENERATED = /"(?:content|text|arguments|refusal|reasoning_content|reasoning|thinking|partial_json|input)"\s*:\s*"((?:[^"\\]|\\.)*)/g
+const TEXT: Reading = { text: 'characters' }
+const TEXT_PARTS: Reading = { fields: fieldsOf({ text: TEXT }) }
+const ARGUMENTS: Reading = { fields: fieldsOf({ arguments: TEXT }) }
+const CUSTOM: Reading = { fields: fieldsOf({ input: TEXT }) }
+const CALL: Reading = { fields: fieldsOf({ function: ARGUMENTS, custom: CUSTOM }) }
 
-/** What can be seen in an answer that broke off: the text that is there. An escape counts for one character. */
-export function readPartialAnswer(body: string): Tally {
-  const tally = newTally()
-  for (const [, text] of body.matchAll(GENERATED)) tally.characters += characters(text!.replace(/\\(?:u[0-9a-fA-F]{4}|.)/g, '_'))
-  return tally
+/** The message of a chat choice. Reasoning under both of its names is one text. */
+const MESSAGE: Reading = {
+  fields: fieldsOf(
+    {
+      reasoning_content: TEXT,
+      reasoning: TEXT,
+      content: { text: 'characters', list: TEXT_PARTS },
+      refusal: TEXT,
+      tool_calls: { list: CALL },
+      function_call: ARGUMENTS,
+    },
+    { size: (sizes, from) => sum(sizes, from + 2, 4) + (sizes[from]! >= 0 ? sizes[from]! : Math.max(0, sizes[from + 1]!)) },
+  ),
 }
+const CHOICE: Reading = { fields: fieldsOf({ message: MESSAGE, text: TEXT }) }
 
-/** The cost of an answer that came whole. One without usage or known text has generated nothing, whatever its size. */
-export function readAnswer(body: string): Tally {
-  const tally = newTally()
-  const answer = asObject(parseJson(body))
-  if (answer === undefined) return tally
-  for (const value of asList(answer['choices'])) {
-    const choice = asObject(value)
-    tally.characters += chatCharacters(choice?.['message']) + charactersIn(choice?.['text'])
+/** An item of a Responses answer: a message, a call, or reasoning. */
+const ITEM_PARTS: Reading = { list: { fields: fieldsOf({ text: TEXT, refusal: TEXT }) } }
+const ITEM: Reading = { fields: fieldsOf({ arguments: TEXT, input: TEXT, content: ITEM_PARTS, summary: ITEM_PARTS }) }
+
+/** A block of an Anthropic message. */
+const BLOCK: Reading = { fields: fieldsOf({ text: TEXT, thinking: TEXT, input: { isWritten: true } }) }
+
+const ANSWER = fieldsOf({
+  choices: { list: CHOICE },
+  output: { list: ITEM },
+  content: { list: BLOCK },
+  type: { text: { word: unitsOf('message') } },
+  usage: {
+    fields: fieldsOf(Object.fromEntries(USAGE_FIELDS.map((name) => [name, { number: 'value' }])), { size: () => 1, isKept: true }),
+  },
+})
+const [CHOICES, OUTPUT, CONTENT, TYPE, USAGE] = [0, 1, 2, 3, 4]
+
+/** Reads the cost of an answer that comes whole, while its bytes come. */
+export class AnswerReader {
+  readonly #sizes = new JsonSizes(ANSWER)
+  readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)
+
+  push(bytes: Uint8Array, from: number, to: number): void {
+    this.#scanner.push(bytes, from, to)
   }
-  for (const item of asList(answer['output'])) tally.characters += itemCharacters(item)
-  if (answer['type'] === 'message') for (const block of asList(answer['content'])) tally.characters += blockCharacters(block)
-  readUsage(answer['usage'], tally)
-  return tally
+
+  get isBeyondLimits(): boolean {
+    return this.#scanner.isBeyondLimits
+  }
+
+  /** All of it has come. One without usage or known text has generated nothing, whatever its size. */
+  end(): Tally {
+    const tally = newTally()
+    if (!this.#scanner.end()) return tally
+    tally.characters = this.#characters(this.#sizes.size(TYPE) === 1)
+    if (this.#sizes.size(USAGE) === 1) readUsage(this.#usage(), tally)
+    return tally
+  }
+
+  /** It broke off: what can be seen is the text that is there. An answer that did not come to say its type may be a message. */
+  breakOff(): Tally {
+    this.#scanner.breakOff()
+    return { ...newTally(), characters: this.#characters(this.#sizes.size(TYPE) !== 0) }
+  }
+
+  #characters(isMessage: boolean): number {
+    const counted = isMessage ? [CHOICES, OUTPUT, CONTENT] : [CHOICES, OUTPUT]
+    return counted.reduce((characters, index) => characters + Math.max(0, this.#sizes.size(index)), 0)
+  }
+
+  #usage(): Record<string, number> {
+    return Object.fromEntries(USAGE_FIELDS.map((name, index) => [name, this.#sizes.keptSizes[index]!]))
+  }
 }

@@ -21,17 +21,6 @@ export function blockCharacters(value: unknown): number {
   return charactersIn(block['text']) + charactersIn(block['thinking']) + charactersIn(inputText)
 }
 
-/** An item of a Responses answer: a message, a call, or reasoning. */
-export function itemCharacters(value: unknown): number {
-  const item = asObject(value)
-  if (item === undefined) return 0
-  let sum = charactersIn(item['arguments']) + charactersIn(item['input'])
-  for (const part of [...asList(item['content']), ...asList(item['summary'])]) {
-    sum += charactersIn(asObject(part)?.['text']) + charactersIn(asObject(part)?.['refusal'])
-  }
-  return sum
-}
-
 function contentCharacters(content: unknown): number {
   const text = asText(content)
   if (text !== undefined) return characters(text)

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
+import { readAnswer, readLlmRequest } from '../../test/support/llm/json-readers.ts'
 import { chatChunk, parseSse, sse } from '../../test/support/llm/llm-streams.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
-import { readAnswer } from './answer.ts'
-import { readLlmRequest } from './llm-request.ts'
 import { StreamFilter, type StreamFilterOptions } from './stream-filter.ts'
 import { countTokens, newTally, readUsage } from './usage.ts'
 
@@ -160,8 +159,8 @@ describe('a prompt', () => {
   })
 })
 
-test('a positive integer beyond 2^53 is a bound', () => {
-  expect(readLlmRequest('{"prompt":"x","max_tokens":10000000000000000000}').requestedTokens).toBe(1e19)
+test('a bound beyond 2^53 is the largest that can be counted exactly', () => {
+  expect(readLlmRequest('{"prompt":"x","max_tokens":10000000000000000000}').requestedTokens).toBe(Number.MAX_SAFE_INTEGER)
 })
 
 describe('CRLF between two chunks at an oversized event', () => {
@@ -184,4 +183,31 @@ test('[DONE] may have white space after it', () => {
   const filter = newFilter()
   push(filter, 'data: [DONE] \n\n')
   expect(filter.hasEnded).toBe(true)
+})
+
+describe('an event with more values than may be parsed at once', () => {
+  const hostile = sse(`{"choices":[${'{},'.repeat(200_000)}{}]}`)
+
+  test('passes unread and is counted by its size', () => {
+    const filter = newFilter(1e9)
+    expect(push(filter, hostile)).toBe(hostile)
+    expect(filter.counts.completion).toBe(Math.ceil(hostile.length / 4))
+  })
+
+  test('may be the last before a cut', () => {
+    const out = push(newFilter(5), hostile)
+    expect(out.startsWith(hostile)).toBe(true)
+    expect(parseSse(out).at(-1)!.data).toBe('[DONE]')
+  })
+
+  test('is not one with as many log probabilities as fit', () => {
+    const probability = { token: ' a', bytes: [32, 97], logprob: -0.25, top_logprobs: [{ token: ' b', bytes: [32, 98], logprob: -3.5 }] }
+    const logprobs = Array(9000).fill(probability)
+    const response = { output: [{ content: [{ text: 'x', logprobs }] }], usage: { input_tokens: 7, output_tokens: 8 } }
+    const event = sse({ type: 'response.completed', response })
+    expect(event.length).toBeGreaterThan(900_000)
+    const filter = newFilter()
+    push(filter, event)
+    expect(filter.counts).toEqual({ prompt: 7, completion: 8 })
+  })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readLlmRequest } from './llm-request.ts'
+import { judgeLlmRequest, readLlmRequest } from '../../test/support/llm/json-readers.ts'
+import { requestByTree } from '../../test/support/llm/json-tree.ts'
 
 describe('the prompt estimate', () => {
   test.each([
@@ -102,9 +103,16 @@ describe('the prompt estimate', () => {
     expect(readLlmRequest(body).promptTokens).toBe(tokens)
   })
 
-  test('ends at content nested beyond all reason', () => {
-    const body = `{"messages":${'[{"content":'.repeat(20_000)}"x"${'}]'.repeat(20_000)}}`
-    expect(readLlmRequest(body).promptTokens).toBe(0)
+  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 100])('ends where content is nested deeper than any API nests it: %i lists', (depth) => {
+    for (const innermost of ['"x"', '1', '["x",1]', '{"text":"x"}']) {
+      const body = `{"messages":${'[{"content":'.repeat(depth)}${innermost}${'}]'.repeat(depth)},"input":${'['.repeat(depth)}${innermost}${']'.repeat(depth)}}`
+      expect(readLlmRequest(body)).toEqual(requestByTree(body))
+    }
+  })
+
+  test('counts the last value of a name that comes again in a message, as JSON.parse does', () => {
+    const body = '{"messages":[{"content":"xxxxxxxxxxxx","con\\u0074ent":"xxxx"},{"type":"text","data":"xxxx","type":"x"}]}'
+    expect(readLlmRequest(body).promptTokens).toBe(1)
   })
 })
 
@@ -133,6 +141,15 @@ describe('the tokens that a request asks for', () => {
     expect(readLlmRequest(JSON.stringify({ max_tokens: 50, n })).requestedTokens).toBe(50)
   })
 
+  test.each([
+    ['{"max_tokens":1e308,"n":1e308}', Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+    ['{"max_tokens":9007199254740993,"n":2}', Number.MAX_SAFE_INTEGER, 2],
+    ['{"max_tokens":1e999,"n":1e999}', undefined, 1],
+    ['{"max_tokens":-1e999}', undefined, 1],
+  ])('are never more than can be counted exactly: %s', (body, requestedTokens, choices) => {
+    expect(readLlmRequest(body)).toMatchObject({ requestedTokens, choices })
+  })
+
   test('are read however the number is spelled', () => {
     expect(readLlmRequest('{"max_tokens":5e1}').requestedTokens).toBe(50)
     expect(readLlmRequest('{"max_tokens":50.0}').requestedTokens).toBe(50)
@@ -140,6 +157,56 @@ describe('the tokens that a request asks for', () => {
 
   test.each(['', 'max_tokens=5', '[{"max_tokens":5}]', 'null'])('of a body such as %j are unknown', (body) => {
     expect(readLlmRequest(body)).toMatchObject({ requestedTokens: undefined, isStream: false })
+  })
+})
+
+describe('a body that cannot be read', () => {
+  test.each([
+    ['nested deeper than 1,000 levels', `{"a":${'['.repeat(1000)}${']'.repeat(1000)}}`],
+    ['of more than two million values', `{"messages":[${'0,'.repeat(2_000_000)}0]}`],
+    ['with a number of more than 256 characters', `{"a":1${'0'.repeat(256)}}`],
+  ])('is too large: %s', (_, body) => {
+    expect(judgeLlmRequest(body)).toBe('body_too_large')
+  })
+
+  test.each([
+    ['1,000 levels', `{"a":${'['.repeat(999)}${']'.repeat(999)},"prompt":"x"}`],
+    ['a number of 256 characters', `{"a":1${'0'.repeat(255)},"prompt":"x"}`],
+  ])('is not one with %s', (_, body) => {
+    expect(judgeLlmRequest(body)).toMatchObject({ promptTokens: 1 })
+  })
+})
+
+describe('a name that is read', () => {
+  const names = ['messages', 'system', 'prompt', 'input', 'instructions', 'max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n']
+
+  test.each([...names, 'stream', 'model'])('may not come twice, however it is spelled: %s', (name) => {
+    const escaped = `\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}`
+    expect(judgeLlmRequest(`{"${name}":1,"x":{"y":[]},"${escaped}":1}`)).toBe('repeated_descriptor')
+    expect(judgeLlmRequest(`{"${name}":null,"${name}":null}`)).toBe('repeated_descriptor')
+  })
+
+  test('may come again further inside, and one that is not read may come twice', () => {
+    expect(readLlmRequest('{"model":"m","user":1,"user":2,"metadata":{"model":"a","model":"b"}}').model).toBe('m')
+  })
+
+  test('may come twice in what is no JSON: it counts by its size', () => {
+    expect(readLlmRequest('{"n":1,"n":2')).toMatchObject({ promptTokens: 3, choices: 1 })
+  })
+})
+
+describe('the model', () => {
+  test.each([
+    ['"gpt-4o"', 'gpt-4o'],
+    ['"gpt\\u002d4o"', 'gpt-4o'],
+    ['"modèle 😀"', 'modèle 😀'],
+    [`"${'m'.repeat(256)}"`, 'm'.repeat(256)],
+    [`"${'m'.repeat(257)}"`, undefined],
+    ['5', undefined],
+    ['null', undefined],
+    ['["gpt-4o"]', undefined],
+  ])('of %s is %s', (spelled, model) => {
+    expect(readLlmRequest(`{"model":${spelled}}`).model).toBe(model)
   })
 })
 

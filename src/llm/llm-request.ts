@@ -1,14 +1,20 @@
-import { estimatedTokens } from '../limiter/llm-budget.ts'
-import { asObject, type JsonObject, parseJson } from './json.ts'
-import { characters, charactersIn } from './text-size.ts'
+import { estimatedTokens, MAX_TOKENS } from '../limiter/llm-budget.ts'
+import { JsonScanner } from './json-scanner.ts'
+import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
+import { type Charset, unitsOf } from './json-string.ts'
+import { SCAN_LIMITS } from './scan-limits.ts'
 
 /** What a request's body says about its cost. */
 export interface LlmRequest {
   readonly promptTokens: number
   /** The most that it asks for, over all choices; undefined when it sets no bound. */
   readonly requestedTokens: number | undefined
+  /** How many choices it asks for. */
+  readonly choices: number
   /** The body has `"stream": true`. */
   readonly isStream: boolean
+  /** Undefined where it is no text, or one above 256 UTF-16 units. */
+  readonly model: string | undefined
 }
 
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
@@ -20,39 +26,93 @@ const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'fu
 /** Content inside content, such as a tool's result inside a message: deeper than any API nests it. */
 const MAX_DEPTH = 8
 
-/** Reads chat, completions, embeddings, Responses and Anthropic requests alike, by the fields that are there. */
-export function readLlmRequest(body: string): LlmRequest {
-  const request = asObject(parseJson(body))
-  const fields = request === undefined ? [] : PROMPT_FIELDS.filter((field) => Object.hasOwn(request, field))
-  const size = fields.length === 0 ? characters(body) : fields.reduce((sum, field) => sum + promptCharacters(request![field], 0), 0)
-  return {
-    promptTokens: estimatedTokens(size),
-    requestedTokens: request && requestedTokens(request),
-    isStream: request?.['stream'] === true,
+const TEXT: Reading = { text: 'characters' }
+const NUMBER: Reading = { number: 'value' }
+const PROMPT = promptPart(0)
+const REQUEST = fieldsOf({
+  ...readings(PROMPT_FIELDS, PROMPT),
+  ...readings(MAX_FIELDS, NUMBER),
+  n: NUMBER,
+  stream: { isFlag: true },
+  model: { text: 'kept' },
+})
+const [N, STREAM] = [REQUEST.names.indexOf('n'), REQUEST.names.indexOf('stream')]
+
+/**
+ * Reads chat, completions, embeddings, Responses and Anthropic requests alike, by the fields that are there, while their
+ * bytes come.
+ */
+export class LlmRequestReader {
+  readonly #sizes = new JsonSizes(REQUEST)
+  readonly #scanner: JsonScanner
+
+  constructor(charset: Charset = 'utf8') {
+    this.#scanner = new JsonScanner(this.#sizes, SCAN_LIMITS, charset)
+  }
+
+  push(bytes: Uint8Array, from: number, to: number): void {
+    this.#scanner.push(bytes, from, to)
+  }
+
+  /** Nothing that comes will be read any more. */
+  get isBeyondLimits(): boolean {
+    return this.#scanner.isBeyondLimits
+  }
+
+  end(): LlmRequest | 'body_too_large' | 'repeated_descriptor' {
+    const isJson = this.#scanner.end()
+    if (this.#scanner.isBeyondLimits) return 'body_too_large'
+    const sizes = this.#sizes
+    if (!isJson) return { ...UNKNOWN, promptTokens: estimatedTokens(this.#scanner.spelledCharacters) }
+    // Of two values one reader takes the first and another the last.
+    if (sizes.hasRepeatedName) return 'repeated_descriptor'
+    const choices = this.#positive(N) ?? 1
+    return {
+      promptTokens: estimatedTokens(this.#promptCharacters()),
+      requestedTokens: this.#requestedTokens(choices),
+      choices,
+      isStream: sizes.size(STREAM) === 1,
+      model: sizes.keptText,
+    }
+  }
+
+  /** Of the fields that are known; without any, of the whole body. */
+  #promptCharacters(): number {
+    let isKnown = false
+    let characters = 0
+    for (let i = 0; i < PROMPT_FIELDS.length; i++) {
+      isKnown ||= this.#sizes.has(i)
+      characters += Math.max(0, this.#sizes.size(i))
+    }
+    return isKnown ? characters : this.#scanner.spelledCharacters
+  }
+
+  #requestedTokens(choices: number): number | undefined {
+    let largest = 0
+    for (let i = 0; i < MAX_FIELDS.length; i++) largest = Math.max(largest, this.#positive(PROMPT_FIELDS.length + i) ?? 0)
+    return largest === 0 ? undefined : Math.min(largest * choices, MAX_TOKENS)
+  }
+
+  #positive(index: number): number | undefined {
+    const value = this.#sizes.size(index)
+    return value > 0 ? Math.min(value, MAX_TOKENS) : undefined
   }
 }
+
+const UNKNOWN = { requestedTokens: undefined, choices: 1, isStream: false, model: undefined }
 
 /** Text, a list of texts, messages and their parts. A number in a list is a token that the client has made itself. */
-function promptCharacters(value: unknown, depth: number): number {
-  if (typeof value === 'string') return characters(value)
-  if (depth > MAX_DEPTH) return 0
-  let sum = 0
-  if (Array.isArray(value)) {
-    for (const part of value) sum += typeof part === 'number' ? CHARACTERS_PER_TOKEN : promptCharacters(part, depth + 1)
-    return sum
-  }
-  const part = asObject(value)
-  if (part === undefined) return 0
-  for (const field of TEXT_FIELDS) sum += charactersIn(part[field])
-  for (const field of PART_FIELDS) if (part[field] !== undefined) sum += promptCharacters(part[field], depth + 1)
-  return part['type'] === 'text' ? sum + charactersIn(part['data']) : sum
+function promptPart(depth: number): Reading {
+  if (depth > MAX_DEPTH) return TEXT
+  const inner = promptPart(depth + 1)
+  const parts = TEXT_FIELDS.length + PART_FIELDS.length
+  const fields = fieldsOf(
+    { ...readings(TEXT_FIELDS, TEXT), ...readings(PART_FIELDS, inner), type: { text: { word: unitsOf('text') } }, data: TEXT },
+    { size: (sizes, from) => sum(sizes, from, parts) + (sizes[from + parts] === 1 ? sum(sizes, from + parts + 1, 1) : 0) },
+  )
+  return { text: 'characters', list: { ...inner, number: CHARACTERS_PER_TOKEN }, fields }
 }
 
-function requestedTokens(request: JsonObject): number | undefined {
-  const bounds = MAX_FIELDS.map((field) => positiveInteger(request[field])).filter((bound) => bound !== undefined)
-  return bounds.length === 0 ? undefined : Math.max(...bounds) * (positiveInteger(request['n']) ?? 1)
-}
-
-function positiveInteger(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) > 0 ? (value as number) : undefined
+function readings(names: readonly string[], reading: Reading): Record<string, Reading> {
+  return Object.fromEntries(names.map((name) => [name, reading]))
 }

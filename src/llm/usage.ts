@@ -17,6 +17,9 @@ export interface TokenCounts {
   readonly completion: number
 }
 
+/** The names that `readUsage` looks for. */
+export const USAGE_FIELDS = ['total_tokens', 'prompt_tokens', 'input_tokens', 'completion_tokens', 'output_tokens']
+
 export function newTally(): Tally {
   return { characters: 0, promptTokens: undefined, completionTokens: undefined, countedCharacters: 0 }
 }

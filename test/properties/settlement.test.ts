@@ -219,7 +219,7 @@ test('reservations under way at the same time, ended in any order, leave what wa
       const used = [0, 0]
       let isAllAllowed = true
       const ends = requests.map(async ({ promptTokens, requestedTokens, end }) => {
-        const decision = await engine.decide(view, false, { promptTokens, requestedTokens, isStream: false })
+        const decision = await engine.decide(view, false, { promptTokens, requestedTokens, choices: 1, isStream: false, model: undefined })
         if (decision.action === 'reject') isAllAllowed = false
         const { reservation } = decision as Allowed
         for (const hold of reservation?.holds ?? []) {

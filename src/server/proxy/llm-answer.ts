@@ -6,6 +6,7 @@ import type { LlmMetrics } from '../metrics/llm-metrics.ts'
 import type { Settlement } from './settlement.ts'
 import { StreamedAnswer } from './streamed-answer.ts'
 import { WholeAnswer } from './whole-answer.ts'
+import type { WorkSlices } from './work-slices.ts'
 
 /** An answer that costs tokens: it is read on its way, and settled at its first end, whichever that is. */
 export interface LlmAnswer {
@@ -44,6 +45,7 @@ export interface LlmAnswerParts {
   /** The client asked for a stream, by its body or by Accept. */
   readonly isActivated: boolean
   readonly maxBodyBytes: number
+  readonly slices: WorkSlices
   readonly metrics: LlmMetrics
   readonly logger: Logger
 }

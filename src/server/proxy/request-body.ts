@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import { type LlmRequest, readLlmRequest } from '../../llm/llm-request.ts'
 import type { BodyClaim, BodyClaims } from './body-claims.ts'
 import { type CollectOptions, collect, FIRST_STEP_BYTES } from './body-collector.ts'
-import { codingOf, decodeWhole } from './content-coding.ts'
+import { type BodyCost, readCost } from './body-cost.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
+import type { WorkSlices } from './work-slices.ts'
 
 /** A body that was read to see what it may cost. */
 export interface ReadBody {
@@ -11,10 +11,14 @@ export interface ReadBody {
   readonly bytes: Buffer
   /** There is more to come than was read. */
   readonly isPartial: boolean
-  /** What it says of its cost; or why that cannot be told. */
-  readonly llm: LlmRequest | 'body_too_large' | 'bad_request' | 'upload_too_slow' | 'body_memory_exhausted'
+  readonly llm: BodyCost | 'upload_too_slow' | 'body_memory_exhausted'
   /** Its bytes are held no longer. Any number of times. */
   release(): void
+}
+
+export interface ReadOptions extends CollectOptions {
+  /** Where its cost is read. */
+  readonly slices: WorkSlices
 }
 
 /**
@@ -24,14 +28,14 @@ export interface ReadBody {
 export async function readBody(
   request: ProxiedRequest,
   claims: BodyClaims,
-  options: CollectOptions,
+  options: ReadOptions,
   onClaimed: () => void,
 ): Promise<ReadBody | undefined> {
   const { req, contentLength } = request
-  const { maxBytes, isEnforced } = options
+  const { maxBytes, isEnforced, slices } = options
   if (!request.hasBody) {
     onClaimed()
-    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, maxBytes) }
+    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, maxBytes, slices) }
   }
   const firstBytes = contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
   if (!isEnforced && firstBytes > maxBytes) {
@@ -55,7 +59,7 @@ export async function readBody(
 async function readClaimed(
   request: ProxiedRequest,
   claim: BodyClaim,
-  options: CollectOptions,
+  options: ReadOptions,
   onClaimed: () => void,
 ): Promise<ReadBody | undefined> {
   onClaimed()
@@ -63,7 +67,7 @@ async function readClaimed(
   if (outcome === undefined) return undefined
   if (typeof outcome === 'string') return { ...UNREAD, llm: outcome }
   const { bytes, isPartial } = outcome
-  const llm = isPartial ? 'body_too_large' : await readCost(bytes, request, options.maxBytes)
+  const llm = isPartial ? 'body_too_large' : await readCost(bytes, request, options.maxBytes, options.slices)
   return { bytes, isPartial, llm, release: () => claim.release() }
 }
 
@@ -81,17 +85,6 @@ function waitForClaim(req: IncomingMessage, claims: BodyClaims, bytes: number): 
       resolve(claim ?? 'body_memory_exhausted')
     })
   })
-}
-
-async function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number): Promise<LlmRequest | 'body_too_large' | 'bad_request'> {
-  const coding = codingOf(request.header('content-encoding'))
-  // What cannot be read is counted as it is, over the whole body.
-  if (coding === undefined) return readLlmRequest(bytes.toString('latin1'))
-  try {
-    return readLlmRequest((await decodeWhole(bytes, coding, maxBytes)).toString('utf8'))
-  } catch (error) {
-    return error instanceof RangeError ? 'body_too_large' : 'bad_request'
-  }
 }
 
 const EMPTY = Buffer.alloc(0)

@@ -27,6 +27,7 @@ import { ProxiedRequestView } from './proxied-request-view.ts'
 import { type ReadBody, readBody } from './request-body.ts'
 import { Settlement } from './settlement.ts'
 import type { EarlyBytes } from './tunnel.ts'
+import { WorkSlices } from './work-slices.ts'
 
 export interface ProxyParts {
   readonly engine: Engine
@@ -47,6 +48,8 @@ export class ReverseProxy {
   readonly #parts: ProxyParts
   readonly #log: DecisionLog
   readonly #failures = new Sampler<Reason>(new Map())
+  /** Bodies and answers of all requests share them. */
+  readonly #slices = new WorkSlices()
   readonly #basePath: string
   readonly #exchangeParts: ExchangeParts
 
@@ -100,7 +103,7 @@ export class ReverseProxy {
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(res, 'body_too_large')
     const objection = await engine.objection(view, explains)
     if (objection !== undefined) return this.#answer(incoming, objection)
-    const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced }
+    const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
     const body = await readBody(request, bodyClaims, options, () => invite(incoming))
     if (body === undefined) return // the client went away, and nothing was taken
     incoming.body = body
@@ -148,7 +151,7 @@ export class ReverseProxy {
     const { engine, logger, llmMetrics: metrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const settlement = new Settlement(reservation, { engine, metrics, logger })
-    return { settlement, request: llm, isActivated, maxBodyBytes, metrics, logger }
+    return { settlement, request: llm, isActivated, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 
   /** The backend gave no answer, or not the whole of it. Half an answer is broken off, not ended as if it were whole. */

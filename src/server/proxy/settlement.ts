@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Engine } from '../../engine/engine.ts'
 import type { Reservation } from '../../engine/reservation.ts'
+import { addTokens } from '../../limiter/llm-budget.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../metrics/llm-metrics.ts'
 
@@ -31,12 +32,12 @@ export class Settlement {
 
   /** Corrects what each rule holds to what was used. */
   settle(end: SettlementEnd, used: TokenCounts): void {
-    this.#settle(end, () => used.prompt + used.completion)
+    this.#settle(end, () => addTokens(used.prompt, used.completion))
   }
 
   /** The same after a stream: rules that do not watch streams keep what they took. */
   settleStream(end: SettlementEnd, used: TokenCounts): void {
-    this.#settle(end, ({ rule, tokens }) => (rule.llm!.streaming.enabled ? used.prompt + used.completion : tokens))
+    this.#settle(end, ({ rule, tokens }) => (rule.llm!.streaming.enabled ? addTokens(used.prompt, used.completion) : tokens))
   }
 
   /** Nothing was used: all of it goes back. */

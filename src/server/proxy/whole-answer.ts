@@ -1,12 +1,13 @@
 import { estimatedTokens } from '../../limiter/llm-budget.ts'
-import { readAnswer, readPartialAnswer } from '../../llm/answer.ts'
+import { AnswerReader } from '../../llm/answer.ts'
 import { countTokens, hasUsage, type Tally } from '../../llm/usage.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { headerValue } from '../http-request-view.ts'
-import { codingOf, decodeWhole } from './content-coding.ts'
+import { BodyScan, type ScanOutcome } from './body-scan.ts'
+import { type Coding, codingOf } from './content-coding.ts'
 import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
 
-/** An answer that is counted when all of it is there. It passes as it is; a copy is kept, up to a bound. */
+/** An answer that is counted when all of it is there. It passes as it is, is read on its way, and nothing of it is kept. */
 export class WholeAnswer implements LlmAnswer {
   readonly isFiltered = false
   readonly isDecoded = false
@@ -14,8 +15,9 @@ export class WholeAnswer implements LlmAnswer {
   readonly #parts: LlmAnswerParts
   readonly #flow: AnswerFlow
   readonly #status: number
-  readonly #coding: ReturnType<typeof codingOf>
-  #copy: Buffer[] = []
+  readonly #coding: Coding | undefined
+  readonly #reader = new AnswerReader()
+  #scan: BodyScan | undefined
   #size = 0
 
   constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
@@ -28,47 +30,53 @@ export class WholeAnswer implements LlmAnswer {
   read(chunk: Buffer): void {
     this.#flow.deliver(chunk)
     this.#size += chunk.length
-    if (this.#size <= this.#parts.maxBodyBytes) this.#copy.push(chunk)
-    else this.#copy = []
+    if (this.#coding === undefined) return
+    if (this.#size > this.#parts.maxBodyBytes) return this.#scan?.drop()
+    this.#scan ??= this.#newScan(this.#coding)
+    if (!this.#scan.write(chunk)) this.#flow.pauseBackend()
   }
 
   /** The last bytes wait until it is settled: who has the whole answer finds the budget right. */
   end(onEnded: () => void): void {
-    const coding = this.#size === 0 ? 'identity' : this.#coding
-    if (coding === undefined || this.#size > this.#parts.maxBodyBytes) {
-      this.#settleUnread()
-      return onEnded()
+    const onRead = (outcome: ScanOutcome): void => {
+      if (outcome === 'read') this.#settle(this.#reader.end())
+      else this.#settleUnread()
+      onEnded()
     }
-    const body = Buffer.concat(this.#copy)
-    if (coding === 'identity') {
-      this.#settle(readAnswer(body.toString('utf8')))
-      return onEnded()
-    }
-    decodeWhole(body, coding, this.#parts.maxBodyBytes)
-      .then(
-        (decoded) => this.#settle(readAnswer(decoded.toString('utf8'))),
-        () => this.#settleUnread(),
-      )
-      .then(onEnded)
-      .catch((error: unknown) => this.#flow.giveUp(error))
+    if (this.#size === 0) onRead('read')
+    else if (this.#coding === undefined || this.#size > this.#parts.maxBodyBytes) onRead('too_large')
+    else this.#scan!.end(onRead)
   }
 
   /** Who leaves one byte before the end has seen the text, and pays for it. */
   clientGone(): void {
     const { settlement, request, maxBodyBytes } = this.#parts
-    const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes)
+    this.#scan?.readWaiting()
+    this.#scan?.drop()
+    const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes && !this.#reader.isBeyondLimits)
     if (!isReadable) return settlement.stand('client_gone')
-    const seen = readPartialAnswer(Buffer.concat(this.#copy).toString('utf8'))
-    settlement.settle('client_gone', countTokens(seen, request.promptTokens))
+    settlement.settle('client_gone', countTokens(this.#reader.breakOff(), request.promptTokens))
   }
 
   backendFailed(): void {
+    this.#scan?.drop()
     this.#parts.settlement.giveBack('backend_failed')
   }
 
   pause(): void {}
 
   resume(): void {}
+
+  #newScan(coding: Coding): BodyScan {
+    const { maxBodyBytes: maxBytes, slices } = this.#parts
+    return new BodyScan(this.#reader, {
+      coding,
+      maxBytes,
+      slices,
+      onDrain: () => this.#flow.resumeBackend(),
+      onBroken: (error) => this.#flow.giveUp(error),
+    })
+  }
 
   #settle(tally: Tally): void {
     const { settlement, request, metrics } = this.#parts

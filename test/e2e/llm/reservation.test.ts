@@ -117,6 +117,7 @@ describe('the completion is the smaller of what is asked and what is configured'
     ['times n', { max_tokens: 7, n: 3 }, 100, 21],
     ['times n, up to what is configured', { max_tokens: 70, n: 3 }, 100, 100],
     ['n alone', { n: 3 }, 100, 100],
+    ['n alone, nothing configured: so many for each choice', { n: 3 }, undefined, 3000],
     ['no positive integer: zero', { max_tokens: 0 }, 100, 100],
     ['no positive integer: negative', { max_tokens: -5 }, 100, 100],
     ['no positive integer: a fraction', { max_tokens: 1.5 }, 100, 100],
@@ -199,6 +200,37 @@ describe('before anything reaches the backend', () => {
     expect(status).toBe(413)
     expect(await proxy.spent()).toEqual(both(0))
     expect(backend.calls.length).toBe(1)
+  })
+
+  test('a name that is read comes twice: 400, nothing is taken, and the backend is not asked', async () => {
+    const backend = await answeringLlm(200, {})
+    const proxy = await llmProxy(backend)
+    for (const body of [
+      '{"messages":[],"max_tokens":1,"max_tokens":100000}',
+      '{"messages":[],"max_tokens":1,"max\\u005ftokens":100000}',
+      '{"model":"cheap","\\u006dodel":"dear","messages":[]}',
+      '{"messages":[{"content":"long"}],"messages":[]}',
+      '{"messages":[],"n":1,"stream":true,"n":100}',
+    ]) {
+      const answer = await proxy.post(CHAT, body)
+      expect([answer.status, answer.headers['x-edge-reason'], body]).toEqual([400, 'repeated_descriptor', body])
+      const packed = await ask(proxy.port, 'POST', CHAT, [['Content-Encoding', 'gzip']], gzipSync(body))
+      expect([packed.status, packed.headers['x-edge-reason']]).toEqual([400, 'repeated_descriptor'])
+    }
+    expect(await proxy.spent()).toEqual(both(0))
+    expect(backend.calls).toEqual([])
+  })
+
+  test('a bound beyond all numbers is a reject like any other, and nothing infinite is told', async () => {
+    const proxy = await llmProxy(await answeringLlm(200, {}))
+    for (const bounds of ['"max_tokens":1e308,"n":1e308', '"n":1e308', '"max_output_tokens":9007199254740993,"n":9007199254740993']) {
+      const { status, headers, body } = await proxy.post(CHAT, `{"messages":[],${bounds}}`)
+      expect([status, headers['x-edge-reason'], headers['x-should-retry']]).toEqual([429, 'tpm_exceeded', 'false'])
+      expect(body).toContain('this request needs 9007199254740991 tokens')
+    }
+    expect(await proxy.spent()).toEqual(both(0))
+    const { body } = await proxy.edge.get('/metrics')
+    expect(body.split('\n').filter((line) => /(?:Inf|NaN|e\+\d+)$/.test(line))).toEqual([])
   })
 
   test('a reject by a plain rule takes no token, and the other way round', async () => {

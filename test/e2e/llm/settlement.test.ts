@@ -191,6 +191,23 @@ describe('a client that goes away', () => {
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
   })
 
+  test.for([
+    ['text', '{"choices":[{"message":{"content":"abcdefgh"', 2],
+    ['escapes, of which a pair is one character', `{"choices":[{"message":{"content":"${'\\ud83d\\ude00'.repeat(8)}"`, 2],
+    ['text in one-byte chunks', '{"choices":[{"message":{"content":"abcdefgh"', 2, 1],
+  ] as const)('in the middle of a whole answer: it pays its prompt and the %s that it has seen', async ([, text, completion, size = 0]) => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend)
+    const client = proxy.open(CHAT, { messages: HELLO, max_tokens: MAX })
+    const call = await backend.next()
+    call.begin({ 'Content-Type': 'application/json' })
+    await call.writeInPieces(text, size)
+    await client.untilText(text)
+    client.abort()
+    await call.writeUntilAborted(' ')
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + completion))
+  })
+
   test('before its body is whole: nothing was taken', async () => {
     const backend = await scriptedLlm()
     const proxy = await llmProxy(backend)

@@ -123,6 +123,14 @@ describe('a request under a shadow policy', () => {
     expect(backend.calls.length).toBe(1)
   })
 
+  test('whose body cannot be read, or has a name that is read twice, passes', async () => {
+    const backend = await answeringLlm(200, { ok: true })
+    const edge = await shadowing(backend)
+    const bodies = ['{"messages":[],"n":1,"n":2}', `{"messages":${'['.repeat(1000)}${']'.repeat(1000)}}`]
+    for (const body of bodies) expect((await answer(edge, body)).status).toBe(200)
+    expect(backend.calls.map(({ body }) => body)).toEqual(bodies)
+  })
+
   test('whose body is not what Content-Encoding says passes', async () => {
     const backend = await answeringLlm(200, { ok: true })
     const edge = await shadowing(backend)

@@ -51,6 +51,7 @@ describe("a whole answer costs what its provider's usage says", () => {
     ['more than was reserved', { usage: { prompt_tokens: 3, completion_tokens: 4000, total_tokens: 4003 } }, 4003],
     ['a part of it: the other part is estimated', { ...choice({ content: 'abcdefgh' }), usage: { prompt_tokens: 40 } }, 42],
     ['rubbish in it is no usage', { ...choice({ content: 'abcd' }), usage: { prompt_tokens: '3', completion_tokens: -1 } }, 4],
+    ['a count that no number holds is no usage', `{"choices":[],"usage":{"prompt_tokens":1e308,"completion_tokens":1e999}}`, HELLO_TOKENS],
     ['null is no usage', { ...choice({ content: 'abcd' }), usage: null }, 4],
   ] as const)('%s', async ([, body, tokens]) => {
     expect(await costOf(body)).toBe(tokens)
@@ -115,7 +116,29 @@ describe('every endpoint of a provider', () => {
   })
 })
 
+test('an answer in one-byte chunks is counted like any other', async () => {
+  const body = JSON.stringify({ ...choice({ content: 'é😀\n"'.repeat(100) }), padding: Array(20).fill({ a: [1.5e3, null] }) })
+  const proxy = await llmProxy(
+    await scriptedLlm(async (call) => {
+      call.begin({ 'Content-Type': 'application/json' })
+      await call.writeInPieces(body, 1)
+      call.end()
+    }),
+  )
+  expect((await proxy.post(CHAT, ASKED)).body).toBe(body)
+  expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 100))
+})
+
 describe('an answer that cannot be counted', () => {
+  test.for([
+    ['nested deeper than 1,000 levels', `{"usage":{"total_tokens":1},"a":${'['.repeat(1000)}${']'.repeat(1000)}}`],
+    ['of more than two million values', `{"usage":{"total_tokens":1},"a":[${'0,'.repeat(2_000_000)}0]}`],
+  ] as const)('%s: it passes whole, and what was reserved stands', async ([, body]) => {
+    const proxy = await llmProxy(await answeringLlm(200, body))
+    expect((await proxy.post(CHAT, ASKED)).body).toBe(body)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 500))
+  })
+
   test('one above EDGE_MAX_BODY_BYTES passes whole, and what was reserved stands', async () => {
     const body = JSON.stringify({ usage: { total_tokens: 1 }, padding: 'x'.repeat(300 * 1024) })
     const proxy = await llmProxy(await answeringLlm(200, body), { env: { EDGE_MAX_BODY_BYTES: '200k' } })

@@ -13,7 +13,7 @@ export interface Answer {
 /** Pairs, so that a field can come twice. */
 export type Fields = readonly (readonly [string, string])[]
 
-export function ask(port: number, method: string, path: string, fields: Fields = [], body?: string): Promise<Answer> {
+export function ask(port: number, method: string, path: string, fields: Fields = [], body?: string | Buffer): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = [...fields.flat(), 'Host', `127.0.0.1:${port}`]
     if (body !== undefined) headers.push('Content-Length', String(Buffer.byteLength(body)))
