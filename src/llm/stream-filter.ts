@@ -2,12 +2,12 @@ import { estimatedTokens } from '../limiter/llm-budget.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import { type Closing, type Dialect, defaultDialect, dialectOf, isErrorEvent } from './dialects/dialect.ts'
 import { asObject, parseJson } from './json.ts'
-import { type EventData, readEventData } from './sse-event.ts'
+import { canBeParsed, type EventData, readEventData } from './sse-event.ts'
 import { SseFraming, type SsePiece } from './sse-framing.ts'
 import { chatUsageText, countTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
 import { spliceUsage } from './usage-splice.ts'
 
-/** An event above this passes unread: no text of a model comes in pieces so large. */
+/** An event above this passes unread, as one does with too many values: no text of a model comes in pieces so large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
 
 export interface StreamFilterOptions {
@@ -102,9 +102,12 @@ export class StreamFilter {
     if (kind === 'event') return this.#readEvent(piece, out)
     out.push(bytes)
     if (kind === 'line_end') return
-    // It has passed already, at least in part: it is counted by its size, and a cut comes after it.
     this.#tally.characters += bytes.length
-    if (kind === 'part') return
+    if (kind === 'oversize') this.#lookBehind(piece, out)
+  }
+
+  /** It has passed already, at least in part, and was counted by its size: a cut comes after it. */
+  #lookBehind(piece: SsePiece, out: Buffer[]): void {
     this.#look()
     if (this.cut === undefined) return
     if (!piece.isEnded) out.push(BLANK_LINE)
@@ -114,6 +117,11 @@ export class StreamFilter {
   #readEvent(piece: SsePiece, out: Buffer[]): void {
     const data = readEventData(piece)
     if (data === undefined) return void out.push(piece.bytes)
+    if (!canBeParsed(piece.bytes, data)) {
+      out.push(piece.bytes)
+      this.#tally.characters += piece.bytes.length
+      return this.#lookBehind(piece, out)
+    }
     if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
     const event = isObject ? asObject(parseJson(data.text)) : undefined
