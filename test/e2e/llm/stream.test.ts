@@ -71,7 +71,7 @@ describe('every dialect and framing', () => {
     const text = `${chatChunk({ content: 'abcd' })}${large}${sse('[DONE]')}`
     const proxy = await llmProxy(await streamingLlm(text, 100_000), {
       streaming: PLAIN,
-      minuteTokens: 4_000_000,
+      minuteTokens: 1_500_000,
       dayTokens: 1_000_000,
     })
     const client = await proxy.stream(CHAT, ASKED)
