@@ -105,6 +105,12 @@ export function readWorkers(text: string | undefined): number {
   return count
 }
 
+export function readConnections(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,7}$/.test(text) || Number(text) < 1) throw bad('a number of connections from 1', text)
+  return Number(text)
+}
+
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
 
 export function readSize(text: string, least: number, most: number): number {

@@ -4,6 +4,7 @@ import {
   readBackendUrl,
   readChoice,
   readConfigUrl,
+  readConnections,
   readDurationMs,
   readHost,
   readKeys,
@@ -90,6 +91,19 @@ export const SETTINGS = {
     flag: 'backend-idle-timeout-ms',
     fallback: '300000',
     about: 'how long a body may pause in the middle, either way; 0: for ever',
+    read: (text) => readDurationMs(text!),
+  },
+  backendMaxConnections: {
+    env: 'EDGE_BACKEND_MAX_CONNECTIONS',
+    flag: 'backend-max-connections',
+    about: 'connections to the backend at most, all workers together; unset: half of what the limit of open files leaves',
+    read: readConnections,
+  },
+  backendQueueMs: {
+    env: 'EDGE_BACKEND_QUEUE_MS',
+    flag: 'backend-queue-ms',
+    fallback: '1000',
+    about: 'how long a request waits for one of these connections; 503 after that',
     read: (text) => readDurationMs(text!),
   },
   maxBodyBytes: {

@@ -7,7 +7,7 @@ import type { ServerConfig } from './config.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { CounterFamily } from './server/metrics/counter-family.ts'
 import { MetricMemory } from './server/metrics/metric-memory.ts'
-import { DECISION_GRACE_MS } from './server/server.ts'
+import { closingMs } from './server/server.ts'
 import { type Activate, BundleIntake } from './source/bundle-intake.ts'
 import type { SourceStatus } from './source/bundle-source.ts'
 import { followIpFiles } from './source/ip-files.ts'
@@ -42,8 +42,10 @@ const FIRST_BUNDLE_UNSEEN_MS = 1000
 /** A start that takes longer is worth a line. */
 const TELL_OF_WAIT_MS = 3000
 
-/** A worker that does not end by itself is given this much beyond the time that its requests have. */
+/** A worker that does not end by itself is given this much beyond the time that it may take. */
 const CLOSE_SLACK_MS = 2000
+/** Of Redis: a renewal that is under way, what is given back, and the goodbye. */
+const LAST_REDIS_CALLS = 3
 
 export interface StartOptions {
   readonly clock?: Clock
@@ -150,10 +152,12 @@ export async function startService(
   }
 
   async function stop(reason: string, drainMs: number): Promise<void> {
-    logger.info({ event: 'stopping', reason, drain_ms: drainMs }, 'shutting down')
+    const redisMs = config.redis === undefined ? 0 : LAST_REDIS_CALLS * config.redisTimeoutMs
+    const closeMs = closingMs(config) + redisMs + CLOSE_SLACK_MS
+    logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: drainMs + closeMs }, 'shutting down')
     supervisor.drain()
     await pause(drainMs)
-    await supervisor.close(Math.max(DECISION_GRACE_MS, config.shutdownMs) + CLOSE_SLACK_MS)
+    await supervisor.close(closeMs)
     await bundleSource?.stop()
     ipFiles.stop()
     evictionWatch.stop()

@@ -6,6 +6,7 @@ export const REASONS = {
   tpd_exceeded: { status: 429, meaning: 'Rejected: the token budget of this UTC day cannot cover the reservation.' },
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
   store_unavailable: { status: 503, meaning: 'No decision: Redis is away, and EDGE_REDIS_FAILURE_MODE is closed.' },
+  too_many_connections: { status: 503, meaning: 'No decision: the limit of open files allows no more connections.' },
   missing_original_method: { status: 400, meaning: 'Bad request: X-Original-Method is missing or empty.' },
   missing_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI is missing or empty.' },
   missing_original_host: {
@@ -36,6 +37,7 @@ export const REASONS = {
   backend_timeout: { status: 504, meaning: 'The backend did not connect, answer or go on in time.' },
   backend_reset: { status: 502, meaning: 'The backend broke the connection before its answer was whole.' },
   backend_invalid: { status: 502, meaning: 'The backend sent something that is no valid HTTP answer.' },
+  backend_busy: { status: 503, meaning: 'All connections to the backend stayed in use; the request was not sent.' },
   internal_error: { status: 500, meaning: 'The service failed to answer; the log has the cause.' },
 } as const satisfies Record<string, { status: number; meaning: string }>
 

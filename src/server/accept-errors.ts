@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Sampler } from './sampler.ts'
 
-/** Connections that the system did not let us accept: too many open files, mostly. Told once a second for each reason. */
+/** Connections that could not be accepted, or for which there was no place. Told once a second for each reason. */
 export class AcceptErrors {
   readonly #logger: Logger
   readonly #nowMs: () => number
@@ -12,9 +12,18 @@ export class AcceptErrors {
     this.#nowMs = nowMs
   }
 
+  /** The system's reason. */
   note(error: NodeJS.ErrnoException): void {
     const reason = error.code ?? error.message
     const unlogged = this.#byReason.admit(reason, this.#nowMs())
     if (unlogged !== undefined) this.#logger.error({ event: 'accept_failed', reason, unlogged }, 'a connection could not be accepted')
+  }
+
+  /** Ours: the port has as many connections as descriptors allow. The system itself would close them without a word. */
+  noteFull(port: string, max: number): void {
+    const reason = 'too_many_connections'
+    const unlogged = this.#byReason.admit(port, this.#nowMs())
+    if (unlogged === undefined) return
+    this.#logger.error({ event: 'accept_failed', reason, port, max, unlogged }, 'no more connections fit into the limit of open files')
   }
 }

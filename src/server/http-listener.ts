@@ -2,11 +2,15 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { ServerConfig } from '../config.ts'
+import type { ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
+import { TurnedAway } from './turned-away.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
+/** At shutdown, a head that is here in part has this long to become a request, however long requests may take. */
+const MAX_HEAD_GRACE_MS = 5000
 const MAX_CHECK_MS = 30_000
 
 export type ListenerTimeouts = Pick<ServerConfig, 'keepAliveMs' | 'headersTimeoutMs' | 'requestTimeoutMs'>
@@ -29,8 +33,14 @@ export interface ListenerOptions {
   /** Whether Node itself answers HTTP/1.1 requests without Host; else the handler sees them. */
   readonly requiresHost: boolean
   readonly shares: ConnectionShares
+  /** How many connections there may be on this port. */
+  readonly places: ConnectionPlaces
+  /** A connection came for which there was no place. */
+  readonly onFull: () => void
   /** A connection could not be accepted. */
   readonly onAcceptError: (error: Error) => void
+  /** Whether a connection has a request under way. Unset: all are given the same time at shutdown. */
+  readonly isServing?: (socket: Socket) => boolean
   /** Anything else that this port needs of its server. */
   readonly configure?: (server: Server) => void
   /** Gets the way to give a connection to Node, for good. */
@@ -38,7 +48,7 @@ export interface ListenerOptions {
 }
 
 /** What all ports have in common. */
-export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'shares' | 'onAcceptError'>
+export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
 
 /** A port of our own, or a descriptor of one that is bound already and shared with others. */
 export type ListenOn = { readonly port: number; readonly host: string | undefined } | { readonly fd: number }
@@ -47,10 +57,16 @@ export type ListenOn = { readonly port: number; readonly host: string | undefine
 export class HttpListener {
   readonly #server: Server
   readonly #front: ConnectionFront | undefined
-  readonly #onAcceptError: (error: Error) => void
+  readonly #options: ListenerOptions
+  /** Those that have a place. */
+  readonly #sockets = new Set<Socket>()
+  readonly #turnedAway = new TurnedAway()
+  #mayReclaimAtMs = 0
   #isDraining = false
 
-  constructor({ timeouts, handle, handleExpecting, requiresHost, shares, onAcceptError, configure, newFront }: ListenerOptions) {
+  constructor(options: ListenerOptions) {
+    const { timeouts, handle, handleExpecting, requiresHost, configure, newFront } = options
+    this.#options = options
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
         if (this.#isDraining) res.shouldKeepAlive = false
@@ -65,16 +81,13 @@ export class HttpListener {
     this.#server.maxHeadersCount = 0
     this.#server.on('checkContinue', draining(handleExpecting))
     configure?.(this.#server)
-    this.#front = newFront?.(takeConnections(this.#server, (socket) => this.#front!.accept(socket)))
-    this.#onAcceptError = onAcceptError
-    const counted = new WeakSet<Socket>()
-    this.#server.on('connection', (socket: Socket) => {
+    const toNode = takeConnections(this.#server, (socket) => {
       // One that asked for a protocol that we do not offer comes here again.
-      if (counted.has(socket)) return
-      counted.add(socket)
-      socket.once('close', () => shares.closed())
-      shares.opened()
+      if (socket.destroyed || (!this.#sockets.has(socket) && !this.#admit(socket))) return
+      if (this.#front === undefined) toNode(socket)
+      else this.#front.accept(socket)
     })
+    this.#front = newFront?.(toNode)
   }
 
   /** Answers the port, which the system chose if it was 0. */
@@ -83,7 +96,7 @@ export class HttpListener {
       this.#server.once('error', reject)
       this.#server.listen(on, () => {
         this.#server.off('error', reject)
-        this.#server.on('error', this.#onAcceptError)
+        this.#server.on('error', this.#options.onAcceptError)
         resolve((this.#server.address() as AddressInfo).port)
       })
     })
@@ -103,7 +116,13 @@ export class HttpListener {
     })
     // Connections whose last answer promised to keep them become idle one by one.
     this.#closeIdle()
-    const sweep = setInterval(() => this.#closeIdle(), SWEEP_MS)
+    const sweep = setInterval(() => {
+      this.#closeIdle()
+      // One that was accepted just before has had a moment for its request.
+      this.#cut((socket) => socket.bytesRead === 0)
+    }, SWEEP_MS)
+    const { isServing } = this.#options
+    const headCut = setTimeout(() => this.#cut((socket) => isServing?.(socket) === false), Math.min(MAX_HEAD_GRACE_MS, graceMs))
     const graceOver = new AbortController()
     const cut = sleep(graceMs, undefined, { signal: graceOver.signal }).then(
       () => {
@@ -116,10 +135,48 @@ export class HttpListener {
     await closed
     this.#front?.close()
     clearInterval(sweep)
+    clearTimeout(headCut)
     graceOver.abort()
     await cut
     // What listens to the last connections has its turn before anybody goes on.
     await turn()
+  }
+
+  /** Answers false for a connection that is not to be served. */
+  #admit(socket: Socket): boolean {
+    const { shares, places, onFull } = this.#options
+    if (!places.take() && !(this.#reclaim() && places.take())) {
+      onFull()
+      this.#turnedAway.answer(socket)
+      return false
+    }
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#forget(socket))
+    shares.opened()
+    return true
+  }
+
+  #forget(socket: Socket): void {
+    if (!this.#sockets.delete(socket)) return
+    this.#options.shares.closed()
+    this.#options.places.giveBack()
+  }
+
+  /** Closes idle connections, for others want their places. Answers whether there were any. */
+  #reclaim(): boolean {
+    const nowMs = performance.now()
+    if (nowMs < this.#mayReclaimAtMs) return false
+    // All connections are looked at; so long that this takes no more than some tenth of the time.
+    this.#mayReclaimAtMs = nowMs + this.#sockets.size / 100
+    this.#closeIdle()
+    const before = this.#sockets.size
+    // Their descriptors are free now, their 'close' comes later.
+    for (const socket of this.#sockets) if (socket.destroyed) this.#forget(socket)
+    return this.#sockets.size < before
+  }
+
+  #cut(isCut: (socket: Socket) => boolean): void {
+    for (const socket of this.#sockets) if (isCut(socket)) socket.destroy()
   }
 
   #closeIdle(): void {

@@ -6,6 +6,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { StoreStats } from '../store/counter-store.ts'
 import { AcceptErrors } from './accept-errors.ts'
+import type { ConnectionKind, ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 import { DebugEndpoints } from './debug-endpoints.ts'
 import { DebugSessions, type Logouts } from './debug-sessions.ts'
@@ -43,6 +44,8 @@ export interface ServerParts {
   readonly wrongSecrets: WrongSecrets
   readonly shares: ConnectionShares
   readonly bodyMemory: BodyMemory
+  /** How many connections there may be, for the whole process. */
+  readonly places: Readonly<Record<ConnectionKind, ConnectionPlaces>>
 }
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void
@@ -51,7 +54,18 @@ type Handle = (req: IncomingMessage, res: ServerResponse) => void
 const ADMIN_PATHS = new Set(['/livez', '/readyz', '/metrics', '/v1/debug/session', '/v1/debug/logout'])
 
 /** Decisions that take longer than this at shutdown are cut. */
-export const DECISION_GRACE_MS = 5000
+const DECISION_GRACE_MS = 5000
+/** What is still asked of the admin port when the main port is closed: a wrong debug secret waits a second for its answer. */
+const ADMIN_GRACE_MS = 1500
+
+/** How long a server takes to close, at the most. */
+export function closingMs({ mode, shutdownMs, adminPort }: Pick<ServerConfig, 'mode' | 'shutdownMs' | 'adminPort'>): number {
+  return mainGraceMs({ mode, shutdownMs }) + (adminPort === undefined ? 0 : ADMIN_GRACE_MS)
+}
+
+function mainGraceMs({ mode, shutdownMs }: Pick<ServerConfig, 'mode' | 'shutdownMs'>): number {
+  return mode === 'reverse_proxy' ? shutdownMs : DECISION_GRACE_MS
+}
 
 /** The service's face to the network. */
 export class EdgeServer {
@@ -64,18 +78,27 @@ export class EdgeServer {
   #isShuttingDown = false
 
   constructor(options: ServerOptions, parts: ServerParts) {
-    const { engine, clock, logger, metricMemory, shares, bodyMemory } = parts
+    const { engine, clock, logger, metricMemory, shares, bodyMemory, places } = parts
     const { debugSessionSecret } = options
     const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
-    const onPort = { timeouts: options, shares, onAcceptError: (error: Error) => acceptErrors.note(error) }
+    const refused = new CounterFamily(metricMemory, 'edge_connections_refused_total')
+    const onPort = (port: 'main' | 'admin'): PortOptions => ({
+      timeouts: options,
+      shares,
+      places: places[port],
+      onFull: () => {
+        refused.series(port).count++
+        acceptErrors.noteFull(port, places[port].max)
+      },
+      onAcceptError: (error) => acceptErrors.note(error),
+    })
     this.#options = options
     const decisions = new DecisionMetrics(metricMemory)
     const debugSessions =
       debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs(), parts.logouts)
     const isProxy = options.mode === 'reverse_proxy'
-    this.#proxy = isProxy
-      ? new ProxyFront(options, metricMemory, { engine, clock, logger, decisions, debugSessions, bodyMemory })
-      : undefined
+    const proxyParts = { engine, clock, logger, decisions, debugSessions, bodyMemory }
+    this.#proxy = isProxy ? new ProxyFront(options, metricMemory, places.backend, proxyParts) : undefined
     const { bundle, storeStats, hasSharedStore } = parts
     const isFleet = hasSharedStore !== undefined
     this.#metrics = new Exposition({ memory: metricMemory, bundle, storeStats, connections: () => shares.all(), isProxy, isFleet })
@@ -89,14 +112,14 @@ export class EdgeServer {
     const hasAdminPort = options.adminPort !== undefined
     if (this.#proxy !== undefined) {
       const isOwn = (path: string): boolean => !hasAdminPort && ADMIN_PATHS.has(path)
-      this.#main = this.#proxy.newListener(onPort, isOwn, answer(admin))
+      this.#main = this.#proxy.newListener(onPort('main'), isOwn, answer(admin))
     } else {
       const endpoint: Endpoint = { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }
       const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(decision, options, handOver)
       const handle = answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)])
-      this.#main = plainListener(onPort, handle, options.hasFastWire === false ? undefined : newFront)
+      this.#main = plainListener(onPort('main'), handle, options.hasFastWire === false ? undefined : newFront)
     }
-    this.#admin = hasAdminPort ? plainListener(onPort, answer(admin)) : undefined
+    this.#admin = hasAdminPort ? plainListener(onPort('admin'), answer(admin)) : undefined
   }
 
   /** Answers the port. */
@@ -116,14 +139,15 @@ export class EdgeServer {
     this.#isShuttingDown = true
     this.#main.drain()
     this.#admin?.drain()
+    this.#proxy?.drain()
   }
 
   async close(): Promise<void> {
     this.drain()
-    if (this.#proxy === undefined) await this.#main.close(DECISION_GRACE_MS)
-    else await this.#main.close(this.#options.shutdownMs, () => this.#proxy!.cutTunnels())
+    // The admin port tells of what is still open, so it goes last.
+    await this.#main.close(mainGraceMs(this.#options), () => this.#proxy?.cutTunnels())
     this.#proxy?.close()
-    await this.#admin?.close(DECISION_GRACE_MS)
+    await this.#admin?.close(ADMIN_GRACE_MS)
   }
 
   *#healthEndpoints(parts: ServerParts): Generator<[string, Endpoint]> {

@@ -1,3 +1,4 @@
+import { newPlacesBuffer } from '../server/connection-places.ts'
 import { newSharesBuffer } from '../server/connection-shares.ts'
 import { newMetricBuffer } from '../server/metrics/metric-memory.ts'
 import { newBodyMemoryBuffer } from '../server/proxy/body-memory.ts'
@@ -15,6 +16,7 @@ export interface SharedMemory {
   readonly connections: SharedArrayBuffer
   /** What request bodies hold, by worker. */
   readonly bodies: SharedArrayBuffer
+  readonly places: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
 }
@@ -27,6 +29,7 @@ export function newSharedMemory(table: SharedArrayBuffer, hashKey: readonly [num
     metrics: newMetricBuffer(workers + 1),
     connections: newSharesBuffer(workers),
     bodies: newBodyMemoryBuffer(workers),
+    places: newPlacesBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
   }

@@ -1,3 +1,4 @@
+import { buryPlaces } from '../server/connection-places.ts'
 import { ConnectionShares } from '../server/connection-shares.ts'
 import { CATALOGUE, METRIC_NAMES } from '../server/metrics/catalogue.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
@@ -15,6 +16,7 @@ export class Undertaker {
   readonly #revokedSessions: RevokedSessions
   readonly #shares: ConnectionShares
   readonly #bodies: BodyMemory
+  readonly #places: SharedArrayBuffer
 
   constructor(memory: SharedMemory, metrics: MetricMemory) {
     const owner = ownerNumber(SUPERVISOR)
@@ -23,6 +25,7 @@ export class Undertaker {
     this.#revokedSessions = new RevokedSessions(memory.revokedSessions, owner)
     this.#shares = new ConnectionShares(memory.connections, SUPERVISOR)
     this.#bodies = new BodyMemory(memory.bodies, SUPERVISOR, 0)
+    this.#places = memory.places
   }
 
   /** Answers how many counters' locks it held. */
@@ -31,6 +34,7 @@ export class Undertaker {
     this.#revokedSessions.bury(ownerNumber(worker))
     this.#shares.bury(worker)
     this.#bodies.bury(worker)
+    buryPlaces(this.#places, worker)
     return this.#table.freeLocksOf(ownerNumber(worker))
   }
 }

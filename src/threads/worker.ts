@@ -6,7 +6,9 @@ import { PlanSwitch } from '../engine/plan-switch.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import { PlanBuilder } from '../policy/compile.ts'
 import type { IpFacts } from '../request/ip-facts.ts'
+import { type ConnectionKind, ConnectionPlaces } from '../server/connection-places.ts'
 import { ConnectionShares } from '../server/connection-shares.ts'
+import { connectionLimits, descriptorLimit } from '../server/descriptors.ts'
 import { MetricMemory } from '../server/metrics/metric-memory.ts'
 import { BodyMemory } from '../server/proxy/body-memory.ts'
 import { RevokedSessions } from '../server/revoked-sessions.ts'
@@ -58,6 +60,8 @@ export class Worker {
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
+    const limits = connectionLimits(descriptorLimit(), config)
+    const places = (kind: ConnectionKind): ConnectionPlaces => new ConnectionPlaces(memory.places, worker, kind, limits[kind])
     this.#server = new EdgeServer(config, {
       engine: this.#engine,
       clock,
@@ -70,6 +74,7 @@ export class Worker {
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
+      places: { main: places('main'), admin: places('admin'), backend: places('backend') },
     })
     this.#vitals = new Vitals(metricMemory, worker)
   }

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import type { Backend } from './backend.ts'
 import type { BackendConnection, ConnectionUser } from './backend-connection.ts'
-import type { BackendFailure } from './backend-failure.ts'
+import { BackendFailure } from './backend-failure.ts'
+import type { ConnectionSeeker } from './connection-queue.ts'
 import type { ResponseHead } from './response-head.ts'
 import type { ResponseSink } from './response-reader.ts'
 
@@ -31,7 +32,7 @@ export interface BackendHandler extends ResponseSink {
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /** One request to the backend, tried a second time where that can do no harm. */
-export class BackendCall implements ConnectionUser {
+export class BackendCall implements ConnectionUser, ConnectionSeeker {
   readonly #backend: Backend
   #request: BackendRequest
   readonly #handler: BackendHandler
@@ -45,10 +46,21 @@ export class BackendCall implements ConnectionUser {
     this.#backend = backend
     this.#request = request
     this.#handler = handler
-    // A connection that becomes another protocol's begins as its own.
-    const idle = request.isUpgrade ? undefined : backend.reuse(this)
-    this.#connection = idle ?? backend.connect(this)
-    if (idle !== undefined) this.#begin(idle)
+    backend.connect(this)
+  }
+
+  /** A connection that becomes another protocol's begins as its own. */
+  get needsFresh(): boolean {
+    return this.#request.isUpgrade
+  }
+
+  onGiven(connection: BackendConnection): void {
+    this.#connection = connection
+    if (!connection.isConnecting) this.#begin(connection)
+  }
+
+  onNoRoom(detail: string): void {
+    this.#handler.onFailure(new BackendFailure('backend_busy', detail))
   }
 
   onConnected(): void {
@@ -81,7 +93,8 @@ export class BackendCall implements ConnectionUser {
 
   /** Ends the call at once, and its connection with it. The handler hears nothing more. */
   abort(): void {
-    if (this.#connection !== undefined) this.#backend.drop(this.#connection)
+    if (this.#connection === undefined) this.#backend.cancel(this)
+    else this.#backend.drop(this.#connection)
     this.#connection = undefined
   }
 
@@ -115,7 +128,7 @@ export class BackendCall implements ConnectionUser {
   }
 
   onUpgraded(socket: Socket, rest: Buffer): void {
-    this.#backend.release(this.#connection!)
+    this.#backend.becomeTunnel(this.#connection!, socket)
     this.#connection = undefined
     this.#handler.onUpgraded(socket, rest)
   }
@@ -137,7 +150,7 @@ export class BackendCall implements ConnectionUser {
     this.#isRetry = true
     this.isSent = false
     this.#handler.onRetry(failure)
-    this.#connection = this.#backend.connect(this)
+    this.#backend.connect(this)
   }
 
   onBroken(error: unknown): void {

@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { ConnectionPlaces, newPlacesBuffer } from '../connection-places.ts'
 import { Backend } from './backend.ts'
 import type { BackendHandler } from './backend-call.ts'
 
@@ -15,8 +16,13 @@ test.each([
   const { port } = server.address() as { port: number }
   const url = new URL(`http://127.0.0.1:${port}`)
   let openConnections = -1
-  const backend = new Backend({ url, connectTimeoutMs: 1000, headersTimeoutMs: 1000, idleTimeoutMs: 1000 }, (count) => {
-    openConnections = count
+  const options = { url, connectTimeoutMs: 1000, headersTimeoutMs: 1000, idleTimeoutMs: 1000, queueMs: 1000 }
+  const backend = new Backend(options, new ConnectionPlaces(newPlacesBuffer(1), 1, 'backend', 9), {
+    onOpenConnections: (count) => {
+      openConnections = count
+    },
+    onQueueLength: nothing,
+    onQueueWait: nothing,
   })
   onTestFinished(() => backend.close())
   const mistake = new TypeError('a mistake')

@@ -1,29 +1,55 @@
+import type { Socket } from 'node:net'
+import type { ConnectionPlaces } from '../connection-places.ts'
 import { BackendCall, type BackendHandler, type BackendRequest } from './backend-call.ts'
-import { BackendConnection, type ConnectionUser } from './backend-connection.ts'
+import { BackendConnection } from './backend-connection.ts'
+import { ConnectionQueue, type QueueListener } from './connection-queue.ts'
 
 export interface BackendOptions {
   readonly url: URL
   readonly connectTimeoutMs: number
   readonly headersTimeoutMs: number
   readonly idleTimeoutMs: number
+  /** How long a request waits for a connection when all are in use. */
+  readonly queueMs: number
+}
+
+export interface BackendListener extends QueueListener {
+  /** So many connections are open; called whenever that changes. */
+  onOpenConnections(count: number): void
 }
 
 /** Backends close idle connections, and a request on its way then is lost: ours go first. */
 const IDLE_MS = 4000
 const HINT_MARGIN_MS = 1000
+/** How often a worker looks whether others have given up a connection, or want one. */
+const LOOK_MS = 50
 
-/** Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. */
+/**
+ * Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. Idle ones
+ * and WebSockets take places too; when all places are taken, requests wait.
+ */
 export class Backend {
   readonly options: BackendOptions
-  readonly #onOpenConnections: (count: number) => void
+  readonly #places: ConnectionPlaces
+  readonly #listener: BackendListener
   readonly #idle: BackendConnection[] = []
   readonly #open = new Set<BackendConnection>()
+  readonly #queue: ConnectionQueue<BackendCall>
+  #looking: NodeJS.Timeout | undefined
+  #isServingQueue = false
   #isClosed = false
 
-  /** `onOpenConnections` hears how many there are, whenever that changes. */
-  constructor(options: BackendOptions, onOpenConnections: (count: number) => void = () => {}) {
+  constructor(options: BackendOptions, places: ConnectionPlaces, listener: BackendListener) {
     this.options = options
-    this.#onOpenConnections = onOpenConnections
+    this.#places = places
+    this.#listener = listener
+    this.#queue = new ConnectionQueue(options.queueMs, {
+      onQueueLength: (count) => {
+        places.waiting = count
+        listener.onQueueLength(count)
+      },
+      onQueueWait: (seconds) => listener.onQueueWait(seconds),
+    })
   }
 
   send(request: BackendRequest, handler: BackendHandler): BackendCall {
@@ -33,24 +59,22 @@ export class Backend {
   /** Ends all connections. */
   close(): void {
     this.#isClosed = true
-    for (const connection of this.#open) connection.destroy()
-    this.#open.clear()
-    this.#onOpenConnections(0)
-    this.#idle.length = 0
+    clearInterval(this.#looking)
+    this.#queue.clear()
+    for (const connection of [...this.#open]) this.drop(connection)
   }
 
-  /** An idle connection, in use from now on. */
-  reuse(user: ConnectionUser): BackendConnection | undefined {
-    const connection = this.#idle.pop()
-    connection?.use(user)
-    return connection
+  /** Gives the call a connection: now, or when there is one. One that was used before comes ready to be written to. */
+  connect(call: BackendCall): void {
+    // Whoever waits longer is served first.
+    if (this.#queue.first === undefined && this.#give(call)) return
+    this.#queue.add(call)
+    this.#look()
   }
 
-  connect(user: ConnectionUser): BackendConnection {
-    const connection = new BackendConnection(this.options.url, this.options.connectTimeoutMs, user, (closed) => this.drop(closed))
-    this.#open.add(connection)
-    this.#onOpenConnections(this.#open.size)
-    return connection
+  /** The call does not wait for a connection any more. */
+  cancel(call: BackendCall): void {
+    this.#queue.remove(call)
   }
 
   /** Keeps a connection for the next request. */
@@ -59,18 +83,81 @@ export class Backend {
     if (this.#isClosed || restMs <= 0) return this.drop(connection)
     connection.rest(restMs)
     this.#idle.push(connection)
+    this.#look()
+    this.#serveQueueSoon()
   }
 
-  /** Its socket belongs to somebody else now. */
-  release(connection: BackendConnection): void {
+  /** The connection is a WebSocket's from now on, and keeps its place until that closes. */
+  becomeTunnel(connection: BackendConnection, socket: Socket): void {
     this.#open.delete(connection)
-    this.#onOpenConnections(this.#open.size)
+    this.#listener.onOpenConnections(this.#open.size)
+    socket.once('close', () => this.#leavePlace())
   }
 
   drop(connection: BackendConnection): void {
     connection.destroy()
-    this.release(connection)
     const place = this.#idle.indexOf(connection)
     if (place >= 0) this.#idle.splice(place, 1)
+    if (!this.#open.delete(connection)) return
+    this.#listener.onOpenConnections(this.#open.size)
+    this.#leavePlace()
+  }
+
+  #give(call: BackendCall): boolean {
+    const idle = call.needsFresh ? undefined : this.#idle.pop()
+    if (idle !== undefined) {
+      idle.use(call)
+      call.onGiven(idle)
+      return true
+    }
+    if (!this.#takePlace()) return false
+    const connection = new BackendConnection(this.options.url, this.options.connectTimeoutMs, call, (closed) => this.drop(closed))
+    this.#open.add(connection)
+    this.#listener.onOpenConnections(this.#open.size)
+    call.onGiven(connection)
+    return true
+  }
+
+  #takePlace(): boolean {
+    if (this.#places.take()) return true
+    const [oldest] = this.#idle
+    if (oldest === undefined) return false
+    this.drop(oldest)
+    return this.#places.take()
+  }
+
+  #leavePlace(): void {
+    this.#places.giveBack()
+    this.#serveQueueSoon()
+  }
+
+  /** In a turn of its own: whoever gives a connection up is in the middle of something. */
+  #serveQueueSoon(): void {
+    if (this.#isServingQueue || this.#queue.first === undefined) return
+    this.#isServingQueue = true
+    setImmediate(() => {
+      this.#isServingQueue = false
+      this.#serveQueue()
+    })
+  }
+
+  #serveQueue(): void {
+    for (let call = this.#queue.first; call !== undefined; call = this.#queue.first) {
+      if (this.#isClosed || !this.#give(call)) return
+      this.#queue.serve(call)
+    }
+  }
+
+  /** What other workers do is not told to this one: it looks, as long as that matters to it. */
+  #look(): void {
+    this.#looking ??= setInterval(() => {
+      this.#serveQueue()
+      if (this.#queue.first === undefined && this.#places.isWantedElsewhere) {
+        for (const connection of this.#idle.slice(0, Math.ceil(this.#idle.length / 2))) this.drop(connection)
+      }
+      if (this.#queue.first !== undefined || this.#idle.length > 0) return
+      clearInterval(this.#looking)
+      this.#looking = undefined
+    }, LOOK_MS).unref()
   }
 }

@@ -8,6 +8,9 @@ export class BackendMetrics {
   readonly openRequests: Series
   readonly openTunnels: Series
   readonly connections: Series
+  /** Requests that wait for a connection, and how long those waited that got one. */
+  readonly queue: Series
+  readonly queueSeconds: HistogramSeries
   readonly #failures: CounterFamily
   readonly #retries: CounterFamily
   /** From the request's first byte to the answer's head. */
@@ -19,6 +22,8 @@ export class BackendMetrics {
     this.openRequests = new CounterFamily(memory, 'edge_proxy_open_requests').series()
     this.openTunnels = new CounterFamily(memory, 'edge_proxy_open_tunnels').series()
     this.connections = new CounterFamily(memory, 'edge_backend_connections').series()
+    this.queue = new CounterFamily(memory, 'edge_backend_queue_requests').series()
+    this.queueSeconds = new Histogram(memory, 'edge_backend_queue_seconds').series()
     this.#failures = new CounterFamily(memory, 'edge_backend_failures_total')
     this.#retries = new CounterFamily(memory, 'edge_backend_retries_total')
     this.#latencies = new Histogram(memory, 'edge_backend_response_seconds').series()

@@ -139,6 +139,17 @@ export const CATALOGUE = {
     help: 'Requests sent a second time, by what went wrong the first time.',
   },
   edge_backend_connections: { type: 'gauge', labels: [], help: 'Open connections to the backend, idle ones included.' },
+  edge_backend_queue_requests: {
+    type: 'gauge',
+    labels: [],
+    help: 'Requests that wait for a connection to the backend, because EDGE_BACKEND_MAX_CONNECTIONS are in use.',
+  },
+  edge_backend_queue_seconds: {
+    type: 'histogram',
+    labels: [],
+    bounds: [1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    help: 'How long requests waited for a connection to the backend; only those that had to wait and got one.',
+  },
   edge_proxy_open_requests: { type: 'gauge', labels: [], help: 'Requests that wait for the backend or for the rest of its answer.' },
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
   edge_proxy_body_memory_bytes: {
@@ -158,6 +169,11 @@ export const CATALOGUE = {
     type: 'counter',
     labels: ['cause'],
     help: 'Workers that died and were replaced: exception, out_of_memory, or exit (any other way).',
+  },
+  edge_connections_refused_total: {
+    type: 'counter',
+    labels: ['port'],
+    help: 'Connections that were not served, on the main or admin port, because file descriptors allow no more of them.',
   },
   edge_worker_connections: { type: 'gauge', labels: ['worker'], help: 'Open connections of clients by worker.' },
   edge_worker_busy_ratio: { type: 'gauge', labels: ['worker'], help: 'Share of the last second in which the worker did something.' },

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
+import { linuxDescriptorLimit } from '../descriptors.ts'
 import type { MetricName } from './catalogue.ts'
 import { type MetricValue, single } from './metric-value.ts'
 
@@ -12,7 +13,7 @@ export function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> 
   yield ['process_cpu_seconds_total', () => single((process.cpuUsage().user + process.cpuUsage().system) / 1e6)]
   yield ['process_resident_memory_bytes', () => where(() => process.memoryUsage.rss())]
   yield ['process_open_fds', () => where(() => readdirSync('/proc/self/fd').length)]
-  yield ['process_max_fds', () => where(() => Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]))]
+  yield ['process_max_fds', () => where(linuxDescriptorLimit)]
 }
 
 /** Where there is no /proc, or no descriptor left to read it, there is nothing to tell. */

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { parseAddress } from '../../request/address.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
@@ -10,10 +10,13 @@ export interface Peer {
   readonly isTrusted: boolean
 }
 
-/** It is cheaper to sort out the finished ones now and then than to listen to each. */
-const MANY_ANSWERS = 8
+/**
+ * With so many requests waiting, the connection is not read any further. Below that it is, because a client that leaves is
+ * noticed only on a connection that is read. One read of Node is 64 KiB, all of which it parses: that is the bound on what waits.
+ */
+const READ_AHEAD = 16
 
-/** Whoever must know when the client leaves. Node does not tell an answer that still waits its turn in a pipeline. */
+/** Whoever must know when the client leaves. */
 export interface ClientWatcher {
   /** The client has ended its side; it may still be there. */
   onClientEnd(): void
@@ -21,15 +24,26 @@ export interface ClientWatcher {
   onClientGone(): void
 }
 
-/** A client's connection and what is under way on it. */
+interface WaitingRequest {
+  /** Undefined: not a request, but the answer to bytes that are none. */
+  readonly req: IncomingMessage | undefined
+  readonly begin: () => void
+}
+
+/** A client's connection. One request on it is under way; what is pipelined behind that one waits, undecided, for its response. */
 export class ClientConnection {
   readonly peer: Peer
-  #answers: ServerResponse[] = []
+  readonly #socket: Socket
+  #current: ServerResponse | undefined
+  readonly #waiting: WaitingRequest[] = []
+  #isHeld = false
+  #hasBeenHeld = false
   readonly #watchers = new Set<ClientWatcher>()
+  readonly #goOn = (): void => this.#beginNext()
   hasEnded = false
   /** Nobody is there any more to read an answer. */
   isGone = false
-  /** A request on it was ambiguous: whatever comes behind that one may be part of it, and is not answered. */
+  /** Whatever comes behind what came may be part of it, and is not answered. */
   isRefused = false
 
   constructor(socket: Socket, trustedProxies: TrustedProxies) {
@@ -37,6 +51,7 @@ export class ClientConnection {
     const text = (socket.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
     const address = parseAddress(text)
     this.peer = { address: text, isTrusted: address !== undefined && trustedProxies.includes(address) }
+    this.#socket = socket
     socket.once('end', () => {
       this.hasEnded = true
       for (const watcher of this.#watchers) watcher.onClientEnd()
@@ -44,14 +59,43 @@ export class ClientConnection {
     socket.once('close', () => this.giveUp())
   }
 
-  begin(res: ServerResponse): void {
-    if (this.#answers.length >= MANY_ANSWERS) this.#answers = this.openAnswers
-    this.#answers.push(res)
+  /** The response that is under way. */
+  get openResponse(): ServerResponse | undefined {
+    return this.#current?.closed === false ? this.#current : undefined
   }
 
-  /** Answers that are not finished, in the order of their requests. */
-  get openAnswers(): ServerResponse[] {
-    return this.#answers.filter((res) => !res.closed)
+  /** Whether a request that comes now has to wait. */
+  get isBusy(): boolean {
+    return this.openResponse !== undefined || this.#waiting.length > 0
+  }
+
+  /** The request that came last, if it is not answered yet. */
+  get lastOpenRequest(): IncomingMessage | undefined {
+    return this.#waiting.length > 0 ? this.#waiting.at(-1)!.req : this.openResponse?.req
+  }
+
+  /** From now on this is the response that others wait for. */
+  begin(res: ServerResponse): void {
+    this.#current = res
+  }
+
+  /** To be called while it is busy: begins when everything before is answered, or never if the connection ends first. */
+  wait(req: IncomingMessage | undefined, begin: () => void): void {
+    this.#waiting.push({ req, begin })
+    if (this.#waiting.length === 1) this.openResponse!.once('close', this.#goOn)
+    if (this.#waiting.length >= READ_AHEAD) this.#hold()
+  }
+
+  /** The request that came last turned out to be malformed. Answers false if it is under way already. */
+  forgetLast(): boolean {
+    return this.#waiting.pop() !== undefined
+  }
+
+  /** A request was ambiguous: what waits behind it may be a part of it. */
+  refuseRest(): void {
+    this.isRefused = true
+    this.#waiting.length = 0
+    this.#release()
   }
 
   watch(watcher: ClientWatcher): void {
@@ -65,7 +109,33 @@ export class ClientConnection {
   /** Nobody waits for answers here any more. */
   giveUp(): void {
     this.isGone = true
+    this.#waiting.length = 0
     for (const watcher of this.#watchers) watcher.onClientGone()
+  }
+
+  #beginNext(): void {
+    // RFC 9112 9.6: nothing is processed behind the response that closes the connection
+    if (!this.#socket.writable) this.#waiting.length = 0
+    while (this.openResponse === undefined && this.#waiting.length > 0) this.#waiting.shift()!.begin()
+    if (this.#waiting.length > 0) this.openResponse!.once('close', this.#goOn)
+    if (this.#waiting.length < READ_AHEAD) this.#release()
+  }
+
+  #hold(): void {
+    this.#isHeld = true
+    this.#socket.pause()
+    if (this.#hasBeenHeld) return
+    this.#hasBeenHeld = true
+    // Node resumes the socket behind every message that it has parsed.
+    this.#socket.on('resume', () => {
+      if (this.#isHeld) this.#socket.pause()
+    })
+  }
+
+  #release(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#socket.resume()
   }
 }
 
@@ -85,5 +155,10 @@ export class ClientConnections {
       this.#known.set(socket, connection)
     }
     return connection
+  }
+
+  /** Whether there is something on it to be waited for. */
+  isServing(socket: Socket): boolean {
+    return this.#known.get(socket)?.isBusy ?? false
   }
 }

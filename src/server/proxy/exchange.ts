@@ -97,7 +97,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   onInterim(head: ResponseHead): void {
     const { res, request, fields: ours } = this.#allowed
-    // 100 was answered by us; HTTP/1.0 knows no interim answers; one that waits its turn in a pipeline has no socket yet.
+    // 100 was answered by us; HTTP/1.0 knows no interim answers; a client that is gone has no socket.
     if (head.status === 100 || request.req.httpVersion === '1.0' || res.socket === null) return
     res.socket.write(`${headText(head, responseFields(head, { ...WITHOUT_BODY, ours, isInterim: true }))}\r\n`, 'latin1')
   }

@@ -1,6 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ServerConfig } from '../../config.ts'
 import { Backend } from '../backend/backend.ts'
+import type { ConnectionPlaces } from '../connection-places.ts'
 import { pathOf } from '../endpoints.ts'
 import { HttpListener, type PortOptions } from '../http-listener.ts'
 import { BackendMetrics } from '../metrics/backend-metrics.ts'
@@ -9,10 +11,11 @@ import { LlmMetrics } from '../metrics/llm-metrics.ts'
 import type { MetricMemory } from '../metrics/metric-memory.ts'
 import { BodyClaims } from './body-claims.ts'
 import type { BodyMemory } from './body-memory.ts'
-import { ClientConnections } from './client-connection.ts'
+import { type ClientConnection, ClientConnections } from './client-connection.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { type Handle, ProxyWire } from './proxy-wire.ts'
 import { type Arrival, type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
+import type { EarlyBytes } from './tunnel.ts'
 import { dropRest, LINGER_MS } from './unread-body.ts'
 
 export type ProxyOptions = Pick<
@@ -23,6 +26,7 @@ export type ProxyOptions = Pick<
   | 'backendConnectTimeoutMs'
   | 'backendHeadersTimeoutMs'
   | 'backendIdleTimeoutMs'
+  | 'backendQueueMs'
   | 'maxBodyBytes'
 >
 
@@ -34,17 +38,25 @@ export class ProxyFront {
   #wire: ProxyWire | undefined
   readonly #backend: Backend
   readonly #clients: ClientConnections
+  #isDraining = false
 
-  constructor(options: ProxyOptions, memory: MetricMemory, parts: SharedParts) {
+  constructor(options: ProxyOptions, memory: MetricMemory, places: ConnectionPlaces, parts: SharedParts) {
     const backendMetrics = new BackendMetrics(memory)
     const backendOptions = {
       url: options.backendUrl!,
       connectTimeoutMs: options.backendConnectTimeoutMs,
       headersTimeoutMs: options.backendHeadersTimeoutMs,
       idleTimeoutMs: options.backendIdleTimeoutMs,
+      queueMs: options.backendQueueMs,
     }
-    this.#backend = new Backend(backendOptions, (count) => {
-      backendMetrics.connections.count = count
+    this.#backend = new Backend(backendOptions, places, {
+      onOpenConnections: (count) => {
+        backendMetrics.connections.count = count
+      },
+      onQueueLength: (count) => {
+        backendMetrics.queue.count = count
+      },
+      onQueueWait: (seconds) => backendMetrics.queueSeconds.observe(seconds),
     })
     this.#clients = new ClientConnections(options.trustedProxies)
     this.#proxy = new ReverseProxy({
@@ -69,13 +81,12 @@ export class ProxyFront {
     isOwn: (path: string) => boolean,
     answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
   ): HttpListener {
-    const handle: Handle = (req, res, early) => {
-      const client = this.#clients.of(req.socket)
-      if (client.isRefused) return
+    const begin = (client: ClientConnection, req: IncomingMessage, res: ServerResponse, early?: EarlyBytes): void => {
+      if (this.#isDraining) res.shouldKeepAlive = false
       client.begin(res)
       const request = ProxiedRequest.read(req, early !== undefined)
       if (typeof request === 'string') {
-        client.isRefused = true
+        client.refuseRest()
         this.#proxy.refuse(res, 'bad_request', request)
       } else if (isOwn(pathOf(request.target))) {
         // None of them reads a body.
@@ -83,10 +94,22 @@ export class ProxyFront {
         answerOwn(req, res)
       } else this.#handle({ request, client, res, early })
     }
+    const handle: Handle = (req, res, early) => {
+      const client = this.#clients.of(req.socket)
+      if (client.isRefused) return
+      if (client.isBusy) client.wait(req, () => begin(client, req, res, early))
+      else begin(client, req, res, early)
+    }
     const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })
     this.#wire = wire
     const configure = (server: Server): void => wire.configure(server)
-    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure })
+    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket)
+    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing })
+  }
+
+  /** From now on every response is the last on its connection. */
+  drain(): void {
+    this.#isDraining = true
   }
 
   /** Ends the WebSockets that are still open. */

@@ -48,27 +48,42 @@ export class ProxyWire {
     const isBroken = error.code === 'ECONNRESET' || error.code === 'EPIPE'
     // What was refused closes the connection in its time, whatever else comes on it.
     if (client.isRefused && !isBroken) return
-    const [answer, ...others] = client.openAnswers
-    // What is malformed may be the body of the request at hand; any other answer on its way would be taken for this one.
-    const isFree = answer === undefined || (others.length === 0 && !answer.headersSent && !answer.req.complete)
     const isSilent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
-    if (!socket.writable || isBroken || !isFree || isSilent) return void socket.destroy()
-    this.#parts.onMalformed(error.message)
-    this.#refuse(socket, STATUS_BY_CODE.get(error.code ?? '') ?? '400 Bad Request', 'the request is malformed')
-    client.giveUp()
+    if (!socket.writable || isBroken || isSilent) return void socket.destroy()
+    const refuse = (): void => {
+      this.#parts.onMalformed(error.message)
+      this.#refuse(socket, STATUS_BY_CODE.get(error.code ?? '') ?? '400 Bad Request', 'the request is malformed')
+      client.giveUp()
+    }
+    const last = client.lastOpenRequest
+    // What is malformed may be the body of the request that came last; else it is a request of its own.
+    if (last?.complete === false && !client.forgetLast()) {
+      if (client.openResponse?.headersSent) return void socket.destroy()
+      return refuse()
+    }
+    client.isRefused = true
+    if (client.isBusy) client.wait(undefined, refuse)
+    else refuse()
   }
 
   #answerConnect(socket: Socket): void {
     const client = this.#parts.clients.of(socket)
     if (client.isRefused) return
-    this.#parts.onMalformed('CONNECT')
-    if (client.openAnswers.length > 0) socket.destroy()
-    else this.#refuse(socket, '405 Method Not Allowed', 'CONNECT is not offered here')
+    const refuse = (): void => {
+      this.#parts.onMalformed('CONNECT')
+      this.#refuse(socket, '405 Method Not Allowed', 'CONNECT is not offered here')
+    }
+    if (!client.isBusy) return refuse()
+    this.#adopt(socket)
+    socket.resume()
+    client.isRefused = true
+    client.wait(undefined, refuse)
   }
 
   #refuse(socket: Socket, status: string, message: string): void {
     const body = JSON.stringify({ error: { message, type: 'invalid_request_error', code: 'bad_request' } })
     const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`
+    if (!socket.writable) return
     this.#adopt(socket)
     this.#parts.clients.of(socket).isRefused = true
     socket.end(`HTTP/1.1 ${status}\r\n${fields}\r\n${body}`)
@@ -80,8 +95,13 @@ export class ProxyWire {
     const client = this.#parts.clients.of(socket)
     this.#adopt(socket)
     if (client.isRefused) return
-    // RFC 9110 7.8: it would change the protocol under answers that are still on their way
-    if (client.openAnswers.length > 0) return void socket.destroy()
+    if (!client.isBusy) return this.#switch(server, req, socket, early)
+    // RFC 9110 7.8: it would change the protocol under responses that are still on their way
+    const bytes = new EarlyBytes(socket, early)
+    client.wait(req, () => this.#switch(server, req, socket, bytes.take()))
+  }
+
+  #switch(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     const request = ProxiedRequest.read(req, true)
     if (typeof request !== 'string' && !request.isUpgrade) return this.#asOrdinary(server, req, socket, early)
     const res = new ServerResponse(req)
@@ -110,6 +130,8 @@ export class ProxyWire {
     this.#own.delete(socket)
     socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]))
     server.emit('connection', socket)
+    // One that had to wait was paused.
+    socket.resume()
   }
 
   #adopt(socket: Socket): void {
@@ -118,6 +140,9 @@ export class ProxyWire {
     if (this.#known.has(socket)) return
     this.#known.add(socket)
     socket.on('error', () => {}) // its 'close' follows
+    // Node does not tell responses any more.
+    const client = this.#parts.clients.of(socket)
+    socket.on('drain', () => client.openResponse?.emit('drain'))
     socket.once('close', () => this.#own.delete(socket))
   }
 

@@ -163,7 +163,7 @@ export class ReverseProxy {
     if (unlogged !== undefined)
       logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole answer')
     if (res.headersSent) reset(res)
-    else respondError(res, code, REASONS[code].meaning, fields)
+    else respondError(res, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
   }
 
   refuse(res: ServerResponse, reason: Reason, detail?: string): void {

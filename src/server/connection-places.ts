@@ -1,0 +1,60 @@
+/** What connections are for. */
+const KINDS = ['main', 'admin', 'backend'] as const
+export type ConnectionKind = (typeof KINDS)[number]
+
+/** By worker and kind: how many it has, and how many it waits for. */
+const WORDS = 2
+const LANE_WORDS = KINDS.length * WORDS
+
+/** Bounds the connections of one kind for the whole process, in shared memory. Each worker writes its own counts alone. */
+export class ConnectionPlaces {
+  readonly max: number
+  readonly #words: Int32Array
+  readonly #first: number
+  readonly #own: number
+
+  /** Workers count from 1. */
+  constructor(buffer: SharedArrayBuffer, worker: number, kind: ConnectionKind, max: number) {
+    this.max = max
+    this.#words = new Int32Array(buffer)
+    this.#first = KINDS.indexOf(kind) * WORDS
+    this.#own = worker * LANE_WORDS + this.#first
+  }
+
+  /** Answers false, and changes nothing, when all are taken. */
+  take(): boolean {
+    Atomics.add(this.#words, this.#own, 1)
+    if (this.#sum(0) <= this.max) return true
+    this.giveBack()
+    return false
+  }
+
+  giveBack(): void {
+    Atomics.sub(this.#words, this.#own, 1)
+  }
+
+  /** So many in this worker wait for a place. */
+  set waiting(count: number) {
+    Atomics.store(this.#words, this.#own + 1, count)
+  }
+
+  /** Whether anybody in another worker waits for one. */
+  get isWantedElsewhere(): boolean {
+    return this.#sum(1) > Atomics.load(this.#words, this.#own + 1)
+  }
+
+  #sum(word: number): number {
+    let sum = 0
+    for (let at = this.#first + word; at < this.#words.length; at += LANE_WORDS) sum += Atomics.load(this.#words, at)
+    return sum
+  }
+}
+
+export function newPlacesBuffer(workers: number): SharedArrayBuffer {
+  return new SharedArrayBuffer((workers + 1) * LANE_WORDS * 4)
+}
+
+/** The connections of a dead worker are gone with it. */
+export function buryPlaces(buffer: SharedArrayBuffer, worker: number): void {
+  new Int32Array(buffer).fill(0, worker * LANE_WORDS, (worker + 1) * LANE_WORDS)
+}

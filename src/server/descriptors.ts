@@ -1,0 +1,46 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import type { ServerConfig } from '../config.ts'
+import type { ConnectionKind } from './connection-places.ts'
+
+/** Standard streams, event loops, listening sockets, the bundle, state and IP files, and the child that copies listening sockets. */
+const BASE_RESERVE = 40
+/** Event loop, listening sockets, a connection to Redis, and connections that are being turned away. */
+const WORKER_RESERVE = 20
+const ADMIN_CONNECTIONS = 16
+/** However low the limit is: below this it is no service. */
+const LEAST_CONNECTIONS = 8
+
+/** How many connections of each kind the limit of open files has room for, with a reserve for all else that needs one. */
+export function connectionLimits(
+  descriptors: number,
+  { workers, mode, backendMaxConnections }: Pick<ServerConfig, 'workers' | 'mode' | 'backendMaxConnections'>,
+): Record<ConnectionKind, number> {
+  const reserve = BASE_RESERVE + WORKER_RESERVE * workers + ADMIN_CONNECTIONS
+  const free = Math.min(Math.max(descriptors - reserve, LEAST_CONNECTIONS), MOST)
+  if (mode === 'decision_service') return { main: free, admin: ADMIN_CONNECTIONS, backend: 0 }
+  // Each client that is let in can have a connection to the backend.
+  const backend = Math.min(backendMaxConnections ?? free, Math.floor(free / 2))
+  return { main: free - backend, admin: ADMIN_CONNECTIONS, backend }
+}
+
+/** Counts must fit into 32 bits. */
+const MOST = 2 ** 30
+
+/** How many descriptors this process may have. Node has raised the soft limit to the hard one. */
+export function descriptorLimit(): number {
+  try {
+    return linuxDescriptorLimit()
+  } catch {
+    // No /proc
+  }
+  const { stdout } = spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })
+  const limit = Number.parseInt(stdout ?? '', 10)
+  return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : limit
+}
+
+/** Throws where there is no /proc, or no descriptor left to read it. */
+export function linuxDescriptorLimit(): number {
+  const [, limit] = /^Max open files +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+  return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)
+}
