@@ -5,8 +5,10 @@ import type { ConnectionKind } from './connection-places.ts'
 
 /** Standard streams, event loops, listening sockets, the bundle, state and IP files, and the child that copies listening sockets. */
 const BASE_RESERVE = 40
-/** Event loop, listening sockets, a connection to Redis, and connections that are being turned away. */
+/** Event loop, listening sockets, and connections that are being turned away. */
 const WORKER_RESERVE = 20
+/** To the nodes of a cluster, by worker. */
+const REDIS_CONNECTIONS = 16
 const ADMIN_CONNECTIONS = 16
 /** However low the limit is: below this it is no service. */
 const LEAST_CONNECTIONS = 8
@@ -14,9 +16,10 @@ const LEAST_CONNECTIONS = 8
 /** How many connections of each kind the limit of open files has room for, with a reserve for all else that needs one. */
 export function connectionLimits(
   descriptors: number,
-  { workers, mode, backendMaxConnections }: Pick<ServerConfig, 'workers' | 'mode' | 'backendMaxConnections'>,
+  { workers, mode, redis, backendMaxConnections }: Pick<ServerConfig, 'workers' | 'mode' | 'redis' | 'backendMaxConnections'>,
 ): Record<ConnectionKind, number> {
-  const reserve = BASE_RESERVE + WORKER_RESERVE * workers + ADMIN_CONNECTIONS
+  const perWorker = WORKER_RESERVE + (redis === undefined ? 0 : REDIS_CONNECTIONS)
+  const reserve = BASE_RESERVE + perWorker * workers + ADMIN_CONNECTIONS
   const free = Math.min(Math.max(descriptors - reserve, LEAST_CONNECTIONS), MOST)
   if (mode === 'decision_service') return { main: free, admin: ADMIN_CONNECTIONS, backend: 0 }
   // Each client that is let in can have a connection to the backend.

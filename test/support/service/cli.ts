@@ -11,8 +11,12 @@ export class Cli {
   stderr = ''
   readonly exited: Promise<number>
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    this.process = spawn(process.execPath, [ENTRY, ...args], {
+  /** `maxOpenFiles`: as `ulimit -n` sets it. */
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, maxOpenFiles?: number) {
+    const command = [process.execPath, ENTRY, ...args]
+    const limited = ['sh', '-c', `ulimit -n ${maxOpenFiles}; exec "$@"`, 'sh', ...command]
+    const [program, ...rest] = maxOpenFiles === undefined ? command : limited
+    this.process = spawn(program!, rest, {
       env: { PATH: process.env['PATH'] ?? '', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -22,8 +22,8 @@ export async function running(options: EdgeOptions = {}, owner = thisTest): Prom
 }
 
 /** `edge serve` in a process of its own, for as long as the test runs; with one worker unless the test asks for more. */
-export async function serving(env: Environment = {}, args: readonly string[] = [], owner = thisTest): Promise<Cli> {
-  const cli = new Cli(['serve', ...args], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_WORKERS: '1', ...env })
+export async function serving(env: Environment = {}, args: readonly string[] = [], owner = thisTest, maxOpenFiles?: number): Promise<Cli> {
+  const cli = new Cli(['serve', ...args], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_WORKERS: '1', ...env }, maxOpenFiles)
   endWithTest(cli, owner)
   let hasEnded = false
   void cli.exited.then(() => {
