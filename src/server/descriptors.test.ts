@@ -5,7 +5,12 @@ import { connectionLimits, descriptorLimit } from './descriptors.ts'
 describe('the limit of open files', () => {
   test.each([256, 1024, 20_000, 1_048_576])('%i: all connections together leave a reserve', (limit) => {
     for (const workers of [1, 2, 4]) {
-      for (const env of [{}, PROXY, { ...PROXY, EDGE_BACKEND_MAX_CONNECTIONS: '9' }, { ...PROXY, EDGE_BACKEND_MAX_CONNECTIONS: '9999999' }]) {
+      for (const env of [
+        {},
+        PROXY,
+        { ...PROXY, EDGE_BACKEND_MAX_CONNECTIONS: '9' },
+        { ...PROXY, EDGE_BACKEND_MAX_CONNECTIONS: '9999999' },
+      ]) {
         const { main, admin, backend } = connectionLimits(limit, config({ ...env, EDGE_WORKERS: String(workers) }))
         expect(limit - main - admin - backend).toBeGreaterThanOrEqual(40 + 20 * workers)
       }

@@ -10,7 +10,7 @@ import { TurnedAway } from './turned-away.ts'
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
 /** At shutdown, a head that is here in part has this long to become a request, however long requests may take. */
-const MAX_HEAD_GRACE_MS = 5000
+const MAX_HEAD_GRACE_MS = 2000
 const MAX_CHECK_MS = 30_000
 
 export type ListenerTimeouts = Pick<ServerConfig, 'keepAliveMs' | 'headersTimeoutMs' | 'requestTimeoutMs'>

@@ -49,9 +49,9 @@ export class BackendCall implements ConnectionUser, ConnectionSeeker {
     backend.connect(this)
   }
 
-  /** A connection that becomes another protocol's begins as its own. */
+  /** A connection that becomes another protocol's begins as its own; and where one was stale, others that rest may be too. */
   get needsFresh(): boolean {
-    return this.#request.isUpgrade
+    return this.#request.isUpgrade || this.#isRetry
   }
 
   onGiven(connection: BackendConnection): void {

@@ -1,6 +1,6 @@
 /** Whoever needs a connection to the backend. */
 export interface ConnectionSeeker {
-  /** A WebSocket's: no other request may have used it. */
+  /** No other request may have used it. */
   readonly needsFresh: boolean
   /** No connection became free in time. */
   onNoRoom(detail: string): void

@@ -12,9 +12,11 @@ export interface Peer {
 
 /**
  * With so many requests waiting, the connection is not read any further. Below that it is, because a client that leaves is
- * noticed only on a connection that is read. One read of Node is 64 KiB, all of which it parses: that is the bound on what waits.
+ * noticed only on a connection that is read. One read of Node is 64 KiB, and it parses all of it: some 2,400 requests at most.
  */
 const READ_AHEAD = 16
+/** In all connections of a worker, at about 1.5 KiB each. Beyond this, those that read ahead further than the bound above are cut. */
+const MAX_WAITING = 10_000
 
 /** Whoever must know when the client leaves. */
 export interface ClientWatcher {
@@ -22,6 +24,11 @@ export interface ClientWatcher {
   onClientEnd(): void
   /** The client is gone. */
   onClientGone(): void
+}
+
+/** What waits on all connections. */
+interface Pipelines {
+  waiting: number
 }
 
 interface WaitingRequest {
@@ -34,6 +41,7 @@ interface WaitingRequest {
 export class ClientConnection {
   readonly peer: Peer
   readonly #socket: Socket
+  readonly #pipelines: Pipelines
   #current: ServerResponse | undefined
   readonly #waiting: WaitingRequest[] = []
   #isHeld = false
@@ -46,12 +54,13 @@ export class ClientConnection {
   /** Whatever comes behind what came may be part of it, and is not answered. */
   isRefused = false
 
-  constructor(socket: Socket, trustedProxies: TrustedProxies) {
+  constructor(socket: Socket, trustedProxies: TrustedProxies, pipelines: Pipelines) {
     // A server that listens on IPv6 sees IPv4 peers in their mapped form.
     const text = (socket.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
     const address = parseAddress(text)
     this.peer = { address: text, isTrusted: address !== undefined && trustedProxies.includes(address) }
     this.#socket = socket
+    this.#pipelines = pipelines
     socket.once('end', () => {
       this.hasEnded = true
       for (const watcher of this.#watchers) watcher.onClientEnd()
@@ -79,22 +88,32 @@ export class ClientConnection {
     this.#current = res
   }
 
-  /** To be called while it is busy: begins when everything before is answered, or never if the connection ends first. */
-  wait(req: IncomingMessage | undefined, begin: () => void): void {
+  /**
+   * To be called while it is busy: begins when everything before is answered, or never if the connection ends first. Answers
+   * false when too much waits already: the connection is cut.
+   */
+  wait(req: IncomingMessage | undefined, begin: () => void): boolean {
+    if (this.#waiting.length >= READ_AHEAD && this.#pipelines.waiting >= MAX_WAITING) {
+      this.refuseRest()
+      this.#socket.destroy()
+      return false
+    }
     this.#waiting.push({ req, begin })
+    this.#pipelines.waiting++
     if (this.#waiting.length === 1) this.openResponse!.once('close', this.#goOn)
     if (this.#waiting.length >= READ_AHEAD) this.#hold()
+    return true
   }
 
   /** The request that came last turned out to be malformed. Answers false if it is under way already. */
   forgetLast(): boolean {
-    return this.#waiting.pop() !== undefined
+    return this.#takeOff('pop') !== undefined
   }
 
   /** A request was ambiguous: what waits behind it may be a part of it. */
   refuseRest(): void {
     this.isRefused = true
-    this.#waiting.length = 0
+    this.#forgetWaiting()
     this.#release()
   }
 
@@ -109,16 +128,27 @@ export class ClientConnection {
   /** Nobody waits for answers here any more. */
   giveUp(): void {
     this.isGone = true
-    this.#waiting.length = 0
+    this.#forgetWaiting()
     for (const watcher of this.#watchers) watcher.onClientGone()
   }
 
   #beginNext(): void {
     // RFC 9112 9.6: nothing is processed behind the response that closes the connection
-    if (!this.#socket.writable) this.#waiting.length = 0
-    while (this.openResponse === undefined && this.#waiting.length > 0) this.#waiting.shift()!.begin()
+    if (!this.#socket.writable) this.#forgetWaiting()
+    while (this.openResponse === undefined && this.#waiting.length > 0) this.#takeOff('shift')!.begin()
     if (this.#waiting.length > 0) this.openResponse!.once('close', this.#goOn)
     if (this.#waiting.length < READ_AHEAD) this.#release()
+  }
+
+  #takeOff(end: 'shift' | 'pop'): WaitingRequest | undefined {
+    const request = this.#waiting[end]()
+    if (request !== undefined) this.#pipelines.waiting--
+    return request
+  }
+
+  #forgetWaiting(): void {
+    this.#pipelines.waiting -= this.#waiting.length
+    this.#waiting.length = 0
   }
 
   #hold(): void {
@@ -143,6 +173,7 @@ export class ClientConnection {
 export class ClientConnections {
   readonly #trustedProxies: TrustedProxies
   readonly #known = new WeakMap<Socket, ClientConnection>()
+  readonly #pipelines: Pipelines = { waiting: 0 }
 
   constructor(trustedProxies: TrustedProxies) {
     this.#trustedProxies = trustedProxies
@@ -151,7 +182,7 @@ export class ClientConnections {
   of(socket: Socket): ClientConnection {
     let connection = this.#known.get(socket)
     if (connection === undefined) {
-      connection = new ClientConnection(socket, this.#trustedProxies)
+      connection = new ClientConnection(socket, this.#trustedProxies, this.#pipelines)
       this.#known.set(socket, connection)
     }
     return connection

@@ -97,8 +97,8 @@ export class ProxyFront {
     const handle: Handle = (req, res, early) => {
       const client = this.#clients.of(req.socket)
       if (client.isRefused) return
-      if (client.isBusy) client.wait(req, () => begin(client, req, res, early))
-      else begin(client, req, res, early)
+      if (!client.isBusy) return begin(client, req, res, early)
+      if (!client.wait(req, () => begin(client, req, res, early))) this.#proxy.noteMalformed('too many pipelined requests wait')
     }
     const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })
     this.#wire = wire

@@ -105,6 +105,23 @@ describe('one request of a connection is under way', () => {
   })
 })
 
+test('what waits on all connections together is bounded: long pipelines are cut then, short ones are not', async () => {
+  const backend = await RawBackend.start(() => {})
+  const edge = await proxying(backend)
+  const short = RawClient.connect(edge.port)
+  short.send(get('/short').repeat(10))
+  await until(() => backend.heads === 1)
+  const long = Array.from({ length: 8 }, () => {
+    const client = RawClient.connect(edge.port)
+    client.send(get('/').repeat(2400))
+    return client
+  })
+  await until(() => long.some(({ isClosed }) => isClosed))
+  expect(edge.logged('refused')[0]).toMatchObject({ reason: 'bad_request', detail: 'too many pipelined requests wait' })
+  backend.connections[0]!.socket.write(OK)
+  expect((await short.next()).body).toBe('ok')
+})
+
 describe('what is malformed behind complete requests costs none of them its answer', () => {
   const POST = 'POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi'
   const LONG_HEAD = `GET /b HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`
