@@ -3,9 +3,9 @@ export const BAD_VALUES: readonly (readonly [variable: string, values: readonly 
   ['EDGE_PORT', ['http', '-1', '65536', '80.5', '0x50', '8080 ', '٨٠']],
   ['EDGE_HOST', ['http://127.0.0.1', 'a b', '127.0.0.1/8']],
   ['EDGE_MODE', ['proxy', 'DECISION_SERVICE', 'constructor']],
+  ['EDGE_BACKEND_URL', ['backend:80', 'ftp://backend', '//backend', 'http://']],
   ['EDGE_BACKEND_MAX_CONNECTIONS', ['0', '-1', '1.5', 'many', '99999999']],
   ['EDGE_BACKEND_QUEUE_MS', ['-1', '1s', '99999999999']],
-  ['EDGE_BACKEND_URL', ['backend:80', 'ftp://backend', '//backend', 'http://']],
   [
     'EDGE_CONFIG_URL',
     ['bundles.example/b', 'ftp://bundles.example/b', 'file:///b.json', 'http://user:pw@bundles.example/b', 'http://h/#f'],
