@@ -9,7 +9,8 @@ const BASE_RESERVE = 40
 const WORKER_RESERVE = 20
 /** To the nodes of a cluster, by worker. */
 const REDIS_CONNECTIONS = 16
-const ADMIN_CONNECTIONS = 16
+const LEAST_ADMIN_CONNECTIONS = 16
+const MOST_ADMIN_CONNECTIONS = 256
 /** However low the limit is: below this it is no service. */
 const LEAST_CONNECTIONS = 8
 
@@ -19,12 +20,13 @@ export function connectionLimits(
   { workers, mode, redis, backendMaxConnections }: Pick<ServerConfig, 'workers' | 'mode' | 'redis' | 'backendMaxConnections'>,
 ): Record<ConnectionKind, number> {
   const perWorker = WORKER_RESERVE + (redis === undefined ? 0 : REDIS_CONNECTIONS)
-  const reserve = BASE_RESERVE + perWorker * workers + ADMIN_CONNECTIONS
+  const admin = Math.min(Math.max(Math.floor(descriptors / 64), LEAST_ADMIN_CONNECTIONS), MOST_ADMIN_CONNECTIONS)
+  const reserve = BASE_RESERVE + perWorker * workers + admin
   const free = Math.min(Math.max(descriptors - reserve, LEAST_CONNECTIONS), MOST)
-  if (mode === 'decision_service') return { main: free, admin: ADMIN_CONNECTIONS, backend: 0 }
+  if (mode === 'decision_service') return { main: free, admin, backend: 0 }
   // Each client that is let in can have a connection to the backend.
   const backend = Math.min(backendMaxConnections ?? free, Math.floor(free / 2))
-  return { main: free - backend, admin: ADMIN_CONNECTIONS, backend }
+  return { main: free - backend, admin, backend }
 }
 
 /** Counts must fit into 32 bits. */

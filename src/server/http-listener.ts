@@ -9,6 +9,8 @@ import { TurnedAway } from './turned-away.ts'
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
+/** When places are short, a connection on which nothing was sent for so long loses its own. */
+const MAX_SILENCE_MS = 1000
 /** At shutdown, a head that is here in part has this long to become a request, however long requests may take. */
 const MAX_HEAD_GRACE_MS = 2000
 const MAX_CHECK_MS = 30_000
@@ -58,8 +60,8 @@ export class HttpListener {
   readonly #server: Server
   readonly #front: ConnectionFront | undefined
   readonly #options: ListenerOptions
-  /** Those that have a place. */
-  readonly #sockets = new Set<Socket>()
+  /** Those that have a place, and when they got it. */
+  readonly #sockets = new Map<Socket, number>()
   readonly #turnedAway = new TurnedAway()
   #mayReclaimAtMs = 0
   #isDraining = false
@@ -150,7 +152,7 @@ export class HttpListener {
       this.#turnedAway.answer(socket)
       return false
     }
-    this.#sockets.add(socket)
+    this.#sockets.set(socket, performance.now())
     socket.once('close', () => this.#forget(socket))
     shares.opened()
     return true
@@ -162,21 +164,22 @@ export class HttpListener {
     this.#options.places.giveBack()
   }
 
-  /** Closes idle connections, for others want their places. Answers whether there were any. */
+  /** Closes connections without a request, for others want their places. Answers whether there were any. */
   #reclaim(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#mayReclaimAtMs) return false
     // All connections are looked at; so long that this takes no more than some tenth of the time.
     this.#mayReclaimAtMs = nowMs + this.#sockets.size / 100
     this.#closeIdle()
+    this.#cut((socket, sinceMs) => socket.bytesRead === 0 && nowMs - sinceMs > MAX_SILENCE_MS)
     const before = this.#sockets.size
     // Their descriptors are free now, their 'close' comes later.
-    for (const socket of this.#sockets) if (socket.destroyed) this.#forget(socket)
+    for (const socket of this.#sockets.keys()) if (socket.destroyed) this.#forget(socket)
     return this.#sockets.size < before
   }
 
-  #cut(isCut: (socket: Socket) => boolean): void {
-    for (const socket of this.#sockets) if (isCut(socket)) socket.destroy()
+  #cut(isCut: (socket: Socket, sinceMs: number) => boolean): void {
+    for (const [socket, sinceMs] of this.#sockets) if (isCut(socket, sinceMs)) socket.destroy()
   }
 
   #closeIdle(): void {

@@ -82,16 +82,14 @@ export class EdgeServer {
     const { debugSessionSecret } = options
     const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
     const refused = new CounterFamily(metricMemory, 'edge_connections_refused_total')
-    const onPort = (port: 'main' | 'admin'): PortOptions => ({
-      timeouts: options,
-      shares,
-      places: places[port],
-      onFull: () => {
-        refused.series(port).count++
+    const onPort = (port: 'main' | 'admin'): PortOptions => {
+      const refusals = refused.series(port)
+      const onFull = (): void => {
+        refusals.count++
         acceptErrors.noteFull(port, places[port].max)
-      },
-      onAcceptError: (error) => acceptErrors.note(error),
-    })
+      }
+      return { timeouts: options, shares, places: places[port], onFull, onAcceptError: (error) => acceptErrors.note(error) }
+    }
     this.#options = options
     const decisions = new DecisionMetrics(metricMemory)
     const debugSessions =

@@ -35,8 +35,7 @@ export class ConnectionQueue<Seeker extends ConnectionSeeker> {
   }
 
   get first(): Seeker | undefined {
-    for (const seeker of this.#waiting.keys()) return seeker
-    return undefined
+    return this.#waiting.size === 0 ? undefined : this.#waiting.keys().next().value
   }
 
   add(seeker: Seeker): void {

@@ -58,6 +58,14 @@ describe(`${CLIENTS} clients and ${MAX_OPEN_FILES} open files`, () => {
     expect(cli.logged('state_not_saved')).toEqual([])
   })
 
+  test('silent connections make room too', async () => {
+    const { cli } = await serve({})
+    connectAll(cli.port, '')
+    await until(() => cli.logged('accept_failed').length > 0)
+    // Those that have just come may still be about to ask.
+    await until(async () => (await ask(cli.port, 'POST', '/v1/decision', [...FIELDS]).catch(() => undefined))?.status === 200)
+  })
+
   test('idle connections of a decision service make room for those that ask', async () => {
     const { cli, admin } = await serve({})
     const clients: RawClient[] = []
@@ -72,6 +80,10 @@ describe(`${CLIENTS} clients and ${MAX_OPEN_FILES} open files`, () => {
   })
 })
 
+const FIELDS = [
+  ['X-Original-Method', 'GET'],
+  ['X-Original-URI', '/'],
+] as const
 const POLICY = policy('p', { rules: [bucketRule('r', [], 100_000)] })
 
 async function serve(env: Environment): Promise<{ cli: Cli; admin: number; bundlePath: string }> {
@@ -87,7 +99,7 @@ async function serve(env: Environment): Promise<{ cli: Cli; admin: number; bundl
 function connectAll(port: number, bytes: string | Buffer, count = CLIENTS): RawClient[] {
   return Array.from({ length: count }, () => {
     const client = RawClient.connect(port)
-    client.send(bytes)
+    if (bytes.length > 0) client.send(bytes)
     return client
   })
 }

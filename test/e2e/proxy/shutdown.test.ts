@@ -55,6 +55,26 @@ describe('when the proxy stops', () => {
     expect([answer.status, answer.body, client.errorCode]).toEqual([200, 'ok', undefined])
   })
 
+  test('of a pipeline, the request that is under way and one more are answered, and the rest is never begun', async () => {
+    const backend = await RawBackend.start(() => {})
+    const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const client = RawClient.connect(edge.port)
+    client.send(GET.repeat(3))
+    await until(() => backend.heads === 1)
+    const stopped = edge.stop()
+    await until(() => isClosedPort(edge.port))
+    for (const heads of [1, 2]) {
+      await until(() => backend.heads === heads)
+      backend.connections[0]!.socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    }
+    await stopped
+    expect([statusesIn(await client.closed()), client.received.match(/Connection: \S+/g)]).toEqual([
+      [200, 200],
+      ['Connection: keep-alive', 'Connection: close'],
+    ])
+    expect(backend.heads).toBe(2)
+  })
+
   test('a stream and an upload go on to their end', async () => {
     const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? CHUNKED : ''))
     const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG })
