@@ -83,6 +83,9 @@ export class HttpListener {
     this.#server.maxHeadersCount = 0
     this.#server.on('checkContinue', draining(handleExpecting))
     configure?.(this.#server)
+    const closeIdle = this.#server.closeIdleConnections.bind(this.#server)
+    // Node calls it, too.
+    this.#server.closeIdleConnections = () => this.#sparingUnsent(closeIdle)
     const toNode = takeConnections(this.#server, (socket) => {
       // One that asked for a protocol that we do not offer comes here again.
       if (socket.destroyed || (!this.#sockets.has(socket) && !this.#admit(socket))) return
@@ -176,6 +179,14 @@ export class HttpListener {
     // Their descriptors are free now, their 'close' comes later.
     for (const socket of this.#sockets.keys()) if (socket.destroyed) this.#forget(socket)
     return this.#sockets.size < before
+  }
+
+  /** Node takes a connection for idle when its response has ended, though not all of it may have been sent. */
+  #sparingUnsent(closeIdle: () => void): void {
+    const sending = [...this.#sockets.keys()].filter(({ writableLength }) => writableLength > 0)
+    for (const socket of sending) socket.destroy = () => socket
+    closeIdle()
+    for (const socket of sending) Reflect.deleteProperty(socket, 'destroy')
   }
 
   #cut(isCut: (socket: Socket, sinceMs: number) => boolean): void {
