@@ -10,6 +10,7 @@ const BAD_HEADS = [
   'POST /v1/decision HTTP/1.1\r\nHost: edge\r\nContent-Length: x\r\n\r\n',
   'POST /v1/decision HTTP/1.1\r\nHost: edge\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n',
   'GET /nowhere HTTP/1.1\r\nHost: edge\r\n\r\n',
+  `${'GET /nowhere HTTP/1.1\r\nHost: edge\r\n\r\n'.repeat(40)}nonsense\r\n\r\n`,
   `POST /v1/decision HTTP/1.1\r\nHost: edge\r\nX-Pad: ${'p'.repeat(70_000)}\r\n\r\n`,
   '\0\0\0\0',
   '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
