@@ -108,8 +108,6 @@ export class ProxyWire {
     res.shouldKeepAlive = false
     res.assignSocket(socket)
     const earlyBytes = new EarlyBytes(socket, early)
-    // Node has taken its listeners off, and an answer hears of its socket only through them.
-    socket.on('drain', () => res.emit('drain'))
     res.once('finish', () => {
       earlyBytes.drop()
       socket.end()
@@ -140,7 +138,7 @@ export class ProxyWire {
     if (this.#known.has(socket)) return
     this.#known.add(socket)
     socket.on('error', () => {}) // its 'close' follows
-    // Node does not tell responses any more.
+    // At an upgrade Node takes its listeners off, and a response hears of its socket only through them.
     const client = this.#parts.clients.of(socket)
     socket.on('drain', () => client.openResponse?.emit('drain'))
     socket.once('close', () => this.#own.delete(socket))
