@@ -1,13 +1,16 @@
 import { z } from 'zod'
-import { bundleSchema } from './schema.ts'
+import { bundleSchema, metadataSchema, NOTE_NAMES, selectorSchema } from './schema.ts'
 
-/** The schema for editors: what is not in it is marked, though the service only warns. */
+/** The schema for editors. What it marks is what the service refuses; fields that the service only warns of pass. */
 export function bundleJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(bundleSchema, {
     target: 'draft-7',
     io: 'input',
-    override({ jsonSchema }) {
-      if (jsonSchema.type === 'object') jsonSchema.additionalProperties = false
+    override({ jsonSchema, zodSchema }) {
+      const schema = zodSchema instanceof z.ZodOptional ? zodSchema.unwrap() : zodSchema
+      if (jsonSchema.type !== 'object' || schema === metadataSchema) return
+      jsonSchema.additionalProperties = false
+      if (schema !== selectorSchema) jsonSchema.patternProperties = { [NOTE_NAMES.source]: {} }
     },
   })
   return { ...schema, title: 'edge policy bundle' }

@@ -148,6 +148,70 @@ function problemsOf(text: string, format: BundleFormat): string[] {
   return parsed.ok ? [] : parsed.problems.map(formatProblem)
 }
 
+describe('metadata', () => {
+  test('on bundle, policy and rule is never kept', () => {
+    const metadata = { ticket: 'OPS-1', nested: { list: [1, 2] } }
+    const rules = [{ ...bucketRule('r', [], 5), metadata }]
+    const parsed = parseBundle(JSON.stringify({ ...bundle(1, { ...policy('p', { rules }), ...{ metadata } }), metadata }))
+    expect(parsed).toMatchObject({ ok: true, warnings: [] })
+    expect(JSON.stringify(parsed)).not.toContain('OPS-1')
+  })
+
+  test.each(['"text"', '[]', 'null', '7', 'true'])('is an object, not %s', (value) => {
+    for (const [path, text] of [
+      ['metadata', `{"bundle_version":1,"policies":[],"metadata":${value}}`],
+      ['policies[0].metadata', `{"bundle_version":1,"policies":[{"id":"p","spec":{"rules":[]},"metadata":${value}}]}`],
+    ] as const) {
+      expect(problemsOf(text, 'json')).toEqual([expect.stringContaining(`${path}: expected an object`)])
+    }
+  })
+
+  test('counts with the rest', () => {
+    const zeros = `[${'0,'.repeat(150_000)}0]`
+    const policy = `{"id":"p","spec":{"rules":[]},"metadata":{"z":${zeros}}}`
+    expect(problemsOf(`{"bundle_version":1,"policies":[${policy}]}`, 'json')).toEqual([
+      'policies[0]: expected at most 100000 values in one policy',
+    ])
+    const large = `[${'0,'.repeat(2_500_000)}0]`
+    expect(problemsOf(`{"bundle_version":1,"policies":[],"metadata":{"z":${large}}}`, 'json')).toEqual(['it has more than 2500000 values'])
+  })
+})
+
+describe('YAML in which something contains itself is refused', () => {
+  test.each([
+    ['policies[0]', `bundle_version: 1\npolicies: [ &a [${'1,'.repeat(90_000)}*a] ]`],
+    ['policies[0]', 'bundle_version: 1\npolicies: [ &a {id: p, spec: *a} ]'],
+    ['policies[0]', 'bundle_version: 1\npolicies: &a [ *a ]'],
+    ['policies[0]', '&a\nbundle_version: 1\npolicies: [ *a ]'],
+    ['policies[0]', 'bundle_version: 1\npolicies: [ {id: p, spec: {rules: []}, metadata: &a {deep: {deeper: [*a]}}} ]'],
+    ['', 'bundle_version: 1\nmetadata: &a {b: *a}\npolicies: []'],
+    ['', 'bundle_version: 1\nx-note: &a [*a]\npolicies: []'],
+  ])('at %j', (path, text) => {
+    const sentence = 'it contains itself, through an alias'
+    expect(problemsOf(text, 'yaml')).toEqual([path === '' ? sentence : `${path}: ${sentence}`])
+  })
+
+  test('and an alias that comes twice in one another is none of that', () => {
+    const text =
+      'bundle_version: 1\nmetadata: {keys: &k ["ip:address"], config: &c {tokens_per_second: 1, burst: 5}}\npolicies:\n' +
+      '- {id: p, spec: {rules: [{name: a, limit_keys: *k, algorithm: token_bucket, algorithm_config: *c},' +
+      ' {name: b, limit_keys: *k, algorithm: token_bucket, algorithm_config: *c}]}}\n'
+    expect(parseBundle(text, 'yaml')).toMatchObject({ ok: true, warnings: [], bundle: { policies: [{ spec: { rules: { length: 2 } } }] } })
+  })
+
+  test('a billion laughs are counted, not kept', () => {
+    const levels = Array.from(
+      { length: 30 },
+      (_, i) =>
+        `  l${i}: &l${i} [${Array(10)
+          .fill(i === 0 ? '0' : `*l${i - 1}`)
+          .join(',')}]`,
+    )
+    const text = `bundle_version: 1\nmetadata:\n${levels.join('\n')}\npolicies: []\n`
+    expect(problemsOf(text, 'yaml')).toEqual(['it has more than 2500000 values'])
+  })
+})
+
 describe('a bundle that is wrong all over', () => {
   test('is refused with the first thousand problems', () => {
     const parsed = parseBundle(`{"bundle_version":1,"policies":[${'0,'.repeat(300_000)}0]}`)
@@ -175,7 +239,7 @@ describe('a bundle that is wrong all over', () => {
 })
 
 test('any number of warnings refuses nothing', () => {
-  const policies = Array.from({ length: 3000 }, (_, i) => ({ id: `p${i}`, owner: 'team', spec: { rules: [] } }))
+  const policies = Array.from({ length: 3000 }, (_, i) => ({ id: `p${i}`, 'x-owner': 'team', spec: { rules: [] } }))
   const parsed = parseBundle(JSON.stringify({ bundle_version: 1, policies }))
   expect(parsed).toMatchObject({ ok: true, bundle: { policies: { length: 3000 } }, warnings: { length: 1000 } })
 })

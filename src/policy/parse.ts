@@ -6,6 +6,7 @@ import { findContradictions, findSurprises } from './review.ts'
 import { type Bundle, envelopeSchema, type Policy, policySchema } from './schema.ts'
 import { describeIssue } from './schema-issue.ts'
 import { findUnknownFields } from './unknown-fields.ts'
+import { type Excess, ValueCounter } from './value-counter.ts'
 
 export type ParsedBundle =
   | { readonly ok: true; readonly bundle: Bundle; readonly warnings: readonly Problem[] }
@@ -25,29 +26,38 @@ const MAX_PROBLEMS = 1000
 const MAX_VALUES = 2_500_000
 const MAX_VALUES_IN_POLICY = 100_000
 
+const EXCESS: Record<Excess, string> = {
+  part: `expected at most ${MAX_VALUES_IN_POLICY} values in one policy`,
+  total: `it has more than ${MAX_VALUES} values`,
+  endless: 'it contains itself, through an alias',
+}
+
 /** Looks at the policies one by one, so that it can stop when it has seen enough. */
 function checkBundle(data: unknown): ParsedBundle {
+  const counter = new ValueCounter(MAX_VALUES)
+  const excess = counter.add(envelopeValues(data))
+  if (excess !== undefined) return refuse(EXCESS[excess])
   const envelope = envelopeSchema.safeParse(data)
-  const problems: Problem[] = envelope.success ? [] : envelope.error.issues.flatMap((issue) => describeIssue(issue, data))
-  const { errors, warnings } = findUnknownFields(envelopeSchema, data, [])
+  const problems: Problem[] = []
+  if (!envelope.success) for (const issue of envelope.error.issues) addFew(problems, describeIssue(issue, data))
+  const { errors, warnings } = findUnknownFields(envelopeSchema, data, [], MAX_PROBLEMS)
   addFew(problems, errors)
   const policies: Policy[] = []
-  let valueCount = 0
+  const looked: unknown[] = []
   for (const [index, item] of policiesIn(data).entries()) {
     if (problems.length >= MAX_PROBLEMS) break
     const path = ['policies', index]
-    const values = countValues(item, MAX_VALUES_IN_POLICY)
-    valueCount += values
-    if (values > MAX_VALUES_IN_POLICY) return refuse(`expected at most ${MAX_VALUES_IN_POLICY} values in one policy`, formatPath(path))
-    if (valueCount > MAX_VALUES) return refuse(`it has more than ${MAX_VALUES} values`)
+    const excess = counter.add(item, MAX_VALUES_IN_POLICY)
+    if (excess !== undefined) return refuse(EXCESS[excess], excess === 'total' ? '' : formatPath(path))
+    looked.push(item)
     const result = policySchema.safeParse(item)
     if (result.success) policies.push(result.data)
     else for (const issue of result.error.issues) addFew(problems, describeIssue({ ...issue, path: [...path, ...issue.path] }, data))
-    const unknown = findUnknownFields(policySchema, item, path)
+    const unknown = findUnknownFields(policySchema, item, path, MAX_PROBLEMS)
     addFew(problems, unknown.errors)
     addFew(warnings, unknown.warnings)
   }
-  addFew(problems, findContradictions(data))
+  addFew(problems, findContradictions(looked))
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: `there may be more; these are the first ${MAX_PROBLEMS}` })
   if (!envelope.success || problems.length > 0) return { ok: false, problems, warnings }
   const bundle = { ...envelope.data, policies }
@@ -55,8 +65,9 @@ function checkBundle(data: unknown): ParsedBundle {
   return { ok: true, bundle, warnings }
 }
 
-function addFew(list: Problem[], more: readonly Problem[]): void {
-  for (let i = 0; i < more.length && list.length < MAX_PROBLEMS; i++) list.push(more[i]!)
+function addFew(list: Problem[], more: Iterable<Problem>): void {
+  if (list.length >= MAX_PROBLEMS) return
+  for (const problem of more) if (list.push(problem) >= MAX_PROBLEMS) return
 }
 
 function policiesIn(data: unknown): readonly unknown[] {
@@ -64,19 +75,10 @@ function policiesIn(data: unknown): readonly unknown[] {
   return Array.isArray(policies) ? policies : []
 }
 
-/** Counts what is inside, aliases each time they are used, and stops above `limit`. */
-function countValues(root: unknown, limit: number): number {
-  const open = [root]
-  let count = 0
-  while (open.length > 0 && count <= limit) {
-    const value = open.pop()
-    count++
-    if (typeof value !== 'object' || value === null) continue
-    const inside: unknown[] = Array.isArray(value) ? value : Object.values(value)
-    if (inside.length > limit) return limit + 1
-    for (const item of inside) open.push(item)
-  }
-  return count
+/** What a bundle holds beside its policies. */
+function envelopeValues(data: unknown): readonly unknown[] {
+  if (typeof data !== 'object' || data === null) return []
+  return Object.entries(data).flatMap(([name, value]) => (name === 'policies' ? [] : [value]))
 }
 
 function refuse(message: string, path = ''): ParsedBundle {

@@ -6,50 +6,46 @@ import type { Bundle, LlmConfig } from './schema.ts'
 const MAX_HOST_METHODS = 10_000
 
 /** What is valid field by field and still cannot be meant: ids that come twice, selectors beyond all measure. Looks at whatever is readable. */
-export function findContradictions(data: unknown): Problem[] {
-  const problems: Problem[] = []
+export function* findContradictions(policies: readonly unknown[]): Generator<Problem> {
   const policyIds = new Map<string, string>()
-  listIn(data, 'policies').forEach((policy, p) => {
-    note(policyIds, policy, 'id', ['policies', p, 'id'], problems)
+  for (const [p, policy] of policies.entries()) {
+    yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
     const selector = field(field(policy, 'spec'), 'selector')
     const pairs = listIn(selector, 'hosts').length * listIn(selector, 'methods').length
     if (pairs > MAX_HOST_METHODS) {
       const message = `expected at most ${MAX_HOST_METHODS} pairs of a host and a method, got ${pairs}: make several policies`
-      problems.push({ path: formatPath(['policies', p, 'spec', 'selector']), message })
+      yield { path: formatPath(['policies', p, 'spec', 'selector']), message }
     }
     const ruleNames = new Map<string, string>()
-    listIn(field(policy, 'spec'), 'rules').forEach((rule, r) => {
-      note(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'], problems)
-    })
-  })
-  return problems
+    for (const [r, rule] of listIn(field(policy, 'spec'), 'rules').entries()) {
+      yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
+    }
+  }
 }
 
 /** What is allowed and will surprise: paths that match nothing, budgets that can never cover one request. */
-export function findSurprises(bundle: Bundle): Problem[] {
-  const warnings: Problem[] = []
-  bundle.policies.forEach((policy, p) => {
+export function* findSurprises(bundle: Bundle): Generator<Problem> {
+  for (const [p, policy] of bundle.policies.entries()) {
     for (const field of ['pathPrefix', 'pathExact'] as const) {
       if (!policy.spec.selector?.[field]?.includes('*')) continue
       const path = formatPath(['policies', p, 'spec', 'selector', field])
-      warnings.push({ path, message: 'a * in a path stands for itself; a pathPrefix covers everything below it without one' })
+      yield { path, message: 'a * in a path stands for itself; a pathPrefix covers everything below it without one' }
     }
-    policy.spec.rules.forEach((rule, r) => {
-      if (rule.algorithm !== 'token_bucket_llm') return
+    for (const [r, rule] of policy.spec.rules.entries()) {
+      if (rule.algorithm !== 'token_bucket_llm') continue
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
-      for (const message of llmSurprises(rule.algorithm_config)) warnings.push({ path, message })
-    })
-  })
-  return warnings
+      for (const message of llmSurprises(rule.algorithm_config)) yield { path, message }
+    }
+  }
 }
 
-function note(seen: Map<string, string>, item: unknown, nameField: string, path: Path, problems: Problem[]): void {
+function* repeatedName(seen: Map<string, string>, item: unknown, nameField: string, path: Path): Generator<Problem> {
   const name = field(item, nameField)
   if (typeof name !== 'string') return
   const text = formatPath(path)
   const first = seen.get(name)
   if (first === undefined) seen.set(name, text)
-  else problems.push({ path: text, message: `${show(name)} is taken by ${first}` })
+  else yield { path: text, message: `${show(name)} is taken by ${first}` }
 }
 
 function field(data: unknown, name: string): unknown {

@@ -22,10 +22,18 @@ const tokens = (what: string) =>
 
 const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
 
+/** Notes of the operator's own, on a bundle, a policy or a rule. Nothing of it is kept: no reader of a bundle may depend on it. */
+export const metadataSchema = z.object({}, { error: 'an object' })
+
+const metadata = metadataSchema.optional().meta({ description: 'Notes of your own; never read.' })
+
+/** Fields that bundles made for other readers carry: not read, and no reason to refuse one. */
+export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/
+
 const PATH = 'a path that starts with /, without ? or #'
 const path = z.string({ error: PATH }).regex(/^\/[^?#]*$/, { error: PATH })
 
-const selector = z
+export const selectorSchema = z
   .object(
     {
       pathPrefix: path.optional().meta({ description: 'Whole segments: /api covers /api and /api/x, not /apix.' }),
@@ -115,6 +123,7 @@ const ruleFields = {
     )
     .max(32, { error: 'at most 32 keys' })
     .meta({ description: 'Who shares a bucket. Each combination of values has its own; an empty list is one bucket for everybody.' }),
+  metadata,
 }
 
 /** What every rule has, whatever its algorithm. */
@@ -138,11 +147,12 @@ export const policySchema = z.object(
           .enum(['enforce', 'shadow'], { error: '"enforce" or "shadow"' })
           .default('enforce')
           .meta({ description: 'shadow records would-be rejects and changes no answer.' }),
-        selector: selector.optional(),
+        selector: selectorSchema.optional(),
         rules: z.array(rule, { error: 'a list of rules' }),
       },
       { error: 'an object with rules' },
     ),
+    metadata,
   },
   { error: 'a policy, an object' },
 )
@@ -159,6 +169,7 @@ export const envelopeSchema = z.object(
       })
       .meta({ description: 'Must rise with each published bundle.' }),
     policies: z.array(z.unknown(), { error: 'a list of policies' }),
+    metadata,
   },
   { error: 'an object with bundle_version and policies' },
 )

@@ -18,6 +18,7 @@ describe('a word looks like', () => {
     ['pathPrefx', SELECTOR, 'pathPrefix'],
     ['host', SELECTOR, 'hosts'],
     ['hostes', SELECTOR, 'hosts'],
+    ['max_completoin_tokns', CONFIG, 'max_completion_tokens'],
     ['tokens_per_min', CONFIG, 'tokens_per_minute'],
     ['token_per_day', CONFIG, 'tokens_per_day'],
     ['tokensPerDay', CONFIG, 'tokens_per_day'],
@@ -30,7 +31,7 @@ describe('a word looks like', () => {
   })
 })
 
-describe('a word looks like none of them', () => {
+describe('a word looks like none of them, or means something else', () => {
   test.each([
     ['description', SELECTOR],
     ['x', SELECTOR],
@@ -40,6 +41,23 @@ describe('a word looks like none of them', () => {
     ['mode', []],
     ['ho', SELECTOR],
     ['x'.repeat(1000), CONFIG],
+    ['notPathPrefix', SELECTOR],
+    ['nopathprefix', SELECTOR],
+    ['pathSuffix', SELECTOR],
+    ['pathExcept', SELECTOR],
+    ['not_hosts', SELECTOR],
+    ['!hosts', SELECTOR],
+    ['-hosts', SELECTOR],
+    ['hosts!', SELECTOR],
+    ['nomethods', SELECTOR],
+    ['tokens_per_month', CONFIG],
+    ['tokens_per_hour', CONFIG],
+    ['min_completion_tokens', CONFIG],
+    ['minCompletionTokens', CONFIG],
+    ['mincompletiontokens', CONFIG],
+    ['disabled', ['enabled']],
+    ['unenforced', ['enforce', 'shadow']],
+    ['__proto__', CONFIG],
   ])('%j, of %j', (word, known) => {
     expect(closest(word, known)).toBeUndefined()
   })

@@ -1,12 +1,13 @@
-/** The known word that `word` looks like a misspelling of, if there is one. */
+/**
+ * The known word that `word` looks like a misspelling of, if there is one. What changes the meaning is no misspelling: not another
+ * word in the place of one (`tokens_per_month`, `min_…` for `max_…`), nor a known word with something before or behind it (`notHosts`).
+ */
 export function closest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
   let bestDistance = Number.POSITIVE_INFINITY
-  const folded = fold(word)
   for (const candidate of known) {
-    const other = fold(candidate)
-    const distance = startsAlike(folded, other) ? 0.5 : editDistance(folded, other)
-    if (distance <= Math.max(1, Math.floor(other.length / 3)) && distance < bestDistance) {
+    const distance = distanceTo(word, candidate)
+    if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
     }
@@ -14,18 +15,45 @@ export function closest(word: string, known: Iterable<string>): string | undefin
   return best
 }
 
+const NO_LIKENESS = Number.POSITIVE_INFINITY
+
+/** Longer ones are no misspelling of anything, and comparing costs the product of the lengths. */
+const MAX_LENGTH = 64
+
+/** `!hosts` and `-hosts` negate. */
+const NAME = /^[a-z0-9][a-z0-9_. -]*$/i
+
+function distanceTo(word: string, known: string): number {
+  if (word.length > MAX_LENGTH || !NAME.test(word)) return NO_LIKENESS
+  const [folded, other] = [fold(word), fold(known)]
+  if (folded === other) return 0
+  if (startsAlike(folded, other)) return 0.5
+  const distance = editDistance(folded, other)
+  if (distance === 1) return other.length >= 3 ? 1 : NO_LIKENESS
+  const [words, otherWords] = [wordsOf(word), wordsOf(known)]
+  if (words.length !== otherWords.length || words.length < 2) return NO_LIKENESS
+  return words.every((part, i) => editDistance(part, otherWords[i]!) <= 1) ? distance : NO_LIKENESS
+}
+
 /** `path_prefix`, `PathPrefix` and `path-prefix` are one word to a person in a hurry. */
 function fold(word: string): string {
   return word.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
+function wordsOf(text: string): string[] {
+  return text
+    .replace(/([a-z0-9])(?=[A-Z])/g, '$1_')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== '')
+}
+
 function startsAlike(word: string, known: string): boolean {
-  return word.length >= 3 && known.startsWith(word) && word.length < known.length
+  return word.length >= 3 && known.startsWith(word)
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function editDistance(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > b.length) return Number.POSITIVE_INFINITY
   let beforePrevious: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {

@@ -1,36 +1,41 @@
 import { z } from 'zod'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import { policySchema } from './schema.ts'
+import { metadataSchema, NOTE_NAMES, policySchema } from './schema.ts'
 import { closest } from './suggest.ts'
 
 export interface UnknownFields {
-  /** Misspellings that would silently widen or arm a policy. */
   readonly errors: Problem[]
+  /** Fields that many bundles carry for other readers. */
   readonly warnings: Problem[]
 }
 
-/** Fields that the schema does not know. They change nothing, but are seldom meant that way. */
-export function findUnknownFields(schema: z.core.$ZodType, data: unknown, path: Path): UnknownFields {
+/**
+ * Fields that the schema does not know: ignored, each could make a rule cover or reject more than its author meant. At most `limit` of
+ * each kind are told of.
+ */
+export function findUnknownFields(schema: z.core.$ZodType, data: unknown, path: Path, limit: number): UnknownFields {
   const result: UnknownFields = { errors: [], warnings: [] }
-  visit(schema, data, path, result)
+  visit(schema, data, path, { ...result, limit })
   return result
 }
 
-function visit(schema: z.core.$ZodType, value: unknown, path: Path, result: UnknownFields): void {
+interface Found extends UnknownFields {
+  readonly limit: number
+}
+
+function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found): void {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
-    visit(schema.unwrap(), value, path, result)
+    visit(schema.unwrap(), value, path, found)
   } else if (schema instanceof z.ZodArray && Array.isArray(value)) {
-    value.forEach((item, index) => {
-      visit(schema.element, item, [...path, index], result)
-    })
+    for (let i = 0; i < value.length && found.errors.length < found.limit; i++) visit(schema.element, value[i], [...path, i], found)
   } else if (schema instanceof z.ZodDiscriminatedUnion && isRecord(value)) {
     const option = schema.options.find((candidate) => candidate instanceof z.ZodObject && accepts(candidate, value))
-    if (option) visit(option, value, path, result)
-    else reportUnknown(Object.keys(value), Object.keys((schema.options[0] as z.ZodObject).shape), path, result)
-  } else if (schema instanceof z.ZodObject && isRecord(value)) {
+    if (option) visit(option, value, path, found)
+    else reportUnknown(value, Object.keys((schema.options[0] as z.ZodObject).shape), path, found)
+  } else if (schema instanceof z.ZodObject && schema !== metadataSchema && isRecord(value)) {
     const known = Object.keys(schema.shape)
-    reportUnknown(Object.keys(value), known, path, result)
-    for (const key of known) if (Object.hasOwn(value, key)) visit(schema.shape[key] as z.core.$ZodType, value[key], [...path, key], result)
+    reportUnknown(value, known, path, found)
+    for (const key of known) if (Object.hasOwn(value, key)) visit(schema.shape[key] as z.core.$ZodType, value[key], [...path, key], found)
   }
 }
 
@@ -38,31 +43,46 @@ function accepts(option: z.ZodObject, value: Record<string, unknown>): boolean {
   return (option.shape['algorithm'] as z.ZodLiteral).safeParse(value['algorithm']).success
 }
 
-function reportUnknown(keys: readonly string[], known: readonly string[], path: Path, result: UnknownFields): void {
-  for (const key of keys) if (!known.includes(key)) report(key, known, path, result)
+function reportUnknown(value: Record<string, unknown>, known: readonly string[], path: Path, found: Found): void {
+  for (const key of Object.keys(value)) {
+    if (known.includes(key)) continue
+    // A selector has no notes: whatever stands in it was meant to narrow it.
+    const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector'
+    const list = isNote ? found.warnings : found.errors
+    if (list.length >= found.limit) continue
+    const hint = isNote ? ': it is not read' : hintFor(key, known, path)
+    list.push({ path: formatPath(path), message: `unknown field ${show(key)}${hint}` })
+  }
 }
 
-function report(key: string, known: readonly string[], path: Path, result: UnknownFields): void {
+function hintFor(key: string, known: readonly string[], path: Path): string {
   const suggestion = closest(key, known)
-  const misplaced = suggestion === undefined ? rightPlace(key, path) : undefined
-  const hint = suggestion !== undefined ? `: did you mean "${suggestion}"?` : misplaced !== undefined ? `: it belongs in ${misplaced}` : ''
-  const problem = { path: formatPath(path), message: `unknown field ${show(key)}${hint}` }
-  // Whatever stands in a selector was meant to narrow it: ignored, it would widen the policy.
-  const isGuarded = path.at(-1) === 'selector' || misplaced !== undefined || (suggestion !== undefined && path.at(-1) === 'spec')
-  if (isGuarded) result.errors.push(problem)
-  else result.warnings.push(problem)
+  if (suggestion !== undefined) return `: did you mean "${suggestion}"?`
+  const place = PLACES.find(([, fields]) => fields.includes(key))
+  if (place !== undefined) return `: it belongs in ${place[0]}`
+  // Further away than the next level it would be a guess at random.
+  for (const [name, fields] of path.length === 2 || path.at(-1) === 'spec' ? PLACES.slice(0, 2) : []) {
+    const misplaced = closest(key, fields)
+    if (misplaced !== undefined) return `: did you mean "${misplaced}" in ${name}?`
+  }
+  return known.includes('metadata') ? ' (notes of your own go into "metadata")' : ''
 }
 
-const SPEC = policySchema.shape.spec
-const SPEC_FIELDS = Object.keys(SPEC.shape)
-const SELECTOR_FIELDS = Object.keys(SPEC.shape.selector.unwrap().shape)
+const { spec: SPEC } = policySchema.shape
+const [BUCKET, LLM] = SPEC.shape.rules.element.options
 
-/** A mode or selector that stands one level too high would arm a policy for everything, just as a misspelt one. */
-function rightPlace(key: string, path: Path): string | undefined {
-  const isPolicy = path.length === 2 && path[0] === 'policies'
-  const isSpec = path.length === 3 && path[2] === 'spec'
-  if (isPolicy && closest(key, SPEC_FIELDS) !== undefined) return 'spec'
-  return (isPolicy || isSpec) && closest(key, SELECTOR_FIELDS) !== undefined ? 'spec.selector' : undefined
+/** Which members each place has. */
+const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] = [
+  ['spec', fieldsOf(SPEC)],
+  ['spec.selector', fieldsOf(SPEC.shape.selector.unwrap())],
+  ['a rule', fieldsOf(BUCKET).filter((field) => field !== 'name' && field !== 'metadata')],
+  ['algorithm_config of token_bucket', fieldsOf(BUCKET.shape.algorithm_config)],
+  ['algorithm_config of token_bucket_llm', fieldsOf(LLM.shape.algorithm_config)],
+  ['algorithm_config.streaming', fieldsOf(LLM.shape.algorithm_config.shape.streaming.unwrap())],
+]
+
+function fieldsOf(schema: z.ZodObject): readonly string[] {
+  return Object.keys(schema.shape)
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

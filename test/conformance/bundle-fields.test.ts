@@ -75,9 +75,14 @@ test('[rule-8] algorithm_config depends on the algorithm: one does not do for th
   expect(await problemsOfRule(swapped)).toEqual([
     expect.stringMatching(/algorithm_config\.tokens_per_second: .*missing/),
     expect.stringMatching(/algorithm_config\.burst: .*missing/),
+    expect.stringMatching(/algorithm_config: unknown field "tokens_per_minute"/),
   ])
   const other = llmRule('r', [], { tokens_per_second: 1, burst: 1 })
-  expect(await problemsOfRule(other)).toEqual([expect.stringContaining('at least one of tokens_per_minute and tokens_per_day')])
+  expect(await problemsOfRule(other)).toEqual([
+    expect.stringContaining('at least one of tokens_per_minute and tokens_per_day'),
+    expect.stringMatching(/algorithm_config: unknown field "tokens_per_second"/),
+    expect.stringMatching(/algorithm_config: unknown field "burst"/),
+  ])
 })
 
 test.each(['tokens_per_second', 'burst'])('[bucket-1] tokens_per_second and burst are numbers: %s is no text', async (field) => {

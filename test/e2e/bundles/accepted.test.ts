@@ -24,31 +24,52 @@ describe('ten thousand policies', () => {
 })
 
 describe('unknown fields', () => {
-  test('are warned of with a suggestion, and the bundle is applied', async () => {
-    const edge = await running({ bundle: bundle(1) })
-    const rule = bucketRule('r', [], 3) as Record<string, unknown>
-    const odd = policy('p', { rules: [{ ...rule, nmae: 'x', algorithm_config: { tokens_per_second: 1, burst: 3, burts: 9 } }] })
-    const content = { bundel_version: 9, bundle_version: 2, policies: [{ ...odd, owner: 'team-a' }] }
-    expect(await offer(edge, content)).toMatchObject({ event: 'bundle_applied', version: '2' })
-    const warned = edge.log.find(({ event }) => event === 'bundle_warnings')
-    expect(warned).toMatchObject({ level: 40, path: edge.bundlePath })
-    expect(new Set(warned!['warnings'] as string[])).toEqual(
-      new Set([
+  test('refuse the bundle, each by its path, and the one before stays active', async () => {
+    const edge = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 3)] })) })
+    const rule = bucketRule('r', [], 30) as Record<string, unknown>
+    const odd = policy('p', {
+      rules: [{ ...rule, match: { plan: 'free' }, algorithm_config: { tokens_per_second: 1, burst: 3, burts: 9 } }],
+    })
+    const content = { kill_switches: [], bundle_version: 2, policies: [{ ...odd, owner: 'team-a' }] }
+    expect(await offer(edge, content)).toMatchObject({
+      event: 'bundle_refused',
+      active_version: '1',
+      problems: [
+        'unknown field "kill_switches" (notes of your own go into "metadata")',
+        'policies[0]: unknown field "owner" (notes of your own go into "metadata")',
+        'policies[0].spec.rules[0]: unknown field "match" (notes of your own go into "metadata")',
         'policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?',
-        'policies[0].spec.rules[0]: unknown field "nmae": did you mean "name"?',
-        'policies[0]: unknown field "owner"',
-        'unknown field "bundel_version": did you mean "bundle_version"?',
-      ]),
-    )
+      ],
+    })
     expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')
   })
 
-  test('that resemble nothing are only warned of in spec too', async () => {
+  test('that other readers of bundles know are warned of, and the bundle is applied', async () => {
     const edge = await running({ bundle: bundle(1) })
-    const odd = bundle(2, { id: 'p', spec: { owner: 'a', rules: [bucketRule('r', [], 3)] } })
-    expect(await offer(edge, odd)).toMatchObject({ event: 'bundle_applied', version: '2' })
-    const warned = edge.log.find(({ event }) => event === 'bundle_warnings')!
-    expect(warned['warnings']).toEqual(['policies[0].spec: unknown field "owner"'])
+    const rule = { ...bucketRule('r', [], 3), description: 'all callers' }
+    const noted = { ...policy('p', { rules: [rule] }), name: 'everybody', labels: { team: 'a' } }
+    const content = { issued_at: '2026-01-01', expires_at: null, 'x-ticket': 7, ...bundle(2, noted) }
+    expect(await offer(edge, content)).toMatchObject({ event: 'bundle_applied', version: '2' })
+    const warned = edge.log.find(({ event }) => event === 'bundle_warnings')
+    expect(warned).toMatchObject({ level: 40, path: edge.bundlePath })
+    expect(warned!['warnings']).toEqual([
+      'unknown field "issued_at": it is not read',
+      'unknown field "expires_at": it is not read',
+      'unknown field "x-ticket": it is not read',
+      'policies[0]: unknown field "name": it is not read',
+      'policies[0]: unknown field "labels": it is not read',
+      'policies[0].spec.rules[0]: unknown field "description": it is not read',
+    ])
+    expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')
+  })
+
+  test('in metadata, on bundle, policy and rule, are no unknown fields', async () => {
+    const metadata = { owner: 'team-a', match: { plan: 'free' } }
+    const edge = await running({ bundle: bundle(1) })
+    const noted = { ...policy('p', { rules: [{ ...bucketRule('r', [], 3), metadata }] }), metadata }
+    expect(await offer(edge, { ...bundle(2, noted), metadata })).toMatchObject({ event: 'bundle_applied', version: '2' })
+    expect(edge.logged('bundle_warnings')).toEqual([])
+    expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')
   })
 
   test('$schema is no unknown field', async () => {

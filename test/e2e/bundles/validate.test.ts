@@ -86,12 +86,20 @@ describe('edge validate', () => {
     expect(stderr).toContain('Usage: edge validate FILE...')
   })
 
-  test('an unknown field is a warning with a suggestion, and the bundle is good', async (t) => {
+  test('an unknown field refuses the bundle, with a suggestion', async (t) => {
     const file = await fileWith(t, 'odd.json', GOOD.replace('"burst":10', '"burst":10,"burts":20'))
     const { status, stdout, stderr } = await command('validate', file)
-    expect(status).toBe(0)
-    expect(stdout).toContain('ok, version 7')
-    expect(stderr).toBe(`${file}: warning: policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?\n`)
+    expect([status, stdout]).toEqual([1, ''])
+    expect(stderr).toBe(`${file}: error: policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?\n`)
+  })
+
+  test('a field that other readers of bundles know is a warning, and metadata is none', async (t) => {
+    const file = await fileWith(t, 'notes.json', GOOD.replace('{', '{"metadata":{"owner":"team"},"issued_at":"2026-01-01","x-ticket":7,'))
+    const { status, stdout, stderr } = await command('validate', file)
+    expect([status, stdout]).toEqual([0, `${file}: ok, version 7, 1 policy\n`])
+    expect(stderr).toBe(
+      `${file}: warning: unknown field "issued_at": it is not read\n${file}: warning: unknown field "x-ticket": it is not read\n`,
+    )
   })
 
   test('a misspelt field is named beside the problem that it causes', async (t) => {

@@ -107,10 +107,10 @@ describe('edge sign', () => {
   test('signs a bundle that has warnings, and shows them', async (t) => {
     const { directory, name } = await keyAndBundle(t)
     const path = join(directory, 'odd.json')
-    await writeFile(path, '{"bundle_version":1,"policies":[],"comment":"x"}')
+    await writeFile(path, '{"bundle_version":1,"policies":[],"description":"x"}')
     const { status, stderr } = await command('sign', '--key', `${name}.key`, path)
     expect(status).toBe(0)
-    expect(stderr).toContain(`${path}: warning: unknown field "comment"`)
+    expect(stderr).toContain(`${path}: warning: unknown field "description"`)
   })
 
   test.for([

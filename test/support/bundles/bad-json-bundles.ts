@@ -121,6 +121,20 @@ export const BAD_JSON: readonly BadBundle[] = [
     ),
   ),
   bad(
+    'a match in a rule',
+    inPolicy({ rules: [{ ...bucketRule('r', [], 10), match: { plan: 'free' } }] }),
+    'policies[0].spec.rules[0]: unknown field "match"',
+  ),
+  bad('kill switches', { ...bundle(VERSION), kill_switches: [] }, 'unknown field "kill_switches"'),
+  bad('loop detection', inPolicy({ rules: RULES, loop_detection: {} }), 'policies[0].spec: unknown field "loop_detection"'),
+  bad(
+    'a selector that means the opposite',
+    inPolicy({ selector: { notPathPrefix: '/api', 'x-tenant': 'a' }, rules: RULES }),
+    'policies[0].spec.selector: unknown field "notPathPrefix"',
+    'policies[0].spec.selector: unknown field "x-tenant"',
+  ),
+  bad('metadata that is no object', { ...bundle(VERSION), metadata: 'x' }, 'metadata: expected an object, got "x"'),
+  bad(
     'a mode that does not exist',
     inPolicy({ mode: 'shadwo', rules: RULES }),
     'policies[0].spec.mode: expected "enforce" or "shadow", got "shadwo" — did you mean "shadow"?',

@@ -23,6 +23,8 @@ export const BAD_YAML: readonly BadBundle[] = [
     'it is not UTF-8 text',
   ),
   bad('aliases that multiply', aliasBomb(), 'not YAML'),
+  bad('a list in itself', `bundle_version: 1000\npolicies: [ &a [${'1,'.repeat(90_000)}*a] ]\n`, 'policies[0]: it contains itself'),
+  bad('a note in itself', 'bundle_version: 1000\nmetadata: &a { b: *a }\npolicies: []\n', 'it contains itself'),
   ...['.nan', '.NaN', '.inf', '-.inf', '-1', '0', '~', '1e999'].flatMap((number) => [
     bad(`tokens_per_second ${number}`, yamlBucket(number, '10'), `${CONFIG}.tokens_per_second: expected a number above 0`),
     bad(`burst ${number}`, yamlBucket('1', number), `${CONFIG}.burst: expected a number of at least 1`),

@@ -46,7 +46,7 @@ export function burstJson(version: number, burst: number): string {
 export function aliased(rules: number, policies: number): string {
   const rule = '{name: r, limit_keys: [], algorithm: token_bucket, algorithm_config: {tokens_per_second: 1, burst: 1}}'
   const list = (alias: string, length: number): string => `[${Array(length).fill(alias).join(', ')}]`
-  return `r: &r ${rule}\np: &p {id: p, spec: {rules: ${list('*r', rules)}}}\nbundle_version: 1\npolicies: ${list('*p', policies)}\n`
+  return `x-r: &r ${rule}\nx-p: &p {id: p, spec: {rules: ${list('*r', rules)}}}\nbundle_version: 1\npolicies: ${list('*p', policies)}\n`
 }
 
 /** An unsigned JWT with this payload. */

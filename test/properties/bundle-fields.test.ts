@@ -1,0 +1,84 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { bundleJsonSchema } from '../../src/policy/json-schema.ts'
+import { parseBundle } from '../../src/policy/parse.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { matches } from '../support/bundles/json-schema.ts'
+
+const SCHEMA = JSON.parse(JSON.stringify(bundleJsonSchema())) as Record<string, unknown>
+
+const streaming = {
+  enabled: true,
+  enforce_mid_stream: true,
+  buffer_tokens: 1,
+  on_limit_exceeded: 'error_chunk',
+  include_partial_usage: true,
+}
+const config = { tokens_per_minute: 5000, tokens_per_day: 5000, burst_tokens: 5000, max_completion_tokens: 1, streaming }
+const selector = { pathPrefix: '/', methods: ['GET'], hosts: ['a.com'] }
+const FULL = JSON.stringify({
+  $schema: 's',
+  metadata: {},
+  ...bundle(1, {
+    ...policy('p', { mode: 'shadow', selector, rules: [bucketRule('r', [], 5), llmRule('l', ['ip:tor'], config)] }),
+    ...{ metadata: {} },
+  }),
+})
+
+const KNOWN = [
+  'bundle_version',
+  'policies',
+  'id',
+  'spec',
+  'mode',
+  'selector',
+  'rules',
+  'pathPrefix',
+  'hosts',
+  'name',
+  'limit_keys',
+  'algorithm',
+]
+const NOTES = ['metadata', '$schema', 'issued_at', 'expires_at', 'description', 'labels', 'x-', 'x-note', 'X-Note', 'x-\n']
+const ODD = [
+  '__proto__',
+  'constructor',
+  'x_note',
+  'x',
+  '',
+  'Metadata',
+  'metadata ',
+  'burst',
+  'streaming',
+  'enabled',
+  'names',
+  'match',
+  '<<',
+]
+
+const name = fc.oneof(fc.constantFrom(...KNOWN, ...NOTES, ...ODD), fc.string())
+const value = fc.constantFrom<unknown>({}, { mode: 1 }, [], 'x', 7, null, true)
+
+test('the JSON Schema marks the fields that the service refuses, and no others', () => {
+  const seen = { accepted: 0, refused: 0 }
+  fc.assert(
+    fc.property(fc.nat(), name, value, (place, field, content) => {
+      const data = JSON.parse(FULL) as object
+      const objects = objectsIn(data)
+      const object = objects[place % objects.length]!
+      if (Object.hasOwn(object, field) && field !== 'metadata') return
+      Object.defineProperty(object, field, { value: content, enumerable: true, configurable: true, writable: true })
+      const { ok } = parseBundle(JSON.stringify(data))
+      expect(matches(SCHEMA, data)).toBe(ok)
+      seen[ok ? 'accepted' : 'refused']++
+    }),
+    { numRuns: 1500 },
+  )
+  expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(100)
+})
+
+/** The bundle itself and every object inside it. */
+function objectsIn(data: object): object[] {
+  const inside = Object.values(data).filter((item): item is object => typeof item === 'object' && item !== null)
+  return [...(Array.isArray(data) ? [] : [data]), ...inside.flatMap(objectsIn)]
+}
