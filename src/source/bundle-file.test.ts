@@ -50,10 +50,31 @@ describe.concurrent('a bundle and its signature that are not replaced at once', 
   })
 })
 
+test('an offer that fails is told of once and made again, and so is the next one', async (t) => {
+  const { path, intake, said } = await following(t)
+  intake.failure = new Error('too many open files')
+  await replaceFile(`${path}.sig`, signer.sign(known(2)))
+  await replaceFile(path, known(2))
+  await until(() => intake.failures > 1)
+  expect(said).toEqual(['bundle_applied', 'bundle_unreadable'])
+  intake.failure = undefined
+  await until(() => intake.active?.version === '2')
+  await replaceFile(`${path}.sig`, signer.sign(known(3)))
+  await replaceFile(path, known(3))
+  await until(() => intake.active?.version === '3')
+})
+
 class NotingIntake extends BundleIntake {
   readonly results: IntakeResult[] = []
+  /** What each offer fails with. */
+  failure: Error | undefined
+  failures = 0
 
   override async offer(bundle: OfferedBundle): Promise<IntakeResult> {
+    if (this.failure !== undefined) {
+      this.failures++
+      throw this.failure
+    }
     const result = await super.offer(bundle)
     this.results.push(result)
     return result

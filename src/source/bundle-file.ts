@@ -84,8 +84,10 @@ export class BundleFile implements BundleSource {
   /** One at a time: either file may have changed meanwhile. */
   #offer(isPatient = true): Promise<void> {
     clearTimeout(this.#patience)
-    this.#offered = this.#offered.then(() => this.#offerNow(isPatient))
-    return this.#offered
+    const offered = this.#offered.then(() => this.#offerNow(isPatient))
+    // Whoever offers hears of a failure; the next one is offered all the same.
+    this.#offered = offered.catch(() => {})
+    return offered
   }
 
   async #offerNow(isPatient: boolean): Promise<void> {
@@ -93,7 +95,9 @@ export class BundleFile implements BundleSource {
     this.#lacksSignature = taken.result === 'refused' && taken.lacksSignature === true
     if (this.#lacksSignature && isPatient) {
       clearTimeout(this.#patience)
-      this.#patience = setTimeout(() => void this.#offer(false), SIGNATURE_PATIENCE_MS)
+      this.#patience = setTimeout(() => {
+        this.#offer(false).catch((error: Error) => this.#report.unreadable(error))
+      }, SIGNATURE_PATIENCE_MS)
       this.#patience.unref()
     } else {
       this.#report.taken(taken)

@@ -5,8 +5,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { BundleServer } from '../../test/support/bundles/bundle-server.ts'
 import { known } from '../../test/support/bundles/bundle-url.ts'
 import { scratchDirectory } from '../../test/support/service/running.ts'
+import { until } from '../../test/support/until.ts'
 import { BundleCache } from './bundle-cache.ts'
-import { BundleIntake } from './bundle-intake.ts'
+import { BundleIntake, type IntakeResult } from './bundle-intake.ts'
+import type { OfferedBundle } from './bundle-source.ts'
 import { BundleUrl } from './bundle-url.ts'
 
 test('a bundle that was refused is not tried again with each poll: workers may die of it', async () => {
@@ -31,6 +33,26 @@ test('a bundle that was refused is not tried again with each poll: workers may d
   source.publish(known(2))
   await source.polled(3)
   expect(tried).toEqual(['1', '1', '2'])
+})
+
+test('an offer that fails is made again with the next poll', async () => {
+  const offers: string[] = []
+  class FailingOnce extends BundleIntake {
+    override async offer(bundle: OfferedBundle): Promise<IntakeResult> {
+      offers.push(Buffer.from(bundle.bytes).toString())
+      if (offers.length === 1) throw new Error('too many open files')
+      return super.offer(bundle)
+    }
+  }
+  const intake = new FailingOnce(
+    async () => {},
+    () => 0,
+  )
+  const source = await BundleServer.start()
+  source.publish(known(1))
+  await polling(source.url, intake).start()
+  await until(() => intake.active?.version === '1')
+  expect(offers.length).toBe(2)
 })
 
 test('a bundle that came just before the end is in the cache', async () => {

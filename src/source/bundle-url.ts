@@ -131,9 +131,13 @@ export class BundleUrl implements BundleSource {
     }
     if (signal.aborted) return
     this.#failures = 0
-    if ((await this.#take(answer)) === 'refused') return
-    onGoodPoll()
-    cache?.save()
+    try {
+      if ((await this.#take(answer)) === 'refused') return
+      onGoodPoll()
+      cache?.save()
+    } catch (error) {
+      this.#report.unreadable(error as Error, this.#isNews((error as Error).message))
+    }
   }
 
   async #take(answer: BundleAnswer): Promise<IntakeResult['result']> {

@@ -62,12 +62,36 @@ test('one at rest is seen to be replaced by another of the same size and time', 
   expect(pauses.count).toBe(0)
 })
 
+test('one that never comes to rest is let go of when the watch is stopped', async () => {
+  const { path, taken, pauses, start, stop } = await watched()
+  await writeFile(path, 'a')
+  const grow = (): Promise<void> => appendFile(path, 'b')
+  pauses.inEach.push(grow, grow, async () => {
+    await grow()
+    stop()
+  })
+  await start()
+  expect([taken, pauses.count]).toEqual([[], 3])
+})
+
+test('a watch that is stopped looks at nothing, not even when it is asked to', async () => {
+  const { path, taken, start, stop, reload } = await watched()
+  await replaceFile(path, 'first')
+  await start()
+  stop()
+  await replaceFile(path, 'second')
+  await reload()
+  expect(taken).toEqual(['first'])
+})
+
 interface Watched {
   readonly path: string
   readonly taken: readonly string[]
   /** What happens in the pauses between two looks at a file that is young, one thing for each. */
   readonly pauses: { readonly inEach: (() => Promise<void>)[]; count: number }
   start(): Promise<void>
+  reload(): Promise<void>
+  stop(): void
 }
 
 /** A file that is not there yet, and what is taken from it, for as long as the test runs. */
@@ -83,7 +107,7 @@ async function watched(): Promise<Watched> {
   }
   const file = new WatchedFile(path, 100, listener, async () => pauses.inEach[pauses.count++]?.())
   onTestFinished(() => file.stop())
-  return { path, taken, pauses, start: () => file.start() }
+  return { path, taken, pauses, start: () => file.start(), reload: () => file.reload(), stop: () => file.stop() }
 }
 
 /** Written last so many seconds ago. */

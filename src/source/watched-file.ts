@@ -2,9 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface FileListener {
-  /** New content, seen twice the same. The next look waits until it is dealt with. */
+  /** New content, seen twice the same. The next look waits until it is dealt with. Content that it throws at comes again. */
   onContent(bytes: Buffer): void | Promise<void>
-  /** The file cannot be read. Told once for each change of the reason. */
+  /** The file cannot be read, or dealt with. Told once for each change of the reason. */
   onProblem(error: Error): void
 }
 
@@ -81,23 +81,25 @@ export class WatchedFile {
 
   async #lookNow(): Promise<void> {
     try {
-      if ((await this.#stat()).fingerprint === this.#seen) return
-      const { bytes, fingerprint } = await this.#settledContent()
-      if (this.#isStopped) return
-      this.#seen = fingerprint
+      if (this.#isStopped || (await this.#stat()).fingerprint === this.#seen) return
+      const content = await this.#settledContent()
+      if (content === undefined || this.#isStopped) return
+      this.#seen = content.fingerprint
+      await this.#listener.onContent(content.bytes)
       this.#problem = ''
-      await this.#listener.onContent(bytes)
     } catch (error) {
       this.#seen = ''
       this.#report(error as NodeJS.ErrnoException)
     }
   }
 
-  async #settledContent(): Promise<Content> {
+  /** Undefined: nobody waits for it any more, and it may never settle. */
+  async #settledContent(): Promise<Content | undefined> {
     let content = await this.#read()
     if (content.isAtRest) return content
     for (;;) {
       await this.#settle()
+      if (this.#isStopped) return undefined
       const again = await this.#read()
       if (again.fingerprint === content.fingerprint && again.bytes.equals(content.bytes)) return content
       content = again
