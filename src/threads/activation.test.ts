@@ -108,6 +108,24 @@ describe('a worker', () => {
     expect(activation.join(2).map(({ generation }) => generation)).toEqual([1])
   })
 
+  test('that cannot make ready what holds cannot serve, and changes nothing for the others', async () => {
+    const { activation, begin, holding } = setUp()
+    const first = begin([1])
+    expect(activation.note(1, 1, undefined)).toBe(true)
+    await first
+    const second = begin([1])
+    activation.join(2)
+    expect(activation.note(2, 1, 'it cannot be compiled: because')).toBe(false)
+    expect(activation.note(1, 2, undefined)).toBe(true)
+    expect(holding()).toBe(1)
+    activation.leave(2)
+    activation.join(2)
+    expect(activation.note(2, 1, undefined)).toBe(true)
+    expect(activation.note(2, 2, undefined)).toBe(true)
+    await second
+    expect(holding()).toBe(2)
+  })
+
   test('that left and came back has to report again', async () => {
     const { activation, begin, holding } = setUp()
     const done = begin([1, 2])

@@ -49,13 +49,15 @@ export class Activation {
     if (++next.deaths === MAX_DEATHS) this.#giveUp(next, 'workers end while they compile it')
   }
 
-  /** A worker reports. */
-  note(worker: number, generation: number, problem: string | undefined): void {
+  /** A worker reports. Returns false when it cannot serve: it lacks the plan that holds. */
+  note(worker: number, generation: number, problem: string | undefined): boolean {
+    if (problem !== undefined && generation === this.#holding?.generation) return false
     const next = this.#next
-    if (next === undefined || next.message.generation !== generation) return
+    if (next === undefined || next.message.generation !== generation) return true
     next.missing.delete(worker)
     if (problem === undefined) this.#turnIfReady()
     else this.#giveUp(next, problem)
+    return true
   }
 
   #giveUp(next: Next, problem: string): void {

@@ -34,7 +34,8 @@ interface Seat {
   readonly shortLives: ShortLives
   link: WorkerLink | undefined
   startedAtMs: number
-  state: 'starting' | 'up' | 'ready' | 'dead' | 'closed'
+  /** `unfit`: cannot serve, and is being ended. */
+  state: 'starting' | 'up' | 'ready' | 'unfit' | 'dead' | 'closed'
   /** Its thread takes the place of one that died, and does not serve yet. */
   isBeingReplaced: boolean
 }
@@ -71,7 +72,7 @@ export class Supervisor {
   }
 
   loadIpFile(file: IpFile): void {
-    this.#ipFiles.set(file.kind, file)
+    this.#ipFiles.set(file.data.kind, file)
     this.#tellAll({ type: 'ip_file', file })
   }
 
@@ -150,9 +151,11 @@ export class Supervisor {
   }
 
   #hear(seat: Seat, message: FromWorker): void {
+    if (seat.state === 'unfit') return
     switch (message.type) {
       case 'prepared':
-        return this.#activation.note(seat.worker, message.generation, message.problem)
+        if (!this.#activation.note(seat.worker, message.generation, message.problem)) this.#endUnfit(seat, message.problem)
+        return
       case 'up':
         return this.#onUp(seat)
       case 'ready':
@@ -237,6 +240,14 @@ export class Supervisor {
   async #replace(seat: Seat, pauseMs: number): Promise<void> {
     await this.#parts.pause(pauseMs)
     if (this.#onClosed === undefined) this.#fill(seat)
+  }
+
+  /** Whatever asked it would be told that the plan is not there. */
+  #endUnfit(seat: Seat, problem: string | undefined): void {
+    const what = { event: 'worker_unfit', worker: seat.worker, problem }
+    this.#parts.logger.error(what, `worker ${seat.worker} could not load the active bundle and is ended`)
+    seat.state = 'unfit'
+    seat.link?.terminate()
   }
 
   #endStuck(worker: number): void {

@@ -15,6 +15,7 @@ const BAD_EVENTS = new Set([
   'worker_cannot_listen',
   'worker_not_replaced',
   'worker_stuck',
+  'worker_unfit',
 ])
 
 /** Node's own words about its inspector. */
