@@ -1,11 +1,15 @@
 import { type Address, parseAddress } from './address.ts'
 
+/** What is known of the most specific network that an address is in. */
+export interface NetworkLookup<Value> {
+  lookup(address: Address): Value | undefined
+}
+
 /**
  * Networks and what is known of them; the most specific one wins. A binary trie over the address bits, in one typed
  * array: a lookup is at most 32 (IPv6: 128) steps and allocates nothing.
  */
-export class CidrMap<Value> {
-  // Node n is three numbers: its 0-child, its 1-child (0 = none) and its value's position (0 = none).
+export class CidrMap<Value> implements NetworkLookup<Value> {
   #nodes = new Int32Array(3 * 64)
   #nodeCount = 3 // node 1 is the IPv4 root, node 2 the IPv6 root
   readonly #values: (Value | undefined)[] = [undefined]
@@ -27,15 +31,12 @@ export class CidrMap<Value> {
   }
 
   lookup(address: Address): Value | undefined {
-    let node = rootOf(address)
-    let position = this.#nodes[node * 3 + 2]!
-    const bits = address.isV6 ? 128 : 32
-    for (let i = 0; i < bits; i++) {
-      node = this.#nodes[node * 3 + bitAt(address, i)]!
-      if (node === 0) break
-      position = this.#nodes[node * 3 + 2]! || position
-    }
-    return this.#values[position]
+    return this.#values[findPosition(this.#nodes, address)]
+  }
+
+  /** What it is made of, for `findPosition`, and its values by their positions. */
+  get parts(): { readonly nodes: Int32Array; readonly values: readonly (Value | undefined)[] } {
+    return { nodes: this.#nodes.subarray(0, this.#nodeCount * 3), values: this.#values }
   }
 
   #newNode(): number {
@@ -55,6 +56,22 @@ export class CidrMap<Value> {
     }
     return position
   }
+}
+
+/**
+ * Node n is three numbers: its 0-child, its 1-child (0 = none) and its value's position (0 = none). Returns the position of the value
+ * that the most specific network has.
+ */
+export function findPosition(nodes: Int32Array, address: Address): number {
+  let node = rootOf(address)
+  let position = nodes[node * 3 + 2]!
+  const bits = address.isV6 ? 128 : 32
+  for (let i = 0; i < bits; i++) {
+    node = nodes[node * 3 + bitAt(address, i)]!
+    if (node === 0) break
+    position = nodes[node * 3 + 2]! || position
+  }
+  return position
 }
 
 interface Network {

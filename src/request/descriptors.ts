@@ -98,7 +98,7 @@ export class Descriptors {
         const override = readTorOverride(this.#view!.header('x-tor-exit'))
         if (override !== undefined) return String(override)
         const address = torExits && this.#readAddress()
-        return address && String(torExits.lookup(address) === true)
+        return address && String(torExits.lookup(address) !== undefined)
       }
     }
   }

@@ -1,32 +1,43 @@
 import type { Address } from './address.ts'
-import { CidrMap } from './cidr-map.ts'
+import { CidrMap, type NetworkLookup } from './cidr-map.ts'
 
 /** What is known of an address beside the address itself. Each part is absent until its data is loaded. */
 export interface IpFacts {
   countryOf?: (address: Address) => string | undefined
-  types?: CidrMap<string>
-  torExits?: CidrMap<true>
+  types?: NetworkLookup<string>
+  /** Whoever is in it is an exit. */
+  torExits?: NetworkLookup<unknown>
 }
 
 export interface ReadList<Value> {
   readonly map: CidrMap<Value>
   readonly entryCount: number
-  /** The lines that could not be read, by number. */
+  /** The lines that could not be read, by number; the first thousand of them. */
   readonly badLines: readonly number[]
+  readonly badLineCount: number
 }
 
 /** `CIDR,type` lines; `#` starts a comment. */
 export function readTypeList(text: string): ReadList<string> {
-  return readLines(text, (line, map: CidrMap<string>) => {
+  return wholeOf(typeListSteps(text.split('\n')))
+}
+
+/** One exit address (or CIDR) a line; `#` starts a comment. */
+export function readTorExits(text: string): ReadList<true> {
+  return wholeOf(torExitSteps(text.split('\n'), true))
+}
+
+/** A step a line, for whoever cannot stop for as long as a long list takes. */
+export function typeListSteps(lines: Iterable<string>): Generator<void, ReadList<string>> {
+  return listSteps(lines, (line, map: CidrMap<string>) => {
     const comma = line.indexOf(',')
     const type = line.slice(comma + 1).trim()
     return comma > 0 && type !== '' && map.add(line.slice(0, comma), type)
   })
 }
 
-/** One exit address (or CIDR) a line; `#` starts a comment. */
-export function readTorExits(text: string): ReadList<true> {
-  return readLines(text, (line, map: CidrMap<true>) => map.add(line, true))
+export function torExitSteps<Value>(lines: Iterable<string>, value: Value): Generator<void, ReadList<Value>> {
+  return listSteps(lines, (line, map: CidrMap<Value>) => map.add(line, value))
 }
 
 /** `X-Tor-Exit` as the specification lists its values. */
@@ -45,15 +56,25 @@ export function readTorOverride(header: string | undefined): boolean | undefined
   }
 }
 
-function readLines<Value>(text: string, add: (line: string, map: CidrMap<Value>) => boolean): ReadList<Value> {
+const NUMBERED_LINES = 1000
+
+function* listSteps<Value>(lines: Iterable<string>, add: (line: string, map: CidrMap<Value>) => boolean): Generator<void, ReadList<Value>> {
   const map = new CidrMap<Value>()
   const badLines: number[] = []
-  let entryCount = 0
-  for (const [index, raw] of text.split('\n').entries()) {
+  let [entryCount, badLineCount, number] = [0, 0, 0]
+  for (const raw of lines) {
+    number++
     const line = raw.replace(/#.*/, '').trim()
-    if (line === '') continue
-    if (add(line, map)) entryCount++
-    else badLines.push(index + 1)
+    if (line !== '' && add(line, map)) entryCount++
+    else if (line !== '' && ++badLineCount <= NUMBERED_LINES) badLines.push(number)
+    yield
   }
-  return { map, entryCount, badLines }
+  return { map, entryCount, badLines, badLineCount }
+}
+
+function wholeOf<Result>(steps: Generator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
 }

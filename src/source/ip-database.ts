@@ -1,30 +1,31 @@
 import { type CountryResponse, Reader } from 'mmdb-lib'
 import { type Address, formatAddress } from '../request/address.ts'
-import { type IpFacts, type ReadList, readTorExits, readTypeList } from '../request/ip-facts.ts'
+import type { IpFacts } from '../request/ip-facts.ts'
+import { SharedCidrMap, type SharedNetworks } from '../request/shared-cidr-map.ts'
+import type { IpListKind } from './ip-list.ts'
 
-export type IpFileKind = 'geoip' | 'ipType' | 'torExits'
+/** What a database holds, in memory that threads share, as it is looked up in. */
+export type IpData =
+  | { readonly kind: 'geoip'; readonly bytes: SharedArrayBuffer }
+  | { readonly kind: IpListKind; readonly networks: SharedNetworks }
 
-/**
- * Puts a file's content in the place of what was known. Throws when it is not what it should be, and then nothing has
- * changed. Answers how many entries it has, where that can be told. `onDamage` hears of the first record that turns out
- * to be unreadable later.
- */
-export function loadIpFile(facts: IpFacts, kind: IpFileKind, bytes: Buffer, onDamage: (problem: string) => void): number | undefined {
-  switch (kind) {
+/** Puts it in the place of what was known. `onDamage` hears of the first record that turns out to be unreadable later. */
+export function useIpData(facts: IpFacts, data: IpData, onDamage: (problem: string) => void): void {
+  switch (data.kind) {
     case 'geoip':
-      facts.countryOf = countryLookup(bytes, onDamage)
-      return undefined
-    case 'ipType': {
-      const list = wholeList(readTypeList(bytes.toString('utf8')))
-      facts.types = list.map
-      return list.entryCount
-    }
-    case 'torExits': {
-      const list = wholeList(readTorExits(bytes.toString('utf8')))
-      facts.torExits = list.map
-      return list.entryCount
-    }
+      facts.countryOf = countryLookup(Buffer.from(data.bytes), onDamage)
+      return
+    case 'ipType':
+      facts.types = new SharedCidrMap(data.networks)
+      return
+    case 'torExits':
+      facts.torExits = new SharedCidrMap(data.networks)
   }
+}
+
+/** Throws when it is no database of countries. */
+export function checkCountryFile(bytes: Buffer): void {
+  openReader(bytes)
 }
 
 /** Both layouts in use: a flat `country_code`, and MaxMind's `country.iso_code`. */
@@ -54,13 +55,4 @@ function openReader(bytes: Buffer): Reader<CountryRecord> {
   } catch (cause) {
     throw new Error('it is not an MMDB file', { cause })
   }
-}
-
-const NAMED_LINES = 5
-
-function wholeList<Value>(list: ReadList<Value>): ReadList<Value> {
-  const { badLines } = list
-  if (badLines.length === 0) return list
-  const more = badLines.length > NAMED_LINES ? ` and ${badLines.length - NAMED_LINES} more` : ''
-  throw new Error(`cannot read line ${badLines.slice(0, NAMED_LINES).join(', ')}${more}`)
 }

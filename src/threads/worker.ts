@@ -14,7 +14,8 @@ import { BodyMemory } from '../server/proxy/body-memory.ts'
 import { RevokedSessions } from '../server/revoked-sessions.ts'
 import { EdgeServer } from '../server/server.ts'
 import { WrongSecrets } from '../server/wrong-secrets.ts'
-import { loadIpFile } from '../source/ip-database.ts'
+import { inSlices } from '../slices.ts'
+import { useIpData } from '../source/ip-database.ts'
 import type { IpFile } from '../source/ip-files.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
@@ -22,7 +23,6 @@ import type { Fleet } from './fleet.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { policiesOf } from './shared-bundle.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
-import { inSlices } from './slices.ts'
 import { Vitals } from './vitals.ts'
 
 export interface WorkerParts {
@@ -112,9 +112,9 @@ export class Worker {
     }
   }
 
-  #load({ kind, path, bytes }: IpFile): void {
+  #load({ path, data }: IpFile): void {
     const { logger } = this.#parts
-    loadIpFile(this.#ipFacts, kind, Buffer.from(bytes), (problem) =>
+    useIpData(this.#ipFacts, data, (problem) =>
       logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
     )
   }
