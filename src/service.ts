@@ -9,6 +9,7 @@ import { CounterFamily } from './server/metrics/counter-family.ts'
 import { MetricMemory } from './server/metrics/metric-memory.ts'
 import { closingMs } from './server/server.ts'
 import { type Activate, BundleIntake } from './source/bundle-intake.ts'
+import type { ReadBundle } from './source/bundle-reader.ts'
 import type { SourceStatus } from './source/bundle-source.ts'
 import { followIpFiles } from './source/ip-files.ts'
 import { openBundleSource } from './source/open-bundle-source.ts'
@@ -53,13 +54,15 @@ export interface StartOptions {
   readonly interrupt?: AbortSignal
   /** How the drain passes, the wait for the first bundle, and the time before a worker is replaced. */
   readonly pause?: (ms: number) => Promise<unknown>
+  /** How bundles are read; else on this thread. */
+  readonly readBundle?: ReadBundle
 }
 
 export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively }: StartOptions = {},
+  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   const main = await host.openPort(config.port, config.host, workers)
@@ -76,7 +79,7 @@ export async function startService(
     noteActive = resolve
   })
   const activate: Activate = (bundle, info) => supervisor.activate(bundle, info).then(noteActive)
-  const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys)
+  const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, readBundle)
   const bundleSource = openBundleSource(config, {
     intake,
     logger,

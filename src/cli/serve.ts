@@ -8,6 +8,8 @@ import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { StateFault } from '../store/state/state-fault.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
+import { boundHeapGrowth } from '../threads/heap-growth.ts'
+import { readInThread } from '../threads/read-in-thread.ts'
 import { ThreadHost } from '../threads/thread-host.ts'
 import { VERSION } from '../version.ts'
 import { SERVE_HELP } from './help.ts'
@@ -27,8 +29,9 @@ export async function serve(args: string[]): Promise<number> {
     process.exit(1)
   })
   const interrupt = new AbortController()
+  boundHeapGrowth()
   const host = new ThreadHost({ env: { ...process.env }, flags }, brokenLine)
-  const running = startService(config, logger, host, { interrupt: interrupt.signal })
+  const running = startService(config, logger, host, { interrupt: interrupt.signal, readBundle: readInThread })
   stopOnSignals(running, interrupt)
   process.on('SIGHUP', () => void running.then((service) => service.reload(), ignore))
   try {

@@ -1,4 +1,5 @@
-import type { Plan, PlanCounter } from '../policy/plan.ts'
+import { identityName } from '../policy/compile.ts'
+import type { Plan } from '../policy/plan.ts'
 import type { Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 
@@ -23,8 +24,4 @@ export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Arra
     yield
   }
   return { plan, counters, byIdentity }
-}
-
-export function identityName(counter: PlanCounter): string {
-  return JSON.stringify(counter.identity)
 }

@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
+import { identityName, namedLimits } from '../policy/compile.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
-import { type ActivePlan, identityName, openPlan } from './active-plan.ts'
+import { type ActivePlan, openPlan } from './active-plan.ts'
 import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
 import { Group } from './group.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
@@ -50,7 +51,7 @@ export class Engine {
   /** From the next decision on, this plan holds. Decisions under way keep theirs. */
   activate(plan: Plan): void {
     const generation = this.#plans.generation + 1
-    this.#ages = limitAges(plan.counters, this.#clock.nowMs(), this.#ages)
+    this.#ages = limitAges(namedLimits(plan.counters), this.#clock.nowMs(), this.#ages)
     for (const _step of this.prepare(generation, plan, this.#ages.sincesMs));
     this.#plans.turnTo(generation)
   }

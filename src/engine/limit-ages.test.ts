@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
-import { compileBundle } from '../policy/compile.ts'
+import { compileBundle, namedLimits } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { Plan } from '../policy/plan.ts'
 import { PlainRequestView } from '../request/view.ts'
@@ -10,8 +10,8 @@ import { Engine } from './engine.ts'
 import { limitAges } from './limit-ages.ts'
 
 test('a limit holds since the bundle that brought it, not since the last that repeats it', () => {
-  const first = limitAges(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })).counters, 100, undefined)
-  const second = limitAges(planOf(rated(10, 2), policy('b', { rules: [bucketRule('r', [], 5)] })).counters, 200, first)
+  const first = limitAges(namedLimits(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })).counters), 100, undefined)
+  const second = limitAges(namedLimits(planOf(rated(10, 2), policy('b', { rules: [bucketRule('r', [], 5)] })).counters), 200, first)
   expect([...second.sincesMs]).toEqual([200, 100])
 })
 

@@ -1,6 +1,5 @@
 import type { Limit } from '../limiter/limit.ts'
-import type { PlanCounter } from '../policy/plan.ts'
-import { identityName } from './active-plan.ts'
+import type { NamedLimit } from '../policy/compile.ts'
 
 /** Since when each counter has the limit that it has. Before that, tokens came back as the limit before it said. */
 export interface LimitAges {
@@ -14,16 +13,15 @@ interface LimitAge {
   readonly sinceMs: number
 }
 
-/** A counter that an earlier plan had with the same limit keeps the moment since when that limit holds. */
-export function limitAges(counters: readonly PlanCounter[], nowMs: number, previous: LimitAges | undefined): LimitAges {
+/** By the order of a plan's counters. One that an earlier plan had with the same limit keeps the moment since when that limit holds. */
+export function limitAges(counters: readonly NamedLimit[], nowMs: number, previous: LimitAges | undefined): LimitAges {
   const sincesMs = new Float64Array(counters.length)
   const byIdentity = new Map<string, LimitAge>()
-  for (const counter of counters) {
-    const name = identityName(counter)
+  for (const [index, { name, limit }] of counters.entries()) {
     const before = previous?.byIdentity.get(name)
-    const sinceMs = before !== undefined && isSameLimit(before.limit, counter.limit) ? before.sinceMs : nowMs
-    sincesMs[counter.index] = sinceMs
-    byIdentity.set(name, { limit: counter.limit, sinceMs })
+    const sinceMs = before !== undefined && isSameLimit(before.limit, limit) ? before.sinceMs : nowMs
+    sincesMs[index] = sinceMs
+    byIdentity.set(name, { limit, sinceMs })
   }
   return { sincesMs, byIdentity }
 }

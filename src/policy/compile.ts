@@ -43,13 +43,27 @@ export class PlanBuilder {
   }
 }
 
-/** The counters that the plan of this bundle would have, without the plan. */
-export function countersOf(bundle: Bundle): readonly PlanCounter[] {
-  const parts = new PlanParts()
-  bundle.policies.forEach((policy, index) => {
-    compilePolicy(policy, index, parts)
+/** A counter's limit, and its identity in one text. */
+export interface NamedLimit {
+  readonly name: string
+  readonly limit: Limit
+}
+
+/** Of the counters that the plan of this bundle would have, in their order, without the plan. */
+export function namedLimitsOf({ policies }: Bundle): NamedLimit[] {
+  return policies.flatMap((policy) => {
+    const parts = new PlanParts()
+    compilePolicy(policy, 0, parts)
+    return namedLimits(parts.counters)
   })
-  return parts.counters
+}
+
+export function namedLimits(counters: readonly PlanCounter[]): NamedLimit[] {
+  return counters.map((counter) => ({ name: identityName(counter), limit: counter.limit }))
+}
+
+export function identityName(counter: PlanCounter): string {
+  return JSON.stringify(counter.identity)
 }
 
 /** The lists that rules share and point into. */

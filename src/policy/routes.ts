@@ -129,34 +129,41 @@ class PathNode<P extends Routed> {
   }
 }
 
+/** Each path has one, and ten thousands of paths are common: what is not there takes no memory. */
 class HostIndex<P extends Routed> {
-  readonly #anyHost = new MethodIndex<P>()
-  readonly #byHost = new Map<string, MethodIndex<P>>()
+  #anyHost: MethodIndex<P> | undefined
+  #byHost: Map<string, MethodIndex<P>> | undefined
   /** `*.example.com` under `example.com`. */
-  readonly #bySuffix = new Map<string, MethodIndex<P>>()
+  #bySuffix: Map<string, MethodIndex<P>> | undefined
   /** Enforcing policies that need to know the host. */
-  readonly #needHost = new MethodIndex<P>()
+  #needHost: MethodIndex<P> | undefined
 
   add(policy: P, selector: Selector): void {
     const methods = selector.methods && new Set(selector.methods.map((method) => method.toUpperCase()))
     if (selector.hosts === undefined) {
+      this.#anyHost ??= new MethodIndex<P>()
       this.#anyHost.add(policy, methods)
       return
     }
     for (const pattern of new Set(selector.hosts)) {
-      const [index, host] = pattern.startsWith('*.') ? [this.#bySuffix, pattern.slice(2)] : [this.#byHost, pattern]
-      const name = normalizeHost(host)
+      const isSuffix = pattern.startsWith('*.')
+      if (isSuffix) this.#bySuffix ??= new Map()
+      else this.#byHost ??= new Map()
+      const index = (isSuffix ? this.#bySuffix : this.#byHost)!
+      const name = normalizeHost(isSuffix ? pattern.slice(2) : pattern)
       if (!index.has(name)) index.set(name, new MethodIndex<P>())
       index.get(name)!.add(policy, methods)
     }
-    if (!policy.isShadow) this.#needHost.add(policy, methods)
+    if (policy.isShadow) return
+    this.#needHost ??= new MethodIndex<P>()
+    this.#needHost.add(policy, methods)
   }
 
   match(host: string, method: string, found: Matches<P>): boolean {
-    this.#anyHost.match(method, found)
-    if (host === '') return !this.#needHost.covers(method)
-    if (this.#byHost.size > 0) this.#byHost.get(host)?.match(method, found)
-    if (this.#bySuffix.size > 0) {
+    if (this.#anyHost !== undefined) this.#anyHost.match(method, found)
+    if (host === '') return this.#needHost === undefined || !this.#needHost.covers(method)
+    if (this.#byHost !== undefined) this.#byHost.get(host)?.match(method, found)
+    if (this.#bySuffix !== undefined) {
       for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
         this.#bySuffix.get(host.slice(dot + 1))?.match(method, found)
       }
@@ -166,30 +173,35 @@ class HostIndex<P extends Routed> {
 }
 
 class MethodIndex<P extends Routed> {
-  readonly #anyMethod: P[] = []
-  readonly #byMethod = new Map<string, P[]>()
+  #anyMethod: P[] | undefined
+  #byMethod: Map<string, P[]> | undefined
 
   add(policy: P, methods: Iterable<string> | undefined): void {
     if (methods === undefined) {
+      this.#anyMethod ??= []
       addOnce(this.#anyMethod, policy)
       return
     }
+    this.#byMethod ??= new Map()
     for (const method of methods) {
-      if (!this.#byMethod.has(method)) this.#byMethod.set(method, [])
-      addOnce(this.#byMethod.get(method)!, policy)
+      const policies = this.#byMethod.get(method)
+      if (policies === undefined) this.#byMethod.set(method, [policy])
+      else addOnce(policies, policy)
     }
   }
 
   match(method: string, found: Matches<P>): void {
-    for (let i = 0; i < this.#anyMethod.length; i++) found.add(this.#anyMethod[i]!)
-    if (this.#byMethod.size === 0) return
-    const policies = this.#byMethod.get(method)
-    if (policies !== undefined) for (let i = 0; i < policies.length; i++) found.add(policies[i]!)
+    addAll(this.#anyMethod, found)
+    if (this.#byMethod !== undefined) addAll(this.#byMethod.get(method), found)
   }
 
   covers(method: string): boolean {
-    return this.#anyMethod.length > 0 || this.#byMethod.has(method)
+    return this.#anyMethod !== undefined || this.#byMethod?.has(method) === true
   }
+}
+
+function addAll<P extends Routed>(policies: readonly P[] | undefined, found: Matches<P>): void {
+  if (policies !== undefined) for (let i = 0; i < policies.length; i++) found.add(policies[i]!)
 }
 
 /** Two patterns of one policy may share a place here, one right after the other. */

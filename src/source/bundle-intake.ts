@@ -1,7 +1,7 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { Problem } from '../policy/problem.ts'
-import type { Bundle } from '../policy/schema.ts'
+import type { GoodBundle, ReadBundle } from './bundle-reader.ts'
 import type { OfferedBundle } from './bundle-source.ts'
 import { signatureProblem } from './signature.ts'
 
@@ -19,21 +19,23 @@ export interface RefusedBundle {
 }
 
 /** Makes a bundle the active one everywhere. Throws when it cannot, and then nothing has changed. */
-export type Activate = (bundle: Bundle, info: BundleInfo) => Promise<void>
+export type Activate = (bundle: GoodBundle, info: BundleInfo) => Promise<void>
 
 /** Takes bundles from wherever they come, lets the good and newer ones in, and keeps the last good one otherwise. */
 export class BundleIntake {
   readonly #activate: Activate
   readonly #wallMs: () => number
   readonly #publicKeys: readonly KeyObject[]
+  readonly #read: ReadBundle
   #active: (BundleInfo & { readonly versionNumber: bigint }) | undefined
   #offered: Promise<unknown> = Promise.resolve()
 
   /** With public keys, only what one of them signed gets in. */
-  constructor(activate: Activate, wallMs: () => number, publicKeys: readonly KeyObject[] = []) {
+  constructor(activate: Activate, wallMs: () => number, publicKeys: readonly KeyObject[] = [], read: ReadBundle = readHere) {
     this.#activate = activate
     this.#wallMs = wallMs
     this.#publicKeys = publicKeys
+    this.#read = read
   }
 
   get active(): BundleInfo | undefined {
@@ -63,25 +65,21 @@ export class BundleIntake {
     // First of all: what nobody vouches for is not worth parsing.
     const forgery = this.#forgery(bytes, signature)
     if (forgery !== undefined) return { ...refused(forgery), lacksSignature: true }
-    const text = decodeUtf8(bytes)
-    if (text === undefined) return refused('it is not UTF-8 text')
-    // The schema library takes a while to load, and by now workers are starting beside us.
-    const { parseBundle } = await import('../policy/parse.ts')
-    const parsed = parseBundle(text, format)
-    if (!parsed.ok) return { result: 'refused', problems: parsed.problems, warnings: parsed.warnings }
-    const { bundle, warnings } = parsed
-    const versionNumber = BigInt(bundle.bundle_version)
+    const read = await this.#read(bytes, format)
+    if (!read.ok) return { result: 'refused', problems: read.problems, warnings: read.warnings }
+    const { bundle, warnings } = read
+    const versionNumber = BigInt(bundle.version)
     if (this.#active !== undefined && versionNumber <= this.#active.versionNumber) {
       return refused(`expected a version above the active one (${this.#active.version}), got ${versionNumber}`, 'bundle_version')
     }
     const info = { version: versionNumber.toString(), hash, updatedAtS: Math.floor(this.#wallMs() / 1000) }
     try {
-      await this.#activate(bundle, info)
+      await this.#activate(read, info)
     } catch (error) {
       return refused((error as Error).message)
     }
     this.#active = { ...info, versionNumber }
-    return { result: 'applied', bundle: info, policyCount: bundle.policies.length, warnings }
+    return { result: 'applied', bundle: info, policyCount: bundle.policyCount, warnings }
   }
 
   #forgery(bytes: Uint8Array, signature: string | undefined): string | undefined {
@@ -93,10 +91,9 @@ export function refused(message: string, path = ''): RefusedBundle {
   return { result: 'refused', problems: [{ path, message }], warnings: [] }
 }
 
-function decodeUtf8(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+/** On this thread. */
+export const readHere: ReadBundle = async (bytes, format) => {
+  // The schema library takes a while to load, and by now workers are starting beside us.
+  const { readBundle } = await import('./bundle-reader.ts')
+  return readBundle(bytes, format)
 }

@@ -1,7 +1,7 @@
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { ListenOn } from '../server/http-listener.ts'
 import type { IpFile } from '../source/ip-files.ts'
-import type { SharedBundle } from './shared-bundle.ts'
+import type { SharedBundle } from '../source/shared-bundle.ts'
 
 export type ListenerName = 'main' | 'admin'
 

@@ -2,16 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type LimitAges, limitAges } from '../engine/limit-ages.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
-import { countersOf } from '../policy/compile.ts'
-import type { Bundle } from '../policy/schema.ts'
 import { CounterFamily, type Series } from '../server/metrics/counter-family.ts'
 import type { MetricMemory } from '../server/metrics/metric-memory.ts'
+import type { GoodBundle } from '../source/bundle-reader.ts'
 import type { IpFile } from '../source/ip-files.ts'
 import { Activation } from './activation.ts'
 import { FirstStart } from './first-start.ts'
 import type { SharedPort, WorkerHost, WorkerLink } from './host.ts'
 import type { FromWorker, ListenError, ListenerName, ToWorker } from './messages.ts'
-import { shareBundle } from './shared-bundle.ts'
 import { SharedListeners } from './shared-listeners.ts'
 import type { SharedMemory } from './shared-memory.ts'
 import { Undertaker } from './undertaker.ts'
@@ -77,10 +75,10 @@ export class Supervisor {
   }
 
   /** Done when the bundle holds in all workers. Throws when it cannot, and the one before still holds in all. */
-  async activate(bundle: Bundle, info: BundleInfo): Promise<void> {
-    const ages = limitAges(countersOf(bundle), this.#parts.nowMs(), this.#ages)
+  async activate({ bundle, limits }: GoodBundle, info: BundleInfo): Promise<void> {
+    const ages = limitAges(limits, this.#parts.nowMs(), this.#ages)
     const living = this.#seats.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
-    const content = { bundle: shareBundle(bundle), info, sincesMs: ages.sincesMs }
+    const content = { bundle, info, sincesMs: ages.sincesMs }
     await this.#activation.begin(content, living, (message) => this.#tellAll(message))
     this.#ages = ages
   }

@@ -6,6 +6,7 @@ const POLICIES_A_PIECE = 50
 /** A valid bundle in memory that threads share, in pieces: none takes long to read. */
 export interface SharedBundle {
   readonly version: Bundle['bundle_version']
+  readonly policyCount: number
   readonly pieces: readonly SharedArrayBuffer[]
 }
 
@@ -17,7 +18,7 @@ export function shareBundle({ bundle_version, policies }: Bundle): SharedBundle 
     Buffer.from(piece).set(bytes)
     pieces.push(piece)
   }
-  return { version: bundle_version, pieces }
+  return { version: bundle_version, policyCount: policies.length, pieces }
 }
 
 export function* policiesOf({ pieces }: SharedBundle): Generator<Policy> {

@@ -1,0 +1,36 @@
+import type { BundleFormat } from '../policy/bundle-format.ts'
+import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
+import { parseBundle } from '../policy/parse.ts'
+import type { Problem } from '../policy/problem.ts'
+import { type SharedBundle, shareBundle } from './shared-bundle.ts'
+
+/** A valid bundle, as threads tell it to one another. */
+export interface GoodBundle {
+  readonly bundle: SharedBundle
+  /** Of its plan's counters, in their order. */
+  readonly limits: readonly NamedLimit[]
+}
+
+export type BundleReading =
+  | (GoodBundle & { readonly ok: true; readonly warnings: readonly Problem[] })
+  | { readonly ok: false; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+
+export type ReadBundle = (bytes: Uint8Array, format: BundleFormat) => Promise<BundleReading>
+
+/** Checks a bundle and puts it into shared memory. Of what it makes on the way, much more than the bundle itself, nothing is kept. */
+export function readBundle(bytes: Uint8Array, format: BundleFormat): BundleReading {
+  const text = decodeUtf8(bytes)
+  if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not UTF-8 text' }], warnings: [] }
+  const parsed = parseBundle(text, format)
+  if (!parsed.ok) return parsed
+  const { bundle, warnings } = parsed
+  return { ok: true, bundle: shareBundle(bundle), limits: namedLimitsOf(bundle), warnings }
+}
+
+function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
