@@ -12,7 +12,7 @@ export interface BundleThreadData {
 const ENTRY = new URL('./bundle-thread.js', import.meta.url)
 
 /** Up to here a thread costs more than it saves. What a text stands for takes at most some hundred times its size. */
-const SMALL_BYTES = 256 * 1024
+const SMALL_BYTES = 1024 ** 2
 
 const MAX_HEAP_MIB = 1024
 
