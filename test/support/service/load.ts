@@ -15,6 +15,8 @@ export class Load {
   readonly #port: number
   readonly #fields: Fields
   readonly #lanes: Promise<void>[] = []
+  readonly #open = new Set<number>()
+  #asked = 0
   #isOver = false
 
   constructor(port: number, fields: Fields, lanes: number) {
@@ -26,6 +28,11 @@ export class Load {
   /** So many callers more. */
   grow(lanes: number): void {
     for (let i = 0; i < lanes; i++) this.#lanes.push(this.#run())
+  }
+
+  /** The numbers of the questions that wait for their answer. */
+  get open(): readonly number[] {
+    return [...this.#open]
   }
 
   get laneCount(): number {
@@ -49,7 +56,10 @@ export class Load {
   async #run(): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (!this.#isOver) {
+      const question = ++this.#asked
+      this.#open.add(question)
       await this.#ask(agent).catch((error: Error) => void this.errors.push(error))
+      this.#open.delete(question)
       await sleep(BREATH_MS)
     }
     agent.destroy()
