@@ -26,7 +26,7 @@ export interface Rejected extends Evaluated {
 /** Nothing was evaluated, nothing taken. */
 export interface Refused {
   readonly action: 'refuse'
-  readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'store_unavailable'
+  readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'repeated_descriptor' | 'store_unavailable'
 }
 
 interface Evaluated {

@@ -6,11 +6,12 @@ export class Group {
   readonly charges = new Charges()
   /** The first `ruleCount` rules are charged; for each, the row where its counters begin. */
   ruleCount = 0
-  readonly rules: PlanRule[] = []
+  readonly rules: (PlanRule | undefined)[] = []
   readonly firstRows: number[] = []
 
   clear(): void {
     this.charges.clear()
+    for (let i = 0; i < this.ruleCount; i++) this.rules[i] = undefined
     this.ruleCount = 0
   }
 

@@ -5,7 +5,7 @@ import { normalizePath } from '../policy/path.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
 import { Descriptors, type Identification } from '../request/descriptors.ts'
-import type { RequestView } from '../request/view.ts'
+import { REPEATED, type RequestView } from '../request/view.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
@@ -14,7 +14,7 @@ import type { Hold } from './reservation.ts'
 const NONE: never[] = []
 Object.freeze(NONE)
 
-/** One decision under way. It is used again for the next one, so what leaves it must be a copy. */
+/** One decision under way. It is used again for the next one: what leaves it must be a copy, and at its end it holds nothing. */
 export class Run {
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
@@ -25,7 +25,7 @@ export class Run {
   wouldRejects: WouldReject[] = NONE
   missingKeys: string[] = NONE
   holds: Hold[] = NONE
-  active!: ActivePlan
+  active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
   explains = false
@@ -45,15 +45,37 @@ export class Run {
     this.nowMs = nowMs
     this.wallMs = wallMs
     this.explains = explains
-    this.limit = undefined
-    this.wouldRejects = NONE
-    this.missingKeys = NONE
-    this.holds = NONE
     this.llm = llm
     this.#path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
     const host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
     return plan.routes.match(this.#path, host, upperCase(view.method), this.matches)
+  }
+
+  /** Lets go of the request, of the plan, and of all that was found. */
+  end(): void {
+    this.active = undefined
+    this.llm = undefined
+    this.limit = undefined
+    this.wouldRejects = NONE
+    this.missingKeys = NONE
+    this.holds = NONE
+    this.#path = ''
+    this.matches.clear()
+    this.group.clear()
+    this.#descriptors.end()
+  }
+
+  /** Whether a rule that enforces is keyed by a field that comes more than once. */
+  enforcesByRepeated(): boolean {
+    const { policies, count } = this.matches
+    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow && this.isKeyedByRepeated(policies[i]!)) return true
+    return false
+  }
+
+  isKeyedByRepeated({ keyIndexes }: PlanPolicy): boolean {
+    for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
+    return false
   }
 
   /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. */
@@ -70,7 +92,7 @@ export class Run {
       const firstRow = charges.length
       for (let c = 0; c < rule.counters.length; c++) {
         if (!this.#pushValues(rule)) break
-        charges.add(this.active.counters[rule.counters[c]!.index]!, cost)
+        charges.add(this.active!.counters[rule.counters[c]!.index]!, cost)
       }
       if (charges.length === firstRow) continue
       group.add(rule, firstRow)
@@ -98,12 +120,12 @@ export class Run {
   /** What the rules were keyed by, the deciding rule's keys first. */
   explain(decidingRule: PlanRule | undefined): readonly Descriptor[] {
     if (!this.explains) return NONE
-    const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy.rules)
+    const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy!.rules)
     const indexes = new Set((decidingRule === undefined ? rules : [decidingRule, ...rules]).flatMap((rule) => rule.keyIndexes))
     const found: Descriptor[] = []
     for (const index of indexes) {
       const value = this.#descriptors.get(index)
-      if (value !== undefined) found.push({ key: this.active.plan.keys[index]!.text, value })
+      if (typeof value === 'string') found.push({ key: this.active!.plan.keys[index]!.text, value })
     }
     return found
   }
@@ -122,13 +144,13 @@ export class Run {
     for (let k = 0; k < rule.keyIndexes.length; k++) {
       const index = rule.keyIndexes[k]!
       const value = this.#descriptors.get(index)
-      if (value !== undefined) charges.addValue(value)
+      if (typeof value === 'string') charges.addValue(value)
       else {
         isComplete = false
-        if (this.#descriptors.isFirstMiss(index)) this.#noteMissing(this.active.plan.keys[index]!.text)
+        if (this.#descriptors.isFirstMiss(index)) this.#noteMissing(this.active!.plan.keys[index]!.text)
       }
     }
-    if (!isComplete) charges.valueCount = before
+    if (!isComplete) charges.dropValues(before)
     return isComplete
   }
 
@@ -136,7 +158,7 @@ export class Run {
     const { charges } = this.group
     const before = charges.valueCount
     this.#pushValues(rule)
-    charges.valueCount = before
+    charges.dropValues(before)
   }
 
   #noteMissing(key: string): void {

@@ -99,6 +99,7 @@ class PlanParts {
 function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPolicy {
   const { mode, selector } = policy.spec
   const rules: PlanRule[] = []
+  const keyIndexes: number[] = []
   const planned: PlanPolicy = {
     index,
     id: policy.id,
@@ -106,9 +107,11 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
     isShadow: mode === 'shadow',
     route: selector?.pathExact ?? selector?.pathPrefix ?? '/',
     rules,
+    keyIndexes,
     hasLlmRules: policy.spec.rules.some((rule) => rule.algorithm === 'token_bucket_llm'),
   }
   for (const rule of policy.spec.rules) rules.push(compileRule(rule, planned, parts))
+  for (const index of new Set(rules.flatMap((rule) => rule.keyIndexes))) keyIndexes.push(index)
   return Object.freeze(planned)
 }
 

@@ -1,5 +1,6 @@
 /** Where a descriptor's value comes from; `text` is the key as messages and metrics name it. */
 export type DescriptorKey =
+  | { readonly kind: 'bearer'; readonly text: string }
   | { readonly kind: 'jwt'; readonly text: string; readonly claim: string; readonly segments: readonly string[] }
   | { readonly kind: 'header'; readonly text: string; readonly name: string }
   | { readonly kind: 'ip'; readonly text: string; readonly fact: IpFact }
@@ -11,6 +12,7 @@ const IP_FACT = /^(address|country|type|tor)$/
 
 /** Header names are lower-cased: `header:X-Key` and `header:x-key` are one key. */
 export function parseDescriptorKey(text: string): DescriptorKey | undefined {
+  if (text === 'bearer') return { kind: 'bearer', text }
   const colon = text.indexOf(':')
   const name = text.slice(colon + 1)
   switch (text.slice(0, Math.max(colon, 0))) {

@@ -24,6 +24,8 @@ export interface PlanPolicy {
   /** The selector's path as written: a label of bounded variety. */
   readonly route: string
   readonly rules: readonly PlanRule[]
+  /** The keys of all its rules, each once. */
+  readonly keyIndexes: readonly number[]
   readonly hasLlmRules: boolean
 }
 

@@ -108,10 +108,10 @@ test('a hundred policies that all match come in bundle order too, and a match af
   const index = indexOf(selectors)
   const found = new Matches<Route>()
   index.match('/a', '', 'GET', found)
-  expect(found.policies.slice(0, found.count).map((policy) => policy.index)).toEqual(selectors.map((_, i) => i))
+  expect(found.policies.slice(0, found.count).map((policy) => policy!.index)).toEqual(selectors.map((_, i) => i))
   index.match('/b', '', 'GET', found)
   expect(found.count).toBe(50)
-  expect(found.policies.slice(0, found.count).every((policy) => policy.index % 2 === 1)).toBe(true)
+  expect(found.policies.slice(0, found.count).every((policy) => policy!.index % 2 === 1)).toBe(true)
 })
 
 function indexOf(selectors: readonly (Selector & { isShadow?: boolean })[]): RouteIndex<Route> {
@@ -123,7 +123,7 @@ function indexOf(selectors: readonly (Selector & { isShadow?: boolean })[]): Rou
 function covered(selectors: readonly (Selector & { isShadow?: boolean })[], path: string, host = '', method = 'GET'): number[] {
   const found = new Matches<Route>()
   indexOf(selectors).match(path, host, method, found)
-  return found.policies.slice(0, found.count).map(({ index }) => index)
+  return found.policies.slice(0, found.count).map((policy) => policy!.index)
 }
 
 function isDecided(selectors: readonly (Selector & { isShadow?: boolean })[], path: string, method: string): boolean {

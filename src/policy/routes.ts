@@ -59,13 +59,17 @@ export class RouteIndex<P extends Routed> {
   }
 }
 
-/** The policies that cover a request. The list is used again and again: only the first `count` entries mean anything. */
+/** The policies that cover a request. The list is used again and again: only the first `count` entries are of this one. */
 export class Matches<P extends Routed> {
   count = 0
-  readonly policies: P[] = []
+  readonly policies: (P | undefined)[] = []
 
   add(policy: P): void {
     this.policies[this.count++] = policy
+  }
+
+  clear(): void {
+    this.#cutTo(0)
   }
 
   /** Also drops the second find of a policy with both `a.example.com` and `*.example.com`. */
@@ -73,13 +77,18 @@ export class Matches<P extends Routed> {
     const { policies } = this
     if (this.count > 16) {
       policies.length = this.count
-      policies.sort((a, b) => a.index - b.index)
+      policies.sort((a, b) => a!.index - b!.index)
     } else {
       this.#sortFew()
     }
     let kept = 1
     for (let i = 1; i < this.count; i++) if (policies[i] !== policies[i - 1]) policies[kept++] = policies[i]!
-    this.count = kept
+    this.#cutTo(kept)
+  }
+
+  #cutTo(count: number): void {
+    for (let i = count; i < this.count; i++) this.policies[i] = undefined
+    this.count = count
   }
 
   /** Insertion: a handful of nearly sorted entries, and no comparator to call. */

@@ -108,7 +108,7 @@ const llmConfig = z
     error: 'at least one of tokens_per_minute and tokens_per_day',
   })
 
-const KEY_FORMS = 'jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
+const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
 
 const ruleFields = {
   name: label.meta({ description: 'Shown in the RateLimit header. Unique in its policy.' }),
@@ -118,7 +118,7 @@ const ruleFields = {
         .string({ error: KEY_FORMS })
         .max(256, { error: 'at most 256 characters' })
         .refine((key) => parseDescriptorKey(key) !== undefined, { error: KEY_FORMS })
-        .meta({ pattern: '^(jwt:.+|header:.+|ip:(address|country|type|tor))$' }),
+        .meta({ pattern: '^(bearer|jwt:.+|header:.+|ip:(address|country|type|tor))$' }),
       { error: 'a list of descriptor keys' },
     )
     .max(32, { error: 'at most 32 keys' })

@@ -5,7 +5,7 @@ import { formatAddress } from './address.ts'
 import { TrustedProxies } from './client-address.ts'
 import { Descriptors, defaultIdentification } from './descriptors.ts'
 import { type IpFacts, readTorExits, readTypeList } from './ip-facts.ts'
-import { type PlainRequest, PlainRequestView } from './view.ts'
+import { type FieldValue, type PlainRequest, PlainRequestView, REPEATED } from './view.ts'
 
 type Headers = NonNullable<PlainRequest['headers']>
 
@@ -14,9 +14,23 @@ describe('a header key', () => {
     expect(valueFor('header:X-Key', { 'x-KEY': 'a' })).toBe('a')
   })
 
-  test('is the joined value of a header that repeats', () => {
-    expect(valueFor('header:x-key', { 'X-Key': ['a', 'b'] })).toBe('a, b')
-    expect(valueFor('header:x-key', { 'X-Key': 'a', 'x-key': 'b' })).toBe('a, b')
+  test('is not guessed where the header comes more than once, in whatever case', () => {
+    expect(valueFor('header:x-key', { 'X-Key': ['a', 'b'] })).toBe(REPEATED)
+    expect(valueFor('header:x-key', { 'X-Key': 'a', 'x-key': 'b' })).toBe(REPEATED)
+    expect(valueFor('header:x-key', { 'X-Key': ['a', ''] })).toBe(REPEATED)
+    expect(valueFor('header:x-key', { 'X-Key': ['', ''] })).toBe(REPEATED)
+    expect(valueFor('header:x-key', { 'X-Key': ['a', 'a'], 'x-key': 'a' })).toBe(REPEATED)
+  })
+
+  test('is one line, commas and all', () => {
+    expect(valueFor('header:x-key', { 'X-Key': 'a, b' })).toBe('a, b')
+    expect(valueFor('header:x-key', { 'X-Key': ['a, b'], 'x-key': undefined })).toBe('a, b')
+    expect(valueFor('header:x-key', { 'X-Key': 'a', 'x-key': [] })).toBe('a')
+  })
+
+  test('is all lines of X-Forwarded-For, and of Cookie', () => {
+    expect(valueFor('header:x-forwarded-for', { 'X-Forwarded-For': ['a', 'b'] })).toBe('a, b')
+    expect(valueFor('header:cookie', { Cookie: ['a=1', 'b=2'] })).toBe('a=1; b=2')
   })
 
   test.each(['constructor', '__proto__', 'toString', 'x-key'])('is missing where the request has no such header: %s', (name) => {
@@ -41,6 +55,16 @@ describe('a jwt key', () => {
     ['text in it', { authorization: `Bearer ${jwt({ sub: '' })}` }],
   ])('is missing where there is no %s', (_, headers) => {
     expect(valueFor('jwt:sub', headers)).toBeUndefined()
+  })
+})
+
+describe('jwt and bearer keys', () => {
+  test.each(['jwt:sub', 'bearer'])('are not guessed where Authorization comes more than once: %s', (key) => {
+    const [a, b] = ['a', 'b'].map((sub) => `Bearer ${jwt({ sub })}`)
+    expect(valueFor(key, { Authorization: [a!, b!] })).toBe(REPEATED)
+    expect(valueFor(key, { Authorization: [a!, 'x.y'] })).toBe(REPEATED)
+    expect(valueFor(key, { Authorization: ['Basic YTpi', a!] })).toBe(REPEATED)
+    expect(valueFor(key, { Authorization: `${a}, ${b}` })).toBe(REPEATED)
   })
 })
 
@@ -92,6 +116,11 @@ describe('ip:type', () => {
     expect(valueFor('ip:type', { 'x-asn-type': 'isp' })).toBe('isp')
   })
 
+  test('is not guessed where X-ASN-Type comes more than once, unless the list knows', () => {
+    expect(valueFor('ip:type', { 'x-asn-type': ['isp', 'isp'] }, facts)).toBe(REPEATED)
+    expect(valueFor('ip:type', { 'x-forwarded-for': '203.0.113.7', 'x-asn-type': ['isp', 'isp'] }, facts)).toBe('hosting')
+  })
+
   test('is missing where both are', () => {
     expect(valueFor('ip:type', { 'x-forwarded-for': '198.51.100.1' }, facts)).toBeUndefined()
     expect(valueFor('ip:type', { 'x-asn-type': ' ' })).toBeUndefined()
@@ -111,6 +140,10 @@ describe('ip:tor', () => {
     expect(valueFor('ip:tor', { 'x-forwarded-for': '203.0.113.8', 'x-tor-exit': 'perhaps' }, facts)).toBe('false')
   })
 
+  test('is not guessed where X-Tor-Exit comes more than once', () => {
+    expect(valueFor('ip:tor', { 'x-tor-exit': ['no', 'no'], 'x-forwarded-for': '203.0.113.7' }, facts)).toBe(REPEATED)
+  })
+
   test('is missing where nobody knows', () => {
     expect(valueFor('ip:tor', { 'x-forwarded-for': '203.0.113.7' })).toBeUndefined()
     expect(valueFor('ip:tor', {}, facts)).toBeUndefined()
@@ -127,8 +160,10 @@ describe('descriptors of one request', () => {
     const full = { 'x-a': '1', authorization: `Bearer ${jwt({ sub: 's' })}`, 'x-forwarded-for': '203.0.113.7' }
     descriptors.begin(viewOf(full), keys)
     expect(texts.map((_, i) => descriptors.get(i))).toEqual(['1', 's', '203.0.113.7', undefined])
+    descriptors.end()
     descriptors.begin(viewOf({ 'x-b': '2' }), keys)
     expect(texts.map((_, i) => descriptors.get(i))).toEqual([undefined, undefined, undefined, '2'])
+    descriptors.end()
     descriptors.begin(viewOf(full), keys.toReversed())
     expect(texts.map((_, i) => descriptors.get(i))).toEqual([undefined, '203.0.113.7', 's', '1'])
   })
@@ -146,11 +181,11 @@ describe('descriptors of one request', () => {
   })
 })
 
-function valueFor(key: string, headers: Headers, ipFacts: IpFacts = {}): string | undefined {
+function valueFor(key: string, headers: Headers, ipFacts: IpFacts = {}): FieldValue {
   return read(new Descriptors({ ...defaultIdentification(), ipFacts }), key, headers)
 }
 
-function read(descriptors: Descriptors, key: string, headers: Headers): string | undefined {
+function read(descriptors: Descriptors, key: string, headers: Headers): FieldValue {
   descriptors.begin(viewOf(headers), [parseDescriptorKey(key)!])
   return descriptors.get(0)
 }

@@ -1,9 +1,10 @@
 import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
 import { type Address, subjectText } from './address.ts'
+import { bearerToken } from './bearer.ts'
 import { clientAddress, TrustedProxies } from './client-address.ts'
 import { type IpFacts, readTorOverride } from './ip-facts.ts'
-import { type Claims, claimText, readBearerClaims } from './jwt.ts'
-import type { RequestView } from './view.ts'
+import { type Claims, claimText, readClaims } from './jwt.ts'
+import { type FieldValue, REPEATED, type RequestView } from './view.ts'
 
 /** What it takes to tell who a caller is. */
 export interface Identification {
@@ -15,19 +16,25 @@ export function defaultIdentification(): Identification {
   return { trustedProxies: new TrustedProxies(), ipFacts: {} }
 }
 
+/** In place of a value that nobody has asked for yet. */
+const UNREAD = Symbol('unread')
+const NO_KEYS: readonly DescriptorKey[] = []
+
 /**
  * The descriptor values of one request at a time, each worked out at most once and only when a rule asks. Values are
- * kept by the key's position in the plan; a stamp tells this request's values from earlier ones.
+ * kept by the key's position in the plan until the request is let go of.
  */
 export class Descriptors {
   readonly #identification: Identification
-  #keys: readonly DescriptorKey[] = []
-  #values: (string | undefined)[] = []
-  #stamps = new Int32Array(0)
-  #missStamps = new Int32Array(0)
-  #stamp = 0
+  #keys: readonly DescriptorKey[] = NO_KEYS
+  #values: (FieldValue | typeof UNREAD)[] = []
+  /** 1 for the keys whose value was found missing. */
+  #missed = new Uint8Array(0)
+  /** The first `#readCount` are the keys that were asked for. */
+  readonly #read: number[] = []
+  #readCount = 0
   #view: RequestView | undefined
-  #claims: Claims | undefined
+  #claims: Claims | undefined | typeof REPEATED
   #hasClaims = false
   #address: Address | undefined
   #hasAddress = false
@@ -37,49 +44,62 @@ export class Descriptors {
   }
 
   begin(view: RequestView, keys: readonly DescriptorKey[]): void {
-    if (keys !== this.#keys || this.#stamp === 0x7fff_ffff) {
-      this.#keys = keys
-      this.#values = new Array<string | undefined>(keys.length).fill(undefined)
-      this.#stamps = new Int32Array(keys.length)
-      this.#missStamps = new Int32Array(keys.length)
-      this.#stamp = 0
+    if (keys.length !== this.#values.length) {
+      this.#values = new Array<typeof UNREAD>(keys.length).fill(UNREAD)
+      this.#missed = new Uint8Array(keys.length)
     }
-    this.#stamp++
+    this.#keys = keys
     this.#view = view
+  }
+
+  /** Lets go of the request and of all that was read of it. */
+  end(): void {
+    for (let i = 0; i < this.#readCount; i++) {
+      this.#values[this.#read[i]!] = UNREAD
+      this.#missed[this.#read[i]!] = 0
+    }
+    this.#readCount = 0
+    this.#keys = NO_KEYS
+    this.#view = undefined
+    this.#claims = undefined
     this.#hasClaims = false
+    this.#address = undefined
     this.#hasAddress = false
   }
 
   /** The value of the key at `index`; empty counts as missing. */
-  get(index: number): string | undefined {
-    if (this.#stamps[index] === this.#stamp) return this.#values[index]
-    const value = this.#read(this.#keys[index]!) || undefined
-    this.#stamps[index] = this.#stamp
+  get(index: number): FieldValue {
+    const known = this.#values[index]
+    if (known !== UNREAD) return known
+    const value = this.#find(this.#keys[index]!) || undefined
+    this.#read[this.#readCount++] = index
     this.#values[index] = value
     return value
   }
 
   /** Answers true once per request for each key: a missing one is reported once, however many rules want it. */
   isFirstMiss(index: number): boolean {
-    const isFirst = this.#missStamps[index] !== this.#stamp
-    this.#missStamps[index] = this.#stamp
+    const isFirst = this.#missed[index] === 0
+    this.#missed[index] = 1
     return isFirst
   }
 
-  #read(key: DescriptorKey): string | undefined {
+  #find(key: DescriptorKey): FieldValue {
     switch (key.kind) {
       case 'header':
         return this.#view!.header(key.name)
+      case 'bearer':
+        return bearerToken(this.#view!.header('authorization'))
       case 'jwt': {
         const claims = this.#readClaims()
-        return claims && claimText(claims, key.claim, key.segments)
+        return claims === REPEATED ? REPEATED : claims && claimText(claims, key.claim, key.segments)
       }
       case 'ip':
         return this.#readIpFact(key.fact)
     }
   }
 
-  #readIpFact(fact: IpFact): string | undefined {
+  #readIpFact(fact: IpFact): FieldValue {
     const { countryOf, types, torExits } = this.#identification.ipFacts
     switch (fact) {
       case 'address': {
@@ -92,10 +112,15 @@ export class Descriptors {
       }
       case 'type': {
         const address = types && this.#readAddress()
-        return (address && types.lookup(address)) ?? this.#view!.header('x-asn-type')?.trim()
+        const listed = address && types.lookup(address)
+        if (listed !== undefined) return listed
+        const named = this.#view!.header('x-asn-type')
+        return named === REPEATED ? REPEATED : named?.trim()
       }
       case 'tor': {
-        const override = readTorOverride(this.#view!.header('x-tor-exit'))
+        const named = this.#view!.header('x-tor-exit')
+        if (named === REPEATED) return REPEATED
+        const override = readTorOverride(named)
         if (override !== undefined) return String(override)
         const address = torExits && this.#readAddress()
         return address && String(torExits.lookup(address) !== undefined)
@@ -103,9 +128,10 @@ export class Descriptors {
     }
   }
 
-  #readClaims(): Claims | undefined {
+  #readClaims(): Claims | undefined | typeof REPEATED {
     if (!this.#hasClaims) {
-      this.#claims = readBearerClaims(this.#view!.header('authorization'))
+      const token = bearerToken(this.#view!.header('authorization'))
+      this.#claims = typeof token === 'string' ? readClaims(token) : token
       this.#hasClaims = true
     }
     return this.#claims
@@ -113,7 +139,8 @@ export class Descriptors {
 
   #readAddress(): Address | undefined {
     if (!this.#hasAddress) {
-      this.#address = clientAddress(this.#view!.header('x-forwarded-for'), this.#identification.trustedProxies)
+      const chain = this.#view!.header('x-forwarded-for') as string | undefined // its lines are one list
+      this.#address = clientAddress(chain, this.#identification.trustedProxies)
       this.#hasAddress = true
     }
     return this.#address

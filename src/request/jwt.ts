@@ -4,9 +4,9 @@ export type Claims = Readonly<Record<string, unknown>>
 // Above this a token is no token: header limits let somewhat more through, and base64 of it would be decoded in vain.
 const MAX_TOKEN_CHARACTERS = 32_768
 
-/** Reads the payload of `Bearer <jwt>`. */
-export function readBearerClaims(authorization: string | undefined): Claims | undefined {
-  const payload = authorization === undefined ? undefined : bearerPayload(authorization)
+/** Reads the payload of a bearer token. */
+export function readClaims(token: string): Claims | undefined {
+  const payload = payloadOf(token)
   if (payload === undefined) return undefined
   try {
     const claims: unknown = JSON.parse(keepLongNumbers(payload))
@@ -28,16 +28,13 @@ export function claimText(claims: Claims, name: string, segments: readonly strin
   return scalarText(value)
 }
 
-const SCHEME = 'bearer '
-
 /** The second of two or three parts, decoded. The other parts are not looked at. */
-function bearerPayload(authorization: string): string | undefined {
-  if (authorization.length > MAX_TOKEN_CHARACTERS) return undefined
-  if (authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME) return undefined
-  const start = authorization.indexOf('.') + 1
-  const dot = authorization.indexOf('.', start)
-  if (start === 0 || (dot >= 0 && authorization.includes('.', dot + 1))) return undefined
-  return decodeBase64(authorization.slice(start, dot < 0 ? undefined : dot))
+function payloadOf(token: string): string | undefined {
+  if (token.length > MAX_TOKEN_CHARACTERS) return undefined
+  const start = token.indexOf('.') + 1
+  const dot = token.indexOf('.', start)
+  if (start === 0 || (dot >= 0 && token.includes('.', dot + 1))) return undefined
+  return decodeBase64(token.slice(start, dot < 0 ? undefined : dot))
 }
 
 /** Both alphabets, padded or not. The decoder skips what it does not know, which shows in the length. */

@@ -1,5 +1,22 @@
 import { encodePathText } from '../policy/path.ts'
 
+/** In place of the value of a field that comes more than once: nobody can tell which line another reader takes. */
+export const REPEATED = Symbol('repeated')
+
+export type FieldValue = string | undefined | typeof REPEATED
+
+/** Fields whose lines are one value, and what stands between them (RFC 9110 5.3, RFC 9113 8.2.3). */
+const SEPARATORS: ReadonlyMap<string, string> = new Map([
+  ['x-forwarded-for', ', '],
+  ['cookie', '; '],
+])
+
+/** The value of a field of which another line has come. `name` is in lower case. */
+export function withNextLine(name: string, earlier: string, line: string): string | typeof REPEATED {
+  const separator = SEPARATORS.get(name)
+  return separator === undefined ? REPEATED : `${earlier}${separator}${line}`
+}
+
 /** All that the engine may see of a request, whichever wire it came in on. */
 export interface RequestView {
   readonly method: string
@@ -7,8 +24,8 @@ export interface RequestView {
   readonly uri: string
   /** Empty when the request names no host. */
   readonly host: string
-  /** A header's value by its lower-case name, repeated fields joined by ", ". */
-  header(name: string): string | undefined
+  /** A field's value by its lower-case name. Only the lines of X-Forwarded-For and of Cookie are ever joined. */
+  header(name: string): FieldValue
 }
 
 /** A request as a program writes it down. */
@@ -24,7 +41,7 @@ export class PlainRequestView implements RequestView {
   readonly method: string
   readonly uri: string
   readonly host: string
-  readonly #headers = new Map<string, string>()
+  readonly #headers = new Map<string, FieldValue>()
 
   constructor(request: PlainRequest) {
     this.method = request.method
@@ -32,13 +49,17 @@ export class PlainRequestView implements RequestView {
     this.host = request.host ?? ''
     for (const [name, value] of Object.entries(request.headers ?? {})) {
       if (value === undefined) continue
-      const text = typeof value === 'string' ? value : value.join(', ')
-      const earlier = this.#headers.get(name.toLowerCase())
-      this.#headers.set(name.toLowerCase(), earlier === undefined ? text : `${earlier}, ${text}`)
+      for (const line of typeof value === 'string' ? [value] : value) this.#addLine(name.toLowerCase(), line)
     }
   }
 
-  header(name: string): string | undefined {
+  header(name: string): FieldValue {
     return this.#headers.get(name)
+  }
+
+  #addLine(name: string, line: string): void {
+    const earlier = this.#headers.get(name)
+    if (earlier === REPEATED) return
+    this.#headers.set(name, earlier === undefined ? line : withNextLine(name, earlier, line))
   }
 }

@@ -1,4 +1,4 @@
-import type { RequestView } from '../request/view.ts'
+import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
 
 /** The original request as a gateway describes it in the headers of its question. */
 export class HttpRequestView implements RequestView {
@@ -14,15 +14,32 @@ export class HttpRequestView implements RequestView {
     this.host = host
   }
 
-  header(name: string): string | undefined {
-    return headerValue(this.#rawHeaders, name)
+  header(name: string): FieldValue {
+    return fieldValue(this.#rawHeaders, name)
   }
 }
 
 /**
- * Reads the raw list, because `req.headers` keeps only the first of some repeated fields and loses what a limit key may
- * hide in. `name` is in lower case.
+ * A field as a limit may be keyed by it. Reads the raw list, because `req.headers` keeps only the first of some repeated
+ * fields and loses what a limit key may hide in. `name` is in lower case.
  */
+export function fieldValue(rawHeaders: readonly string[], name: string): FieldValue {
+  let value: string | undefined
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const field = rawHeaders[i]!
+    if (field.length !== name.length || field.toLowerCase() !== name) continue
+    if (value === undefined) {
+      value = rawHeaders[i + 1]!
+      continue
+    }
+    const longer = withNextLine(name, value, rawHeaders[i + 1]!)
+    if (longer === REPEATED) return REPEATED
+    value = longer
+  }
+  return value
+}
+
+/** All lines of a field that is a list, in one text. `name` is in lower case. */
 export function headerValue(rawHeaders: readonly string[], name: string, separator = ', '): string | undefined {
   let value: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -13,10 +13,10 @@ export type Origin = 'own' | 'shared' | 'nobody'
  * decisions, so that asking allocates nothing.
  */
 export class Charges {
-  /** How many rows there are; what the lists hold beyond them is left over from earlier decisions. */
+  /** How many rows there are. Beyond them the lists hold numbers of earlier decisions, but none of their counters and values. */
   length = 0
   valueCount = 0
-  readonly counters: Counter[] = []
+  readonly counters: (Counter | undefined)[] = []
   /** The descriptor values of all rows, end to end; row i has those from valuesFrom[i] up to valuesFrom[i + 1]. */
   readonly values: string[] = []
   valuesFrom = new Int32Array(INITIAL_ROWS + 1)
@@ -30,8 +30,15 @@ export class Charges {
   takenFrom: Origin = 'own'
 
   clear(): void {
+    for (let row = 0; row < this.length; row++) this.counters[row] = undefined
     this.length = 0
-    this.valueCount = 0
+    this.dropValues(0)
+  }
+
+  /** Takes values back that were added since there were `count`. */
+  dropValues(count: number): void {
+    for (let i = count; i < this.valueCount; i++) this.values[i] = ''
+    this.valueCount = count
   }
 
   addValue(value: string): void {

@@ -58,7 +58,7 @@ test('the index finds the same policies, in bundle order, as looking at every on
         expect(routes.match(normalPath, normalHost, upperMethod, found)).toBe(isDecided)
         if (!isDecided) continue
         const expected = reached.filter((policy) => coversHost(policy, normalHost)).map(({ id }) => id)
-        expect(found.policies.slice(0, found.count).map(({ id }) => id)).toEqual(expected)
+        expect(found.policies.slice(0, found.count).map((policy) => policy!.id)).toEqual(expected)
       }
     }),
     { numRuns: 300 },

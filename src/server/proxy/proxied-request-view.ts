@@ -1,4 +1,5 @@
-import type { RequestView } from '../../request/view.ts'
+import type { FieldValue, RequestView } from '../../request/view.ts'
+import { fieldValue } from '../http-request-view.ts'
 import type { Peer } from './client-connection.ts'
 import { isForwardingField } from './forwarding-fields.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
@@ -25,8 +26,8 @@ export class ProxiedRequestView implements RequestView {
     return this.#request.host
   }
 
-  header(name: string): string | undefined {
-    const value = this.#peer.isTrusted || !isForwardingField(name) ? this.#request.header(name) : undefined
+  header(name: string): FieldValue {
+    const value = this.#peer.isTrusted || !isForwardingField(name) ? fieldValue(this.#request.fields, name) : undefined
     // A peer that forwards for nobody is itself the client.
     return value === undefined && name === 'x-forwarded-for' ? this.#peer.address : value
   }

@@ -43,7 +43,7 @@ export class ProxiedRequest {
     return this.isChunked || (this.contentLength ?? 0) > 0
   }
 
-  /** `name` is in lower case; repeated fields are joined by ", ". */
+  /** All lines of a field that is a list, joined by ", ". `name` is in lower case. */
   header(name: string): string | undefined {
     return headerValue(this.fields, name)
   }

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { Allowed, Decision } from '../../engine/decision.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { Evaluation } from '../../engine/evaluation.ts'
 import { REASONS, type Reason } from '../../engine/reasons.ts'
 import type { Reservation } from '../../engine/reservation.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
@@ -70,14 +71,15 @@ export class ReverseProxy {
     const { engine, clock, debugSessions } = this.#parts
     const { request, client, res } = arrival
     const explains = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
-    const view = new ProxiedRequestView(request, client.peer)
-    const incoming = new Incoming(arrival, view, explains, clock.nowMs())
-    const need = engine.needsBody(view)
+    const evaluation = engine.open(new ProxiedRequestView(request, client.peer), explains)
+    if (evaluation === undefined) return this.refuse(res, 'no_bundle_loaded')
+    const incoming = new Incoming(arrival, evaluation, explains, clock.nowMs())
+    const need = evaluation.needsBody()
     if (need !== 'no') {
       this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
       return
     }
-    const decision = engine.decide(view, explains)
+    const decision = evaluation.decide()
     if (decision instanceof Promise) {
       decision.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.fail(res, error))
     } else this.#answer(incoming, decision)
@@ -98,10 +100,10 @@ export class ReverseProxy {
 
   /** A token budget must see the body first. What the head alone decides is decided before it is read. */
   async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
-    const { engine, clock, maxBodyBytes, bodyClaims, backend } = this.#parts
-    const { request, res, view, explains } = incoming
+    const { clock, maxBodyBytes, bodyClaims, backend } = this.#parts
+    const { request, res, evaluation } = incoming
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(res, 'body_too_large')
-    const objection = await engine.objection(view, explains)
+    const objection = await evaluation.precheck()
     if (objection !== undefined) return this.#answer(incoming, objection)
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
     const body = await readBody(request, bodyClaims, options, () => invite(incoming))
@@ -113,7 +115,7 @@ export class ReverseProxy {
       if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
       incoming.llm = llm
       incoming.startMs = clock.nowMs()
-      this.#answer(incoming, await engine.decide(view, explains, llm))
+      this.#answer(incoming, await evaluation.decide(llm))
     } finally {
       // Where it is forwarded, it is not released here.
       incoming.body?.release()
@@ -191,7 +193,7 @@ class Incoming {
   readonly client: ClientConnection
   readonly res: ServerResponse
   readonly early: EarlyBytes | undefined
-  readonly view: ProxiedRequestView
+  readonly evaluation: Evaluation
   readonly explains: boolean
   /** When its decision began. */
   startMs: number
@@ -200,12 +202,12 @@ class Incoming {
   /** The body where it was read, until it is forwarded. */
   body: ReadBody | undefined
 
-  constructor({ request, client, res, early }: Arrival, view: ProxiedRequestView, explains: boolean, startMs: number) {
+  constructor({ request, client, res, early }: Arrival, evaluation: Evaluation, explains: boolean, startMs: number) {
     this.request = request
     this.client = client
     this.res = res
     this.early = early
-    this.view = view
+    this.evaluation = evaluation
     this.explains = explains
     this.startMs = startMs
   }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { REPEATED } from '../../request/view.ts'
 import { HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
 
 const START = 'POST /v1/decision HTTP/1.1\r\n'
@@ -38,9 +39,12 @@ describe('a plain head', () => {
     expect(read(`${START}${fields}\r\n\r\n`).original()).toMatchObject({ method: 'GET', uri: '/' })
   })
 
-  test('joins what comes more than once, cookies in their own way', () => {
-    const reader = read(`${START}Host: edge\r\nX-A: 1\r\nCookie: a=1\r\nx-a: \r\nX-A: 3\r\ncookie: b=2\r\n\r\n`)
-    expect(reader.header('x-a')).toBe('1, , 3')
+  test('says what comes more than once, and joins only what is one list', () => {
+    const lists = 'Cookie: a=1\r\nX-Forwarded-For: a\r\ncookie: b=2\r\nx-forwarded-for: b\r\nX-Forwarded-For: \r\n'
+    const reader = read(`${START}Host: edge\r\nX-A: 1\r\nX-B: 1, 2\r\nx-a: \r\n${lists}\r\n`)
+    expect(reader.header('x-a')).toBe(REPEATED)
+    expect(reader.header('x-b')).toBe('1, 2')
+    expect(reader.header('x-forwarded-for')).toBe('a, b, ')
     expect(reader.cookie()).toBe('a=1; b=2')
   })
 

@@ -1,5 +1,5 @@
 import type { Reason } from '../../engine/reasons.ts'
-import type { RequestView } from '../../request/view.ts'
+import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../../request/view.ts'
 import type { Question } from '../decision-endpoint.ts'
 import { endOfToken, endOfValue, isSameName, isSameText } from './characters.ts'
 import { bytesOf, CONNECTION, CONTENT_LENGTH, FOREIGN, HOST, ORIGINAL_HOST, ORIGINAL_METHOD, ORIGINAL_URI } from './field-names.ts'
@@ -130,12 +130,24 @@ export class HeadReader implements Question, RequestView {
     return this.#host === ABSENT ? '' : this.#value(this.#host)
   }
 
-  header(name: string): string | undefined {
-    return this.#joined(name, ', ')
+  header(name: string): FieldValue {
+    const fields = this.#fields
+    let value: string | undefined
+    for (let field = 0; field < this.#used; field += FIELD_INTS) {
+      if (fields[field + 1]! - fields[field]! !== name.length || !isSameText(this.#bytes, fields[field]!, name)) continue
+      if (value === undefined) {
+        value = this.#value(field)
+        continue
+      }
+      const longer = withNextLine(name, value, this.#value(field))
+      if (longer === REPEATED) return REPEATED
+      value = longer
+    }
+    return value
   }
 
   cookie(): string | undefined {
-    return this.#joined('cookie', '; ')
+    return this.header('cookie') as string | undefined
   }
 
   #forget(): void {
@@ -214,16 +226,6 @@ export class HeadReader implements Question, RequestView {
     const larger = new Int32Array(this.#fields.length * 2)
     larger.set(this.#fields)
     this.#fields = larger
-  }
-
-  #joined(name: string, separator: string): string | undefined {
-    const fields = this.#fields
-    let value: string | undefined
-    for (let field = 0; field < this.#used; field += FIELD_INTS) {
-      if (fields[field + 1]! - fields[field]! !== name.length || !isSameText(this.#bytes, fields[field]!, name)) continue
-      value = value === undefined ? this.#value(field) : `${value}${separator}${this.#value(field)}`
-    }
-    return value
   }
 
   #isEmpty(field: number): boolean {

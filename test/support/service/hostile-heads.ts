@@ -43,7 +43,7 @@ function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
     field('Connection', 'keep-alive', 'Keep-Alive'),
     field('Accept', '*/*'),
     field('X-Original-Host', 'a.example.com', 'A.example.com:80', 'other', ''),
-    field('Authorization', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.', 'Bearer x', 'Basic YTpi'),
+    field('Authorization', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.', 'Bearer x', 'BEARER  x', 'Bearer x y', 'Bearer', 'Basic YTpi'),
   )
   const usual = fc.tuple(
     field('Host', 'edge', 'edge:8080', ''),

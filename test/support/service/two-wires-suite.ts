@@ -17,6 +17,8 @@ const BUNDLE = bundle(
   policy('api', { selector: { pathPrefix: '/api' }, rules: [bucketRule('api', ['header:x-api-key', 'ip:address'], 10)] }),
   policy('claims', { selector: { methods: ['POST'] }, rules: [bucketRule('sub', ['header:x-api-key', 'jwt:sub'], 4)] }),
   policy('hosts', { selector: { pathPrefix: '/by-host', hosts: ['a.example.com'] }, rules: [bucketRule('host', ['header:x-api-key'], 6)] }),
+  policy('tokens', { selector: { pathPrefix: '/api' }, rules: [bucketRule('token', ['bearer', 'header:x-api-key'], 8)] }),
+  policy('teams', { mode: 'shadow', rules: [bucketRule('teams', ['header:x-team', 'header:x-api-key'], 3)] }),
   policy('next', { mode: 'shadow', rules: [bucketRule('next', ['header:x-api-key'], 15)] }),
 )
 
@@ -54,6 +56,7 @@ export function twoWiresSuite(minHeads: number): void {
     const [alone, both] = await Promise.all(servers.map(({ port }) => decisionMetrics(port)))
     expect(both).toEqual(alone)
     expect(alone!.length).toBeGreaterThan(10)
+    expect(alone!.join()).toContain('reason="repeated_descriptor"')
   })
 }
 

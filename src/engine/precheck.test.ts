@@ -47,8 +47,6 @@ describe('a body is needed', () => {
     const hosts = policy('h', { selector: { hosts: ['a.test'] }, rules: [llmRule('budget', [], TOKENS)] })
     expect(engineOn([hosts]).needsBody({ uri: '/' })).toBe('no')
     expect(engineOn([hosts]).needsBody({ uri: '/', host: 'a.test' })).toBe('must')
-    const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock: new ManualClock() })
-    expect(engine.needsBody(viewOf({ uri: '/' }))).toBe('no')
   })
 
   test('is asked of no store, and leaves nothing behind for the next decision', () => {
@@ -91,8 +89,8 @@ describe('an objection', () => {
     const { engine } = engineOn([policy('p', { rules: [bucketRule('r', ['header:x-key'], 1)] })])
     const view = viewOf({ uri: '/', headers: { 'x-key': 'a' } })
     engine.decide(view)
-    expect(engine.objection(view)).toMatchObject({ descriptors: [] })
-    expect(engine.objection(view, true)).toMatchObject({ descriptors: [{ key: 'header:x-key', value: 'a' }] })
+    expect(engine.open(view)!.precheck()).toMatchObject({ descriptors: [] })
+    expect(engine.open(view, true)!.precheck()).toMatchObject({ descriptors: [{ key: 'header:x-key', value: 'a' }] })
   })
 
   test('never comes from a rule that counts tokens: what it would take is not known yet', () => {
@@ -124,9 +122,7 @@ describe('an objection', () => {
     expect(objection({ uri: '/' })).toBeUndefined()
   })
 
-  test('is that no bundle is loaded, or that no host is named where one is needed', () => {
-    const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock: new ManualClock() })
-    expect(engine.objection(viewOf({ uri: '/' }))).toEqual({ action: 'refuse', reason: 'no_bundle_loaded' })
+  test('is that no host is named where one is needed', () => {
     const { objection } = engineOn([policy('h', { selector: { hosts: ['a.test'] }, rules: [bucketRule('r', [], 1)] })])
     expect(objection({ uri: '/' })).toEqual({ action: 'refuse', reason: 'missing_original_host' })
     expect(objection({ uri: '/', host: 'a.test' })).toBeUndefined()
@@ -167,8 +163,8 @@ function engineOn(policies: readonly PolicyText[], store: CounterStore = newEmbe
   return {
     engine,
     clock,
-    needsBody: (head: Head) => engine.needsBody(viewOf(head)),
-    objection: (head: Head) => engine.objection(viewOf(head)),
+    needsBody: (head: Head) => engine.open(viewOf(head))!.needsBody(),
+    objection: (head: Head) => engine.open(viewOf(head))!.precheck(),
   }
 }
 

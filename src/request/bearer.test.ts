@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { bearerToken } from './bearer.ts'
+import { REPEATED } from './view.ts'
+
+describe('a bearer token', () => {
+  test.each([
+    'Bearer t.u-v_w~x+y/z==',
+    'bearer t.u-v_w~x+y/z==',
+    'BEARER t.u-v_w~x+y/z==',
+    'Bearer  t.u-v_w~x+y/z==',
+    'Bearer\tt.u-v_w~x+y/z==',
+    'Bearer \t t.u-v_w~x+y/z== \t',
+    ' Bearer t.u-v_w~x+y/z==',
+    'Bearer\xa0t.u-v_w~x+y/z==\x85',
+  ])('is the same however the field is spelled: %j', (authorization) => {
+    expect(bearerToken(authorization)).toBe('t.u-v_w~x+y/z==')
+  })
+
+  test('keeps its case, and is one word whatever it is made of', () => {
+    expect(bearerToken('Bearer Aa')).toBe('Aa')
+    expect(bearerToken('Bearer a,b')).toBe('a,b')
+    expect(bearerToken('Bearer \xe9')).toBe('\xe9')
+    expect(bearerToken('Bearer Bearer')).toBe('Bearer')
+  })
+
+  test.each([
+    undefined,
+    '',
+    ' ',
+    'Bearer',
+    'bearer ',
+    'Bearer \t ',
+    'Bearer\xa0',
+    'Basic t',
+    'Bearert',
+    'Bearer,t',
+    't',
+    'DPoP t',
+    'x Bearer t',
+  ])('is missing in %j', (authorization) => {
+    expect(bearerToken(authorization)).toBeUndefined()
+  })
+
+  test.each(['Bearer a b', 'Bearer a, Bearer b', 'Bearer a\tb', 'bearer  a  b ', 'Bearer a\xa0b', 'Bearer a\x85b', 'Bearer a b c d e f'])(
+    'is not guessed where several words follow the scheme: %j',
+    (authorization) => {
+      expect(bearerToken(authorization)).toBe(REPEATED)
+    },
+  )
+
+  test('is not guessed where the field comes more than once', () => {
+    expect(bearerToken(REPEATED)).toBe(REPEATED)
+  })
+
+  test('is found as a reader finds it that splits at white space', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\t', '\xa0', '\x85', ',', '.') })
+    const scheme = fc.constantFrom('Bearer', 'bearer', 'BEARER', 'Basic', '')
+    fc.assert(
+      fc.property(
+        fc.tuple(text, scheme, text).map((parts) => parts.join('')),
+        (authorization) => {
+          const words = authorization.split(/[ \t\xa0\x85]/).filter(Boolean)
+          const expected = words[0]?.toLowerCase() !== 'bearer' ? undefined : words.length > 2 ? REPEATED : words[1]
+          expect(bearerToken(authorization)).toBe(expected)
+        },
+      ),
+    )
+  })
+})
