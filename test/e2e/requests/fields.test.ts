@@ -74,13 +74,6 @@ describe.concurrent('header values', () => {
     }
   })
 
-  test('that repeat are one value, joined', async (t) => {
-    const edge = await oneKey(t, 'header:x-caller', 1)
-    expect(await statuses(edge, original('/', ['X-Caller', 'a'], ['x-caller', 'b']), 1)).toEqual([200])
-    expect(await statuses(edge, original('/', ['X-Caller', 'a, b']), 1)).toEqual([429])
-    expect(await statuses(edge, original('/', ['X-Caller', 'b'], ['x-caller', 'a']), 1)).toEqual([200])
-  })
-
   test('that are empty are missing', async (t) => {
     const edge = await oneKey(t, 'header:x-caller', 1)
     expect(await statuses(edge, original('/', ['X-Caller', '']), 3)).toEqual([200, 200, 200])

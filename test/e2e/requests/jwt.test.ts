@@ -55,16 +55,6 @@ describe('a token that says nothing', () => {
     ])
     expect(await edge.metric(MISSING)).toBe(missing + 2)
   })
-
-  test('two tokens are no token', async () => {
-    const missing = await edge.metric(MISSING)
-    const fields: Fields = [
-      ['Authorization', `Bearer ${jwt(ALICE)}`],
-      ['Authorization', `Bearer ${jwt({ sub: 'bob' })}`],
-    ]
-    expect((await edge.decide({ fields })).headers['ratelimit']).toMatch(/^"all"/)
-    expect(await edge.metric(MISSING)).toBe(missing + 1)
-  })
 })
 
 describe.concurrent('a token that can be read', () => {

@@ -1,0 +1,93 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from 'vitest'
+import { bucketRule, bundle, jwt, llmRule, policy } from '../../test/support/bundles/bundles.ts'
+import { ManualClock } from '../../test/support/service/manual-clock.ts'
+import { AsyncStore } from '../../test/support/store/async-store.ts'
+import { compileBundle } from '../policy/compile.ts'
+import { parseBundle } from '../policy/parse.ts'
+import type { Plan } from '../policy/plan.ts'
+import { defaultIdentification } from '../request/descriptors.ts'
+import { PlainRequestView } from '../request/view.ts'
+import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { Engine } from './engine.ts'
+import { RunPool } from './run-pool.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+const AT_ONCE = 50
+
+test('decisions that are over keep neither their requests nor their plan alive, however many were under way together', async () => {
+  const store = new AsyncStore()
+  const engine = new Engine({ store, clock: new ManualClock() })
+  const gone: WeakRef<object>[] = []
+  await decideOnce(engine, store, gone)
+  engine.activate(newPlan(2))
+  expect(engine.plan!.version).toBe(2n)
+  expect(gone).toHaveLength(3 * AT_ONCE + 1)
+  expect(await survivors(gone)).toBe(0)
+})
+
+test('a request that is refused or only looked at is let go of too', async () => {
+  const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock: new ManualClock() })
+  const gone: WeakRef<object>[] = []
+  const look = (): void => {
+    engine.activate(newPlan(1))
+    gone.push(new WeakRef(engine.plan!))
+    for (const headers of [{ 'x-key': ['a', 'b'] }, { 'x-key': 'a' }, {}]) {
+      const view = new PlainRequestView({ method: 'POST', uri: '/', headers })
+      gone.push(new WeakRef(view))
+      engine.decide(view)
+      engine.open(view)!.needsBody()
+      engine.open(view)!.precheck()
+    }
+  }
+  look()
+  engine.activate(newPlan(2))
+  expect(engine.plan!.version).toBe(2n)
+  expect(await survivors(gone)).toBe(0)
+})
+
+test('at most 64 runs wait for the next decision', () => {
+  const pool = new RunPool(defaultIdentification())
+  const runs = Array.from({ length: 100 }, () => pool.take())
+  for (const run of runs) pool.giveBack(run)
+  const again = new Set(Array.from({ length: 100 }, () => pool.take()))
+  expect(runs.filter((run) => again.has(run))).toHaveLength(64)
+})
+
+/** How many of them are still reachable. What is awaited may hold on to something for a turn or two. */
+async function survivors(refs: readonly WeakRef<object>[]): Promise<number> {
+  for (let turn = 0; turn < 5; turn++) {
+    await new Promise(setImmediate)
+    collectGarbage()
+  }
+  return refs.filter((ref) => ref.deref() !== undefined).length
+}
+
+/** Everything that it names goes out of scope with it. */
+async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<object>[]): Promise<void> {
+  engine.activate(newPlan(1))
+  gone.push(new WeakRef(engine.plan!))
+  const decisions = Array.from({ length: AT_ONCE }, (_, i) => {
+    const headers = { 'x-key': `k${i}`, authorization: `Bearer ${jwt({ sub: `s${i}` })}`, 'x-forwarded-for': '203.0.113.7' }
+    const view = new PlainRequestView({ method: 'POST', uri: `/${i}`, headers })
+    const llm = { promptTokens: 1, requestedTokens: 1, isStream: false }
+    gone.push(new WeakRef(view), new WeakRef(llm))
+    return engine.decide(view, true, llm)
+  })
+  await store.answerAll((count) => count - 1)
+  for (const decision of await Promise.all(decisions)) gone.push(new WeakRef(decision))
+}
+
+function newPlan(version: number): Plan {
+  const rules = [
+    bucketRule('a', ['header:x-key', 'ip:address'], 100),
+    bucketRule('b', ['jwt:sub', 'header:x-absent'], 100),
+    llmRule('c', ['bearer'], { tokens_per_minute: 1000 }),
+  ]
+  const parsed = parseBundle(JSON.stringify(bundle(version, policy('p', { rules }), policy('s', { mode: 'shadow', rules }))))
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  return compileBundle(parsed.bundle)
+}
