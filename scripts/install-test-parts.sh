@@ -1,11 +1,13 @@
 #!/bin/sh
-# What `npm test` uses beside npm packages: a real Redis, libfaketime, which steps its clock, and openssl. Installs what is missing
-# where it may. Without them the tests that need them are skipped; in CI they fail.
+# What tests use beside npm packages: a real Redis, libfaketime, which steps its clock, openssl, and nginx (`npm run test:full`).
+# Installs what is missing where it may. Without them the tests that need them are skipped; in CI they fail.
 set -eu
+PATH=$PATH:/usr/sbin:/usr/local/sbin
 
 missing=
 command -v redis-server >/dev/null || missing="$missing redis-server"
 command -v openssl >/dev/null || missing="$missing openssl"
+command -v nginx >/dev/null || missing="$missing nginx"
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
 [ -n "$missing" ] || exit 0
 

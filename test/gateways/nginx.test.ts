@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import { codeBlocks, readText } from '../docs/markdown.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { describeWithNginx, runningNginx } from '../support/gateways/nginx.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import type { Edge } from '../support/service/edge.ts'
+import { type Answer, ask, type Fields } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
+import { running } from '../support/service/running.ts'
+
+const RECIPE = codeBlocks(readText('README.md'), 'nginx')[0]!
+const BACKEND = 'proxy_pass http://127.0.0.1:3000;'
+
+const ALICE: Fields = [['X-Api-Key', 'alice']]
+const TWICE: Fields = [...ALICE, ['X-Api-Key', 'x1']]
+const HUGE: Fields = [...ALICE, ...Array.from({ length: 10 }, (_, i) => [`X-Pad-${i}`, 'x'.repeat(8000)] as const)]
+
+describeWithNginx("nginx with README's recipe", () => {
+  test('lets through what is allowed, and passes a reject on', async () => {
+    const { port, backend } = await gateway(RECIPE)
+    const [first, second] = [await ask(port, 'GET', '/', ALICE), await ask(port, 'GET', '/', ALICE)]
+    expect([first.status, first.headers['ratelimit']]).toEqual([200, expect.stringMatching(/;r=0;t=1$/)])
+    expect(told(second)).toEqual([429, 'token_bucket_exceeded'])
+    expect(second.headers).toMatchObject({ 'retry-after': '1' })
+    expect(backend.seen).toHaveLength(1)
+  })
+
+  test('refuses what the client got wrong with 400, and everything with 503 while edge is gone', async () => {
+    const { port, backend, edge } = await gateway(RECIPE)
+    expect(told(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
+    await edge.stop()
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(503)
+    expect(backend.seen).toHaveLength(0)
+  })
+})
+
+describeWithNginx("fail-open nginx, as README's recipe has it", () => {
+  const recipe = failOpen()
+
+  test('a repeated key is refused, and the backend is not asked', async () => {
+    const { port, backend } = await gateway(recipe)
+    for (let i = 0; i < 3; i++) expect(told(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
+    expect(backend.seen).toHaveLength(0)
+  })
+
+  test('nor is it asked about a head that edge finds too large, or about a request beyond the limit', async () => {
+    const { port, backend } = await gateway(recipe)
+    expect(told(await ask(port, 'GET', '/', HUGE))).toEqual([400, undefined])
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    expect(told(await ask(port, 'GET', '/', ALICE))).toEqual([429, 'token_bucket_exceeded'])
+    expect(backend.seen).toHaveLength(1)
+  })
+
+  test('while edge is gone, requests reach the backend as they came', async () => {
+    const { port, backend, edge } = await gateway(recipe)
+    await edge.stop()
+    expect((await ask(port, 'POST', '/path?query', ALICE, 'a body')).status).toBe(200)
+    expect([backend.only.method, backend.only.url, String(await backend.only.body())]).toEqual(['POST', '/path?query', 'a body'])
+  })
+
+  test('while edge has no bundle, too', async () => {
+    const { port, backend } = await gateway(recipe, await running())
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    expect(backend.seen).toHaveLength(1)
+  })
+})
+
+/** What README says to change. */
+function failOpen(): string {
+  const open = RECIPE.replace('return 503;', BACKEND)
+  if (open === RECIPE || open.split(BACKEND).length !== 3) throw new Error('the recipe has changed')
+  return open
+}
+
+async function gateway(recipe: string, edge?: Edge): Promise<{ port: number; backend: HttpBackend; edge: Edge }> {
+  const backend = await HttpBackend.start()
+  const rules = [bucketRule('per-key', ['header:x-api-key'], 1)]
+  const asked = edge ?? (await running({ bundle: bundle(1, policy('api', { rules })), clock: new ManualClock() }))
+  const port = await runningNginx((own) =>
+    recipe
+      .replace('listen 80;', `listen 127.0.0.1:${own};`)
+      .replace('server 127.0.0.1:8080;', `server 127.0.0.1:${asked.port};`)
+      .replaceAll(BACKEND, `proxy_pass ${backend.url};`),
+  )
+  return { port, backend, edge: asked }
+}
+
+function told({ status, headers }: Answer): [number, string | undefined] {
+  return [status, headers['x-edge-reason']]
+}
