@@ -38,9 +38,10 @@ export class Evaluator {
     nowMs = this.#clock.nowMs(),
   ): Decision | Promise<Decision> {
     const run = this.#begin(view, active, explains, llm, nowMs)
-    if ('reason' in run) return run
+    if (run === undefined) return NO_HOST
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!)
+    if (run.hasRepeated) return this.#refuseRepeated(run)
     const taken = this.#take(run)
     return taken instanceof Promise ? taken.then((later) => this.#afterEnforcing(run, later)) : this.#afterEnforcing(run, taken)
   }
@@ -48,13 +49,16 @@ export class Evaluator {
   needsBody(active: ActivePlan, view: RequestView): BodyNeed {
     if (!active.plan.hasLlmRules) return 'no'
     const run = this.#begin(view, active, false, undefined)
-    if ('reason' in run) return 'no' // and the decision will say so
+    if (run === undefined) return 'no'
     const { policies, count } = run.matches
+    for (let i = 0; i < count; i++) if (policies[i]!.hasLlmRules && !policies[i]!.isShadow) run.charge(policies[i]!)
+    // What will be refused needs no body.
+    const isRefused = run.hasRepeated
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (policy.hasLlmRules && !(policy.isShadow && run.isKeyedByRepeated(policy))) run.charge(policy)
+      if (policy.hasLlmRules && policy.isShadow && !run.isKeyedByRepeated(policy)) run.charge(policy)
     }
-    const need = bodyNeed(run.group)
+    const need = isRefused ? 'no' : bodyNeed(run.group)
     this.#runs.giveBack(run)
     return need
   }
@@ -62,28 +66,33 @@ export class Evaluator {
   /** Plain rules are checked, and nothing is taken. */
   precheck(active: ActivePlan, view: RequestView, explains: boolean): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     const run = this.#begin(view, active, explains, undefined)
-    if ('reason' in run) return run
+    if (run === undefined) return NO_HOST
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, true)
+    if (run.hasRepeated) return this.#refuseRepeated(run)
     const { charges } = run.group
     const fits = charges.length === 0 || this.#store.checkAll(charges, run.nowMs, run.wallMs)
     return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
-  /** A run for the request, or why there is none: nothing can be taken that somebody could read in another way. */
+  /** A run for the request, or undefined when a host is needed to tell which policies apply, and it names none. */
   #begin(
     view: RequestView,
     active: ActivePlan,
     explains: boolean,
     llm: LlmRequest | undefined,
     nowMs = this.#clock.nowMs(),
-  ): Run | Refused {
+  ): Run | undefined {
     const run = this.#runs.take()
     const wallMs = active.plan.hasDayLimits ? this.#clock.wallMs() : 0
-    const refused = !run.begin(view, active, nowMs, wallMs, explains, llm) ? NO_HOST : run.enforcesByRepeated() ? REPEATED_FIELD : undefined
-    if (refused === undefined) return run
+    if (run.begin(view, active, nowMs, wallMs, explains, llm)) return run
     this.#runs.giveBack(run)
-    return refused
+    return undefined
+  }
+
+  #refuseRepeated(run: Run): Refused {
+    this.#runs.giveBack(run)
+    return REPEATED_FIELD
   }
 
   #take(run: Run): Outcome | Promise<Outcome> {

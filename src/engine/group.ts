@@ -11,7 +11,8 @@ export class Group {
 
   clear(): void {
     this.charges.clear()
-    for (let i = 0; i < this.ruleCount; i++) this.rules[i] = undefined
+    const { rules, ruleCount } = this
+    for (let i = 0; i < ruleCount; i++) rules[i] = undefined
     this.ruleCount = 0
   }
 

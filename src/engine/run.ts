@@ -66,11 +66,9 @@ export class Run {
     this.#descriptors.end()
   }
 
-  /** Whether a rule that enforces is keyed by a field that comes more than once. */
-  enforcesByRepeated(): boolean {
-    const { policies, count } = this.matches
-    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow && this.isKeyedByRepeated(policies[i]!)) return true
-    return false
+  /** Whether a rule that was charged is keyed by a field that comes more than once: then nothing may be taken. */
+  get hasRepeated(): boolean {
+    return this.#descriptors.hasRepeated
   }
 
   isKeyedByRepeated({ keyIndexes }: PlanPolicy): boolean {
@@ -78,7 +76,7 @@ export class Run {
     return false
   }
 
-  /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. */
+  /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. All their keys are read. */
   charge(policy: PlanPolicy, isPlainOnly = false): void {
     const { group } = this
     const { charges } = group

@@ -69,7 +69,9 @@ export class Matches<P extends Routed> {
   }
 
   clear(): void {
-    this.#cutTo(0)
+    const { policies, count } = this
+    for (let i = 0; i < count; i++) policies[i] = undefined
+    this.count = 0
   }
 
   /** Also drops the second find of a policy with both `a.example.com` and `*.example.com`. */
@@ -83,12 +85,8 @@ export class Matches<P extends Routed> {
     }
     let kept = 1
     for (let i = 1; i < this.count; i++) if (policies[i] !== policies[i - 1]) policies[kept++] = policies[i]!
-    this.#cutTo(kept)
-  }
-
-  #cutTo(count: number): void {
-    for (let i = count; i < this.count; i++) this.policies[i] = undefined
-    this.count = count
+    for (let i = kept; i < this.count; i++) policies[i] = undefined
+    this.count = kept
   }
 
   /** Insertion: a handful of nearly sorted entries, and no comparator to call. */

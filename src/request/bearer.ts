@@ -22,6 +22,6 @@ export function bearerToken(authorization: FieldValue): FieldValue {
 }
 
 function hasSpace(text: string, from: number): boolean {
-  for (const space of SPACES) if (text.includes(space, from)) return true
+  for (let i = 0; i < SPACES.length; i++) if (text.indexOf(SPACES[i]!, from) >= 0) return true
   return false
 }

@@ -16,8 +16,10 @@ export function defaultIdentification(): Identification {
   return { trustedProxies: new TrustedProxies(), ipFacts: {} }
 }
 
-/** In place of a value that nobody has asked for yet. */
-const UNREAD = Symbol('unread')
+/** Nobody has asked for the value yet; it was read; it was found missing, and that was reported. */
+const UNREAD = 0
+const READ = 1
+const MISSED = 2
 const NO_KEYS: readonly DescriptorKey[] = []
 
 /**
@@ -27,9 +29,8 @@ const NO_KEYS: readonly DescriptorKey[] = []
 export class Descriptors {
   readonly #identification: Identification
   #keys: readonly DescriptorKey[] = NO_KEYS
-  #values: (FieldValue | typeof UNREAD)[] = []
-  /** 1 for the keys whose value was found missing. */
-  #missed = new Uint8Array(0)
+  #values: FieldValue[] = []
+  #states = new Uint8Array(0)
   /** The first `#readCount` are the keys that were asked for. */
   readonly #read: number[] = []
   #readCount = 0
@@ -38,6 +39,8 @@ export class Descriptors {
   #hasClaims = false
   #address: Address | undefined
   #hasAddress = false
+  /** Whether a value that was asked for is in a field that comes more than once. */
+  hasRepeated = false
 
   constructor(identification: Identification) {
     this.#identification = identification
@@ -45,8 +48,8 @@ export class Descriptors {
 
   begin(view: RequestView, keys: readonly DescriptorKey[]): void {
     if (keys.length !== this.#values.length) {
-      this.#values = new Array<typeof UNREAD>(keys.length).fill(UNREAD)
-      this.#missed = new Uint8Array(keys.length)
+      this.#values = new Array<FieldValue>(keys.length).fill(undefined)
+      this.#states = new Uint8Array(keys.length)
     }
     this.#keys = keys
     this.#view = view
@@ -54,33 +57,38 @@ export class Descriptors {
 
   /** Lets go of the request and of all that was read of it. */
   end(): void {
+    const values = this.#values
+    const states = this.#states
     for (let i = 0; i < this.#readCount; i++) {
-      this.#values[this.#read[i]!] = UNREAD
-      this.#missed[this.#read[i]!] = 0
+      const index = this.#read[i]!
+      values[index] = undefined
+      states[index] = UNREAD
     }
     this.#readCount = 0
     this.#keys = NO_KEYS
     this.#view = undefined
-    this.#claims = undefined
+    if (this.#hasClaims) this.#claims = undefined
     this.#hasClaims = false
-    this.#address = undefined
+    if (this.#hasAddress) this.#address = undefined
     this.#hasAddress = false
+    this.hasRepeated = false
   }
 
   /** The value of the key at `index`; empty counts as missing. */
   get(index: number): FieldValue {
-    const known = this.#values[index]
-    if (known !== UNREAD) return known
+    if (this.#states[index] !== UNREAD) return this.#values[index]
     const value = this.#find(this.#keys[index]!) || undefined
     this.#read[this.#readCount++] = index
     this.#values[index] = value
+    this.#states[index] = READ
+    if (typeof value === 'symbol') this.hasRepeated = true
     return value
   }
 
   /** Answers true once per request for each key: a missing one is reported once, however many rules want it. */
   isFirstMiss(index: number): boolean {
-    const isFirst = this.#missed[index] === 0
-    this.#missed[index] = 1
+    const isFirst = this.#states[index] === READ
+    this.#states[index] = MISSED
     return isFirst
   }
 

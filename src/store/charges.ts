@@ -30,9 +30,11 @@ export class Charges {
   takenFrom: Origin = 'own'
 
   clear(): void {
-    for (let row = 0; row < this.length; row++) this.counters[row] = undefined
+    const { counters, values, length, valueCount } = this
+    for (let row = 0; row < length; row++) counters[row] = undefined
+    for (let i = 0; i < valueCount; i++) values[i] = ''
     this.length = 0
-    this.dropValues(0)
+    this.valueCount = 0
   }
 
   /** Takes values back that were added since there were `count`. */
