@@ -60,8 +60,9 @@ describe('a token_bucket rule', () => {
     expect(rule!.llm).toBeUndefined()
   })
 
-  test('has its name as a structured-field string', () => {
-    expect(rule!.quotedName).toBe('"r \\"\\\\q"')
+  test('has the id of its policy as a structured-field string', () => {
+    const [other] = rulesOf(planFor(policy('p "\\q', { rules: [bucketRule('r', [], 1)] })))
+    expect(other!.policy.quotedId).toBe('"p \\"\\\\q"')
   })
 
   test('is told from others by policy, name, mode, algorithm and keys', () => {

@@ -103,6 +103,7 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
   const planned: PlanPolicy = {
     index,
     id: policy.id,
+    quotedId: `"${policy.id.replace(/["\\]/g, '\\$&')}"`,
     mode,
     isShadow: mode === 'shadow',
     route: selector?.pathExact ?? selector?.pathPrefix ?? '/',
@@ -123,7 +124,6 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   return Object.freeze({
     policy,
     name: rule.name,
-    quotedName: `"${rule.name.replace(/["\\]/g, '\\$&')}"`,
     limitKeys,
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
     counters: limitsOf(rule).map(({ part, limit, reason }) => parts.addCounter([...identity, part], limit, reason)),

@@ -19,6 +19,8 @@ export interface Plan {
 export interface PlanPolicy {
   readonly index: number
   readonly id: string
+  /** The id as a structured-field string (RFC 9651 3.3.3), for the RateLimit header. */
+  readonly quotedId: string
   readonly mode: 'enforce' | 'shadow'
   readonly isShadow: boolean
   /** The selector's path as written: a label of bounded variety. */
@@ -32,8 +34,6 @@ export interface PlanPolicy {
 export interface PlanRule {
   readonly policy: PlanPolicy
   readonly name: string
-  /** The name as a structured-field string (RFC 9651 3.3.3), for the RateLimit header. */
-  readonly quotedName: string
   readonly limitKeys: readonly string[]
   readonly keyIndexes: readonly number[]
   readonly counters: readonly PlanCounter[]

@@ -111,7 +111,7 @@ const llmConfig = z
 const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
 
 const ruleFields = {
-  name: label.meta({ description: 'Shown in the RateLimit header. Unique in its policy.' }),
+  name: label.meta({ description: 'Unique in its policy. Shown in logs, metrics and debug headers.' }),
   limit_keys: z
     .array(
       z
@@ -140,7 +140,7 @@ const rule = z.discriminatedUnion(
 
 export const policySchema = z.object(
   {
-    id: label.meta({ description: 'Unique in the bundle.' }),
+    id: label.meta({ description: 'Unique in the bundle. Shown in the RateLimit header.' }),
     spec: z.object(
       {
         mode: z

@@ -7,7 +7,7 @@ const MAX_INTEGER = 999_999_999_999_999
 export function pushRateLimit(headers: HeaderList, limit: RateLimit, resetS: number): void {
   const { limitText, remaining, rule } = limit
   headers.push('RateLimit-Limit', limitText, 'RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${resetS}`)
-  headers.push('RateLimit', `${rule.quotedName};r=${remaining};t=${resetS}`)
+  headers.push('RateLimit', `${rule.policy.quotedId};r=${remaining};t=${resetS}`)
 }
 
 /** On allow: the seconds until the bucket is full again. */

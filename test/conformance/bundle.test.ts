@@ -93,8 +93,16 @@ test('[policy-5] every rule of a policy limits', async () => {
   expect(await edge.decideTimes(2, of('ben', 'red'))).toEqual([200, 429])
 })
 
-test('[rule-1] name stands in the RateLimit header of the requests that the rule limits', async () => {
-  expect((await edge.decide({ uri: '/reports' })).headers['ratelimit']).toMatch(/^"reports";/)
+test('[rule-1] name tells the rule from others: it stands in the log line of what the rule rejects', async () => {
+  const { uri, fields } = {
+    uri: '/pairs',
+    fields: [
+      ['X-User', 'zoe'],
+      ['X-Team', 'red'],
+    ] as const,
+  }
+  expect(await edge.decideTimes(2, { uri, fields })).toEqual([200, 429])
+  expect(edge.logged('reject')).toContainEqual(expect.objectContaining({ policy: 'pairs', rule: 'pair' }))
 })
 
 test('[rule-2] limit_keys together identify whose bucket it is', async () => {
@@ -114,10 +122,10 @@ test('[rule-2] limit_keys together identify whose bucket it is', async () => {
 
 test('[rule-3] algorithm token_bucket takes one token from its burst', async () => {
   const { headers } = await edge.decide({ uri: '/algorithms', fields: [['X-Plain', 'ann']] })
-  expect([headers['ratelimit'], headers['ratelimit-limit']]).toEqual(['"plain";r=6;t=1', '7'])
+  expect([headers['ratelimit'], headers['ratelimit-limit']]).toEqual(['"algorithms";r=6;t=1', '7'])
 })
 
 test('[rule-4] algorithm token_bucket_llm takes the reservation from its budget', async () => {
   const { headers } = await edge.decide({ uri: '/algorithms', fields: [['X-Llm', 'ann']] })
-  expect([headers['ratelimit'], headers['ratelimit-limit']]).toEqual(['"llm";r=60;t=9', '70'])
+  expect([headers['ratelimit'], headers['ratelimit-limit']]).toEqual(['"algorithms";r=60;t=9', '70'])
 })

@@ -118,13 +118,13 @@ describe('without a session', () => {
     }
   })
 
-  test('[debug-10] nothing on a 429 attributes it to a policy, nor to a rule but for the name that RateLimit carries', async () => {
+  test('[debug-10] nothing on a 429 attributes it to a rule, nor to a policy but for the id that RateLimit carries', async () => {
     const asIda = { uri: '/api', fields: caller('ida') }
     expect(await edge.decideTimes(2, asIda)).toEqual([200, 200])
     const { status, headers, body } = await edge.decide(asIda)
     const { ratelimit, ...others } = headers
-    expect([status, ratelimit, body]).toEqual([429, '"user-rule";r=0;t=1', ''])
-    expect(JSON.stringify(headers)).not.toContain('user-policy')
-    expect(JSON.stringify(others)).not.toContain('user-rule')
+    expect([status, ratelimit, body]).toEqual([429, '"user-policy";r=0;t=1', ''])
+    expect(JSON.stringify(headers)).not.toContain('user-rule')
+    expect(JSON.stringify(others)).not.toContain('user-policy')
   })
 })

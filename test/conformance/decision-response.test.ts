@@ -12,7 +12,7 @@ let edge: Edge
 
 beforeAll(async () => {
   const on = (path: string, burst: number, perSecond: number) =>
-    policy(path, { selector: { pathPrefix: `/${path}` }, rules: [bucketRule(path, ['header:x-caller'], burst, perSecond)] })
+    policy(path, { selector: { pathPrefix: `/${path}` }, rules: [bucketRule('per-caller', ['header:x-caller'], burst, perSecond)] })
   edge = await Edge.start({ clock, env: SECRET_ENV, bundle: bundle(1, on('ten', 10, 0.4), on('once', 1, 0.4)) })
 })
 

@@ -10,7 +10,7 @@ let edge: Edge
 let bare: Edge
 
 beforeAll(async () => {
-  const plain = (path: string) => policy(path, { selector: { pathPrefix: `/${path}` }, rules: [bucketRule(path, [], 1, 0.1)] })
+  const plain = (path: string) => policy(path, { selector: { pathPrefix: `/${path}` }, rules: [bucketRule('per-path', [], 1, 0.1)] })
   edge = await Edge.start({
     clock: new ManualClock(),
     env: SECRET_ENV,
@@ -20,7 +20,7 @@ beforeAll(async () => {
       plain('reasons'),
       policy('chat', {
         selector: { pathPrefix: '/chat' },
-        rules: [llmRule('chat', [], { tokens_per_minute: 100, max_completion_tokens: 60 })],
+        rules: [llmRule('budget', [], { tokens_per_minute: 100, max_completion_tokens: 60 })],
       }),
     ),
   })

@@ -33,7 +33,7 @@ test('[proxy-2] host, method and URI are those of the proxied request itself, no
     policy('orders', { selector: { pathPrefix: '/orders', hosts: ['shop.example'], methods: ['DELETE'] }, rules: RULES('deletes', 5) }),
   )
   const limit = async (method: string, path: string, fields: Fields) => limitOf(await rawAsk(port, method, path, fields))
-  expect(await limit('DELETE', '/orders/7', [['Host', 'shop.example']])).toBe('"deletes";r=4')
+  expect(await limit('DELETE', '/orders/7', [['Host', 'shop.example']])).toBe('"orders";r=4')
   expect(await limit('GET', '/orders/7', [['Host', 'shop.example']])).toBe('no limit')
   expect(await limit('DELETE', '/baskets/7', [['Host', 'shop.example']])).toBe('no limit')
   expect(await limit('DELETE', '/orders/7', [['Host', 'other.example']])).toBe('no limit')
@@ -53,7 +53,7 @@ test('[proxy-3] the headers of the decision are written on the proxied response'
     'ratelimit-limit': '3',
     'ratelimit-remaining': '2',
     'ratelimit-reset': expect.stringMatching(/^\d+$/),
-    ratelimit: expect.stringMatching(/^"calls";r=2;t=\d+$/),
+    ratelimit: expect.stringMatching(/^"all";r=2;t=\d+$/),
   })
 })
 
@@ -103,7 +103,7 @@ test('[proxy-8] a reject carries Retry-After, X-Edge-Reason and the RateLimit he
     'ratelimit-limit': '1',
     'ratelimit-remaining': '0',
     'ratelimit-reset': headers['retry-after'],
-    ratelimit: `"calls";r=0;t=${headers['retry-after']}`,
+    ratelimit: `"all";r=0;t=${headers['retry-after']}`,
   })
 })
 

@@ -54,7 +54,7 @@ test('[service-3] host, method and URI are those of the X-Original headers, not 
   const original = { method: 'DELETE', uri: '/orders/7', host: 'shop.example' }
   const limitFor = async (changes: Partial<typeof original>) =>
     (await edge.decide({ ...original, ...changes })).headers['ratelimit'] ?? 'no limit'
-  expect(await limitFor({})).toBe('"deletes";r=4;t=1')
+  expect(await limitFor({})).toBe('"shop";r=4;t=1')
   expect(await limitFor({ host: 'other.example' })).toBe('no limit')
   expect(await limitFor({ method: 'GET' })).toBe('no limit')
   expect(await limitFor({ uri: '/baskets/7' })).toBe('no limit')

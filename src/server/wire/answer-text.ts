@@ -70,7 +70,7 @@ function newConstant({ rule, limitText }: RateLimit): Constant {
   return {
     limitText,
     untilRemaining: flat(`HTTP/1.1 200 OK\r\nRateLimit-Limit: ${limitText}\r\nRateLimit-Remaining: `),
-    untilShort: flat(`\r\nRateLimit: ${rule.quotedName};r=`),
+    untilShort: flat(`\r\nRateLimit: ${rule.policy.quotedId};r=`),
   }
 }
 

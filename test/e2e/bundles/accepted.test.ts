@@ -16,7 +16,7 @@ describe('ten thousand policies', () => {
       const burst = 1 + (i % 7)
       const call = { uri: `/tenant-${i}/x`, fields: [['X-Caller', 'alice']] } as const
       const first = await edge.decide(call)
-      expect(first.headers['ratelimit']).toBe(`"r${i}";r=${burst - 1};t=1`)
+      expect(first.headers['ratelimit']).toBe(`"p${i}";r=${burst - 1};t=1`)
       expect(await edge.decideTimes(burst, call)).toEqual([...Array(burst - 1).fill(200), 429])
     }
     expect((await edge.decide({ uri: '/tenant-10000' })).headers).not.toHaveProperty('ratelimit')
@@ -86,7 +86,7 @@ describe('names with quotes and backslashes', () => {
 
   test('are escaped as a structured field in RateLimit', async () => {
     const edge = await running({ bundle: bundle(1, policy(id, { rules: [bucketRule(rule, [], 5)] })), clock })
-    expect((await edge.decide()).headers['ratelimit']).toBe('"per \\"caller\\" \\\\o/";r=4;t=1')
+    expect((await edge.decide()).headers['ratelimit']).toBe('"team \\"a\\" \\\\ b";r=4;t=1')
   })
 
   test('are escaped as label values in /metrics', async () => {

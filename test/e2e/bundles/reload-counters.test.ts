@@ -18,7 +18,7 @@ describe.concurrent('a reload keeps the counters of a rule that is still the sam
       policy('new', { rules: [bucketRule('r', ['header:x-caller'], 99)] }),
       policy('p', { mode: 'enforce', selector: { pathPrefix: '/' }, rules: [bucketRule('first', [], 50), rule] }),
     )
-    expect((await call(edge)).headers['ratelimit']).toMatch(/^"r";r=5;/)
+    expect((await call(edge)).headers['ratelimit']).toMatch(/^"p";r=5;/)
   })
 
   test.for([

@@ -20,7 +20,7 @@ describe.concurrent('a version that is not higher', () => {
       active_version: '10',
       problems: [`bundle_version: expected a version above the active one (10), got ${Number(version)}`],
     })
-    expect((await edge.decide()).headers['ratelimit']).toBe('"r";r=96;t=4')
+    expect((await edge.decide()).headers['ratelimit']).toBe('"p";r=96;t=4')
     expect(await reloads(edge)).toEqual({ applied: 1, refused: 1, unchanged: 0, unreadable: 0 })
   })
 

@@ -49,7 +49,7 @@ describe('429 before the stream', () => {
       'ratelimit-limit': '600',
       'ratelimit-remaining': '0',
       'ratelimit-reset': '20',
-      ratelimit: '"budget";r=0;t=20',
+      ratelimit: '"llm";r=0;t=20',
     })
     expect(answer.headers['x-should-retry']).toBeUndefined()
     expect(error(answer)).toEqual({

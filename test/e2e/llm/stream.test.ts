@@ -166,7 +166,7 @@ describe('at once', () => {
     expect(client.headers).toMatchObject({
       'ratelimit-limit': '20000',
       'ratelimit-remaining': String(20_000 - 503),
-      ratelimit: expect.stringMatching(/^"budget";r=19497;t=\d+$/),
+      ratelimit: expect.stringMatching(/^"llm";r=19497;t=\d+$/),
       'x-ratelimit-remaining-tokens': '77',
     })
     expect(client.headers['content-length']).toBeUndefined()

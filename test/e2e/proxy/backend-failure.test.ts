@@ -229,7 +229,7 @@ describe('a failure', () => {
       { url: `http://127.0.0.1:${await closedPort()}` },
       { clock: new ManualClock(), bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 2)] })) },
     )
-    expect((await edge.get('/')).headers).toMatchObject({ 'x-edge-reason': 'backend_refused', ratelimit: '"r";r=1;t=1' })
+    expect((await edge.get('/')).headers).toMatchObject({ 'x-edge-reason': 'backend_refused', ratelimit: '"p";r=1;t=1' })
     expect((await edge.get('/')).headers['ratelimit-remaining']).toBe('0')
     expect((await edge.get('/')).status).toBe(429)
   })

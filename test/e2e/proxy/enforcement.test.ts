@@ -24,7 +24,7 @@ describe('every request is decided before the backend sees it', () => {
       'ratelimit-limit': '2',
       'ratelimit-remaining': '1',
       'ratelimit-reset': '1',
-      ratelimit: '"r";r=1;t=1',
+      ratelimit: '"p";r=1;t=1',
     })
     expect(headers).not.toHaveProperty('x-edge-reason')
     expect(headers).not.toHaveProperty('retry-after')
@@ -41,7 +41,7 @@ describe('every request is decided before the backend sees it', () => {
       'ratelimit-limit': '1',
       'ratelimit-remaining': '0',
       'ratelimit-reset': '1',
-      ratelimit: '"r";r=0;t=1',
+      ratelimit: '"p";r=0;t=1',
       'content-type': 'application/json',
     })
     expect(JSON.parse(body)).toEqual({
@@ -99,7 +99,9 @@ describe('every request is decided before the backend sees it', () => {
       clock: new ManualClock(),
       bundle: bundle(
         1,
-        policy('p', { rules: [bucketRule('key', KEY, 1), bucketRule('sub', ['jwt:sub'], 1), bucketRule('ip', ['ip:address'], 1)] }),
+        policy('key', { rules: [bucketRule('r', KEY, 1)] }),
+        policy('sub', { rules: [bucketRule('r', ['jwt:sub'], 1)] }),
+        policy('ip', { rules: [bucketRule('r', ['ip:address'], 1)] }),
       ),
     })
     const from = (address: string, ...fields: [string, string][]): Promise<Answer> =>
@@ -208,7 +210,7 @@ describe("the backend's own RateLimit fields", () => {
   test('give way where ours are there', async () => {
     const edge = await proxying(await RawBackend.saying(ANSWER), {
       clock: new ManualClock(),
-      bundle: bundle(1, policy('p', { rules: [bucketRule('ours', [], 2)] })),
+      bundle: bundle(1, policy('ours', { rules: [bucketRule('r', [], 2)] })),
     })
     const lines = (await edge.get('/')).rawHeaders
     expect(pairs(lines).filter(([name]) => /^ratelimit/i.test(name))).toEqual([

@@ -29,7 +29,7 @@ for (const [what, policies] of [
       expect((await backend.only.body()).toString()).toBe(BODY)
       client.received = ''
       client.send('GET /next HTTP/1.1\r\nHost: a\r\n\r\n')
-      expect(valuesOf(await client.next(), 'RateLimit')).toEqual(['"plain";r=0;t=2'])
+      expect(valuesOf(await client.next(), 'RateLimit')).toEqual(['"p";r=0;t=2'])
     })
 
     test('in chunks', async (t) => {

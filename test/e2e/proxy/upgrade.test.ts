@@ -79,7 +79,7 @@ describe('a WebSocket', () => {
       ['RateLimit-Limit', '3'],
       ['RateLimit-Remaining', '2'],
       ['RateLimit-Reset', '1'],
-      ['RateLimit', '"r";r=2;t=1'],
+      ['RateLimit', '"p";r=2;t=1'],
       ['Connection', 'Upgrade'],
       ['Upgrade', 'websocket'],
     ])

@@ -10,7 +10,7 @@ import { type MortalEdge, mortalEdge } from '../../support/workers/mortal-edge.t
 
 /** Every answer names the version that it comes from, by the name of its rule. */
 function named(version: number): object {
-  return bundle(version, policy('p', { rules: [bucketRule(`v${version}`, [], 1_000_000)] }))
+  return bundle(version, policy(`v${version}`, { rules: [bucketRule('r', [], 1_000_000)] }))
 }
 
 describe('bundles and deaths', () => {

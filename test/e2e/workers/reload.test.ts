@@ -16,7 +16,7 @@ const DECIDERS = 24
 
 /** Every answer names the version that it comes from, by the name of its rule. */
 function named(version: number): object {
-  return bundle(version, policy('p', { rules: [bucketRule(`v${version}`, [], 1_000_000)] }))
+  return bundle(version, policy(`v${version}`, { rules: [bucketRule('r', [], 1_000_000)] }))
 }
 
 // One after the other, on the same process.
