@@ -61,7 +61,9 @@ test('[rule-6] limit_keys is an array of strings, each a descriptor key', async 
   const text = { ...bucketRule('r', [], 1), limit_keys: 'ip:address' }
   expect(await problemsOfRule(text)).toEqual([`${RULE}.limit_keys: expected a list of descriptor keys, got "ip:address"`])
   const unknown = bucketRule('r', ['ip:address', 'cookie:sid'], 1)
-  expect(await problemsOfRule(unknown)).toEqual([expect.stringContaining(`${RULE}.limit_keys[1]: expected bearer, jwt:<claim>, header:<name>`)])
+  expect(await problemsOfRule(unknown)).toEqual([
+    expect.stringContaining(`${RULE}.limit_keys[1]: expected bearer, jwt:<claim>, header:<name>`),
+  ])
 })
 
 test('[rule-7] algorithm is token_bucket or token_bucket_llm', async () => {
