@@ -10,6 +10,9 @@ const KEEP_ALIVE_MARGIN_MS = 1000
 /** How often connections are looked at, at the least. */
 const MAX_SWEEP_MS = 1000
 
+/** More are in use at a time only while a store is slow. */
+const MAX_IDLE_READERS = 64
+
 /**
  * The fast wire of the decision port: answers plain questions straight from the socket, and hands a connection over to
  * `node:http` for good as soon as it says anything else.
@@ -69,7 +72,7 @@ export class DecisionWire implements ConnectionFront, WireHouse {
 
   giveBack(reader: HeadReader): void {
     reader.clear()
-    this.#readers.push(reader)
+    if (this.#readers.length < MAX_IDLE_READERS) this.#readers.push(reader)
   }
 
   decide(question: HeadReader): DecisionAnswer | Promise<DecisionAnswer> {

@@ -59,6 +59,7 @@ export class HeadReader implements Question, RequestView {
   clear(): void {
     this.#bytes = NO_BYTES
     this.#text = ''
+    if (this.#fields.length > USUAL_FIELDS * FIELD_INTS) this.#fields = new Int32Array(USUAL_FIELDS * FIELD_INTS)
     this.#forget()
   }
 
