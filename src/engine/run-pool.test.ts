@@ -73,7 +73,7 @@ async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<objec
   const decisions = Array.from({ length: AT_ONCE }, (_, i) => {
     const headers = { 'x-key': `k${i}`, authorization: `Bearer ${jwt({ sub: `s${i}` })}`, 'x-forwarded-for': '203.0.113.7' }
     const view = new PlainRequestView({ method: 'POST', uri: `/${i}`, headers })
-    const llm = { promptTokens: 1, requestedTokens: 1, isStream: false }
+    const llm = { promptTokens: 1, requestedTokens: 1, choices: 1, isStream: false, model: undefined }
     gone.push(new WeakRef(view), new WeakRef(llm))
     return engine.decide(view, true, llm)
   })
