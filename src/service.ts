@@ -47,6 +47,8 @@ const TELL_OF_WAIT_MS = 3000
 const CLOSE_SLACK_MS = 2000
 /** Of Redis: a renewal that is under way, what is given back, and the goodbye. */
 const LAST_REDIS_CALLS = 3
+/** Of the debug secret: shorter ones are warned of. */
+const SAFE_SECRET_CHARACTERS = 16
 
 export interface StartOptions {
   readonly clock?: Clock
@@ -117,6 +119,13 @@ export async function startService(
     logger.warn(
       { event: 'admin_endpoints_exposed' },
       'clients can reach /livez, /readyz, /metrics and the debug endpoints: set EDGE_ADMIN_PORT to move them',
+    )
+  }
+  // By what people count as characters, not by bytes.
+  if (config.debugSessionSecret !== undefined && [...config.debugSessionSecret].length < SAFE_SECRET_CHARACTERS) {
+    logger.warn(
+      { event: 'debug_secret_short', at_least: SAFE_SECRET_CHARACTERS },
+      `EDGE_DEBUG_SESSION_SECRET has fewer than ${SAFE_SECRET_CHARACTERS} characters and can be guessed: openssl rand -base64 32 makes a good one`,
     )
   }
   return {

@@ -6,6 +6,11 @@ import type { CounterFamily } from './metrics/counter-family.ts'
 import { respondEmpty } from './respond.ts'
 import type { WrongSecrets } from './wrong-secrets.ts'
 
+/** Wrong secrets of one peer in a minute. */
+const MAX_LOGGED = 10
+const FIRST_DELAY_MS = 50
+const MAX_DELAY_MS = 1000
+
 /** POST /v1/debug/session and /v1/debug/logout. */
 export class DebugEndpoints {
   readonly #sessions: DebugSessions
@@ -23,8 +28,7 @@ export class DebugEndpoints {
   }
 
   handleLogin(req: IncomingMessage, res: ServerResponse): void {
-    if (!this.#sessions.isSecret(headerValue(req.rawHeaders, 'x-edge-debug-secret'))) return this.#refuse(res)
-    this.#wrongSecrets.forget()
+    if (!this.#sessions.isSecret(headerValue(req.rawHeaders, 'x-edge-debug-secret'))) return this.#refuse(req, res)
     this.#logins.series('opened').count++
     this.#logger.info({ event: 'debug_session_opened' }, 'a debug session was opened')
     res.writeHead(204, ['Set-Cookie', this.#sessions.open(), 'Cache-Control', 'no-store']).end()
@@ -34,10 +38,15 @@ export class DebugEndpoints {
     res.writeHead(204, ['Set-Cookie', this.#sessions.close(cookieHeader(req.rawHeaders)), 'Cache-Control', 'no-store']).end()
   }
 
-  /** The first wrong secret is answered at once, each further one later: guessing does not pay. */
-  #refuse(res: ServerResponse): void {
-    const delayMs = this.#wrongSecrets.add(this.#nowMs())
+  /**
+   * Always 403. The first few of a minute from one peer are logged and delayed, each longer than the one before; what comes beyond them
+   * costs as little as possible. None of it stops guessing: only a long secret does.
+   */
+  #refuse(req: IncomingMessage, res: ServerResponse): void {
     this.#logins.series('refused').count++
+    const count = this.#wrongSecrets.add(req.socket.remoteAddress, this.#nowMs())
+    if (count > MAX_LOGGED) return respondEmpty(res, 403)
+    const delayMs = count === 1 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (count - 2))
     this.#logger.warn({ event: 'debug_session_refused', delay_ms: delayMs }, 'a debug session was refused: wrong secret')
     if (delayMs === 0) return respondEmpty(res, 403)
     const timer = setTimeout(() => respondEmpty(res, 403), delayMs)

@@ -31,21 +31,19 @@ describe('a debug session', () => {
     expect([await debugged(crowd, mine), await debugged(crowd, yours)]).toEqual([0, crowd.size])
   })
 
-  test('wrong secrets make all workers slower to answer, and the right one makes all of them forget', async () => {
+  test('wrong secrets are counted together by all workers', async () => {
     const crowd = await Crowd.gather(cli.port)
-    const opened = (await metricsOf(cli.port)).value('edge_debug_logins_total{result="opened"}')
-    for (const client of crowd.clients.slice(0, 5)) {
-      client.send('POST /v1/debug/session HTTP/1.1\r\nHost: a\r\nX-Edge-Debug-Secret: wrong\r\n\r\n')
-      expect((await client.next()).status).toBe(403)
-    }
+    const before = (await metricsOf(cli.port)).value('edge_debug_logins_total{result="refused"}')
+    const guess = 'POST /v1/debug/session HTTP/1.1\r\nHost: a\r\nX-Edge-Debug-Secret: wrong\r\n\r\n'
+    const guesses = crowd.clients.flatMap((client) => Array<typeof client>(10).fill(client))
+    for (const client of guesses) client.send(guess)
+    for (const client of guesses) expect((await client.next()).status).toBe(403)
     expect((await login(cli, SECRET)).status).toBe(204)
-    expect((await login(cli, 'wrong')).status).toBe(403)
-
-    await until(() => delays(cli).length === 6) // what was logged takes its own way to us
-    expect(delays(cli)).toEqual([0, 50, 100, 200, 400, 0])
-    const metrics = await metricsOf(cli.port)
-    expect(metrics.value('edge_debug_logins_total{result="refused"}')).toBe(6)
-    expect(metrics.value('edge_debug_logins_total{result="opened"}')).toBe(opened + 1)
+    expect((await metricsOf(cli.port)).value('edge_debug_logins_total{result="refused"}')).toBe(before + guesses.length)
+    // A minute may have ended meanwhile, and ten more begun.
+    await until(() => refusals(cli) >= 10) // what was logged takes its own way to us
+    expect(guesses.length).toBeGreaterThan(20)
+    expect(refusals(cli)).toBeLessThanOrEqual(20)
   })
 })
 
@@ -59,6 +57,6 @@ async function debugged(crowd: Crowd, cookie: string): Promise<number> {
   return answers.filter((answer) => valuesOf(answer, 'X-Edge-Debug-Decision').length > 0).length
 }
 
-function delays(cli: Cli): unknown[] {
-  return cli.log.filter(({ event }) => event === 'debug_session_refused').map((entry) => entry['delay_ms'])
+function refusals(cli: Cli): number {
+  return cli.log.filter(({ event }) => event === 'debug_session_refused').length
 }
