@@ -1,19 +1,24 @@
 -- Token buckets and daily budgets, all or nothing. Runs after clock.lua, which says what time it is.
 --
 -- KEYS    one a row
--- ARGV    take, check or settle; then for each row:
---           cost   what it takes; when settling, what goes back, or below zero what is charged besides
+-- ARGV    take, check, settle or give_back; then for each row:
+--           cost   what it takes; when settling or giving back, what goes back, or below zero what is charged besides
 --           size   the most that the limit can hand out at one moment
 --           rate   tokens per ms; 0: a limit of a UTC day
---           most   what this call may have at most, by what the asking instance alone has spent
+--           most   what this call may have at most, by what the asking instance alone has spent; give_back: when it was taken
 --           since  for how many ms a bucket has had this limit; of a day: which one it is, or was taken from
---           more   take: how many tokens to lease beyond the cost, or -1 for a counter that is settled; settle: when the tokens left, or 0
+--           more   take: how many tokens to lease beyond the cost, or -1 for a counter that is settled; give_back: 1 where what the refill
+--                  has made up for since then stays away
 -- Answer  whether all rows fit; the time; for each row what is left for the asking instance and how much was leased
 --
--- A bucket is a string: level, when that was true, size, rate. A day is a hash: what is spent, by day. Both expire when
--- a new one would say the same, or some time later. One that was lost comes back, as far as the first instance to ask remembers: what it has
--- spent itself is spent. One that is there is brought down to `most`, unless it is settled: calls of an instance's workers overtake each
--- other, and what one of them gives back or charges besides would be lost or counted twice.
+-- A bucket is a string: level, when that was true, size, rate, when the record was begun. A day is a hash: by day what is spent, and by the
+-- day's negative when that was begun. Both expire when a new one would say the same, or some time later. One that was lost comes back, as far as
+-- the first instance to ask remembers: what it has spent itself is spent. One that is there is brought down to `most`, unless it is settled:
+-- calls of an instance's workers overtake each other, and what one of them gives back or charges besides would be lost or counted twice.
+--
+-- A record that was begun after a take never knew of it: nothing of that take is given back to it. A settlement is: whoever began the record may
+-- have counted the reservation as spent, and a budget must not lose what nobody used. Earlier versions did not write when a record was
+-- begun: that is 0, long ago.
 
 local DAY_MS = 86400000
 local MAX_TTL_MS = 315360000000 -- ten years
@@ -21,6 +26,7 @@ local MAX_TTL_MS = 315360000000 -- ten years
 local MAX_WAIT_FOR_CLOCK_MS = 1000
 
 local action = ARGV[1]
+local isReturn = action == 'settle' or action == 'give_back'
 local today = math.floor(wall / DAY_MS)
 
 local function whole(ms)
@@ -30,12 +36,15 @@ end
 local function read_bucket(row)
   local record = redis.call('GET', row.key)
   row.at = now
-  row.level = math.min(row.size, row.most)
+  row.begun = wall
+  row.level = isReturn and row.size or math.min(row.size, row.most)
   row.left = row.level
   if not record then return end
   row.exists = true
   local level, at, size, rate = struct.unpack('<dddd', record)
-  if action == 'settle' and row.more > 0 then
+  -- A clock that went back must not make it younger than takes that are still to come.
+  row.begun = #record >= 40 and math.min(struct.unpack('<d', record, 33), wall) or 0
+  if action == 'give_back' and row.more > 0 then
     -- A lease goes back under the limit that it was had by, and that may have changed meanwhile: whoever takes next knows.
     row.level, row.at, row.size, row.rate = level, at, size, rate
     return
@@ -52,6 +61,7 @@ local function read_bucket(row)
   -- Never back in time: the refill between two moments is granted once.
   row.at = math.max(at, now)
   row.level = math.min(level, row.size)
+  if isReturn then return end
   row.left = math.min(row.level, row.most)
   if row.more >= 0 then row.level = row.left end
 end
@@ -60,7 +70,7 @@ local function write_bucket(row)
   -- For others it may have another limit, and mean something for longer.
   local rest = row.at - now + (row.size - row.level) / row.rate
   if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
-  redis.call('SET', row.key, struct.pack('<dddd', row.level, row.at, row.size, row.rate), 'PX', whole(rest))
+  redis.call('SET', row.key, struct.pack('<ddddd', row.level, row.at, row.size, row.rate, row.begun), 'PX', whole(rest))
 end
 
 local function read_day(row, day)
@@ -68,6 +78,11 @@ local function read_day(row, day)
   row.exists = used and true
   row.day = day
   row.used = tonumber(used or 0)
+  if isReturn then
+    row.begun = tonumber(redis.call('HGET', row.key, -day) or 0)
+    row.left = row.size - row.used
+    return
+  end
   local most = row.since == day and row.most or row.size
   if not used then row.used = math.max(0, row.size - most) end
   row.left = math.max(0, math.min(row.size - row.used, most))
@@ -77,10 +92,11 @@ local function write_day(row)
   if not row.exists then
     -- A day that ended while the next was begun is still there.
     for _, day in ipairs(redis.call('HKEYS', row.key)) do
-      if tonumber(day) < row.day - 1 then redis.call('HDEL', row.key, day) end
+      if math.abs(tonumber(day)) < row.day - 1 then redis.call('HDEL', row.key, day) end
     end
   end
   redis.call('HSET', row.key, row.day, string.format('%.17g', math.max(0, row.used)))
+  if not row.exists then redis.call('HSET', row.key, -row.day, string.format('%.17g', wall)) end
   local rest = (row.day + 1) * DAY_MS - wall
   -- Another day beside this one may last longer, where the clock was set back.
   if redis.call('PTTL', row.key) < rest then redis.call('PEXPIRE', row.key, whole(rest)) end
@@ -106,10 +122,11 @@ local function take(row)
   if row.cost + row.leased > 0 then write_bucket(row) end
 end
 
-local function settle(row)
+local function give_back(row)
   if row.cost == 0 then return end
   -- A counter that is not there has nothing spent: a full bucket, or a day that is over.
   if not row.exists and (row.cost > 0 or (row.rate == 0 and row.day ~= today)) then return end
+  if action == 'give_back' and row.begun > row.most then return end
   if row.rate == 0 then
     row.used = row.used - row.cost
     write_day(row)
@@ -117,7 +134,7 @@ local function settle(row)
     local back = row.cost
     -- Where the bucket would have been full, refill has made up for leased tokens while they were out. What it can have
     -- made up for stays away, or a window would see it twice.
-    if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.more) * row.rate) end
+    if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.most) * row.rate) end
     row.level = math.min(row.level + back, row.size)
     write_bucket(row)
   end
@@ -131,15 +148,15 @@ for i, key in ipairs(KEYS) do
   for column, name in ipairs({ 'cost', 'size', 'rate', 'most', 'since', 'more' }) do
     row[name] = tonumber(ARGV[i * 6 - 5 + column])
   end
-  if row.rate > 0 then read_bucket(row) else read_day(row, action == 'settle' and row.since or today) end
-  fits = covers(row) and fits
+  if row.rate > 0 then read_bucket(row) else read_day(row, isReturn and row.since or today) end
+  fits = isReturn or (covers(row) and fits)
   rows[i] = row
 end
 
 local answer = { fits and 1 or 0, string.format('%.17g', wall) }
 for _, row in ipairs(rows) do
-  if action == 'settle' then
-    settle(row)
+  if isReturn then
+    give_back(row)
   elseif action == 'take' and fits then
     take(row)
   elseif row.stepped then
@@ -147,6 +164,7 @@ for _, row in ipairs(rows) do
     write_bucket(row)
   end
   answer[#answer + 1] = string.format('%.17g', row.left)
-  answer[#answer + 1] = row.leased
+  -- Where Lua turns a number into text by itself, it has 14 digits.
+  answer[#answer + 1] = string.format('%.17g', row.leased)
 end
 return table.concat(answer, ' ')

@@ -95,6 +95,31 @@ describeWithRedis('a fleet in exact, whose answers are late', () => {
   })
 })
 
+describeWithRedis('a fleet in exact, whose Redis forgets', () => {
+  test('admits the limit afterwards, and none of what was granted before and came back too late to be used', async () => {
+    const redis = await runningRedis()
+    const limit: BucketLimit = { ...LIMIT, burst: 60 }
+    const [late, second, third] = await fleetOf(3, redis, limit, 50)
+    const askAll = async (instance: ExactInstance, thenMs: number) => {
+      for (let i = 0; i < limit.burst; i++) void instance.ask()
+      await time.advance(thenMs)
+    }
+    late!.nextFate = () => ({ ...AT_ONCE, backMs: 40 })
+    await askAll(late!, 1)
+    // Its circuit opens before the answers are here: its own count hands out all it has, and will have no room for them.
+    late!.openUntilMs = time.nowMs() + 5
+    await askAll(late!, 1)
+    expect(late!.admissions).toHaveLength(limit.burst)
+    await redis.command('FLUSHALL')
+    await askAll(second!, 0)
+    await time.advance(60)
+    await askAll(third!, 0)
+    const after = [...second!.admissions, ...third!.admissions]
+    expect(late!.admissions).toHaveLength(limit.burst)
+    expect(worstWindow(after, limit.tokensPerMs).burst).toBeLessThanOrEqual(limit.burst + 1e-6)
+  })
+})
+
 async function fleetOf(size: number, redis: RedisServer, limit: BucketLimit, timeoutMs: number): Promise<ExactInstance[]> {
   time = new SimulatedTime()
   return Promise.all(Array.from({ length: size }, () => ExactInstance.start({ redis, time, limit, timeoutMs })))

@@ -86,7 +86,7 @@ async function holdAtAnySize(redis: RedisServer, all: readonly Move[]): Promise<
       held = []
     } else if (held.length > 0) {
       const { left, wallMs } = held.shift()!
-      await run('settle', left, burst, tokensPerMs, burst, 0, wallMs)
+      await run('give_back', left, burst, tokensPerMs, wallMs, 0, 1)
     }
   }
   expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)

@@ -55,6 +55,9 @@ export interface Grant {
 const ARGS_PER_ROW = 6
 /** In place of what to lease. */
 const SETTLED = -1
+/** How much of a take is given back: all of it, or what the refill since then cannot have made up for. */
+const ALL = 0
+const LESS_REFILL = 1
 const DIGEST_DIGITS = 32
 const MAX_REFUSALS = 10
 /** A thousand answers later, a third of it counts. */
@@ -130,7 +133,7 @@ export class SharedCounters {
   /** Gives back what `ask` has taken and leased, and the refill since cannot have made up for. Never rejects. */
   async giveBack(groups: readonly RowGroup[], leased?: ReadonlyMap<number, Grant>): Promise<void> {
     const leasesOf = ({ rows }: RowGroup) => rows.map((row) => leased?.get(row)?.tokens ?? 0)
-    await Promise.all(groups.map((group) => this.#giveBack(group, leasesOf(group), group.answeredWallMs)))
+    await Promise.all(groups.map((group) => this.#giveBack(group, leasesOf(group), LESS_REFILL)))
   }
 
   /** Done when Redis has it, when it is kept for later, or when nobody can tell. Never rejects. */
@@ -143,7 +146,7 @@ export class SharedCounters {
   async giveBackLease(key: string, { tokensPerMs, burst }: BucketLimit, tokens: number, leasedWallMs: number): Promise<boolean> {
     if (!this.#link.isUsable(this.#link.groupOf(key))) return false
     try {
-      await this.#link.run(this.#script, [key], ['settle', ...[tokens, burst, tokensPerMs, burst, 0, leasedWallMs].map(String)])
+      await this.#link.run(this.#script, [key], ['give_back', ...[tokens, burst, tokensPerMs, leasedWallMs, 0, LESS_REFILL].map(String)])
       return true
     } catch (error) {
       if (isInDoubt(error)) this.#listener.onDoubt('lease')
@@ -164,7 +167,7 @@ export class SharedCounters {
       if (result.status === 'rejected') continue
       const isGivenBack = !fits && result.value.fits && groups[i]!.args[0] === 'take'
       // All of it: were each reject to cost what the refill may have made up for, a flood of them would use up the others' limits.
-      if (isGivenBack) void this.#giveBack(groups[i]!, result.value.leased, 0)
+      if (isGivenBack) void this.#giveBack(groups[i]!, result.value.leased, ALL)
       this.#write(groups[i]!, result.value, charges, isGivenBack, leased)
     }
     if (failure !== undefined) throw failure.reason
@@ -208,15 +211,16 @@ export class SharedCounters {
     }
   }
 
-  /** Not waited for: later calls to the same node come after it. `takenWallMs`: less the refill since then, if not 0. */
-  async #giveBack(group: RowGroup, leased: readonly number[], takenWallMs: number): Promise<void> {
-    const args = ['settle']
+  /** Not waited for: later calls to the same node come after it. A counter that was begun after the take gets nothing. */
+  async #giveBack(group: RowGroup, leased: readonly number[], share: typeof ALL | typeof LESS_REFILL): Promise<void> {
+    const args = ['give_back']
+    const { answeredWallMs } = group
     for (let i = 0; i < group.rows.length; i++) {
       const at = 1 + i * ARGS_PER_ROW
       const [cost, size, rate, , since] = group.args.slice(at, at + ARGS_PER_ROW)
       const tokens = Number(cost) + leased[i]!
-      const day = String(utcDay(group.answeredWallMs))
-      args.push(String(tokens), size!, rate!, size!, rate === '0' ? day : since!, String(takenWallMs))
+      const day = String(utcDay(answeredWallMs))
+      args.push(String(tokens), size!, rate!, String(answeredWallMs), rate === '0' ? day : since!, String(share))
     }
     try {
       await this.#link.run(this.#script, group.keys, args)

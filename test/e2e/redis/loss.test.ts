@@ -108,6 +108,29 @@ describeWithRedis('an instance of which many ask at once', () => {
   })
 })
 
+describeWithRedis('a fleet whose Redis forgets while an instance waits for answers', () => {
+  test('does not admit again what is given back to a bucket that has forgotten it', async () => {
+    const timeoutMs = 1600
+    const { redis, gate, edge } = await behindGate('local', timeoutMs)
+    const [second, third] = await twoSharing(redis.url, { bundle: TEN })
+    gate.hold('answers')
+    const first = edge.decide()
+    await sleep(timeoutMs / 2)
+    const granted = Array.from({ length: LIMIT - 1 }, () => edge.decide())
+    await untilTaken(redis, LIMIT)
+    // The first was too late, so the circuit is open: the own count hands out all it has, and has no room for the others.
+    expect(admitted([await first, ...(await edge.decideTimes(LIMIT))])).toBe(LIMIT)
+    await redis.command('FLUSHALL')
+    expect(admitted(await second.decideTimes(LIMIT))).toBe(LIMIT)
+    gate.release()
+    expect(admitted(await Promise.all(granted))).toBe(0)
+    // The answer to a later call on that connection: by then, what was given back is there.
+    await until(() => hasRedis(edge))
+    await edge.decide()
+    expect(admitted(await third.decideTimes(LIMIT))).toBe(0)
+  })
+})
+
 const DISTURBANCES: readonly ((redis: RedisServer) => Promise<unknown>)[] = [
   (redis) => redis.command('FLUSHALL'),
   (redis) => redis.command('SCRIPT', 'FLUSH'),

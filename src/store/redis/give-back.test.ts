@@ -1,0 +1,176 @@
+import { beforeEach, expect, test } from 'vitest'
+import { usableLink } from '../../../test/support/redis/recorded-link.ts'
+import { type RedisServer, runningRedis } from '../../../test/support/redis/redis-server.ts'
+import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
+import { bucketLimit, checkRows, dayLimit, takeRows } from '../../../test/support/store/charging.ts'
+import { systemClock } from '../../clock.ts'
+import type { BucketLimit, Limit } from '../../limiter/limit.ts'
+import { Charges } from '../charges.ts'
+import { newEmbeddedStore } from '../embedded-store.ts'
+import { counterScript } from './counter-script.ts'
+import type { FleetCounter } from './fleet-counter.ts'
+import { FleetStore } from './fleet-store.ts'
+import type { RedisLink, Script } from './link/redis-link.ts'
+import { type Grant, type RowGroup, SharedCounters } from './shared-counters.ts'
+
+const SIZE = 60
+const LIMITS = { bucket: bucketLimit(1e-9, SIZE), day: dayLimit(SIZE) }
+const KINDS = ['bucket', 'day'] as const
+
+let redis: RedisServer
+beforeEach(async () => {
+  redis = await runningRedis()
+})
+
+describeWithRedis('what Redis granted before it forgot', () => {
+  test.for(KINDS)('is not given back to a %s that was begun afterwards', async (kind) => {
+    const [late, other] = [await instance(LIMITS[kind]), await instance(LIMITS[kind])]
+    const groups = await late.ask(40)
+    await redis.command('FLUSHALL')
+    await other.take(SIZE)
+    await late.shared.giveBack(groups)
+    expect(await leftOf(LIMITS[kind])).toBe(0)
+  })
+
+  test.for(KINDS)('is given back to a %s that has not forgotten it', async (kind) => {
+    const [late, other] = [await instance(LIMITS[kind]), await instance(LIMITS[kind])]
+    await other.take(10)
+    const groups = await late.ask(40)
+    await late.shared.giveBack(groups)
+    expect(await leftOf(LIMITS[kind])).toBe(SIZE - 10)
+  })
+
+  test.for(KINDS)('is not given back to a %s on one node because another node has refused', async (kind) => {
+    const other = await instance(LIMITS[kind])
+    const { link } = await usableLink(redis.url)
+    let refused = 0
+    const late = await instance(LIMITS[kind], false, {
+      groupOf: (key) => Number.parseInt(key.at(-1)!, 16),
+      isUsable: () => true,
+      async run(script: Script, keys: readonly string[], args: readonly string[]) {
+        const reply = await link.run(script, keys, args)
+        if (args[0] !== 'take' || args[1] === '40') return reply
+        // The other node: meanwhile this one forgets, and somebody begins the counter anew.
+        await redis.command('FLUSHALL')
+        await other.take(SIZE)
+        refused++
+        return `0 ${Date.now()} 0 0`
+      },
+    })
+    const charges = new Charges()
+    charges.add(late.counter, 40)
+    charges.addValue('of another slot')
+    charges.add(late.counter, 1)
+    expect(await late.shared.ask(late.callsFor(charges), charges)).toBe(false)
+    expect(refused).toBe(1)
+    // Behind the give-back, on its connection.
+    await link.run(counterScript(), ['edge:any'], ['check', '1', '1', '1', '1', '0', '0'])
+    expect(await leftOf(LIMITS[kind])).toBe(0)
+  })
+
+  test('in a lease is not given back to a bucket that was begun afterwards, and to an older one it is', async () => {
+    const [late, other] = [await instance(LIMITS.bucket, true), await instance(LIMITS.bucket, true)]
+    const leased = new Map<number, Grant>()
+    await late.ask(1, 20, leased)
+    const { tokens, wallMs } = leased.get(0)!
+    expect(tokens).toBe(20)
+    await redis.command('FLUSHALL')
+    await other.take(SIZE)
+    const giveBack = (leasedWallMs: number) => late.shared.giveBackLease(late.key, LIMITS.bucket as BucketLimit, tokens, leasedWallMs)
+    expect(await giveBack(wallMs)).toBe(true)
+    expect(await leftOf(LIMITS.bucket)).toBe(0)
+    expect(await giveBack(wallMs + 60_000)).toBe(true)
+    expect(await leftOf(LIMITS.bucket)).toBe(20)
+  })
+
+  test.for(KINDS)('and was reserved goes back where who reserved it has begun the %s anew', async (kind) => {
+    const one = await instance(LIMITS[kind])
+    await one.take(40)
+    await redis.command('FLUSHALL')
+    await one.take(10)
+    const charges = new Charges()
+    charges.add(one.counter, 30)
+    charges.takenWallMs = systemClock.wallMs()
+    charges.takenFrom = 'shared'
+    await one.store.settleAll(charges, systemClock.nowMs(), systemClock.wallMs())
+    expect(await leftOf(LIMITS[kind])).toBe(SIZE - 40 - 10 + 30)
+  })
+
+  test('is given back to a record that an earlier version has written, which does not say when it was begun', async () => {
+    const [late, other] = [await instance(LIMITS.bucket), await instance(LIMITS.bucket)]
+    const groups = await late.ask(40)
+    const cut = "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 32), 'KEEPTTL')"
+    await redis.command('EVAL', cut, 1, late.key)
+    expect(await redis.command('STRLEN', late.key)).toBe(32)
+    await late.shared.giveBack(groups)
+    expect(await leftOf(LIMITS.bucket)).toBe(SIZE)
+    await other.take(1)
+    expect(await redis.command('STRLEN', late.key)).toBe(40)
+  })
+})
+
+describeWithRedis('a lease of more than 14 digits', () => {
+  test('is as large as what Redis has taken for it', async () => {
+    const burst = 2 ** 53
+    const limit = bucketLimit(1e-9, burst)
+    const one = await instance(limit, true)
+    const leased = new Map<number, Grant>()
+    const asked = 1_234_567_890_123_457
+    await one.ask(1, asked, leased)
+    expect(leased.get(0)!.tokens).toBe(asked)
+    expect(await leftOf(limit)).toBe(burst - 1 - asked)
+  })
+})
+
+interface Instance {
+  readonly shared: SharedCounters
+  readonly store: FleetStore
+  readonly counter: FleetCounter
+  readonly key: string
+  callsFor(charges: Charges, asks?: readonly number[]): RowGroup[]
+  /** Takes from Redis alone, as if the answer were still on its way. */
+  ask(cost: number, lease?: number, leased?: Map<number, Grant>): Promise<RowGroup[]>
+  take(cost: number): Promise<void>
+}
+
+/** One that has taken nothing yet. */
+async function instance(limit: Limit, isPlain = false, link?: Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>): Promise<Instance> {
+  const shared = new SharedCounters(
+    link ?? (await usableLink(redis.url)).link,
+    counterScript(),
+    { prefix: 'edge:', maxSlackMs: 0 },
+    { onDoubt() {} },
+  )
+  const local = newEmbeddedStore(64 * 1024)
+  const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
+  const counter = store.open({ identity: ['rule'], limit, sinceMs: 0, isPlain })
+  const callsFor = (charges: Charges, asks?: readonly number[]) => {
+    const [nowMs, wallMs] = [systemClock.nowMs(), systemClock.wallMs()]
+    local.checkAll(charges, nowMs, wallMs)
+    return shared.callsFor('take', charges, [...Array(charges.length).keys()], nowMs, wallMs, asks)!
+  }
+  return {
+    shared,
+    store,
+    counter,
+    key: shared.keyOf(counter, [], 0, 0),
+    callsFor,
+    async ask(cost, lease = 0, leased) {
+      const charges = new Charges()
+      charges.add(counter, cost)
+      const groups = callsFor(charges, [lease])
+      expect(await shared.ask(groups, charges, leased)).toBe(true)
+      return groups
+    },
+    async take(cost) {
+      expect((await takeRows(store, [{ counter, cost }], systemClock.nowMs(), systemClock.wallMs())).taken).toBe(true)
+    },
+  }
+}
+
+/** What Redis has left for an instance that has taken nothing. */
+async function leftOf(limit: Limit): Promise<number> {
+  const { store, counter } = await instance(limit)
+  const { levels } = await checkRows(store, [{ counter, cost: 1 }], systemClock.nowMs(), systemClock.wallMs())
+  return Math.round(levels[0]!)
+}
