@@ -19,18 +19,35 @@ const HOP_BY_HOP = new Set([
   'proxy-authorization',
 ])
 
-/** Names come again and again in the spelling of a few clients and one backend. More, or longer ones, are looked at anew. */
-const MAX_KNOWN = 1024
+/** Names come again and again in the spelling of a few clients and one backend. Longer ones are looked at anew. */
 const MAX_LENGTH = 64
-const known = new Map<string, FieldName>()
+/** Of each of two generations: however many names somebody makes up, the usual ones are known again as soon as they come. */
+const MAX_KNOWN = 512
+let recent = new Map<string, FieldName>()
+let earlier = new Map<string, FieldName>()
 
 export function fieldName(text: string): FieldName {
-  return known.get(text) ?? lookAt(text)
+  return recent.get(text) ?? lookAt(text)
 }
 
 function lookAt(text: string): FieldName {
-  const lower = text.toLowerCase()
-  const name = { lower, isValid: TOKEN.test(text), isHopByHop: HOP_BY_HOP.has(lower) }
-  if (name.isValid && known.size < MAX_KNOWN && text.length <= MAX_LENGTH) known.set(text, name)
+  const name = earlier.get(text) ?? describe(text)
+  if (!name.isValid || text.length > MAX_LENGTH) return name
+  if (recent.size === MAX_KNOWN) {
+    earlier = recent
+    recent = new Map()
+  }
+  recent.set(copyOf(text), name)
   return name
+}
+
+function describe(text: string): FieldName {
+  const isValid = TOKEN.test(text)
+  const lower = (isValid && text.length <= MAX_LENGTH ? copyOf(text) : text).toLowerCase()
+  return { lower, isValid, isHopByHop: HOP_BY_HOP.has(lower) }
+}
+
+/** A part of a text keeps all of it in memory: a name must not keep the head that it came in. */
+function copyOf(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
 }

@@ -101,6 +101,25 @@ describe('a claim in a full set', () => {
   })
 })
 
+describe('a claim that is declined', () => {
+  test.each([
+    ['a note or a measure, where anything is spent', [9, 0, 10, 0.0001], 0],
+    ['a block of leased tokens, where all is spent', [0, 0, 10, 0.0001], 1],
+  ] satisfies [string, SlotRecord, number][])('for %s, evicts nothing and counts nothing', (_, record, share) => {
+    const table = fullTable(record)
+    expect(table.claim(0, 1, 1, 0, 0, share)).toBe(-1)
+    expect(table.find(0, 1, 1)).toBe(-1)
+    expect(table.forcedEvictions).toBe(0)
+  })
+
+  test('is no longer when something less spent is there, and that counts', () => {
+    const table = fullTable([0, 0, 10, 0.0001])
+    table.write(4, 1, 0, 10, 0.0001)
+    expect(table.claim(0, 1, 1, 0, 0, 1)).toBe(4)
+    expect(table.forcedEvictions).toBe(1)
+  })
+})
+
 describe('when a thread dies', () => {
   const key = keyOf(1)
   const survivor = keyOf(2)

@@ -154,10 +154,14 @@ export class SharedTable {
         victim = way
       }
     }
-    if (victim < 0) return -1
-    if (smallest > 0 && share > 0) this.#add(LANE_EVICTIONS, 1)
-    if (smallest > 0 && smallest >= share) return -1
+    if (victim < 0 || (smallest > 0 && smallest >= share)) return -1
+    if (smallest > 0) this.countEviction()
     return this.#own(set, victim, low, high)
+  }
+
+  /** A counter that meant something is gone, or found no room. */
+  countEviction(): void {
+    this.#add(LANE_EVICTIONS, 1)
   }
 
   /** Frees what a dead thread held, and forgets the record that it was in the middle of writing. */

@@ -63,5 +63,6 @@ export function restore(table: SharedTable, { low, high, level, at, size, rate }
   const known = table.find(set, low, high)
   const slot = known >= 0 ? known : table.claim(set, low, high, nowMs, 0, share)
   if (slot >= 0) table.write(slot, level, at, size, rate)
+  else table.countEviction()
   table.unlock(set)
 }

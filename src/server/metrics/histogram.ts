@@ -1,5 +1,5 @@
 import { CATALOGUE, type HistogramName } from './catalogue.ts'
-import type { MetricMemory } from './metric-memory.ts'
+import { type MetricMemory, OVERFLOW_CELL } from './metric-memory.ts'
 import { labelled, type MetricValue } from './metric-value.ts'
 
 /** Counts values in fixed buckets, by label values. */
@@ -50,6 +50,11 @@ export class HistogramSeries {
 
   observe(value: number): void {
     const bounds = this.#bounds
+    if (this.#cell === OVERFLOW_CELL) {
+      // One cell for all that found no room: those behind it are of others.
+      this.#cells[OVERFLOW_CELL]! += 1
+      return
+    }
     let bucket = 0
     while (bucket < bounds.length && value > bounds[bucket]!) bucket++
     this.#cells[this.#cell + bucket]! += 1
