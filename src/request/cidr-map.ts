@@ -81,8 +81,7 @@ interface Network {
 
 function parseCidr(text: string): Network | undefined {
   const [host, bits, ...rest] = text.trim().split('/')
-  // No port here: `10.0.0.1:80` is no network
-  const address = /^[0-9a-fA-F.:]+$/.test(host!) && !/\..*:\d+$/.test(host!) ? parseAddress(host!) : undefined
+  const address = /^[0-9a-fA-F.:]+$/.test(host!) && !hasPort(host!) ? parseAddress(host!) : undefined
   if (address === undefined || rest.length > 0) return undefined
   const most = address.isV6 ? 128 : 32
   if (bits === undefined) return { address, prefixBits: most }
@@ -90,6 +89,13 @@ function parseCidr(text: string): Network | undefined {
   const isMapped = !address.isV6 && host!.includes(':')
   const prefixBits = Number(bits) - (isMapped ? 96 : 0)
   return prefixBits >= 0 && prefixBits <= most ? { address, prefixBits } : undefined
+}
+
+/** `10.0.0.1:80` is no network. */
+function hasPort(host: string): boolean {
+  const dot = host.indexOf('.')
+  const colon = host.lastIndexOf(':')
+  return dot >= 0 && dot < colon && /^\d+$/.test(host.slice(colon + 1))
 }
 
 function rootOf(address: Address): number {

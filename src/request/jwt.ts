@@ -45,7 +45,8 @@ function decodeBase64(text: string): string | undefined {
   return bytes.length === Math.floor((end * 3) / 4) ? bytes.toString('utf8') : undefined
 }
 
-const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+// A text need not end: were it looked for again from each of its quotes, a text without an end would cost the square of its length.
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 const LONG_INTEGER = /^-?\d{16,}$/
 
 /** Whole numbers that a double cannot hold become texts, or neighbouring ids would share a bucket. */

@@ -11,6 +11,13 @@ test('a field is known by its name, whatever its case', () => {
   for (const name of ['', 'a b', 'a:', 'ü']) expect(fieldName(name).isValid).toBe(false)
 })
 
+test('a name keeps nothing of the head that it came in', () => {
+  const heads = 400
+  const before = usedBytes()
+  for (let i = 0; i < heads; i++) fieldName(`X-Long-Enough-To-Be-A-Slice-${i}: ${'v'.repeat(64 * 1024)}`.split(':')[0]!)
+  expect(usedBytes() - before).toBeLessThan((heads * 64 * 1024) / 4)
+})
+
 test('names that somebody makes up do not keep the usual ones from being remembered', () => {
   for (let i = 0; i < 5000; i++) fieldName(`x-made-up-${i}`)
   const first = fieldName('Content-Type')
@@ -20,13 +27,6 @@ test('names that somebody makes up do not keep the usual ones from being remembe
     fieldName(`x-made-up-again-${i}`)
     if (i % 100 === 0) expect(fieldName('Content-Type')).toBe(first)
   }
-})
-
-test('a name keeps nothing of the head that it came in', () => {
-  const heads = 400
-  const before = usedBytes()
-  for (let i = 0; i < heads; i++) fieldName(`X-Long-Enough-To-Be-A-Slice-${i}: ${'v'.repeat(64 * 1024)}`.split(':')[0]!)
-  expect(usedBytes() - before).toBeLessThan((heads * 64 * 1024) / 4)
 })
 
 /** On the heap, when all is gone that nobody needs. */

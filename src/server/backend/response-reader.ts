@@ -19,6 +19,7 @@ const LF = 0x0a
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LINE_END = Buffer.from('\r\n')
 const EMPTY = Buffer.alloc(0)
+const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
 
 /**
@@ -31,8 +32,11 @@ export class ResponseReader {
   #isUpgradeAsked = false
   #sink: ResponseSink | undefined
   #interimCount = 0
-  /** Bytes of a head, a size or a trailer that is not complete yet. */
+  /** Bytes of a head, a size or a trailer that is not complete yet: so many of a buffer that has room for more. */
   #held: Buffer = EMPTY
+  #heldBytes = 0
+  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a chunk would cost the square. */
+  #searched = 0
   #remaining = 0
 
   begin(method: string, isUpgradeAsked: boolean, sink: ResponseSink): void {
@@ -41,19 +45,23 @@ export class ResponseReader {
     this.#isUpgradeAsked = isUpgradeAsked
     this.#sink = sink
     this.#interimCount = 0
-    this.#held = EMPTY
+    this.#letGo()
   }
 
   /** Reads what it can. Answers the bytes behind the answer's end: empty, unless the backend talks out of turn or was upgraded. */
   push(chunk: Buffer): Buffer {
-    let rest = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
-    this.#held = EMPTY
+    let isHeld = this.#heldBytes > 0
+    let rest = isHeld ? this.#append(chunk) : chunk
     while (rest.length > 0 && this.#state !== 'idle' && this.#state !== 'upgraded') {
       const next = this.#read(rest)
       if (next === undefined) {
-        this.#held = rest
+        if (!isHeld) this.#hold(rest)
         return EMPTY
       }
+      // Whoever got a part of the buffer may keep it: nothing is written to it any more.
+      if (isHeld) this.#letGo()
+      isHeld = false
+      this.#searched = 0
       rest = next
     }
     return rest
@@ -68,7 +76,7 @@ export class ResponseReader {
 
   /** An answer began: some of its bytes were read. */
   get hasBegun(): boolean {
-    return this.#state !== 'head' || this.#held.length > 0 || this.#interimCount > 0
+    return this.#state !== 'head' || this.#heldBytes > 0 || this.#interimCount > 0
   }
 
   /** The answer was read to its end. */
@@ -83,6 +91,37 @@ export class ResponseReader {
 
   get isUpgraded(): boolean {
     return this.#state === 'upgraded'
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#held = Buffer.allocUnsafe(Math.max(MIN_HELD_BYTES, 2 * bytes.length))
+    this.#heldBytes = bytes.copy(this.#held)
+  }
+
+  /** Answers all that is held then. */
+  #append(chunk: Buffer): Buffer {
+    const bytes = this.#heldBytes + chunk.length
+    if (bytes > this.#held.length) {
+      const larger = Buffer.allocUnsafe(2 * bytes)
+      this.#held.copy(larger, 0, 0, this.#heldBytes)
+      this.#held = larger
+    }
+    chunk.copy(this.#held, this.#heldBytes)
+    this.#heldBytes = bytes
+    return this.#held.subarray(0, bytes)
+  }
+
+  #letGo(): void {
+    this.#held = EMPTY
+    this.#heldBytes = 0
+    this.#searched = 0
+  }
+
+  /** Where this ends what comes next; -1 where it is not there yet. */
+  #find(end: Buffer, bytes: Buffer): number {
+    const at = bytes.indexOf(end, Math.max(0, this.#searched - end.length + 1))
+    if (at < 0) this.#searched = bytes.length
+    return at
   }
 
   /** Takes one step and answers what is left, or undefined when that is too little to go on. */
@@ -106,10 +145,11 @@ export class ResponseReader {
   }
 
   #readHead(bytes: Buffer): Buffer | undefined {
-    const end = bytes.indexOf(HEAD_END)
+    const searched = this.#searched
+    const end = this.#find(HEAD_END, bytes)
     if (end < 0 ? bytes.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES) throw new InvalidResponse('its head is too large')
     if (end < 0) {
-      refuseEarly(bytes)
+      refuseEarly(bytes, searched)
       return undefined
     }
     const text = bytes.toString('latin1', 0, end)
@@ -153,7 +193,7 @@ export class ResponseReader {
   }
 
   #readChunkSize(bytes: Buffer): Buffer | undefined {
-    const end = bytes.indexOf(LINE_END)
+    const end = this.#find(LINE_END, bytes)
     if (end < 0 ? bytes.length > MAX_CHUNK_LINE_BYTES : end > MAX_CHUNK_LINE_BYTES) throw new InvalidResponse('a chunk size is too long')
     if (end < 0) return undefined
     // RFC 9112 7.1: extensions that nobody knows are ignored
@@ -173,7 +213,7 @@ export class ResponseReader {
 
   #readTrailers(bytes: Buffer): Buffer | undefined {
     const isEmpty = bytes.length >= 2 && bytes[0] === 0x0d && bytes[1] === 0x0a
-    const end = isEmpty ? 0 : bytes.indexOf(HEAD_END)
+    const end = isEmpty ? 0 : this.#find(HEAD_END, bytes)
     if (end < 0 ? bytes.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES) throw new InvalidResponse('its trailers are too large')
     if (end < 0) return undefined
     this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', 0, end), 0))
@@ -186,10 +226,10 @@ export class ResponseReader {
   }
 }
 
-/** Rubbish is told from a slow head at once, and not when the time is up. */
-function refuseEarly(bytes: Buffer): void {
+/** Rubbish is told from a slow head at once, and not when the time is up. Line ends before `from` were looked at. */
+function refuseEarly(bytes: Buffer, from: number): void {
   const start = bytes.toString('latin1', 0, Math.min(bytes.length, 5))
   if (!'HTTP/'.startsWith(start)) throw new InvalidResponse('it does not begin with HTTP/')
-  const lineEnd = bytes.indexOf(LF)
+  const lineEnd = bytes.indexOf(LF, from)
   if (lineEnd >= 0 && bytes[lineEnd - 1] !== CR) throw new InvalidResponse('its lines end without CR')
 }

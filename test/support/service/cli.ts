@@ -4,6 +4,13 @@ import { until } from '../until.ts'
 
 const ENTRY = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
+export interface ProcessOptions {
+  /** As `ulimit -n` sets it. */
+  readonly maxOpenFiles?: number
+  /** What Node and V8 are told besides. */
+  readonly nodeFlags?: readonly string[]
+}
+
 /** `edge` as its users run it: the built program in a process of its own. */
 export class Cli {
   readonly process: ChildProcess
@@ -11,9 +18,8 @@ export class Cli {
   stderr = ''
   readonly exited: Promise<number>
 
-  /** `maxOpenFiles`: as `ulimit -n` sets it. */
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, maxOpenFiles?: number) {
-    const command = [process.execPath, ENTRY, ...args]
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, { maxOpenFiles, nodeFlags = [] }: ProcessOptions = {}) {
+    const command = [process.execPath, ...nodeFlags, ENTRY, ...args]
     const limited = ['sh', '-c', `ulimit -n ${maxOpenFiles}; exec "$@"`, 'sh', ...command]
     const [program, ...rest] = maxOpenFiles === undefined ? command : limited
     this.process = spawn(program!, rest, {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { until } from '../until.ts'
-import { Cli } from './cli.ts'
+import { Cli, type ProcessOptions } from './cli.ts'
 import { Edge, type EdgeOptions } from './edge.ts'
 
 /** The test at whose end things are cleared away. Tests that run side by side name themselves; one alone is known. */
@@ -22,8 +22,13 @@ export async function running(options: EdgeOptions = {}, owner = thisTest): Prom
 }
 
 /** `edge serve` in a process of its own, for as long as the test runs; with one worker unless the test asks for more. */
-export async function serving(env: Environment = {}, args: readonly string[] = [], owner = thisTest, maxOpenFiles?: number): Promise<Cli> {
-  const cli = new Cli(['serve', ...args], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_WORKERS: '1', ...env }, maxOpenFiles)
+export async function serving(
+  env: Environment = {},
+  args: readonly string[] = [],
+  owner = thisTest,
+  options: ProcessOptions = {},
+): Promise<Cli> {
+  const cli = new Cli(['serve', ...args], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_WORKERS: '1', ...env }, options)
   endWithTest(cli, owner)
   let hasEnded = false
   void cli.exited.then(() => {
