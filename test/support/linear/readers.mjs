@@ -1,0 +1,103 @@
+// What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
+
+import { SseFraming } from '../../../dist/llm/sse-framing.js'
+import { StreamFilter } from '../../../dist/llm/stream-filter.js'
+import { normalizeHost } from '../../../dist/policy/host.js'
+import { parseBundle } from '../../../dist/policy/parse.js'
+import { normalizePath } from '../../../dist/policy/path.js'
+import { CidrMap } from '../../../dist/request/cidr-map.js'
+import { clientAddress, TrustedProxies } from '../../../dist/request/client-address.js'
+import { readBearerClaims } from '../../../dist/request/jwt.js'
+import { ResponseReader } from '../../../dist/server/backend/response-reader.js'
+import { DebugSessions, withoutDebugCookie } from '../../../dist/server/debug-sessions.js'
+import { HttpRequestView } from '../../../dist/server/http-request-view.js'
+
+const trusted = new TrustedProxies()
+const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
+const sink = { onInterim() {}, onHead() {}, onData() {}, onEnd() {} }
+
+const fill = (unit, length) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
+const token = (claims) => () => readBearerClaims(`Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`)
+const jsonBundle = (data) => () => parseBundle(JSON.stringify(data))
+const yamlBundle = (text) => () => parseBundle(text, 'yaml')
+const list = (length, item) => Array.from({ length }, (_, i) => item(i))
+const rule = (i) => ({
+  name: `r${i}`,
+  limit_keys: ['header:x'],
+  algorithm: 'token_bucket',
+  algorithm_config: { tokens_per_second: 1, burst: 1 },
+})
+
+/** One byte at a time. */
+const response = (start, unit) => (length) => () => {
+  const reader = new ResponseReader()
+  reader.begin('GET', false, sink)
+  reader.push(Buffer.from(start))
+  for (const byte of Buffer.from(fill(unit, length))) reader.push(Buffer.from([byte]))
+}
+const framed = (unit) => (length) => () => {
+  const framing = new SseFraming(2 ** 20)
+  for (const byte of Buffer.from(fill(unit, length))) framing.push(Buffer.from([byte]))
+}
+const streamed = (unit) => (length) => () => {
+  const filter = new StreamFilter({ rules: [], promptEstimate: 0, isActivated: true })
+  for (const byte of Buffer.from(fill(unit, length))) filter.push(Buffer.from([byte]))
+}
+
+export const readers = {
+  'a token of quotes': (length) => token(`${'1'.repeat(16)}"${fill('\\"', length)}`),
+  'a token of digits': (length) => token(fill('1', length)),
+  'a token of objects': (length) => token(`${fill('{"a":', length)}1234567890123456`),
+  'a path of dots': (length) => () => normalizePath(fill('/a/../.', length)),
+  'a path of escapes': (length) => () => normalizePath(`/${fill('%41%2f%', length)}`),
+  'a path of slashes': (length) => () => normalizePath(fill('/', length)),
+  'a host of labels': (length) => () => normalizeHost(fill('A.', length)),
+  'a host of colons': (length) => () => normalizeHost(fill('1:', length)),
+  'a host of digits': (length) => () => normalizeHost(`A:${fill('1', length)}x`),
+  'proxies in X-Forwarded-For': (length) => () => clientAddress(fill('127.0.0.1,', length), trusted),
+  'commas in X-Forwarded-For': (length) => () => clientAddress(fill(',', length), trusted),
+  'blanks in X-Forwarded-For': (length) => () => clientAddress(fill(' ', length), trusted),
+  'groups of an address': (length) => () => clientAddress(fill('1:', length), trusted),
+  'a network of dots': (length) => () => new CidrMap().add(fill('.:', length), true),
+  'a network of slashes': (length) => () => new CidrMap().add(fill('/', length), true),
+  cookies: (length) => () => sessions.isActive(fill('edge_dbg=x; ', length)),
+  'cookies that are left out': (length) => () => withoutDebugCookie(fill('edge_dbg=x; a=b;', length)),
+  'fields of one name': (length) => () =>
+    new HttpRequestView(
+      list(length, (i) => (i % 2 ? 'v' : 'X-A')),
+      'GET',
+      '/',
+      '',
+    ).header('x-a'),
+  'a response head of one line': response('HTTP/1.1 200 ', 'a'),
+  'a response head of many lines': response('HTTP/1.1 200 OK\r\n', 'A: b\r\n'),
+  trailers: response('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n', 'A: b\r\n'),
+  chunks: response('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '1;ab\r\nx\r\n'),
+  'an event of one line': framed('data: a'),
+  'an event of many lines': framed('data: a\r\n'),
+  'many events': framed('data: a\n\n'),
+  'events that are read': streamed('data: {"choices":[{"delta":{"content":"a"}}]}\n\n'),
+  'an event of many lines that is read': streamed('data: [1,\ndata: '),
+  policies: (length) =>
+    jsonBundle({ bundle_version: 1, policies: list(length / 20, (i) => ({ id: `p${i}`, spec: { rules: [rule(i)] } })) }),
+  rules: (length) => jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, rule) } }] }),
+  hosts: (length) =>
+    jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { selector: { hosts: list(length, (i) => `h${i}.a`) }, rules: [] } }] }),
+  'unknown fields': (length) =>
+    jsonBundle({ bundle_version: 1, policies: [Object.fromEntries(list(length / 20, (i) => [`field${i}`, 1]))] }),
+  'a long unknown field': (length) => jsonBundle({ bundle_version: 1, policies: [{ [fill('selector', length)]: 1 }] }),
+  'wrong rules': (length) =>
+    jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, () => ({ algorithm: 'x' })) } }] }),
+  'rules of one name': (length) =>
+    jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, () => rule(0)) } }] }),
+  'YAML policies': (length) => yamlBundle(`bundle_version: 1\npolicies:\n${fill('- {id: a, spec: {rules: []}}\n', length)}`),
+  'YAML of one text': (length) => yamlBundle(`a: "${fill('a ', length)}`),
+  'YAML of lines': (length) => yamlBundle(`a: ${fill('a\n  ', length)}`),
+  'YAML of blank lines': (length) => yamlBundle(`a: |\n${fill('\n', length)}`),
+  'YAML of comments': (length) => yamlBundle(fill('# a\n', length)),
+  'YAML of keys': (length) => yamlBundle(list(length / 4, (i) => `a${i}: 1\n`).join('')),
+  'YAML of anchors': (length) => yamlBundle(list(length / 20, (i) => `a${i}: &b${i} 1\nc${i}: *b${i}\n`).join('')),
+  'YAML of merges': (length) => yamlBundle(`a: &a {b: 1}\n${list(length / 20, (i) => `c${i}: {<<: *a}\n`).join('')}`),
+  'YAML of brackets': (length) => yamlBundle(fill('[', Math.min(length, 90))),
+  'YAML of commas': (length) => yamlBundle(`a: [${fill('1,', length)}]`),
+}
