@@ -91,7 +91,7 @@ async function serve(env: Environment): Promise<{ cli: Cli; admin: number; bundl
   const bundlePath = join(directory, 'bundle.json')
   await writeFile(bundlePath, JSON.stringify(bundle(1, POLICY)))
   const files = { EDGE_CONFIG_FILE: bundlePath, EDGE_STATE_FILE: join(directory, 'state'), EDGE_ADMIN_PORT: '0', EDGE_STORE_SIZE: '1m' }
-  const cli = await serving({ ...env, ...files, EDGE_WORKERS: '2' }, [], thisTest, MAX_OPEN_FILES)
+  const cli = await serving({ ...env, ...files, EDGE_WORKERS: '2' }, [], thisTest, { maxOpenFiles: MAX_OPEN_FILES })
   const admin = Number(/admin\s+http:\/\/127\.0\.0\.1:(\d+)/.exec(cli.stdout)![1])
   return { cli, admin, bundlePath }
 }

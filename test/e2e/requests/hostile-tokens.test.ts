@@ -26,7 +26,7 @@ test('tokens of 32 KB take no more work than their length, whatever their claims
   const path = join(await scratchDirectory(), 'bundle.json')
   const rules = [bucketRule('r', ['jwt:sub', 'header:x-api-key', 'ip:address'], 100)]
   await writeFile(path, JSON.stringify(bundle(1, policy('p', { rules }))))
-  const edge = await serving({ EDGE_CONFIG_FILE: path }, [], thisTest, backtrackFlags(MOST_BACKTRACKS))
+  const edge = await serving({ EDGE_CONFIG_FILE: path }, [], thisTest, { nodeFlags: backtrackFlags(MOST_BACKTRACKS) })
   for (const claims of Object.values(CLAIMS)) {
     const token = `Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`
     const answer = await ask(edge.port, 'POST', '/v1/decision', original('/', ['Authorization', token]))
