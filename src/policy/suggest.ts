@@ -42,7 +42,7 @@ function fold(word: string): string {
 
 function wordsOf(text: string): string[] {
   return text
-    .replace(/([a-z0-9])(?=[A-Z])/g, '$1_')
+    .replace(/[A-Z]+/g, '_$&')
     .toLowerCase()
     .split(/[^a-z0-9]+/)
     .filter((word) => word !== '')

@@ -3,6 +3,7 @@ import type { Environment } from '../support/service/running.ts'
 import { BudgetCaller, budgetPolicies } from './budget-caller.ts'
 import { EdgeProcess } from './edge-process.ts'
 import { HostileClients } from './hostile-clients.ts'
+import { HostileRequests } from './hostile-requests.ts'
 import { LlmCounts } from './llm-counts.ts'
 import { LlmLoad } from './llm-load.ts'
 import { PlainCaller, PlainLoad, plainPolicies } from './plain-load.ts'
@@ -55,8 +56,9 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       const llm = new LlmLoad({ port: edge.port, backend, serial, crowd, leavers, findings, mayBeLost }, random)
       const others = new PlainLoad(edge.port, plain, plainLeavers, random, 4)
       const hostile = new HostileClients([edge.port], random, 2)
+      const refused = new HostileRequests(edge.port, namesOf(plain), namesOf(serial), findings, random, 2)
       await during(round, trouble)
-      for (const load of [llm, others, hostile]) await load.stop()
+      for (const load of [llm, others, hostile, refused]) await load.stop()
       await quiet(edge)
 
       const { hadFault, lostTokens, unpaidTokens } = await counts.doubts(trouble)
@@ -95,4 +97,8 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
     await rest(endMs - performance.now())
     await reloading
   }
+}
+
+function namesOf(callers: readonly { readonly name: string }[]): string[] {
+  return callers.map(({ name }) => name)
 }

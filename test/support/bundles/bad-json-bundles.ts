@@ -10,7 +10,7 @@ export interface BadBundle {
 const VERSION = 1000
 const RULES = [bucketRule('r', [], 10)]
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
-const KEY_FORMS = 'jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
+const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
 export const PRINTABLE = 'expected a text of 1 to 256 printable ASCII characters, got'
 
 export const BAD_JSON: readonly BadBundle[] = [

@@ -5,9 +5,10 @@ import { StreamFilter } from '../../../dist/llm/stream-filter.js'
 import { normalizeHost } from '../../../dist/policy/host.js'
 import { parseBundle } from '../../../dist/policy/parse.js'
 import { normalizePath } from '../../../dist/policy/path.js'
+import { bearerToken } from '../../../dist/request/bearer.js'
 import { CidrMap } from '../../../dist/request/cidr-map.js'
 import { clientAddress, TrustedProxies } from '../../../dist/request/client-address.js'
-import { readBearerClaims } from '../../../dist/request/jwt.js'
+import { readClaims } from '../../../dist/request/jwt.js'
 import { ResponseReader } from '../../../dist/server/backend/response-reader.js'
 import { DebugSessions, withoutDebugCookie } from '../../../dist/server/debug-sessions.js'
 import { HttpRequestView } from '../../../dist/server/http-request-view.js'
@@ -17,7 +18,7 @@ const sessions = new DebugSessions('a secret that is long', () => 0, { add() {},
 const sink = { onInterim() {}, onHead() {}, onData() {}, onEnd() {} }
 
 const fill = (unit, length) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
-const token = (claims) => () => readBearerClaims(`Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`)
+const token = (claims) => () => readClaims(bearerToken(`Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`))
 const jsonBundle = (data) => () => parseBundle(JSON.stringify(data))
 const yamlBundle = (text) => () => parseBundle(text, 'yaml')
 const list = (length, item) => Array.from({ length }, (_, i) => item(i))
