@@ -41,7 +41,12 @@ soak('decisions-embedded', async (bench) => {
       const counts = await DecisionCounts.from(edge)
       for (const limit of limits) limit.questions.length = 0
       const loads = [new DecisionLoad([edge.port], teams, random, LANES), new RandomLoad(edge.port, limits, random)]
-      const hostile = new HostileClients([edge.port], random, 3)
+      const hostile = new HostileClients(
+        [edge.port],
+        random,
+        3,
+        teams.flatMap((team) => team.refusedHeads),
+      )
       await during(round, trouble)
       for (const load of [...loads, hostile]) await load.stop()
       await quiet(edge)

@@ -24,10 +24,13 @@ const WAITS_MS = [0, 50, 300, 1800]
 export class HostileClients {
   /** Connections so far. */
   count = 0
+  readonly #heads: readonly string[]
   #isOver = false
   readonly #lanes: Promise<void>[]
 
-  constructor(ports: readonly number[], random: Random, lanes: number) {
+  /** `others` are heads that must be refused like the bad ones. */
+  constructor(ports: readonly number[], random: Random, lanes: number, others: readonly string[] = []) {
+    this.#heads = [...BAD_HEADS, ...others, SLOW_PIECE, SLOW_PIECE, '']
     this.#lanes = Array.from({ length: lanes }, () => this.#run(ports, new Random(random.below(2 ** 32))))
   }
 
@@ -50,7 +53,7 @@ export class HostileClients {
       socket.on('close', () => resolve())
     })
     this.count++
-    const said = random.oneOf([...BAD_HEADS, SLOW_PIECE, SLOW_PIECE, ''])
+    const said = random.oneOf(this.#heads)
     if (said !== '') socket.write(Buffer.from(said, 'latin1'))
     if (random.below(3) > 0) socket.resume()
     await Promise.race([closed, sleep(random.oneOf(WAITS_MS))])

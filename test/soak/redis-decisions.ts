@@ -67,7 +67,12 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
       const doubts = await RedisDoubts.from(edges)
       for (const limit of limits) limit.questions.length = 0
       const loads = [new DecisionLoad(ports, teams, random, 12), ...ports.map((port) => new RandomLoad(port, limits, random))]
-      const hostile = new HostileClients(ports, random, 2)
+      const hostile = new HostileClients(
+        ports,
+        random,
+        2,
+        teams.flatMap((team) => team.refusedHeads),
+      )
       await during(round, trouble)
       for (const load of [...loads, hostile]) await load.stop()
       for (const edge of edges) await quiet(edge)

@@ -81,6 +81,19 @@ export class Team {
     return this.leaves ? 'leaving' : 'team'
   }
 
+  /** Questions of its callers in which a field comes twice: they are refused, and take nothing. */
+  get refusedHeads(): string[] {
+    const [team, caller] = [
+      ['X-Team', this.name],
+      ['X-Caller', `${this.name}.0`],
+    ] as const
+    const twice = [
+      [team, ['x-team', 'another'], caller],
+      [team, caller, ['X-CALLER', '']],
+    ] as const
+    return twice.map((fields) => decisionBytes(original(`/${this.kind}`, ...fields)).toString('latin1'))
+  }
+
   get seen(): TeamCaller['seen'] {
     const sum = { admitted: 0, rejected: 0, unknown: 0, odd: 0 }
     for (const { seen } of this.callers) for (const key of Object.keys(sum) as (keyof typeof sum)[]) sum[key] += seen[key]
