@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 const REQUEST_BYTES = Number(process.argv[2])
 const ANSWER = Buffer.from(
   'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nRateLimit-Limit: 1000000000\r\nRateLimit-Remaining: 999999999\r\nRateLimit-Reset: 1\r\n' +
-    'RateLimit: "per-key";r=999999999;t=1\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n\r\n',
+    'RateLimit: "bench";r=999999999;t=1\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n\r\n',
 )
 
 const server = createServer({ noDelay: true }, (socket) => {

@@ -1,5 +1,7 @@
 // What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
 
+import { AnswerReader } from '../../../dist/llm/answer.js'
+import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
 import { SseFraming } from '../../../dist/llm/sse-framing.js'
 import { StreamFilter } from '../../../dist/llm/stream-filter.js'
 import { normalizeHost } from '../../../dist/policy/host.js'
@@ -12,6 +14,7 @@ import { readClaims } from '../../../dist/request/jwt.js'
 import { ResponseReader } from '../../../dist/server/backend/response-reader.js'
 import { DebugSessions, withoutDebugCookie } from '../../../dist/server/debug-sessions.js'
 import { HttpRequestView } from '../../../dist/server/http-request-view.js'
+import { ProxiedRequestView } from '../../../dist/server/proxy/proxied-request-view.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
@@ -44,11 +47,19 @@ const streamed = (unit) => (length) => () => {
   const filter = new StreamFilter({ rules: [], promptEstimate: 0, isActivated: true })
   for (const byte of Buffer.from(fill(unit, length))) filter.push(Buffer.from([byte]))
 }
+const scanned = (Reader, start, unit) => (length) => () => {
+  const reader = new Reader()
+  for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) reader.push(Buffer.from([byte]), 0, 1)
+  reader.end()
+}
+const llmRequest = (start, unit) => scanned(LlmRequestReader, start, unit)
 
 export const readers = {
   'a token of quotes': (length) => token(`${'1'.repeat(16)}"${fill('\\"', length)}`),
   'a token of digits': (length) => token(fill('1', length)),
   'a token of objects': (length) => token(`${fill('{"a":', length)}1234567890123456`),
+  'words behind Bearer': (length) => () => bearerToken(fill('Bearer ', length)),
+  'blanks around Bearer': (length) => () => bearerToken(`Bearer${fill(' ', length)}a`),
   'a path of dots': (length) => () => normalizePath(fill('/a/../.', length)),
   'a path of escapes': (length) => () => normalizePath(`/${fill('%41%2f%', length)}`),
   'a path of slashes': (length) => () => normalizePath(fill('/', length)),
@@ -70,6 +81,8 @@ export const readers = {
       '/',
       '',
     ).header('x-a'),
+  'spellings of one name': (length) => () =>
+    new ProxiedRequestView({ fields: list(length, (i) => (i % 2 ? 'v' : 'X.A_B')) }, { isTrusted: false }).header('x-a-b'),
   'a response head of one line': response('HTTP/1.1 200 ', 'a'),
   'a response head of many lines': response('HTTP/1.1 200 OK\r\n', 'A: b\r\n'),
   trailers: response('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n', 'A: b\r\n'),
@@ -79,6 +92,17 @@ export const readers = {
   'many events': framed('data: a\n\n'),
   'events that are read': streamed('data: {"choices":[{"delta":{"content":"a"}}]}\n\n'),
   'an event of many lines that is read': streamed('data: [1,\ndata: '),
+  'a prompt of one text': llmRequest('{"prompt":"', 'a'),
+  'a prompt of escapes': llmRequest('{"prompt":"', '\\ud83d\\ude00\\n'),
+  'a prompt of tokens': llmRequest('{"prompt":[', '1,'),
+  'messages that are empty': llmRequest('{"messages":[', '{},'),
+  'messages inside messages': llmRequest('{"messages":', '[{"content":'),
+  'names of a request': llmRequest('{', '"model":1,'),
+  'a name of a request': llmRequest('{"', 'model'),
+  'a number of a request': llmRequest('{"max_tokens":', '1'),
+  'a request that is no JSON': llmRequest('', 'a"'),
+  'a whole answer': scanned(AnswerReader, '{"choices":[', '{"message":{"content":"a"}},'),
+  'the input of a tool': scanned(AnswerReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
   policies: (length) =>
     jsonBundle({ bundle_version: 1, policies: list(length / 20, (i) => ({ id: `p${i}`, spec: { rules: [rule(i)] } })) }),
   rules: (length) => jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, rule) } }] }),
