@@ -1,6 +1,6 @@
 const LEAST_BYTES = 1024
 
-/** Bytes that come in pieces, copied together: a piece of one byte is an object of two hundred. Takes up to four times its size. */
+/** Bytes that come in pieces, copied together: by itself, a piece of one byte takes some 200. Takes up to four times what it holds. */
 export class GrowingBuffer {
   #buffer: Buffer = Buffer.alloc(0)
   #size = 0

@@ -76,6 +76,8 @@ describeWithRedis('at shutdown', () => {
     }
     await untilConnected(admin, 5)
     expect(await cli.stop()).toBe(0)
+    // The open stream, the admin port, three calls to Redis, and what workers get on top.
+    expect(cli.logged('stopping')[0]).toMatchObject({ drain_ms: 0, up_to_ms: 2100 + 1500 + 3 * 1000 + 2000 })
     expect(stream.isClosed).toBe(true)
     expect(await levelIn(redis)).toBeCloseTo(BURST - used, 3)
   })
