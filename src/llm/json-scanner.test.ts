@@ -1,17 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { isJson } from '../../test/support/llm/json-spelling.ts'
 import { type JsonEvents, JsonScanner } from './json-scanner.ts'
 
 const UNHEARD: JsonEvents = { name() {}, string() {}, number() {}, literal() {}, begin() {}, end() {} }
 const LIMITS = { depth: 10, values: 10 }
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
 
 function isScanned(text: string, pieceBytes = 1000): boolean {
   const scanner = new JsonScanner(UNHEARD, LIMITS)

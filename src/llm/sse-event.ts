@@ -25,7 +25,7 @@ export function readEventData({ bytes, lines, isFirst }: SsePiece): EventData | 
 
 /** An event up to this size is parsed in two or three milliseconds, whatever is in it. */
 const SMALL_EVENT_BYTES = 64 * 1024
-/** In a larger one, more than a mebibyte of log probabilities has. A mebibyte of `{},` has twice as many. */
+/** For a larger one. A mebibyte of log probabilities stays below this, a mebibyte of `{},` has twice as many values. */
 const LARGE_EVENT_LIMITS = { depth: 1000, values: 150_000 }
 
 /** Whether the data of an event is no JSON that would stop everybody else while it is parsed. */

@@ -240,7 +240,7 @@ export class Supervisor {
     if (this.#onClosed === undefined) this.#fill(seat)
   }
 
-  /** Whatever asked it would be told that the plan is not there. */
+  /** If it served, it would answer 500 to everything: it lacks the active plan. */
   #endUnfit(seat: Seat, problem: string | undefined): void {
     const what = { event: 'worker_unfit', worker: seat.worker, problem }
     this.#parts.logger.error(what, `worker ${seat.worker} could not load the active bundle and is ended`)

@@ -8,6 +8,7 @@ import {
   anyMembers,
   CUTS,
   damaged,
+  isJson,
   pieces,
   type Spelled,
   spelledList,
@@ -203,15 +204,6 @@ function hasRepeatedName(bytes: Buffer): boolean {
   scanner.push(bytes)
   const read = tree.outermostNames.filter((name) => REQUEST_NAMES.includes(name))
   return scanner.end() && new Set(read).size < read.length
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function scan(tree: Tree, bytes: Buffer, cuts: readonly number[]): JsonScanner {

@@ -23,7 +23,7 @@ export interface BackendHandler extends ResponseSink {
   onUpgraded(socket: Socket, rest: Buffer): void
   /** There will be no answer, or no more of it. */
   onFailure(failure: BackendFailure): void
-  /** One of us broke while the answer was read. */
+  /** Our own code failed while the answer was read. */
   onBroken(error: unknown): void
   /** The first try failed in a way that allows a second. */
   onRetry(failure: BackendFailure): void
@@ -49,7 +49,7 @@ export class BackendCall implements ConnectionUser, ConnectionSeeker {
     backend.connect(this)
   }
 
-  /** A connection that becomes another protocol's begins as its own; and where one was stale, others that rest may be too. */
+  /** It wants a connection that is not used yet: for a new protocol; and for a retry, because other idle ones may be stale as well. */
   get needsFresh(): boolean {
     return this.#request.isUpgrade || this.#isRetry
   }

@@ -18,7 +18,7 @@ export interface ConnectionUser extends ResponseSink {
   /** The bytes behind a 101 answer's head: from now on the socket is the user's own. */
   onUpgraded(socket: Socket, rest: Buffer): void
   onFailure(failure: BackendFailure): void
-  /** Not the backend but one of us broke while the answer was read. */
+  /** Our own code failed while the answer was read, not the backend. */
   onBroken(error: unknown): void
   /** The whole answer was handed over. */
   onDone(canBeUsedAgain: boolean): void
@@ -144,7 +144,7 @@ export class BackendConnection {
       if (this.#user !== user) return // it gave the connection up meanwhile
       if (this.#reader.isUpgraded) return this.#handOver(rest)
       if (this.#reader.isDone) return this.#done(rest.length === 0)
-      // Such an answer's end is looked into, so that end is not to end our side as well.
+      // When the backend ends such an answer, a write tells how it ended: our side must still be open then.
       if (this.#reader.isWholeAtClose) this.#socket.allowHalfOpen = true
       user.onQuiet()
     })

@@ -28,7 +28,7 @@ export function collect(
   options: CollectOptions,
 ): Promise<Collected | 'body_too_large' | 'upload_too_slow' | undefined> {
   return new Promise((resolve) => {
-    // One that left before says so no more.
+    // A client that has already left emits no further event.
     if (req.destroyed) {
       claim.release()
       return resolve(undefined)
@@ -36,7 +36,7 @@ export function collect(
     const { maxBytes, idleTimeoutMs, isEnforced } = options
     const blocks = new Blocks(claim)
     const finish = (outcome: Collected | 'body_too_large' | 'upload_too_slow' | undefined): void => {
-      // Whoever listens on keeps the blocks for as long as the request is open.
+      // A listener that stays would keep the blocks for as long as the request is open.
       req.off('data', onData).off('end', onEnd).off('close', onClose)
       req.setTimeout(0)
       claim.onEnd = () => {}

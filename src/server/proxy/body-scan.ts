@@ -19,7 +19,7 @@ export interface BodyScanOptions {
   readonly slices: WorkSlices
   /** What was written has been read, after `write` said to wait. */
   readonly onDrain?: () => void
-  /** Not the body but one of us broke. */
+  /** Our own code failed; the body may be fine. */
   readonly onBroken: (error: unknown) => void
 }
 

@@ -32,7 +32,7 @@ interface Pipelines {
 }
 
 interface WaitingRequest {
-  /** Undefined: not a request, but the answer to bytes that are none. */
+  /** Undefined for malformed bytes, which get a 400 in their turn. */
   readonly req: IncomingMessage | undefined
   readonly begin: () => void
 }

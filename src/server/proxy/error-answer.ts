@@ -33,7 +33,7 @@ export function rejectMessage(decision: Rejected): string {
   return `The ${period} token budget can never cover this request: ${needs}, of ${limit.limitText} at most. Ask for fewer tokens.`
 }
 
-/** A small body is on its way already, and its connection can go on; one that waits for leave to come never does. */
+/** A small body is already on its way, and the connection can go on behind it. One that waits for `100 Continue` never comes. */
 function unreadBody({ rawHeaders }: IncomingMessage): 'none' | 'small' | 'large' {
   const length = Number(headerValue(rawHeaders, 'content-length') ?? 0)
   if (headerValue(rawHeaders, 'transfer-encoding') !== undefined || length > SMALL_BODY_BYTES) return 'large'

@@ -23,7 +23,7 @@ export interface ExchangeParts {
   readonly nowMs: () => number
   /** Answers a client whose request got no answer, or not the whole of it. */
   readonly onFailure: (res: ServerResponse, failure: BackendFailure, fields: HeaderList) => void
-  /** One of us broke. */
+  /** Our own code failed. */
   readonly onBroken: (res: ServerResponse, error: unknown) => void
 }
 
@@ -49,7 +49,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   #departure: DepartureWatch | undefined
   #call: BackendCall | undefined
   #upload: Upload | undefined
-  /** Until nobody can ask for it a second time. */
+  /** What was read of the body, until it can no longer be sent again. */
   #body: ReadBody | undefined
   #head: ResponseHead | undefined
   #answer: LlmAnswer | undefined

@@ -33,7 +33,7 @@ export interface AnswerFlow {
   cut(): void
   /** The answer is not what it says it is. */
   fail(error: Error): void
-  /** One of us broke while it was read. */
+  /** Our own code failed while it was read. */
   giveUp(error: unknown): void
   pauseBackend(): void
   resumeBackend(): void

@@ -1,4 +1,4 @@
-/** The window, whose oldest second is counted whole. */
+/** The window. Of its oldest second all bytes count, so it may be up to a second longer. */
 export const RECENT_MS = 5000
 const SLOT_MS = 1000
 const SLOTS = RECENT_MS / SLOT_MS + 1

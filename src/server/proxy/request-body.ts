@@ -12,7 +12,7 @@ export interface ReadBody {
   /** There is more to come than was read. */
   readonly isPartial: boolean
   readonly llm: BodyCost | 'upload_too_slow' | 'body_memory_exhausted'
-  /** Its bytes are held no longer. Any number of times. */
+  /** Its bytes are held no longer. May be called any number of times. */
   release(): void
 }
 

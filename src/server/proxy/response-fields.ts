@@ -9,7 +9,7 @@ const NO_TRAILERS = new Set(['content-length', 'host', 'trailer', 'content-encod
 export interface ResponseFieldOptions {
   /** Names and values of the decision's fields in turn. */
   readonly ours: HeaderList
-  /** It is not the last word, and ours come with that. */
+  /** An interim response: our fields come with the final one. */
   readonly isInterim: boolean
   /** The body is as long as the backend says. */
   readonly keepsLength: boolean

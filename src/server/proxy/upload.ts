@@ -25,7 +25,7 @@ export class Upload {
   write(chunk: Buffer): boolean {
     if (this.#call === undefined || this.#call.write(chunk)) return true
     this.#req.pause()
-    // It is the backend now that is slow.
+    // The backend is the slow side now, not the client.
     this.#req.setTimeout(0)
     return false
   }

@@ -114,3 +114,12 @@ function escaped(unit: number): string {
 function utf8(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -78,6 +78,18 @@ export class RawClient {
     return this.received
   }
 
+  /** Reads on to the end of the connection, keeps nothing, and returns how many bytes came. */
+  async countsRest(): Promise<number> {
+    let bytes = 0
+    this.socket.removeAllListeners('data')
+    this.socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+    })
+    this.socket.resume()
+    await this.closed()
+    return bytes
+  }
+
   /** Waits for the next whole answer with a length, and takes it off what came. */
   async next(): Promise<RawAnswer> {
     let size: number | undefined
