@@ -29,13 +29,20 @@ test('decisions that are over keep neither their requests nor their plan alive, 
   expect(await survivors(gone)).toBe(0)
 })
 
-test('a request that is refused or only looked at is let go of too', async () => {
-  const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock: new ManualClock() })
+test('a request that is refused or only looked at is let go of too, with the counters of its plan', async () => {
   const gone: WeakRef<object>[] = []
+  const store = newEmbeddedStore(64 * 1024)
+  const open = store.open.bind(store)
+  store.open = (spec) => {
+    const counter = open(spec)
+    gone.push(new WeakRef(counter))
+    return counter
+  }
+  const engine = new Engine({ store, clock: new ManualClock() })
   const look = (): void => {
     engine.activate(newPlan(1))
     gone.push(new WeakRef(engine.plan!))
-    for (const headers of [{ 'x-key': ['a', 'b'] }, { 'x-key': 'a' }, {}]) {
+    for (const headers of [{ 'x-key': 'a', 'x-forwarded-for': '203.0.113.7' }, { 'x-key': ['a', 'b'] }, {}]) {
       const view = new PlainRequestView({ method: 'POST', uri: '/', headers })
       gone.push(new WeakRef(view))
       engine.decide(view)
@@ -44,9 +51,13 @@ test('a request that is refused or only looked at is let go of too', async () =>
     }
   }
   look()
+  // Six counters, the plan, three requests.
+  const count = gone.length
+  expect(count).toBe(10)
   engine.activate(newPlan(2))
   expect(engine.plan!.version).toBe(2n)
-  expect(await survivors(gone)).toBe(0)
+  // Those behind them are the counters of the new plan.
+  expect(await survivors(gone.slice(0, count))).toBe(0)
 })
 
 test('at most 64 runs wait for the next decision', () => {

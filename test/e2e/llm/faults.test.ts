@@ -56,6 +56,20 @@ test('a stream whose client leaves while the settlement breaks ends, and what wa
   await expectInternalError(proxy)
 })
 
+test('a stream that turns out to be damaged while the settlement breaks ends, and the worker goes on', async () => {
+  let isDamaged = true
+  const backend = await scriptedLlm(async (call) => {
+    call.begin({ 'Content-Encoding': 'gzip' })
+    await call.writeInPieces(isDamaged ? Buffer.from(TEXT) : encoded('gzip'), 50)
+    call.end()
+  })
+  const proxy = await llmProxy(backend)
+  breakOnce(Settlement.prototype, 'stand')
+  await proxy.open(CHAT, { ...ASKED, stream: false }).untilClosed()
+  isDamaged = false
+  await expectServing(proxy)
+})
+
 describe('a whole answer', () => {
   test.each(['gzip', 'identity'])('in %s whose count breaks is told as our mistake', async (coding) => {
     const usage = { prompt_tokens: 11, completion_tokens: 31 }
