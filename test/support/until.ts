@@ -15,6 +15,16 @@ export async function until(isTrue: () => boolean | Promise<boolean>): Promise<v
   }
 }
 
+/** Waits until a number has not changed for a while. */
+export async function untilStill(value: () => number): Promise<void> {
+  let [last, unchanged] = [value(), 0]
+  await until(() => {
+    unchanged = value() === last ? unchanged + 1 : 0
+    last = value()
+    return unchanged >= 30
+  })
+}
+
 /** The condition as it is written, and the first line outside this file. */
 function describeWait(isTrue: () => unknown, { stack = '' }: Error): string {
   const place = stack.split('\n').find((line, i) => i > 0 && !line.includes('until.ts'))

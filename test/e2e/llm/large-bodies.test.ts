@@ -34,6 +34,15 @@ describe('8 KiB of gzip that decode to 8 MiB', () => {
   })
 })
 
+test('8 MiB that come as they are are read a little in each turn of the event loop, too', async () => {
+  const proxy = await llmProxy(await answeringLlm(200, {}))
+  const meter = new TurnMeter()
+  const answer = await ask(proxy.port, 'POST', CHAT, [], LISTS)
+  const { longestMs, totalMs } = meter.stop()
+  expect(answer.status).toBe(413)
+  expect(longestMs).toBeLessThan(totalMs / 3)
+})
+
 describe('other clients of a worker', () => {
   test('are answered while large bodies are read, compressed or not', async () => {
     const proxy = await llmProxy(await answeringLlm(200, {}))

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, proxying, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
-import { until } from '../../support/until.ts'
+import { until, untilStill } from '../../support/until.ts'
 
 const MEGABYTE = 1 << 20
 
@@ -231,14 +231,4 @@ function upload(edge: Edge, body: Buffer, headers: Record<string, string | numbe
 
 function digest(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
-}
-
-/** Waits until a number has not changed for a while. */
-async function untilStill(value: () => number): Promise<void> {
-  let [last, unchanged] = [value(), 0]
-  await until(() => {
-    unchanged = value() === last ? unchanged + 1 : 0
-    last = value()
-    return unchanged >= 30
-  })
 }

@@ -3,7 +3,7 @@ import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
-import { until } from '../../support/until.ts'
+import { until, untilStill } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const WEB_SOCKET = 'GET /w HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
@@ -43,6 +43,19 @@ describe('one request of a connection is under way', () => {
     third.send(get('/third'))
     await until(() => backend.heads === 3 || third.received !== '')
     expect([third.received, (await edge.get('/')).status]).toEqual(['', 429])
+  })
+
+  test('what a client pipelines behind it stays unread, beyond the first few', async () => {
+    const backend = await RawBackend.start(() => {})
+    const edge = await proxying(backend)
+    const client = RawClient.connect(edge.port)
+    const requests = 3000
+    const request = `GET / HTTP/1.1\r\nHost: a\r\nX-Pad: ${'p'.repeat(8000)}\r\n\r\n`
+    client.send(request.repeat(requests))
+    await until(() => backend.heads === 1)
+    await untilStill(() => client.socket.writableLength)
+    // The rest is in the buffers of the system.
+    expect(client.socket.writableLength).toBeGreaterThan((request.length * requests) / 2)
   })
 
   test('bodies and leave to send them come in turn', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient, readAnswer } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/until.ts'
+import { until, untilStill } from '../../support/until.ts'
 
 const WEB_SOCKET = 'GET /w HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 
@@ -28,13 +28,8 @@ describe('a WebSocket that the backend refuses', () => {
     client.send(WEB_SOCKET)
     await until(() => backend.heads === 1)
     const { socket } = backend.connections[0]!
-    let [last, unchanged] = [-1, 0]
-    await until(() => {
-      unchanged = socket.writableLength === last ? unchanged + 1 : 0
-      last = socket.writableLength
-      return unchanged >= 30
-    })
-    expect(last).toBeGreaterThan(size / 2)
+    await untilStill(() => socket.writableLength)
+    expect(socket.writableLength).toBeGreaterThan(size / 2)
     expect(await client.countsRest()).toBeGreaterThan(size)
   })
 

@@ -7,7 +7,7 @@ import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
-import { until } from '../../support/until.ts'
+import { until, untilStill } from '../../support/until.ts'
 
 const HANDSHAKE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
@@ -153,13 +153,8 @@ describe('a WebSocket', () => {
     await client.sees('\r\n\r\n')
     const size = 48 << 20
     for (let sent = 0; sent < size; sent += 1 << 20) client.socket.write(Buffer.alloc(1 << 20))
-    let [last, unchanged] = [-1, 0]
-    await until(() => {
-      unchanged = client.socket.writableLength === last ? unchanged + 1 : 0
-      last = client.socket.writableLength
-      return unchanged >= 30
-    })
-    expect(last).toBeGreaterThan(size / 2)
+    await untilStill(() => client.socket.writableLength)
+    expect(client.socket.writableLength).toBeGreaterThan(size / 2)
     let seen = 0
     const { socket } = backend.connections[0]!
     socket.removeAllListeners('data')
