@@ -11,7 +11,7 @@ export interface LlmRequest {
   readonly requestedTokens: number | undefined
   /** How many choices it asks for. */
   readonly choices: number
-  /** The body has `"stream": true`. */
+  /** The body has `"stream": true`, or it is no JSON to us and may say so to a backend that reads more than we do. */
   readonly isStream: boolean
   /** Undefined where it is no text, or one above 256 UTF-16 units. */
   readonly model: string | undefined
@@ -63,7 +63,7 @@ export class LlmRequestReader {
     const isJson = this.#scanner.end()
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
     const sizes = this.#sizes
-    if (!isJson) return { ...UNKNOWN, promptTokens: estimatedTokens(this.#scanner.spelledCharacters) }
+    if (!isJson) return unreadable(this.#scanner.spelledCharacters)
     // Of two values one reader takes the first and another the last.
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
     const choices = this.#positive(N) ?? 1
@@ -99,7 +99,11 @@ export class LlmRequestReader {
   }
 }
 
-const UNKNOWN = { requestedTokens: undefined, choices: 1, isStream: false, model: undefined }
+/** A byte order mark, UTF-16, `NaN`, a coding that we do not know: there are backends that take each of them. */
+function unreadable(characters: number): LlmRequest {
+  const promptTokens = estimatedTokens(characters)
+  return { promptTokens, requestedTokens: undefined, choices: 1, isStream: characters > 0, model: undefined }
+}
 
 /** Text, a list of texts, messages and their parts. A number in a list is a token that the client has made itself. */
 function promptPart(depth: number): Reading {

@@ -4,6 +4,7 @@ import { asList, asObject, type JsonObject, parseJson } from '../../../src/llm/j
 import type { LlmRequest } from '../../../src/llm/llm-request.ts'
 import { characters, charactersIn } from '../../../src/llm/text-size.ts'
 import { newTally, readUsage, type Tally } from '../../../src/llm/usage.ts'
+import { isJson } from './json-spelling.ts'
 
 /** What the readers of requests and answers should say, by JSON.parse and the tree that it builds. */
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
@@ -23,7 +24,7 @@ export function requestByTree(body: string): LlmRequest {
     promptTokens: estimatedTokens(size),
     requestedTokens: request && requestedTokens(request),
     choices: Math.min(positiveInteger(request?.['n']) ?? 1, Number.MAX_SAFE_INTEGER),
-    isStream: request?.['stream'] === true,
+    isStream: isJson(body) ? request?.['stream'] === true : body !== '',
     model: modelOf(request?.['model']),
   }
 }
