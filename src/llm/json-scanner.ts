@@ -83,6 +83,10 @@ export class JsonScanner {
     return this.#string.equals(units)
   }
 
+  isTextInAnyCase(units: Uint16Array): boolean {
+    return this.#string.equalsInAnyCase(units)
+  }
+
   numberValue(): number {
     return Number(this.#string.text())
   }

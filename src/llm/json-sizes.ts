@@ -61,6 +61,8 @@ export class JsonSizes implements JsonEvents {
   keptText: string | undefined
   /** A name of the outermost object that is read came again. */
   hasRepeatedName = false
+  /** A name of the outermost object differs from one that is read by the case of its letters alone. */
+  hasNameInOtherCase = false
   /** What is being read: the readings of open objects and lists, and for each of them MAX_FIELDS sizes. */
   readonly #frames: Reading[] = []
   readonly #isList: boolean[] = []
@@ -100,7 +102,11 @@ export class JsonSizes implements JsonEvents {
     const field = findField(fields, scanner)
     this.#next = field?.reading
     this.#field[top] = field?.index ?? ABSENT
-    if (top > 0 || field === undefined) return
+    if (top > 0) return
+    if (field === undefined) {
+      this.hasNameInOtherCase ||= isInOtherCase(fields, scanner)
+      return
+    }
     this.hasRepeatedName ||= this.has(field.index)
     this.#seen |= 1 << field.index
   }
@@ -216,6 +222,12 @@ function findField({ byLength }: Fields, scanner: JsonScanner): Field | undefine
   const candidates = byLength[scanner.textLength]
   if (candidates !== undefined) for (const field of candidates) if (scanner.isText(field.name)) return field
   return undefined
+}
+
+function isInOtherCase({ byLength }: Fields, scanner: JsonScanner): boolean {
+  const candidates = byLength[scanner.textLength]
+  if (candidates !== undefined) for (const { name } of candidates) if (scanner.isTextInAnyCase(name)) return true
+  return false
 }
 
 /** JSON has no infinity: JSON.stringify writes null. */

@@ -86,6 +86,13 @@ export class JsonString {
     return true
   }
 
+  /** The same letters in any case, as Go's JSON reader matches names. `units` are in lower case. */
+  equalsInAnyCase(units: Uint16Array): boolean {
+    if (units.length !== this.#length) return false
+    for (let i = 0; i < units.length; i++) if (units[i] !== inLowerCase(this.#captured[i]!)) return false
+    return true
+  }
+
   #addRun(bytes: Uint8Array, from: number, to: number): void {
     this.characters += to - from
     this.writtenCharacters += to - from
@@ -176,3 +183,10 @@ function writtenUnit(unit: number): number {
 /** What stands in a string for itself: all but controls, the quote and the backslash; in UTF-8, of ASCII alone. */
 const PLAIN_LATIN1 = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === 0x22 || byte === 0x5c ? 0 : 1))
 const PLAIN_UTF8 = PLAIN_LATIN1.map((isPlain, byte) => (byte < 0x80 ? isPlain : 0))
+
+/** ASCII, and the two letters beyond it that Unicode folds to ASCII: the long s and the Kelvin sign. */
+function inLowerCase(unit: number): number {
+  if (unit >= 0x41 && unit <= 0x5a) return unit | 0x20
+  if (unit === 0x17f) return 0x73
+  return unit === 0x212a ? 0x6b : unit
+}

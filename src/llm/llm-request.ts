@@ -59,13 +59,15 @@ export class LlmRequestReader {
     return this.#scanner.isBeyondLimits
   }
 
-  end(): LlmRequest | 'body_too_large' | 'repeated_descriptor' {
+  end(): LlmRequest | 'body_too_large' | 'repeated_descriptor' | 'bad_request' {
     const isJson = this.#scanner.end()
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
     const sizes = this.#sizes
     if (!isJson) return unreadable(this.#scanner.spelledCharacters)
     // Of two values one reader takes the first and another the last.
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
+    // `Max_Tokens` is nothing to most readers, and max_tokens to some.
+    if (sizes.hasNameInOtherCase) return 'bad_request'
     const choices = this.#positive(N) ?? 1
     return {
       promptTokens: estimatedTokens(this.#promptCharacters()),

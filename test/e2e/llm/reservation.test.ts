@@ -221,6 +221,19 @@ describe('before anything reaches the backend', () => {
     expect(backend.calls).toEqual([])
   })
 
+  test('a name that is read only by readers that ignore case: 400, and nothing is taken', async () => {
+    const backend = await answeringLlm(200, {})
+    const proxy = await llmProxy(backend)
+    for (const name of ['Max_Tokens', 'MAX_COMPLETION_TOKENS', 'N', 'Stream', 'ſtream', 'max_to\u212aens', 'M\\u004fdel', 'Messages']) {
+      const answer = await proxy.post(CHAT, `{"messages":[],"max_tokens":1,"${name}":100000}`)
+      expect([name, answer.status, answer.headers['x-edge-reason']]).toEqual([name, 400, 'bad_request'])
+    }
+    expect(await proxy.spent()).toEqual(both(0))
+    expect(backend.calls).toEqual([])
+    const inside = '{"messages":[{"role":"user","content":"hi","Content":"x","Max_Tokens":5}],"metadata":{"Stream":true},"Maximum":1}'
+    expect((await proxy.post(CHAT, inside)).status).toBe(200)
+  })
+
   test('a bound beyond all numbers is a reject like any other, and nothing infinite is told', async () => {
     const proxy = await llmProxy(await answeringLlm(200, {}))
     for (const bounds of ['"max_tokens":1e308,"n":1e308', '"n":1e308', '"max_output_tokens":9007199254740993,"n":9007199254740993']) {
