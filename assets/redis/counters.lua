@@ -33,15 +33,26 @@ local function whole(ms)
   return string.format('%.0f', math.min(math.max(math.ceil(ms), 1), MAX_TTL_MS))
 end
 
+local function is_finite(number)
+  return number - number == 0
+end
+
+-- What stands under our key and is no record of ours counts as lost: an error would take this node from every other caller too.
+local function unpack_bucket(record)
+  if not record or #record < 32 then return end
+  local level, at, size, rate = struct.unpack('<dddd', record)
+  if is_finite(level) and is_finite(at) and is_finite(size) and is_finite(rate) and rate > 0 then return level, at, size, rate end
+end
+
 local function read_bucket(row)
   local record = redis.call('GET', row.key)
+  local level, at, size, rate = unpack_bucket(record)
   row.at = now
   row.begun = wall
   row.level = isReturn and row.size or math.min(row.size, row.most)
   row.left = row.level
-  if not record then return end
+  if not level then return end
   row.exists = true
-  local level, at, size, rate = struct.unpack('<dddd', record)
   -- A clock that went back must not make it younger than takes that are still to come.
   row.begun = #record >= 40 and math.min(struct.unpack('<d', record, 33), wall) or 0
   if action == 'give_back' and row.more > 0 then
@@ -74,12 +85,13 @@ local function write_bucket(row)
 end
 
 local function read_day(row, day)
-  local used = redis.call('HGET', row.key, day)
+  local used = tonumber(redis.call('HGET', row.key, day))
+  if used and not is_finite(used) then used = nil end
   row.exists = used and true
   row.day = day
-  row.used = tonumber(used or 0)
+  row.used = used or 0
   if isReturn then
-    row.begun = tonumber(redis.call('HGET', row.key, -day) or 0)
+    row.begun = tonumber(redis.call('HGET', row.key, -day)) or 0
     row.left = row.size - row.used
     return
   end
@@ -92,7 +104,7 @@ local function write_day(row)
   if not row.exists then
     -- A day that ended while the next was begun is still there.
     for _, day in ipairs(redis.call('HKEYS', row.key)) do
-      if math.abs(tonumber(day)) < row.day - 1 then redis.call('HDEL', row.key, day) end
+      if math.abs(tonumber(day) or 0) < row.day - 1 then redis.call('HDEL', row.key, day) end
     end
   end
   redis.call('HSET', row.key, row.day, string.format('%.17g', math.max(0, row.used)))

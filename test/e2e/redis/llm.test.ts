@@ -238,6 +238,29 @@ describeWithRedis('a reservation and an outage', () => {
     expect(await one.held()).toEqual(spent(USED))
     expect((await answersBy(one.edge)).failureMode).toBe(0)
   })
+
+  test('a day in Redis that holds no number counts as lost, and nobody falls back for it', async () => {
+    const redis = await runningRedis()
+    const { one, other, llm } = await twoProxies(redis)
+    const { answer, call } = await asked(one, llm)
+    const damage = `for _, key in ipairs(KEYS) do
+      if redis.call('TYPE', key).ok == 'hash' then
+        for _, field in ipairs(redis.call('HKEYS', key)) do redis.call('HSET', key, field, 'much') end
+        redis.call('HSET', key, 'foreign', 1)
+      end
+    end`
+    const keys = await countersIn(redis)
+    await redis.command('EVAL', damage, keys.length, ...keys)
+    finish(call, USED)
+    await answer
+    await one.untilQuiet()
+    const next = await asked(one, llm)
+    expect((await other.held()).day).toBe(USED + RESERVED)
+    finish(next.call, USED)
+    await next.answer
+    await until(async () => (await other.held()).day === 2 * USED)
+    expect([(await answersBy(one.edge)).failureMode, (await answersBy(other.edge)).failureMode]).toEqual([0, 0])
+  })
 })
 
 interface TwoProxies {

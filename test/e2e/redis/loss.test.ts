@@ -79,6 +79,34 @@ describeWithRedis('a Redis that forgets', () => {
   })
 })
 
+/** Doubles, as a bucket has them: level, when that was true, size, rate. */
+function packed(...numbers: readonly number[]): string {
+  return `return redis.call('SET', KEYS[1], struct.pack('<${'d'.repeat(numbers.length)}', ${numbers.map((n) => (Number.isNaN(n) ? '0/0' : n)).join()}))`
+}
+
+const DAMAGES: Readonly<Record<string, string>> = {
+  'is too short': "return redis.call('SET', KEYS[1], 'edge')",
+  'has a level that is no number': packed(Number.NaN, 0, LIMIT, 1),
+  'was true at a time that is no number': packed(1, Number.NaN, LIMIT, 1),
+  'has no rate': packed(1, 0, LIMIT, 0),
+}
+
+describeWithRedis('a record of one caller', () => {
+  test.for(Object.entries(DAMAGES))('that %s counts as lost, and nobody falls back for it', async ([, damage]) => {
+    const redis = await runningRedis()
+    const rules = [bucketRule('ten', ['header:caller'], LIMIT, HARDLY_ANY)]
+    const env = { EDGE_REDIS_FAILURE_MODE: 'closed' }
+    const edge = await sharing(redis.url, { bundle: bundle(1, policy('p', { rules })), env })
+    const ask = (caller: string) => edge.decide({ fields: [['caller', caller]] })
+    await ask('one')
+    const [key] = await countersIn(redis)
+    await redis.command('EVAL', damage, 1, key!)
+    expect(remaining(await ask('one'))).toBe(LIMIT - 2)
+    expect(remaining(await ask('other'))).toBe(LIMIT - 1)
+    expect(await answersBy(edge)).toEqual({ redis: 3, failureMode: 0 })
+  })
+})
+
 describeWithRedis('an instance of which many ask at once', () => {
   test('does not admit more than the limit when Redis forgets while answers are on their way', async () => {
     const { redis, gate, edge } = await behindGate('local')
