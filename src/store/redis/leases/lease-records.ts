@@ -38,6 +38,8 @@ export class LeaseRecords {
   elapsedMs = 0
   /** Of the note read last: when there is a token again, as Redis named it, or when it will be asked. */
   namedUntilMs = 0
+  /** Unused tokens of the block in whose place the last one was added: its life had ended, and nobody had taken them out. */
+  overwritten = 0
   readonly #table: SharedTable
   readonly #leaseMs: number
   #set = 0
@@ -131,6 +133,7 @@ export class LeaseRecords {
   add(cost: number, leased: number, seen: number, endMs: number, nowMs: number): number {
     const table = this.#table
     const rate = -1 - Math.max(0, seen)
+    this.overwritten = 0
     this.#countUse(cost + leased, nowMs)
     this.look(nowMs)
     const newer = this.#newer
@@ -140,6 +143,7 @@ export class LeaseRecords {
     }
     const slot = endMs > nowMs ? this.#slotForBlock(nowMs) : -1
     if (slot < 0) return -1
+    this.overwritten = slot === this.#older || slot === newer ? table.level(slot) : 0
     table.write(slot, leased, endMs, leased, rate)
     this.left += leased
     return slot

@@ -114,6 +114,23 @@ describeWithRedis('a leased limit', () => {
     expect(await left(fleet, limit)).toBeCloseTo(900, -1)
   })
 
+  test('that ended before it could go back is counted as lost', async () => {
+    const fleet = await newFleet()
+    const one = fleet.newInstance()
+    for (let stop = 0; stop < 3; stop++) {
+      await use(fleet, one, AMPLE, 500)
+      // The process stands still for so long that no sweep comes in between.
+      await fleet.time.advance(LEASE_MS)
+    }
+    await use(fleet, one, AMPLE, 500)
+    await fleet.time.advance(LEASE_MS)
+    await fleet.sweep(one)
+    const { leased, given_back: givenBack, lost } = one.tokens
+    expect(one.leasesHeld).toBe(0)
+    expect(lost).toBeGreaterThan(0)
+    expect(one.answers.lease + givenBack + lost).toBe(leased)
+  })
+
   test('goes back at the end of the thread that fetched it, and no other is fetched', async () => {
     const fleet = await newFleet()
     const one = fleet.newInstance()

@@ -176,9 +176,10 @@ export class Leases {
     this.#turnTo(row)
     const slot = this.#records.add(cost, this.#rows.isClosed ? 0 : leased, seen, endMs, nowMs)
     const low = slot < 0 ? 0 : this.#table.low(slot)
-    const { left } = this.#records
+    const { left, overwritten } = this.#records
     if (row.ask > 0) this.#noteGrant(row, leased, seen, nowMs)
     this.#table.unlock(set)
+    if (overwritten > 0) listener.onTokens('lost', overwritten)
     if (leased === 0) return left
     listener.onTokens('leased', leased)
     const key = shared.keyOf(counter, charges.values, charges.valuesFrom[row.row]!, charges.valuesFrom[row.row + 1]!)
