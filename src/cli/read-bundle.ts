@@ -1,36 +1,33 @@
-import { readFile } from 'node:fs/promises'
 import { formatOf } from '../policy/bundle-format.ts'
-import { parseBundle } from '../policy/parse.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
-import type { Bundle } from '../policy/schema.ts'
+import { MAX_BUNDLE_BYTES } from '../source/bundle-source.ts'
+import { readFileBounded } from '../source/read-file-bounded.ts'
+import type { SharedBundle } from '../source/shared-bundle.ts'
+import { readInThread } from '../threads/read-in-thread.ts'
 import { readingProblem } from './file-problem.ts'
 
 export interface ReadBundle {
   readonly bytes: Buffer
-  readonly bundle: Bundle
+  readonly bundle: SharedBundle
 }
 
-/** Reads a bundle and prints every problem and warning. Undefined when it cannot be loaded. */
+/** Reads a bundle as the service does, and prints every problem and warning. Undefined when it cannot be loaded. */
 export async function readBundle(file: string): Promise<ReadBundle | undefined> {
   if (file === '-') {
     process.stderr.write('-: files are read here, not standard input; a file of this name is ./-\n')
     return undefined
   }
   let bytes: Buffer
-  let text: string
   try {
-    bytes = await readFile(file)
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    bytes = await readFileBounded(file, MAX_BUNDLE_BYTES)
   } catch (error) {
-    const isNoText = (error as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA'
-    const reason = isNoText ? 'it is not UTF-8 text' : readingProblem(error)
-    process.stderr.write(`${file}: ${reason}\n`)
+    process.stderr.write(`${file}: ${readingProblem(error)}\n`)
     return undefined
   }
-  const parsed = parseBundle(text, formatOf(file))
-  print(file, 'warning', parsed.warnings)
-  if (parsed.ok) return { bytes, bundle: parsed.bundle }
-  print(file, 'error', parsed.problems)
+  const read = await readInThread(bytes, formatOf(file))
+  print(file, 'warning', read.warnings)
+  if (read.ok) return { bytes, bundle: read.bundle }
+  print(file, 'error', read.problems)
   return undefined
 }
 

@@ -2,7 +2,6 @@ import { createPrivateKey, type KeyObject, sign as signBytes } from 'node:crypto
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { replaceFile } from '../replace-file.ts'
-import { MAX_BUNDLE_BYTES } from '../source/bundle-source.ts'
 import { readingProblem, writingProblem } from './file-problem.ts'
 import { SIGN_HELP } from './help.ts'
 import { readBundle } from './read-bundle.ts'
@@ -59,10 +58,6 @@ async function readPrivateKey(file: string): Promise<KeyObject | undefined> {
 async function signFile(file: string, key: KeyObject, isToStdout: boolean): Promise<boolean> {
   const read = await readBundle(file)
   if (read === undefined) return false
-  if (read.bytes.length > MAX_BUNDLE_BYTES) {
-    process.stderr.write(`${file}: it has ${read.bytes.length} bytes, more than ${MAX_BUNDLE_BYTES}\n`)
-    return false
-  }
   const signature = `${signBytes(null, read.bytes, key).toString('base64')}\n`
   if (isToStdout) {
     process.stdout.write(signature)
@@ -75,6 +70,6 @@ async function signFile(file: string, key: KeyObject, isToStdout: boolean): Prom
     process.stderr.write(`${path}: ${writingProblem(error)}\n`)
     return false
   }
-  process.stdout.write(`${path}: signs version ${read.bundle.bundle_version}\n`)
+  process.stdout.write(`${path}: signs version ${read.bundle.version}\n`)
   return true
 }

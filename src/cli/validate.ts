@@ -28,8 +28,8 @@ function readFiles(args: string[]): string[] | number {
 async function validateFile(file: string): Promise<boolean> {
   const read = await readBundle(file)
   if (read === undefined) return false
-  const { bundle_version, policies } = read.bundle
-  const count = policies.length === 1 ? '1 policy' : `${policies.length} policies`
-  process.stdout.write(`${file}: ok, version ${bundle_version}, ${count}\n`)
+  const { version, policyCount } = read.bundle
+  const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`
+  process.stdout.write(`${file}: ok, version ${version}, ${count}\n`)
   return true
 }

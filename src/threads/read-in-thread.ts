@@ -26,7 +26,6 @@ export async function readInThread(bytes: Uint8Array, format: BundleFormat): Pro
   const maxOldGenerationSizeMb = Math.min(MAX_HEAP_MIB, Math.floor(getHeapStatistics().heap_size_limit / 1024 ** 2))
   const workerData: BundleThreadData = { bytes, format }
   const thread = new Thread(ENTRY, { workerData, name: 'bundle', resourceLimits: { maxOldGenerationSizeMb } })
-  thread.unref() // a process that ends does not wait for it
   return new Promise((resolve, reject) => {
     let reading: BundleReading | undefined
     thread.once('message', (message: BundleReading) => {

@@ -28,6 +28,13 @@ describe.concurrent('YAML that stands for more than any memory', () => {
     expect(stderr.match(/it contains itself, through an alias|it has more than 2500000 values/g)).toHaveLength(files.length)
   })
 
+  test('or takes more than there is while it is read, is refused by edge validate too', async (t) => {
+    const file = join(await scratchDirectory(t), 'zeros.yaml')
+    await writeFile(file, `[${'0,'.repeat(1_000_000)}0]`)
+    const { status, stderr } = await finished(['validate', file], SMALL_HEAP, t)
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/zeros\.yaml: error: reading it takes more than \d+ MiB of memory\n$/)])
+  })
+
   test('leaves a running service alive, on the last good bundle', async (t) => {
     const path = join(await scratchDirectory(t), 'bundle.yaml')
     await replaceFile(path, burstYaml(1, 100))

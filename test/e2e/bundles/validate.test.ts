@@ -71,6 +71,12 @@ describe('edge validate', () => {
     expect(stderr).toBe('no/such/bundle.json: there is no such file\n')
   })
 
+  test('a bundle larger than any instance takes: 1, and says so', async (t) => {
+    const file = await fileWith(t, 'large.json', `${GOOD}${' '.repeat(16 * 1024 ** 2)}`)
+    const { status, stdout, stderr } = await command('validate', file)
+    expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: '', stderr: `${file}: it has more than 16777216 bytes\n` })
+  })
+
   test('a directory: 1, and says so', async (t) => {
     const directory = join(await scratchDirectory(t), 'bundle.json')
     await mkdir(directory)
