@@ -79,8 +79,13 @@ interface Network {
   readonly prefixBits: number
 }
 
+/** The longest is some 50; taking a line of a hundred million apart would take all memory. */
+const MAX_CIDR_CHARACTERS = 64
+
 function parseCidr(text: string): Network | undefined {
-  const [host, bits, ...rest] = text.trim().split('/')
+  const cidr = text.trim()
+  if (cidr.length > MAX_CIDR_CHARACTERS) return undefined
+  const [host, bits, ...rest] = cidr.split('/')
   const address = /^[0-9a-fA-F.:]+$/.test(host!) && !hasPort(host!) ? parseAddress(host!) : undefined
   if (address === undefined || rest.length > 0) return undefined
   const most = address.isV6 ? 128 : 32

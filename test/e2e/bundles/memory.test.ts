@@ -52,6 +52,14 @@ describe.concurrent('YAML that stands for more than any memory', () => {
   })
 })
 
+test('a list of addresses that is one endless line is refused, and the service lives on', async (t) => {
+  const path = join(await scratchDirectory(t), 'exits.txt')
+  await writeFile(path, '/'.repeat(30_000_000))
+  const cli = await serving({ EDGE_TOR_EXITS_FILE: path, ...SMALL_HEAP }, [], t)
+  expect(cli.logged('ip_file_refused')).toMatchObject([{ path, problem: 'cannot read line 1' }])
+  expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
+})
+
 /** Ten times the same, so many times over. */
 function laughs(levels: number): string {
   const level = (i: number): string =>
