@@ -1,12 +1,19 @@
+import { show } from './problem.ts'
+import { findRepeatedName } from './repeated-name.ts'
+
 /** What a text holds, or why it cannot be read. */
 export type Read = { readonly value: unknown } | { readonly syntax: string }
 
 export function readJson(text: string): Read {
+  let value: unknown
   try {
-    return { value: JSON.parse(text) }
+    value = JSON.parse(text)
   } catch {
     return { syntax: isCutOff(text) ? `not JSON: it ends too early, at ${lineAndColumn(text, text.length)}` : describeJsonError(text) }
   }
+  const repeated = findRepeatedName(text)
+  if (repeated === undefined) return { value }
+  return { syntax: `${show(repeated.name)} comes twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
 }
 
 // Finding the place parses the text some twenty times over.

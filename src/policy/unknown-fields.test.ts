@@ -23,6 +23,7 @@ describe('an unknown field refuses the bundle, wherever it stands', () => {
     [{ ...bundle(1), __proto__x: 1 }, 'unknown field "__proto__x" (notes of your own go into "metadata")'],
     [withPolicy({ Id: 'x' }), 'policies[0]: unknown field "Id": did you mean "id"?'],
     [withPolicy({ owner: 'x' }), 'policies[0]: unknown field "owner" (notes of your own go into "metadata")'],
+    [withPolicy({ enabled: false }), 'policies[0]: unknown field "enabled" (notes of your own go into "metadata")'],
     [withRule({ match: {} }), 'policies[0].spec.rules[1]: unknown field "match" (notes of your own go into "metadata")'],
     [withRule({ Name: 'x' }), 'policies[0].spec.rules[1]: unknown field "Name": did you mean "name"?'],
     [

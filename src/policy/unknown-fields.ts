@@ -78,7 +78,8 @@ const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] =
   ['a rule', fieldsOf(BUCKET).filter((field) => field !== 'name' && field !== 'metadata')],
   ['algorithm_config of token_bucket', fieldsOf(BUCKET.shape.algorithm_config)],
   ['algorithm_config of token_bucket_llm', fieldsOf(LLM.shape.algorithm_config)],
-  ['algorithm_config.streaming', fieldsOf(LLM.shape.algorithm_config.shape.streaming.unwrap())],
+  // Who writes `enabled: false` on a policy or a rule means that one, not its streams.
+  ['algorithm_config.streaming', fieldsOf(LLM.shape.algorithm_config.shape.streaming.unwrap()).filter((field) => field !== 'enabled')],
 ]
 
 function fieldsOf(schema: z.ZodObject): readonly string[] {

@@ -16,6 +16,11 @@ export const PRINTABLE = 'expected a text of 1 to 256 printable ASCII characters
 export const BAD_JSON: readonly BadBundle[] = [
   bad('prose', 'may this request go on?', 'not JSON'),
   bad('an empty file', '', 'it is empty'),
+  bad(
+    'a selector that comes twice',
+    '{"bundle_version":1000,"policies":[{"id":"p","spec":{"selector":{"pathPrefix":"/a"},\n"selector":{},"rules":[]}}]}',
+    '"selector" comes twice in one object, the second time at line 2, column 1',
+  ),
   bad('white space', ' \n\t\n', 'it is empty'),
   bad('half-written JSON', halfOf(JSON.stringify(bundle(VERSION, policy('p', { rules: RULES })))), 'not JSON'),
   bad('JSON with a second half', `${JSON.stringify(bundle(VERSION))}}`, 'not JSON'),
