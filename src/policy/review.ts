@@ -4,10 +4,13 @@ import type { Bundle, LlmConfig } from './schema.ts'
 
 /** Each pair of a host and a method is a way to the policy, and takes memory. */
 const MAX_HOST_METHODS = 10_000
+/** Some 100 MB in each worker. */
+const MAX_HOST_METHODS_IN_ALL = 1_000_000
 
 /** What is valid field by field and still cannot be meant: ids that come twice, selectors beyond all measure. Looks at whatever is readable. */
 export function* findContradictions(policies: readonly unknown[]): Generator<Problem> {
   const policyIds = new Map<string, string>()
+  let pairsInAll = 0
   for (const [p, policy] of policies.entries()) {
     yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
     const selector = field(field(policy, 'spec'), 'selector')
@@ -16,10 +19,15 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
       const message = `expected at most ${MAX_HOST_METHODS} pairs of a host and a method, got ${pairs}: make several policies`
       yield { path: formatPath(['policies', p, 'spec', 'selector']), message }
     }
+    pairsInAll += pairs
     const ruleNames = new Map<string, string>()
     for (const [r, rule] of listIn(field(policy, 'spec'), 'rules').entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
     }
+  }
+  if (pairsInAll > MAX_HOST_METHODS_IN_ALL) {
+    const message = `expected at most ${MAX_HOST_METHODS_IN_ALL} pairs of a host and a method in all selectors, got ${pairsInAll}`
+    yield { path: 'policies', message }
   }
 }
 

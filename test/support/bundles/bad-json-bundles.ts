@@ -9,6 +9,8 @@ export interface BadBundle {
 
 const VERSION = 1000
 const RULES = [bucketRule('r', [], 10)]
+const HOSTS = Array.from({ length: 100 }, (_, i) => `h${i}`)
+const METHODS = Array.from({ length: 100 }, (_, i) => `M${i}`)
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
 const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
 export const PRINTABLE = 'expected a text of 1 to 256 printable ASCII characters, got'
@@ -77,6 +79,11 @@ export const BAD_JSON: readonly BadBundle[] = [
     `${CONFIG}: expected at least one of tokens_per_minute and tokens_per_day`,
   ),
 
+  bad(
+    'selectors that stand for more than a million pairs of a host and a method',
+    bundle(VERSION, ...Array.from({ length: 101 }, (_, i) => policy(`p${i}`, { selector: { hosts: HOSTS, methods: METHODS }, rules: [] }))),
+    'policies: expected at most 1000000 pairs of a host and a method in all selectors, got 1010000',
+  ),
   bad(
     'an unknown algorithm',
     ruleWith({ algorithm: 'leaky_cauldron' }),
