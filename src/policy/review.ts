@@ -6,11 +6,13 @@ import type { Bundle, LlmConfig } from './schema.ts'
 const MAX_HOST_METHODS = 10_000
 /** Some 100 MB in each worker. */
 const MAX_HOST_METHODS_IN_ALL = 1_000_000
+/** Some 250 MB in each worker. */
+const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
 
 /** What is valid field by field and still cannot be meant: ids that come twice, selectors beyond all measure. Looks at whatever is readable. */
 export function* findContradictions(policies: readonly unknown[]): Generator<Problem> {
   const policyIds = new Map<string, string>()
-  let pairsInAll = 0
+  let [pairsInAll, segmentsInAll] = [0, 0]
   for (const [p, policy] of policies.entries()) {
     yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
     const selector = field(field(policy, 'spec'), 'selector')
@@ -20,6 +22,7 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
       yield { path: formatPath(['policies', p, 'spec', 'selector']), message }
     }
     pairsInAll += pairs
+    segmentsInAll += segmentsOf(field(selector, 'pathPrefix')) + segmentsOf(field(selector, 'pathExact'))
     const ruleNames = new Map<string, string>()
     for (const [r, rule] of listIn(field(policy, 'spec'), 'rules').entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
@@ -27,6 +30,10 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
   }
   if (pairsInAll > MAX_HOST_METHODS_IN_ALL) {
     const message = `expected at most ${MAX_HOST_METHODS_IN_ALL} pairs of a host and a method in all selectors, got ${pairsInAll}`
+    yield { path: 'policies', message }
+  }
+  if (segmentsInAll > MAX_PATH_SEGMENTS_IN_ALL) {
+    const message = `expected at most ${MAX_PATH_SEGMENTS_IN_ALL} segments in the paths of all selectors, got ${segmentsInAll}`
     yield { path: 'policies', message }
   }
 }
@@ -54,6 +61,10 @@ function* repeatedName(seen: Map<string, string>, item: unknown, nameField: stri
   const first = seen.get(name)
   if (first === undefined) seen.set(name, text)
   else yield { path: text, message: `${show(name)} is taken by ${first}` }
+}
+
+function segmentsOf(path: unknown): number {
+  return typeof path === 'string' ? path.split('/').length - 1 : 0
 }
 
 function field(data: unknown, name: string): unknown {

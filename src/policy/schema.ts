@@ -31,7 +31,12 @@ const metadata = metadataSchema.optional().meta({ description: 'Notes of your ow
 export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/
 
 const PATH = 'a path that starts with /, without ? or #'
-const path = z.string({ error: PATH }).regex(/^\/[^?#]*$/, { error: PATH })
+/** Each segment takes memory in each worker, and requests have no such paths. */
+const MAX_PATH_CHARACTERS = 8192
+const path = z
+  .string({ error: PATH })
+  .regex(/^\/[^?#]*$/, { error: PATH })
+  .max(MAX_PATH_CHARACTERS, { error: `at most ${MAX_PATH_CHARACTERS} characters` })
 
 export const selectorSchema = z
   .object(

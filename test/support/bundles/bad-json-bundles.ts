@@ -85,6 +85,16 @@ export const BAD_JSON: readonly BadBundle[] = [
     'policies: expected at most 1000000 pairs of a host and a method in all selectors, got 1010000',
   ),
   bad(
+    'a path longer than any request has',
+    inPolicy({ selector: { pathPrefix: '/a'.repeat(5000) }, rules: RULES }),
+    'policies[0].spec.selector.pathPrefix: expected at most 8192 characters, got "/a/a',
+  ),
+  bad(
+    'paths of more than a million segments',
+    bundle(VERSION, ...Array.from({ length: 250 }, (_, i) => policy(`p${i}`, { selector: { pathExact: '/a'.repeat(4001) }, rules: [] }))),
+    'policies: expected at most 1000000 segments in the paths of all selectors, got 1000250',
+  ),
+  bad(
     'an unknown algorithm',
     ruleWith({ algorithm: 'leaky_cauldron' }),
     'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", got "leaky_cauldron"',
