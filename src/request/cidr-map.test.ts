@@ -33,6 +33,16 @@ describe('a map of networks', () => {
     expect(lookUp(mapOf(['2001:db8::/127']), '2001:db8::2')).toBeUndefined()
   })
 
+  test('holds no more than its memory, and still knows what it held', () => {
+    const map = new CidrMap<number>(1024 ** 2)
+    const addresses = Array.from({ length: 2000 }, (_, i) => `2001:db8:${((i * 40503) % 65536).toString(16)}:${i}::${i}`)
+    let held = 0
+    const addAll = (): void => addresses.forEach((address, i) => void (map.add(address, i) && held++))
+    expect(addAll).toThrow('its networks take more than 1 MiB of memory')
+    expect(held).toBeGreaterThan(300)
+    expect(map.lookup(parseAddress(addresses[held - 1]!)!)).toBe(held - 1)
+  })
+
   test('holds a hundred thousand networks', () => {
     const map = new CidrMap<number>()
     const text = (i: number): string => `${1 + (i >>> 16)}.${(i >>> 8) & 255}.${i & 255}.0/24`

@@ -5,6 +5,9 @@ export interface NetworkLookup<Value> {
   lookup(address: Address): Value | undefined
 }
 
+/** Half a million IPv6 addresses that have nothing in common. A file of 256 MiB could stand for ten times as much. */
+const MAX_NODES_BYTES = 1024 ** 3
+
 /**
  * Networks and what is known of them; the most specific one wins. A binary trie over the address bits, in one typed
  * array: a lookup is at most 32 (IPv6: 128) steps and allocates nothing.
@@ -14,8 +17,13 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
   #nodeCount = 3 // node 1 is the IPv4 root, node 2 the IPv6 root
   readonly #values: (Value | undefined)[] = [undefined]
   readonly #positions = new Map<Value, number>()
+  readonly #maxBytes: number
 
-  /** Adds `10.0.0.0/8`, `fc00::/7` or a lone address. Answers false for anything else. */
+  constructor(maxBytes = MAX_NODES_BYTES) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Adds `10.0.0.0/8`, `fc00::/7` or a lone address. Answers false for anything else. Throws when there are too many. */
   add(cidr: string, value: Value): boolean {
     const network = parseCidr(cidr)
     if (network === undefined) return false
@@ -41,6 +49,7 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
 
   #newNode(): number {
     if ((this.#nodeCount + 1) * 3 > this.#nodes.length) {
+      if (this.#nodes.byteLength * 2 > this.#maxBytes) throw new Error(`its networks take more than ${this.#maxBytes >>> 20} MiB of memory`)
       const grown = new Int32Array(this.#nodes.length * 2)
       grown.set(this.#nodes)
       this.#nodes = grown
