@@ -126,10 +126,15 @@ export class ProxyWire {
       head += `${req.rawHeaders[i]}: ${value}\r\n`
     }
     this.#own.delete(socket)
-    socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]))
+    const bytes = Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early])
+    const { hasEnded } = this.#parts.clients.of(socket)
+    if (!hasEnded) socket.unshift(bytes)
     server.emit('connection', socket)
     // One that had to wait was paused.
-    socket.resume()
+    if (!hasEnded) return void socket.resume()
+    // The client has ended its side while it waited: the stream takes nothing back any more, so its events are told once more.
+    socket.emit('data', bytes)
+    socket.emit('end')
   }
 
   #adopt(socket: Socket): void {

@@ -36,6 +36,22 @@ describe('a client that half-closes after its request', () => {
     expect(await edge.metric('edge_proxy_client_aborts_total')).toBe(0)
   })
 
+  test('gets the answers to all that it has asked before, protocols that are not offered among it', async () => {
+    const backend = await HttpBackend.start(async (req, res, seen) => {
+      await until(() => client.socket.writableFinished)
+      const body = await seen.body()
+      res.end(`${req.url} ${body.toString()}.`)
+    })
+    const edge = await proxying(backend)
+    const h2c = (path: string): string =>
+      `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 4\r\n\r\nbody`
+    const client = RawClient.connect(edge.port)
+    client.socket.end(`${GET}${h2c('/1')}${h2c('/2')}${GET}`)
+    const received = await client.closed()
+    expect(received.match(/\/\d? (?:body)?\./g)).toEqual(['/ .', '/1 body.', '/2 body.', '/ .'])
+    expect(client.errorCode).toBeUndefined()
+  })
+
   test('by HTTP/1.0 gets its answer alone: nothing comes before it', async () => {
     const backend = await HttpBackend.start(async (req, res) => {
       if (req.url === WITNESS) return
