@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config.ts'
@@ -14,6 +14,7 @@ import { DecisionEndpoint } from './decision-endpoint.ts'
 import { dispatch, type Endpoint } from './endpoints.ts'
 import { handleLivez, handleReadyz } from './health-endpoints.ts'
 import { HttpListener, type ListenerOptions, type ListenerTimeouts, type ListenOn, type PortOptions } from './http-listener.ts'
+import { MalformedRequests } from './malformed-requests.ts'
 import { CounterFamily } from './metrics/counter-family.ts'
 import { DecisionMetrics } from './metrics/decision-metrics.ts'
 import { Exposition } from './metrics/exposition.ts'
@@ -168,11 +169,22 @@ export class EdgeServer {
   }
 }
 
+// RFC 9110 7.8: Upgrade means nothing where Connection does not name it
+const UPGRADE = /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i
+
 /** A port without bodies: none is ever read here, so none is invited, and what follows on the connection cannot be told from it. */
 function plainListener(options: PortOptions, handle: Handle, newFront?: ListenerOptions['newFront']): HttpListener {
-  const handleExpecting: Handle = (req, res) => {
-    res.shouldKeepAlive = false
+  const malformed = new MalformedRequests()
+  const handleNoted: Handle = (req, res) => {
+    malformed.note(req, res)
+    // No protocol is offered, but what came with such a request Node takes for the protocol, and drops it.
+    if (req.headers.upgrade !== undefined && UPGRADE.test(req.headers.connection ?? '')) res.shouldKeepAlive = false
     handle(req, res)
   }
-  return new HttpListener({ ...options, handle, handleExpecting, requiresHost: true, newFront })
+  const handleExpecting: Handle = (req, res) => {
+    res.shouldKeepAlive = false
+    handleNoted(req, res)
+  }
+  const configure = (server: Server): void => malformed.configure(server)
+  return new HttpListener({ ...options, handle: handleNoted, handleExpecting, requiresHost: true, configure, newFront })
 }

@@ -54,6 +54,21 @@ describe('what is not HTTP', () => {
     expect(statusesIn(received).filter((status) => status !== 400)).toEqual([200])
   })
 
+  test('after good questions with bodies: each of them keeps its answer, and then comes the 400', async () => {
+    const question = `${START}${FIELDS}Content-Length: 1\r\n\r\nb`
+    expect(statusesIn(await exchange(edge.port, Buffer.from(`${question.repeat(40)}nonsense\r\n\r\n`)))).toEqual([...Array(40).fill(200), 400])
+  })
+
+  test('a question with Upgrade is the last on its connection: what came along is not answered, and its client can tell', async () => {
+    const before = await remaining()
+    const upgrade = `${START}${FIELDS}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`
+    expect(statusesIn(await exchange(edge.port, Buffer.from(`${upgrade}${START}${FIELDS}\r\n`)))).toEqual([200])
+    expect(await remaining()).toBe(before - 2)
+    // Gateways pass on what their clients send, and Upgrade alone means nothing.
+    const unnamed = upgrade.replace('Connection: Upgrade\r\n', '')
+    expect(statusesIn(await exchange(edge.port, Buffer.from(`${unnamed}${START}${FIELDS}Connection: close\r\n\r\n`)))).toEqual([200, 200])
+  })
+
   test('a bad chunk after the head: the question keeps its answer', async () => {
     const received = await exchange(edge.port, Buffer.from(`${START}${FIELDS}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`))
     expect(statusesIn(received).filter((status) => status !== 400)).toEqual([200])

@@ -1,0 +1,33 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+const STATUS_BY_CODE: ReadonlyMap<string, string> = new Map([
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+])
+
+/** Answers what is no request as Node would, but after the requests before it: Node cuts a connection with their responses on it. */
+export class MalformedRequests {
+  /** Responses go out in order, so the last one stands for all. */
+  readonly #lastResponses = new WeakMap<Socket, ServerResponse>()
+
+  configure(server: Server): void {
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      const last = this.#lastResponses.get(socket)
+      if (last === undefined || last.closed || !socket.writable) return refuse(socket, error)
+      // What is malformed in the body of a request that is being answered needs no answer of its own.
+      last.once('close', () => (last.req.complete ? refuse(socket, error) : socket.destroySoon()))
+    })
+  }
+
+  /** To be told of every request. */
+  note(req: IncomingMessage, res: ServerResponse): void {
+    this.#lastResponses.set(req.socket, res)
+  }
+}
+
+function refuse(socket: Socket, { code = '' }: NodeJS.ErrnoException): void {
+  if (socket.writable) socket.write(`HTTP/1.1 ${STATUS_BY_CODE.get(code) ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`)
+  socket.destroySoon()
+}
