@@ -56,7 +56,10 @@ describe('what is not HTTP', () => {
 
   test('after good questions with bodies: each of them keeps its answer, and then comes the 400', async () => {
     const question = `${START}${FIELDS}Content-Length: 1\r\n\r\nb`
-    expect(statusesIn(await exchange(edge.port, Buffer.from(`${question.repeat(40)}nonsense\r\n\r\n`)))).toEqual([...Array(40).fill(200), 400])
+    expect(statusesIn(await exchange(edge.port, Buffer.from(`${question.repeat(40)}nonsense\r\n\r\n`)))).toEqual([
+      ...Array(40).fill(200),
+      400,
+    ])
   })
 
   test('a question with Upgrade is the last on its connection: what came along is not answered, and its client can tell', async () => {
