@@ -43,6 +43,17 @@ export class ConnectionPlaces {
     return this.#sum(1) > Atomics.load(this.#words, this.#own + 1)
   }
 
+  /** Whether another worker that waits has none while this one has some, or at least two fewer. */
+  get isOwedElsewhere(): boolean {
+    const own = Atomics.load(this.#words, this.#own)
+    for (let at = this.#first; at < this.#words.length; at += LANE_WORDS) {
+      if (at === this.#own || Atomics.load(this.#words, at + 1) === 0) continue
+      const others = Atomics.load(this.#words, at)
+      if (others + 2 <= own || (others === 0 && own > 0)) return true
+    }
+    return false
+  }
+
   #sum(word: number): number {
     let sum = 0
     for (let at = this.#first + word; at < this.#words.length; at += LANE_WORDS) sum += Atomics.load(this.#words, at)

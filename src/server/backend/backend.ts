@@ -23,6 +23,10 @@ const IDLE_MS = 4000
 const HINT_MARGIN_MS = 1000
 /** How often a worker looks whether others have given up a connection, or want one. */
 const LOOK_MS = 50
+/** A place that is handed over stays free until the other worker looks. */
+const HAND_OVER_MS = 2 * LOOK_MS
+/** So often in the time that a request may wait: often enough that nobody waits in vain, and rarely enough to lose little to it. */
+const HAND_OVERS = 4
 
 /**
  * Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. Idle ones
@@ -36,6 +40,9 @@ export class Backend {
   readonly #open = new Set<BackendConnection>()
   readonly #queue: ConnectionQueue<BackendCall>
   #looking: NodeJS.Timeout | undefined
+  /** Until then the places that others wait for are left to them. */
+  #abstainUntilMs = 0
+  #nextHandOverMs = 0
   #isServingQueue = false
   #isClosed = false
 
@@ -81,6 +88,7 @@ export class Backend {
   giveBack(connection: BackendConnection): void {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
     if (this.#isClosed || restMs <= 0) return this.drop(connection)
+    if (this.#queue.first !== undefined && this.#places.isOwedElsewhere && this.#mayHandOver()) return this.drop(connection)
     connection.rest(restMs)
     this.#idle.push(connection)
     this.#look()
@@ -118,7 +126,17 @@ export class Backend {
     return true
   }
 
+  /** A worker whose own queue never ends would keep its places for good, and those who wait in another would get none. */
+  #mayHandOver(): boolean {
+    const nowMs = performance.now()
+    if (nowMs < this.#nextHandOverMs) return false
+    this.#abstainUntilMs = nowMs + HAND_OVER_MS
+    this.#nextHandOverMs = nowMs + Math.max(this.options.queueMs / HAND_OVERS, HAND_OVER_MS)
+    return true
+  }
+
   #takePlace(): boolean {
+    if (performance.now() < this.#abstainUntilMs && this.#places.isWantedElsewhere) return false
     if (this.#places.take()) return true
     const [oldest] = this.#idle
     if (oldest === undefined) return false
