@@ -35,9 +35,13 @@ export function collect(
     }
     const { maxBytes, idleTimeoutMs, isEnforced } = options
     const blocks = new Blocks(claim)
+    /** A piece waits for memory. */
+    let isWaiting = false
+    let hasEnded = false
     const finish = (outcome: Collected | 'body_too_large' | 'upload_too_slow' | undefined): void => {
       // A listener that stays would keep the blocks for as long as the request is open.
       req.off('data', onData).off('end', onEnd).off('close', onClose)
+      req.socket.off('close', onClose)
       req.setTimeout(0)
       claim.onEnd = () => {}
       if (outcome === undefined || typeof outcome === 'string') claim.release()
@@ -57,13 +61,22 @@ export function collect(
       if (!isEnforced) return finishPartial(chunk)
       req.pause()
       req.setTimeout(0)
+      isWaiting = true
       claim.growLater(nextClaim, () => {
+        isWaiting = false
         blocks.add(chunk)
+        if (hasEnded) return onEnd()
         req.setTimeout(idleTimeoutMs)
         req.resume()
       })
     }
-    const onEnd = (): void => finish({ bytes: blocks.join(), isPartial: false })
+    // Behind the last piece a stream ends, paused or not, and then closes: that the client is gone only its socket tells.
+    const onEnd = (): void => {
+      if (!isWaiting) return finish({ bytes: blocks.join(), isPartial: false })
+      hasEnded = true
+      req.off('close', onClose)
+      req.socket.once('close', onClose)
+    }
     const onClose = (): void => finish(undefined)
     claim.onEnd = () => (isEnforced ? finish('upload_too_slow') : finishPartial())
     req.setTimeout(idleTimeoutMs)

@@ -13,12 +13,16 @@ export class Upload {
     this.#call = call
     this.#idleTimeoutMs = idleTimeoutMs
     req.on('data', (chunk: Buffer) => this.write(chunk))
-    req.on('end', () => {
-      // Without a call the answer is out, and Node keeps its own time for the connection.
-      if (this.#call !== undefined) req.setTimeout(0)
-      this.#call?.endBody()
-    })
-    this.goOn()
+    req.on('end', () => this.#end())
+    // One that was there whole when the first of it was read has said so; what was read is written before it ends.
+    if (req.readableEnded) process.nextTick(() => this.#end())
+    else this.goOn()
+  }
+
+  #end(): void {
+    // Without a call the answer is out, and Node keeps its own time for the connection.
+    if (this.#call !== undefined) this.#req.setTimeout(0)
+    this.#call?.endBody()
   }
 
   /** Answers false when the backend takes no more for now. */

@@ -98,6 +98,46 @@ describe('where EDGE_BODY_MEMORY is short', () => {
     await untilHeld(proxy, 0, 0)
   })
 
+  describe('an upload in chunks whose last piece waits for memory', () => {
+    /** It waited before, and its end is there: 145 KiB, of which the first 128 are granted. */
+    async function lastPieceWaits(seen: Buffer[]): Promise<{ proxy: LlmProxy; client: RawClient; holder: RawClient; body: string }> {
+      const proxy = await bounded({ EDGE_BODY_MEMORY: '256k', EDGE_MAX_BODY_BYTES: '256k' }, {}, keepingBodies(seen))
+      const holders = [0, 1].map(() => stopping(proxy, 80 * KIB, 1))
+      const client = RawClient.connect(proxy.port)
+      client.send(`POST ${CHAT} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`)
+      await untilHeld(proxy, 224 * KIB, 0)
+      const body = bodyOf(145 * KIB)
+      client.send(chunk(body.slice(0, 50 * KIB)) + chunk(body.slice(50 * KIB, 100 * KIB)))
+      await untilHeld(proxy, 224 * KIB, 1)
+      client.send(`${chunk(body.slice(100 * KIB))}0\r\n\r\n`)
+      await until(() => client.socket.writableLength === 0)
+      // What came before this question was read before it.
+      await proxy.edge.get('/metrics')
+      holders[0]!.socket.destroy()
+      await untilHeld(proxy, 208 * KIB, 1)
+      return { proxy, client, holder: holders[1]!, body }
+    }
+
+    test('reaches the backend whole', async () => {
+      const seen: Buffer[] = []
+      const { proxy, client, holder, body } = await lastPieceWaits(seen)
+      holder.socket.destroy()
+      await client.sees('hello')
+      expect(seen.map((bytes) => bytes.equals(Buffer.from(body)))).toEqual([true])
+      await untilHeld(proxy, 0, 0)
+    })
+
+    test('is forgotten when its client resets the connection', async () => {
+      const seen: Buffer[] = []
+      const { proxy, client, holder } = await lastPieceWaits(seen)
+      client.socket.resetAndDestroy()
+      await untilHeld(proxy, 80 * KIB, 0)
+      holder.socket.destroy()
+      await untilHeld(proxy, 0, 0)
+      expect([seen, (await proxy.spent()).day]).toEqual([[], 0])
+    })
+  })
+
   test('a client that waits for leave to send its body gets it when there is memory for it', async () => {
     const proxy = await bounded({ EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' })
     const holder = stopping(proxy, MIB, 1)
@@ -164,6 +204,17 @@ describe('a budget in shadow mode', () => {
     await client.sees('hello')
     expect(statusesIn(client.received)).toEqual([200])
     expect(seen[0]!.equals(Buffer.from(body))).toBe(true)
+  })
+
+  test('a pipelined upload in chunks that finds no memory passes on as it is, though all of it was there', async () => {
+    const seen: Buffer[] = []
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '1k', EDGE_MAX_BODY_BYTES: '1k' }, shadow, keepingBodies(seen))
+    const head = `POST ${CHAT} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`
+    const body = bodyOf(2 * KIB)
+    const client = RawClient.connect(proxy.port)
+    client.send(`${head}${chunk(body)}0\r\n\r\n`.repeat(3))
+    await until(() => statusesIn(client.received).length === 3)
+    expect(seen.map((bytes) => bytes.equals(Buffer.from(body)))).toEqual([true, true, true])
   })
 
   test('an upload that stops passes on as it is when others wait for its memory', async () => {
