@@ -7,7 +7,7 @@ export interface Reading {
   readonly text?: 'characters' | 'kept' | { readonly word: Uint16Array }
   /** A number: so much, or its own value where that is a whole number from 0 on. */
   readonly number?: number | 'value'
-  /** `true` counts 1. */
+  /** Counts 1, but for `false` and null: lenient readers take `1`, `"true"` and more for true. */
   readonly isFlag?: boolean
   /** A list: the sum of its values, each read so. */
   readonly list?: Reading
@@ -138,8 +138,8 @@ export class JsonSizes implements JsonEvents {
     if (this.#unreadDepth > 0) return
     if (this.#writtenDepth > 0) return this.#write(value === false ? 5 : 4)
     if (value === null) this.#complete(ABSENT)
-    else if (value && this.#next?.isFlag) this.#complete(1)
-    else this.#completeUncounted()
+    else if (value) this.#completeUncounted()
+    else this.#complete(this.#next?.number === 'value' ? ABSENT : 0)
   }
 
   begin(isObject: boolean): void {
@@ -184,7 +184,8 @@ export class JsonSizes implements JsonEvents {
 
   /** The value at hand is of a kind that does not count. */
   #completeUncounted(): void {
-    this.#complete(this.#next?.number === 'value' ? ABSENT : 0)
+    if (this.#next?.isFlag) this.#complete(1)
+    else this.#complete(this.#next?.number === 'value' ? ABSENT : 0)
   }
 
   /** The value at hand has this size. */

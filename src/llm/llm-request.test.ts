@@ -219,7 +219,11 @@ describe('a request for a stream', () => {
     expect(readLlmRequest('{"messages":[],"stream":true}').isStream).toBe(true)
   })
 
-  test.each(['{}', '{"stream":false}', '{"stream":"true"}', '{"stream":1}', '{"stream":null}', '[true]', ''])('is not %s', (body) => {
+  test.each(['{"stream":"true"}', '{"stream":1}', '{"stream":[]}', '{"stream":{"x":false}}'])('says so to lenient readers: %s', (body) => {
+    expect(readLlmRequest(body).isStream).toBe(true)
+  })
+
+  test.each(['{}', '{"stream":false}', '{"stream":null}', '[true]', ''])('is not %s', (body) => {
     expect(readLlmRequest(body).isStream).toBe(false)
   })
 })

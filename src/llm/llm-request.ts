@@ -11,7 +11,7 @@ export interface LlmRequest {
   readonly requestedTokens: number | undefined
   /** How many choices it asks for. */
   readonly choices: number
-  /** The body has `"stream": true`, or it is no JSON to us and may say so to a backend that reads more than we do. */
+  /** The body has `stream`, neither `false` nor null, or it is no JSON to us and may say so to a backend that reads more than we do. */
   readonly isStream: boolean
   /** Undefined where it is no text, or one above 256 UTF-16 units. */
   readonly model: string | undefined

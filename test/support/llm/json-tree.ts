@@ -24,7 +24,7 @@ export function requestByTree(body: string): LlmRequest {
     promptTokens: estimatedTokens(size),
     requestedTokens: request && requestedTokens(request),
     choices: Math.min(positiveInteger(request?.['n']) ?? 1, Number.MAX_SAFE_INTEGER),
-    isStream: isJson(body) ? request?.['stream'] === true : body !== '',
+    isStream: isJson(body) ? ![undefined, null, false].includes(request?.['stream'] as null) : body !== '',
     model: modelOf(request?.['model']),
   }
 }
