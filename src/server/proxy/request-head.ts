@@ -15,6 +15,7 @@ const OWN = new Set([
   'x-forwarded-for',
   'x-forwarded-host',
   'x-forwarded-proto',
+  'x-edge-debug-secret',
 ])
 
 export interface RequestHeadOptions {

@@ -29,7 +29,7 @@ describe("a request's fields", () => {
       'Range: bytes=0-1',
       'Referer: http://a/b',
       'Cache-Control: no-cache',
-      'X-Edge-Debug-Secret: s',
+      'X-Edge-Debug: s',
       'constructor: c',
       '__proto__: p',
     ]
@@ -47,6 +47,14 @@ describe("a request's fields", () => {
       '',
       '',
     ])
+  })
+
+  test('that hold the secret of debug sessions end here, wherever they were sent by mistake', async () => {
+    const backend = await RawBackend.saying(OK)
+    const edge = await proxying(backend, { env: { EDGE_ADMIN_PORT: '0' } })
+    await askRaw(edge.port, 'POST /v1/debug/session HTTP/1.1\r\nHost: a\r\nx-edge-debug-SECRET: s3cret\r\nConnection: close\r\n\r\n')
+    expect(backend.received).toContain('POST /v1/debug/session')
+    expect(backend.received).not.toMatch(/s3cret/)
   })
 
   test('that concern the hop end here, and those that Connection names', async () => {
@@ -202,6 +210,14 @@ describe("an answer's fields", () => {
     const received = await client.closed()
     expect(received).toMatch(/^HTTP\/1\.1 200 gr\xfcn\r\nX-Latin: \xe9\xff\r\nX-Utf8: \xc3\xa9\r\n/)
     expect(received.endsWith('\r\n\r\nok')).toBe(true)
+  })
+
+  test('that hold the secret of debug sessions end here, wherever they were sent by mistake', async () => {
+    const backend = await RawBackend.saying(OK)
+    const edge = await proxying(backend, { env: { EDGE_ADMIN_PORT: '0' } })
+    await askRaw(edge.port, 'POST /v1/debug/session HTTP/1.1\r\nHost: a\r\nx-edge-debug-SECRET: s3cret\r\nConnection: close\r\n\r\n')
+    expect(backend.received).toContain('POST /v1/debug/session')
+    expect(backend.received).not.toMatch(/s3cret/)
   })
 
   test('that concern the hop end here, and those that Connection names', async () => {
