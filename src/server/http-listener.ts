@@ -62,6 +62,8 @@ export class HttpListener {
   readonly #options: ListenerOptions
   /** Those that have a place, and when they got it. */
   readonly #sockets = new Map<Socket, number>()
+  /** Those whose last request has come. */
+  readonly #ended = new WeakSet<Socket>()
   readonly #turnedAway = new TurnedAway()
   #mayReclaimAtMs = 0
   #isDraining = false
@@ -71,8 +73,11 @@ export class HttpListener {
     this.#options = options
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
+        // RFC 9112 9.6: what comes behind the last request of a connection is not served. Node would, and its responses go nowhere.
+        if (this.#ended.has(req.socket)) return
         if (this.#isDraining) res.shouldKeepAlive = false
         handler(req, res)
+        if (!res.shouldKeepAlive) this.#ended.add(req.socket)
       }
     }
     this.#server = createServer(

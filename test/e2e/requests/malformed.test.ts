@@ -72,6 +72,14 @@ describe('what is not HTTP', () => {
     expect(statusesIn(await exchange(edge.port, Buffer.from(`${unnamed}${START}${FIELDS}Connection: close\r\n\r\n`)))).toEqual([200, 200])
   })
 
+  test('a question with Expect is the last on its connection: what came along takes nothing', async () => {
+    const before = await remaining()
+    const expecting = `${START}${FIELDS}Expect: 100-continue\r\n\r\n`
+    const another = `${START}${FIELDS}Content-Length: 0\r\n\r\n`
+    expect(statusesIn(await exchange(edge.port, Buffer.from(`${expecting}${another}${another}`)))).toEqual([200])
+    expect(await remaining()).toBe(before - 2)
+  })
+
   test('a bad chunk after the head: the question keeps its answer', async () => {
     const received = await exchange(edge.port, Buffer.from(`${START}${FIELDS}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`))
     expect(statusesIn(received).filter((status) => status !== 400)).toEqual([200])
