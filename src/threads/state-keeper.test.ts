@@ -1,5 +1,6 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { scratchDirectory } from '../../test/support/service/running.ts'
@@ -56,18 +57,27 @@ describe('counters that are kept', () => {
     expect(kept.log.map(({ event }) => event)).toEqual(['state_not_saved', 'state_not_saved'])
   })
 
+  test('are saved by one save at a time, however long each takes', async (t) => {
+    const kept = await keeping(t, 30)
+    await until(() => kept.saves('saved') >= 3)
+    expect(kept.mostSavesAtOnce()).toBe(1)
+  })
+
   test('are locked again by the next save when somebody has taken the lock away', async (t) => {
     const kept = await keeping(t)
     const [lost] = await kept.locks()
     await rm(join(kept.directory, lost!))
     await until(async () => (await kept.locks()).some((name) => name !== lost && !name.endsWith('~')))
+    // Its name is there a moment before it holds.
+    const saved = kept.saves('saved')
+    await until(() => kept.saves('saved') > saved)
     await expect(acquireStateLock(kept.path)).rejects.toThrow(`${kept.path} is in use by process ${process.pid} on `)
     expect(kept.log).toEqual([])
   })
 })
 
-/** A table with one counter, saved every few milliseconds for as long as the test runs. */
-async function keeping(t: TestContext) {
+/** A table with one counter, saved every few milliseconds for as long as the test runs; each save begins so late. */
+async function keeping(t: TestContext, delayMs = 0) {
   const directory = join(await scratchDirectory(t), 'state')
   const path = join(directory, 'counters')
   await mkdir(directory)
@@ -77,6 +87,13 @@ async function keeping(t: TestContext) {
   const table = tableOf(100, [bucketRecord(1, 50, 1000)], 1000)
   const lock = await acquireStateLock(path)
   const file = new StateFile(lock.statePath, table, HASH_KEY, CLOCK)
+  const save = file.save.bind(file)
+  let [saving, mostSaving] = [0, 0]
+  file.save = async () => {
+    mostSaving = Math.max(mostSaving, ++saving)
+    if (delayMs > 0) await sleep(delayMs)
+    return save().finally(() => saving--)
+  }
   const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs: 10 })
   t.onTestFinished(() => keeper.close())
   keeper.start()
@@ -87,6 +104,7 @@ async function keeping(t: TestContext) {
     directory,
     path,
     log,
+    mostSavesAtOnce: () => mostSaving,
     saves: (result: 'saved' | 'failed') => family.series(result).count,
     counters: async () => recordCount((await stat(path)).size),
     locks: async () => (await readdir(directory)).filter((name) => name.includes('.lock-')),

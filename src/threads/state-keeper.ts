@@ -28,6 +28,7 @@ export class StateKeeper {
   readonly #lastSaveCounters: Series
   #lock: StateLock
   #timer: NodeJS.Timeout | undefined
+  #isClosed = false
   #problem: string | undefined
   #saves = 0
   #savingSinceMs = Number.POSITIVE_INFINITY
@@ -44,8 +45,7 @@ export class StateKeeper {
 
   /** Saves at once, so that a disk that takes nothing shows, and then again and again, a while after each save ended. */
   start(): void {
-    this.#timer = setTimeout(() => this.#saveAndRest(), this.#parts.intervalMs ?? INTERVAL_MS).unref()
-    this.#saveAndRest()
+    void this.#saveAndRest()
   }
 
   /** Whether a save takes so long that the disk may never answer. */
@@ -55,8 +55,8 @@ export class StateKeeper {
 
   /** The last save, when nothing is taken any more. */
   async close(): Promise<void> {
+    this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#timer = undefined
     await this.#save(true)
     await this.#lock.release()
   }
@@ -67,8 +67,10 @@ export class StateKeeper {
     await lost.release()
   }
 
-  #saveAndRest(): void {
-    void this.#save().then(() => this.#timer?.refresh())
+  async #saveAndRest(): Promise<void> {
+    await this.#save()
+    if (this.#isClosed) return
+    this.#timer = setTimeout(() => void this.#saveAndRest(), this.#parts.intervalMs ?? INTERVAL_MS).unref()
   }
 
   async #save(isLast = false): Promise<void> {
