@@ -2,9 +2,10 @@ import type { Metrics } from '../support/service/metrics.ts'
 import type { BudgetCaller, Tolerance } from './budget-caller.ts'
 import type { EdgeProcess } from './edge-process.ts'
 import type { Findings } from './findings.ts'
+import { CROWD_LANES } from './llm-load.ts'
 import { MAX_COMPLETION } from './llm-play.ts'
 import type { PlainCaller } from './plain-load.ts'
-import { REDIS_TROUBLES } from './redis-trouble.ts'
+import { DATA_LOSSES, REDIS_TROUBLES } from './redis-trouble.ts'
 
 /** The longest prompt, and what a rule reserves beside it. */
 const MAX_RESERVATION = 40 + MAX_COMPLETION
@@ -36,8 +37,12 @@ export class LlmCounts {
     return new LlmCounts(edge, await edge.metrics())
   }
 
-  /** `lostTokens` may have gone to nobody; `unpaidTokens` may have been used and not charged. */
-  async doubts(trouble: string): Promise<{ hadFault: boolean; lostTokens: number; unpaidTokens: number }> {
+  /**
+   * `lostTokens` may have gone to nobody; `unpaidTokens` may have been used and not charged. Where Redis has lost its data, a settlement that
+   * finds no record is dropped, and a take that left before it begins the record with the whole reservation: of callers with several
+   * requests at a time, `crossedTokens` may have gone to nobody.
+   */
+  async doubts(trouble: string): Promise<{ hadFault: boolean; lostTokens: number; unpaidTokens: number; crossedTokens: number }> {
     const counted = await this.#counted()
     const hadFault = REDIS_TROUBLES.includes(trouble) || counted('edge_redis_errors_total') > 0
     // A worker that dies takes along what it was about to tell Redis, of each caller who sends one request at a time one settlement.
@@ -46,6 +51,7 @@ export class LlmCounts {
     return {
       hadFault,
       lostTokens: doubts * MAX_RESERVATION,
+      crossedTokens: DATA_LOSSES.includes(trouble) ? CROWD_LANES * MAX_RESERVATION : 0,
       unpaidTokens: hasDoubt ? counted(`edge_llm_tokens_overdrawn_total${RULE}`) : 0,
     }
   }

@@ -7,7 +7,7 @@ import { type LlmPlay, randomPlay } from './llm-play.ts'
 import { ProxyRequest } from './proxy-request.ts'
 import { ID_FIELD, PLAY_FIELD, type SoakBackend } from './soak-backend.ts'
 
-const CROWD_LANES = 10
+export const CROWD_LANES = 10
 const LONGEST_THOUGHTS_MS = [0, 20, 200]
 const LONGEST_STAY_MS = [5, 50, 400]
 

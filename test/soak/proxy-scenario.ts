@@ -61,16 +61,21 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       for (const load of [llm, others, hostile, refused]) await load.stop()
       await quiet(edge)
 
-      const { hadFault, lostTokens, unpaidTokens } = await counts.doubts(trouble)
+      const { hadFault, lostTokens, unpaidTokens, crossedTokens } = await counts.doubts(trouble)
       const tolerance = { lost: lostTokens, unpaid: unpaidTokens }
+      const crowdTolerance = { lost: lostTokens + crossedTokens, unpaid: unpaidTokens }
       const budgets = [...serial, ...crowd, ...leavers]
       let spent = 0
-      for (const caller of budgets) spent += await caller.check(edge.port, findings, tolerance)
+      for (const caller of serial) spent += await caller.check(edge.port, findings, tolerance)
+      for (const caller of [...crowd, ...leavers]) spent += await caller.check(edge.port, findings, crowdTolerance)
       const plainCallers = [...plain, ...plainLeavers]
       for (const caller of plainCallers) await caller.check(edge.port, findings, lostTokens)
       await counts.check(findings, { budgets, plain: plainCallers, spent, mayBeLost, hadFault, tolerance })
       const hasDoubts = lostTokens + unpaidTokens > 0
-      for (const { isExact } of budgets) done[isExact && !hasDoubts ? 'exact' : 'bounded']++
+      for (const caller of budgets) {
+        const isExact = caller.isExact && !hasDoubts && (crossedTokens === 0 || serial.includes(caller))
+        done[isExact ? 'exact' : 'bounded']++
+      }
       done.requests += llm.requests
       done.left += llm.left
       done.tokens += spent

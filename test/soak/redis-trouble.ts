@@ -41,6 +41,8 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
 }
 
 export const REDIS_TROUBLES: readonly string[] = Object.keys(TROUBLES)
+/** After these Redis knows nothing of what was before. */
+export const DATA_LOSSES: readonly string[] = ['redis killed', 'redis flushed']
 
 /** Done when Redis is as it should be again; those who use it may need a moment more. */
 export async function troubleRedis(trouble: string, redis: RedisServer, gate: TcpGate, round: Round): Promise<void> {
