@@ -177,6 +177,14 @@ describe('what is no valid answer', () => {
     )
   })
 
+  test('half a line end in a head is refused before its end has come, in any line and in any chunks', () => {
+    for (const text of ['HTTP/1.1 200 OK\n', 'HTTP/1.1 200 OK\r\nX-A: b\n', 'HTTP/1.1 200 OK\r\nX-A: b\r\nX-B: c\nX-C: d']) {
+      expect(read('GET', [Buffer.from(text)]).end).toBe('invalid')
+      const bytes = [...Buffer.from(text)].map((byte) => Buffer.of(byte))
+      expect(read('GET', bytes).end).toBe('invalid')
+    }
+  })
+
   test('any bytes at all never break it', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), anyCuts, (garbage, cuts) => {
@@ -192,6 +200,8 @@ describe('what is no valid answer', () => {
         const mutated = mutate(answer.bytes)
         const ours = read(method, [mutated])
         fc.pre(ours.end !== 'upgraded' && !/ 101[ \r]/.test(mutated.toString('latin1')))
+        // RFC 9110 8.6: a length that comes twice may be taken for one, and Node does not.
+        fc.pre((mutated.toString('latin1').match(/content-length/gi) ?? []).length < 2)
         // Bytes behind an answer are another's: what Node makes of them is not the question.
         fc.pre(ours.rest === '')
         const theirs = await readByNode(method, mutated)

@@ -230,6 +230,7 @@ export class ResponseReader {
 function refuseEarly(bytes: Buffer, from: number): void {
   const start = bytes.toString('latin1', 0, Math.min(bytes.length, 5))
   if (!'HTTP/'.startsWith(start)) throw new InvalidResponse('it does not begin with HTTP/')
-  const lineEnd = bytes.indexOf(LF, from)
-  if (lineEnd >= 0 && bytes[lineEnd - 1] !== CR) throw new InvalidResponse('its lines end without CR')
+  for (let lineEnd = bytes.indexOf(LF, from); lineEnd >= 0; lineEnd = bytes.indexOf(LF, lineEnd + 1)) {
+    if (bytes[lineEnd - 1] !== CR) throw new InvalidResponse('its lines end without CR')
+  }
 }
