@@ -97,7 +97,7 @@ export class Run {
     }
   }
 
-  /** Remembers what a group's LLM rules have taken, for the day of reckoning. */
+  /** Remembers what a group's LLM rules have taken, to be settled later. */
   hold(group: Group): void {
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
