@@ -98,7 +98,8 @@ describeWithRedis('a link over a bad network', () => {
     await until(() => gate.connections === 2)
     gate.release()
     await until(() => link.isUsable(0))
-    expect(circuits).toHaveLength(2)
+    // On a busy machine a probe of a connection at rest may be late, too: what comes after these two is not this test's.
+    expect(circuits.slice(0, 2).map((line) => line.split(' ')[1])).toEqual(['opened:', 'closed:'])
     expect(await redis.command('GET', 'edge:a')).toBe(null)
   })
 
