@@ -1,0 +1,108 @@
+/** The civil days of a place, counted from 1970-01-01. Days follow each other: one that is skipped has no length, none begins twice. */
+export interface TimeZone {
+  readonly name: string
+  /** The last day that has begun. */
+  dayAt(wallMs: number): number
+  /** The first instant of a day, which is not 00:00 where clocks go forward over midnight. */
+  startMs(day: number): number
+}
+
+export const DAY_MS = 86_400_000
+
+const UTC: TimeZone = {
+  name: 'UTC',
+  dayAt: (wallMs) => Math.floor(wallMs / DAY_MS),
+  startMs: (day) => day * DAY_MS,
+}
+
+const ZONES = new Map<string, TimeZone>([['UTC', UTC]])
+
+/**
+ * The zone of an IANA name, in upper or lower case, the same object for the same zone name. An unknown one throws a RangeError.
+ * Spellings do not add up: there are at most two objects for each name that Intl knows.
+ */
+export function timeZoneOf(name: string): TimeZone {
+  const known = ZONES.get(/^(etc\/)?utc$/i.test(name) ? 'UTC' : name)
+  if (known !== undefined) return known
+  const format = clockFormat(name)
+  const settled = settledName(name, format.resolvedOptions().timeZone)
+  const zone = ZONES.get(settled) ?? new IntlTimeZone(settled, format)
+  ZONES.set(settled, zone)
+  return zone
+}
+
+/**
+ * Names become part of a counter's identity. Intl of one Node version calls Asia/Kolkata Asia/Calcutta and that of another does not, so
+ * a name that is written as IANA writes most of them stays as it is. Only for other spellings Intl's own name is taken.
+ */
+function settledName(written: string, resolved: string): string {
+  if (resolved === 'UTC') return 'UTC'
+  return /^[A-Z][a-z]+([/_-][A-Z][a-z]+)*$/.test(written) ? written : resolved
+}
+
+/** Wider than any zone's offset since 1970: -12 h to +14 h. */
+const WIDEST_OFFSET_MS = 15 * 3_600_000
+
+/**
+ * Offsets by asking Intl what the clocks show. No zone has changed its offset twice within a week since 1970, so that around a
+ * midnight there is one change at most.
+ */
+class IntlTimeZone implements TimeZone {
+  readonly name: string
+  readonly #format: Intl.DateTimeFormat
+
+  constructor(name: string, format: Intl.DateTimeFormat) {
+    this.name = name
+    this.#format = format
+  }
+
+  dayAt(wallMs: number): number {
+    const shown = Math.floor((wallMs + this.#offsetMs(wallMs)) / DAY_MS)
+    // Clocks that go back shortly after midnight show the day before for a second time (America/St_Johns until 2011, at 00:01).
+    return this.startMs(shown + 1) <= wallMs ? shown + 1 : shown
+  }
+
+  /** At most 21 calls of Intl, and only where clocks go forward over midnight; four at other changes, two on most days. */
+  startMs(day: number): number {
+    const midnightMs = day * DAY_MS
+    const offsetBefore = this.#offsetMs(midnightMs - WIDEST_OFFSET_MS)
+    const offsetAfter = this.#offsetMs(midnightMs + WIDEST_OFFSET_MS)
+    const byOldOffset = midnightMs - offsetBefore
+    if (offsetBefore === offsetAfter || this.#offsetMs(byOldOffset) === offsetBefore) return byOldOffset
+    const byNewOffset = midnightMs - offsetAfter
+    if (this.#offsetMs(byNewOffset) === offsetAfter) return byNewOffset
+    return this.#changeMs(byNewOffset, byOldOffset, offsetAfter)
+  }
+
+  /** The first instant with the new offset, after the first of two whole seconds and not after the second: 17 halvings of a day. */
+  #changeMs(beforeMs: number, afterMs: number, newOffsetMs: number): number {
+    let lowMs = beforeMs
+    let highMs = afterMs
+    while (highMs - lowMs > 1000) {
+      const middleMs = lowMs + Math.floor((highMs - lowMs) / 2000) * 1000
+      if (this.#offsetMs(middleMs) === newOffsetMs) highMs = middleMs
+      else lowMs = middleMs
+    }
+    return highMs
+  }
+
+  #offsetMs(wallMs: number): number {
+    // month/day/year, hour:minute:second
+    const [month, day, year, hour, minute, second] = this.#format.format(wallMs).match(/\d+/g)!.map(Number)
+    return Date.UTC(year!, month! - 1, day, hour, minute, second) - Math.floor(wallMs / 1000) * 1000
+  }
+}
+
+/** Without a locale of its own it would write as the host's settings want it. */
+function clockFormat(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  })
+}
