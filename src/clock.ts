@@ -1,4 +1,4 @@
-/** Both kinds of time. Counters run on `nowMs`; the wall clock serves UTC days and what people read. */
+/** Both kinds of time. Buckets run on `nowMs`; the wall clock serves windows of a calendar and what people read. */
 export interface Clock {
   /** Milliseconds that only ever grow, the same for all threads of the process. */
   nowMs(): number
@@ -13,4 +13,26 @@ const offsetMs = Math.max(...Array.from({ length: 8 }, () => Number(process.hrti
 export const systemClock: Clock = {
   nowMs: () => performance.now() + offsetMs,
   wallMs: () => Date.now(),
+}
+
+/** For so long one reading of the wall clock is good enough to go by. */
+const READING_MS = 1
+
+/** Unix time for whoever has just read the other clock: reading both for each decision would cost a tenth of it. */
+export class WallTime {
+  readonly #clock: Clock
+  #readAtMs = Number.NEGATIVE_INFINITY
+  #wallMs = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  at(nowMs: number): number {
+    const ageMs = nowMs - this.#readAtMs
+    if (ageMs >= 0 && ageMs < READING_MS) return this.#wallMs + ageMs
+    this.#readAtMs = nowMs
+    this.#wallMs = this.#clock.wallMs()
+    return this.#wallMs
+  }
 }

@@ -86,8 +86,6 @@ export class Engine {
       const current = reservation.active === active ? taken : active?.byIdentity.get(identityName(counter))
       charges.add(current ?? taken, hold.tokens - usedTokens)
     }
-    charges.takenWallMs = hold.takenWallMs
-    charges.takenFrom = hold.takenFrom
-    return this.#store.settleAll(charges, this.#clock.nowMs(), this.#clock.wallMs())
+    return this.#store.settleAll(charges, hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
   }
 }

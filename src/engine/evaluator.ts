@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, WallTime } from '../clock.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { Identification } from '../request/descriptors.ts'
@@ -22,11 +22,13 @@ const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable' }
 export class Evaluator {
   readonly #store: CounterStore
   readonly #clock: Clock
+  readonly #wallTime: WallTime
   readonly #runs: RunPool
 
   constructor(store: CounterStore, clock: Clock, identification: Identification) {
     this.#store = store
     this.#clock = clock
+    this.#wallTime = new WallTime(clock)
     this.#runs = new RunPool(identification)
   }
 
@@ -70,8 +72,8 @@ export class Evaluator {
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, true)
     if (run.hasRepeated) return this.#refuseRepeated(run)
-    const { charges } = run.group
-    const fits = charges.length === 0 || this.#store.checkAll(charges, run.nowMs, run.wallMs)
+    const { charges, answers } = run.group
+    const fits = charges.length === 0 || this.#store.checkAll(charges, answers, run.nowMs, run.wallMs)
     return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
@@ -84,8 +86,7 @@ export class Evaluator {
     nowMs = this.#clock.nowMs(),
   ): Run | undefined {
     const run = this.#runs.take()
-    const wallMs = active.plan.hasDayLimits ? this.#clock.wallMs() : 0
-    if (run.begin(view, active, nowMs, wallMs, explains, llm)) return run
+    if (run.begin(view, active, nowMs, this.#wallTime.at(nowMs), explains, llm)) return run
     this.#runs.giveBack(run)
     return undefined
   }
@@ -96,8 +97,8 @@ export class Evaluator {
   }
 
   #take(run: Run): Outcome | Promise<Outcome> {
-    const { charges } = run.group
-    return charges.length === 0 || this.#store.takeAll(charges, run.nowMs, run.wallMs)
+    const { charges, answers } = run.group
+    return charges.length === 0 || this.#store.takeAll(charges, answers, run.nowMs, run.wallMs)
   }
 
   /** A store that cannot tell has no objection: it will be asked again. */

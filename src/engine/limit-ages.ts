@@ -1,3 +1,4 @@
+import { isSameLimit } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import type { NamedLimit } from '../policy/compile.ts'
 
@@ -24,9 +25,4 @@ export function limitAges(counters: readonly NamedLimit[], nowMs: number, previo
     byIdentity.set(name, { limit, sinceMs })
   }
   return { sincesMs, byIdentity }
-}
-
-function isSameLimit(a: Limit, b: Limit): boolean {
-  if (a.kind === 'bucket' && b.kind === 'bucket') return a.tokensPerMs === b.tokensPerMs && a.burst === b.burst
-  return a.kind === 'day' && b.kind === 'day' && a.tokensPerDay === b.tokensPerDay
 }

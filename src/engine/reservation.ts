@@ -1,5 +1,5 @@
 import type { PlanRule } from '../policy/plan.ts'
-import type { Origin } from '../store/charges.ts'
+import type { Taken } from '../store/answers.ts'
 import type { ActivePlan } from './active-plan.ts'
 
 /** What the LLM rules took for one request before it was known what it would cost. */
@@ -15,7 +15,6 @@ export interface Hold {
   /** Taken from each of the rule's counters. */
   readonly tokens: number
   readonly values: readonly string[]
-  /** When and whence it was taken: a settlement goes to the day and to the counters that it was taken from. */
-  readonly takenWallMs: number
-  readonly takenFrom: Origin
+  /** A settlement goes to the window and to the counters that it was taken from. */
+  readonly taken: Taken
 }

@@ -102,11 +102,12 @@ export class Run {
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
       if (rule.llm === undefined) continue
-      const { costs, values, valuesFrom, takenWallMs, takenFrom } = group.charges
+      const { costs, values, valuesFrom } = group.charges
+      const { takenWallMs, takenFrom } = group.answers
       const row = group.firstRows[i]!
       if (this.holds.length === 0) this.holds = []
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
-      this.holds.push({ rule, tokens: costs[row]!, values: own, takenWallMs, takenFrom })
+      this.holds.push({ rule, tokens: costs[row]!, values: own, taken: { wallMs: takenWallMs, from: takenFrom } })
     }
   }
 

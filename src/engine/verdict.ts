@@ -1,6 +1,6 @@
-import { NEVER, untilFullMs } from '../limiter/bucket.ts'
-import { untilMidnightMs } from '../limiter/day.ts'
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
+import { NEVER } from '../limiter/record.ts'
 import type { LimitReason, PlanRule } from '../policy/plan.ts'
 import type { RateLimit } from './decision.ts'
 import type { Group } from './group.ts'
@@ -28,7 +28,7 @@ export function worstObjection(group: Group, wallMs: number): Objection {
   }
   const rule = group.rules[worst]!
   const firstRow = group.firstRows[worst]!
-  const row = firstRow + rule.counters.findIndex((_, c) => group.charges.waitsMs[firstRow + c]! > 0)
+  const row = firstRow + rule.counters.findIndex((_, c) => group.answers.waitsMs[firstRow + c]! > 0)
   const objecting = rule.counters[row - firstRow]!
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit, wallMs)))
   return {
@@ -38,14 +38,14 @@ export function worstObjection(group: Group, wallMs: number): Objection {
     retryAfterMs,
     canRetry: longestMs < NEVER,
     requested: group.charges.costs[row]!,
-    available: wholeTokens(group.charges.levels[row]!),
+    available: wholeTokens(group.answers.levels[row]!),
   }
 }
 
 /** How the most constrained rule stands: the one with the smallest share left, the first in the bundle on ties. */
 export function mostConstrained(group: Group, wallMs: number): RateLimit | undefined {
   if (group.ruleCount === 0) return undefined
-  const { levels } = group.charges
+  const { levels } = group.answers
   let scarcest = group.rules[0]!
   let counter = scarcest.counters[0]!
   let level = levels[0]!
@@ -61,28 +61,23 @@ export function mostConstrained(group: Group, wallMs: number): RateLimit | undef
       }
     }
   }
-  return { rule: scarcest, limitText: counter.limitText, remaining: wholeTokens(level), resetMs: resetMs(counter.limit, level, wallMs) }
+  return { rule: scarcest, limitText: counter.limitText, remaining: wholeTokens(level), resetMs: algorithmOf(counter.limit).resetMs(counter.limit, level, wallMs) }
 }
 
 function ruleWaitMs(group: Group, index: number): number {
   const firstRow = group.firstRows[index]!
   let longestMs = 0
-  for (let c = 0; c < group.rules[index]!.counters.length; c++) longestMs = Math.max(longestMs, group.charges.waitsMs[firstRow + c]!)
+  for (let c = 0; c < group.rules[index]!.counters.length; c++) longestMs = Math.max(longestMs, group.answers.waitsMs[firstRow + c]!)
   return longestMs
 }
 
 /** Where no wait would help, the time until the limit is whole again. */
-function knownWaitMs({ charges }: Group, row: number, limit: Limit, wallMs: number): number {
-  const waitMs = charges.waitsMs[row]!
-  return waitMs === NEVER ? resetMs(limit, charges.levels[row]!, wallMs) : waitMs
+function knownWaitMs({ answers }: Group, row: number, limit: Limit, wallMs: number): number {
+  const waitMs = answers.waitsMs[row]!
+  return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, answers.levels[row]!, wallMs) : waitMs
 }
 
 /** Settlements may leave a debt; nobody is told of less than nothing. */
 function wholeTokens(level: number): number {
   return Math.max(0, Math.floor(level))
-}
-
-function resetMs(limit: Limit, level: number, wallMs: number): number {
-  if (limit.kind === 'bucket') return untilFullMs(level, limit.tokensPerMs, limit.burst)
-  return level < limit.tokensPerDay ? untilMidnightMs(wallMs) : 0
 }

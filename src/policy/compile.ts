@@ -1,4 +1,6 @@
-import { type Limit, sizeOf } from '../limiter/limit.ts'
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import { calendarOf } from '../limiter/calendar.ts'
+import { BUCKET, type Limit, WINDOW } from '../limiter/limit.ts'
 import { maxCompletionTokens } from '../limiter/llm-budget.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import type { LimitReason, LlmSettings, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
@@ -37,7 +39,6 @@ export class PlanBuilder {
       routes: this.#routes,
       keys,
       counters,
-      hasDayLimits: counters.some((counter) => counter.limit.kind === 'day'),
       hasLlmRules: this.#policies.some((policy) => policy.hasLlmRules),
     })
   }
@@ -82,14 +83,15 @@ class PlanParts {
   }
 
   addCounter(identity: readonly string[], limit: Limit, reason: LimitReason): PlanCounter {
+    const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
       identity,
       limit: Object.freeze(limit),
-      size: sizeOf(limit),
-      isPlain: reason === 'token_bucket_exceeded',
+      size,
+      isLeasable: reason === 'token_bucket_exceeded',
       reason,
-      limitText: String(Math.floor(sizeOf(limit))),
+      limitText: String(Math.floor(size)),
     })
     this.counters.push(counter)
     return counter
@@ -157,16 +159,16 @@ interface PartLimit {
 function limitsOf(rule: Rule): PartLimit[] {
   if (rule.algorithm === 'token_bucket') {
     const { tokens_per_second, burst } = rule.algorithm_config
-    return [{ part: 'bucket', limit: { kind: 'bucket', tokensPerMs: tokens_per_second / 1000, burst }, reason: 'token_bucket_exceeded' }]
+    return [{ part: 'bucket', limit: { kind: BUCKET, tokensPerMs: tokens_per_second / 1000, burst }, reason: 'token_bucket_exceeded' }]
   }
   const { tokens_per_minute, tokens_per_day, burst_tokens } = rule.algorithm_config
   const limits: PartLimit[] = []
   if (tokens_per_minute !== undefined) {
-    const limit: Limit = { kind: 'bucket', tokensPerMs: tokens_per_minute / 60_000, burst: burst_tokens ?? tokens_per_minute }
+    const limit: Limit = { kind: BUCKET, tokensPerMs: tokens_per_minute / 60_000, burst: burst_tokens ?? tokens_per_minute }
     limits.push({ part: 'minute', limit, reason: 'tpm_exceeded' })
   }
   if (tokens_per_day !== undefined) {
-    limits.push({ part: 'day', limit: { kind: 'day', tokensPerDay: tokens_per_day }, reason: 'tpd_exceeded' })
+    limits.push({ part: 'day', limit: { kind: WINDOW, tokens: tokens_per_day, calendar: calendarOf('1d', 'UTC') }, reason: 'tpd_exceeded' })
   }
   return limits
 }

@@ -12,7 +12,6 @@ export interface Plan {
   readonly keys: readonly DescriptorKey[]
   /** Every counter of the bundle; a rule names its own by position. */
   readonly counters: readonly PlanCounter[]
-  readonly hasDayLimits: boolean
   readonly hasLlmRules: boolean
 }
 
@@ -65,7 +64,7 @@ export interface PlanCounter {
   readonly identity: readonly string[]
   readonly limit: Limit
   /** Of a rule that counts requests, not what they cost. */
-  readonly isPlain: boolean
+  readonly isLeasable: boolean
   /** The most that the limit can ever hand out at one moment. */
   readonly size: number
   readonly reason: LimitReason

@@ -5,13 +5,7 @@ export interface Counter {
   readonly limit: Limit
 }
 
-/** Who gave what a decision took: this process's own counters, those that a fleet shares, or nobody, for nothing was taken. */
-export type Origin = 'own' | 'shared' | 'nobody'
-
-/**
- * What one decision asks of a store, a row per counter, and the store's answers beside it. One object serves many
- * decisions, so that asking allocates nothing.
- */
+/** What one decision asks of a store, a row per counter. One object serves many decisions, so that asking allocates nothing. */
 export class Charges {
   /** How many rows there are. Beyond them the lists hold numbers of earlier decisions, but none of their counters and values. */
   length = 0
@@ -21,13 +15,6 @@ export class Charges {
   readonly values: string[] = []
   valuesFrom = new Int32Array(INITIAL_ROWS + 1)
   costs = new Float64Array(INITIAL_ROWS)
-  /** Answer: tokens left, after the take if all rows were taken, else as they stand. */
-  levels = new Float64Array(INITIAL_ROWS)
-  /** Answer: 0 where the row alone would pass, else how long until it would, or NEVER. */
-  waitsMs = new Float64Array(INITIAL_ROWS)
-  /** Answer: by the clock that chose the day. A settlement brings it back, and the origin too. */
-  takenWallMs = 0
-  takenFrom: Origin = 'own'
 
   clear(): void {
     const { counters, values, length, valueCount } = this
@@ -59,8 +46,6 @@ export class Charges {
   #grow(): void {
     this.valuesFrom = grown(this.valuesFrom, new Int32Array(this.costs.length * 2 + 1))
     this.costs = grown(this.costs, new Float64Array(this.costs.length * 2))
-    this.levels = new Float64Array(this.costs.length)
-    this.waitsMs = new Float64Array(this.costs.length)
   }
 }
 

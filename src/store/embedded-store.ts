@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { refill, waitMs } from '../limiter/bucket.ts'
-import { dayWaitMs, untilMidnightMs, utcDay } from '../limiter/day.ts'
-import { type Limit, sizeOf } from '../limiter/limit.ts'
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import type { Limit } from '../limiter/limit.ts'
+import type { Answers, Taken } from './answers.ts'
 import type { Charges } from './charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
 import type { HashState } from './half-sip-hash.ts'
+import { spentShare } from './record-kinds.ts'
+import { Resets } from './resets.ts'
 import { newTableBuffer, SharedTable } from './shared-table.ts'
 import { type HashedCounter, TableRows } from './table-rows.ts'
 
@@ -17,13 +19,21 @@ export function newEmbeddedStore(bytes: number): EmbeddedStore {
 
 /** Counters in the process's own memory, shared by its threads. */
 export class EmbeddedStore implements CounterStore {
-  /** Of the charges at hand. */
-  readonly rows: TableRows
-  readonly #table: SharedTable
+  readonly table: SharedTable
+  readonly #hashKey: readonly [number, number]
+  readonly #rows: TableRows
+  readonly #resets: Resets
 
   constructor(table: SharedTable, hashKey: readonly [number, number]) {
-    this.#table = table
-    this.rows = new TableRows(table, hashKey)
+    this.table = table
+    this.#hashKey = hashKey
+    this.#rows = this.newRows()
+    this.#resets = new Resets(table)
+  }
+
+  /** For whoever locates and locks rows of its own in the same table. */
+  newRows(): TableRows {
+    return new TableRows(this.table, this.#hashKey)
   }
 
   open(spec: CounterSpec): EmbeddedCounter {
@@ -32,152 +42,177 @@ export class EmbeddedStore implements CounterStore {
 
   /** Where the hash of each subject of a counter begins. */
   prefixOf(identity: readonly string[]): HashState {
-    return this.rows.prefixOf(identity)
+    return this.#rows.prefixOf(identity)
   }
 
-  takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
-    const { rows } = this
-    rows.locate(charges, wallMs)
-    rows.lock()
-    const fits = this.#lookAtAll(charges, nowMs, wallMs)
-    charges.takenWallMs = wallMs
-    charges.takenFrom = 'own'
-    if (fits) for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
+  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, answers, wallMs)
+    const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
+    answers.takenWallMs = wallMs
+    answers.takenFrom = 'own'
+    if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
     rows.unlock()
     return fits
   }
 
-  checkAll(charges: Charges, nowMs: number, wallMs: number): boolean {
-    const { rows } = this
-    rows.locate(charges, wallMs)
+  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, answers, wallMs)
+    const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
+    rows.unlock()
+    return fits
+  }
+
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void {
+    const rows = this.#rows
+    rows.locate(charges, taken.wallMs)
     rows.lock()
-    const fits = this.#lookAtAll(charges, nowMs, wallMs)
+    for (let row = 0; row < charges.length; row++) this.#look(rows, charges, row, nowMs, taken.wallMs)
+    for (let place = 0; place < charges.length; place++) this.#settle(rows, charges, place, taken.wallMs, nowMs, wallMs)
+    rows.unlock()
+  }
+
+  resetAll(charges: Charges, nowMs: number, wallMs: number): void {
+    for (let row = 0; row < charges.length; row++) this.resetRow(charges, row, wallMs, nowMs, wallMs)
+  }
+
+  /**
+   * Notes that a counter was reset at `momentMs`, by the clock of the store that it is shared in, and forgets what was counted before.
+   * Returns false where that is known already.
+   */
+  resetRow(charges: Charges, row: number, momentMs: number, nowMs: number, wallMs: number): boolean {
+    const rows = this.#rows
+    const { limit } = charges.counters[row]!
+    rows.locate(charges, wallMs)
+    const record = rows.records[row]!
+    algorithmOf(limit).begin(limit, record, nowMs, wallMs)
+    const [set, low, high] = [rows.sets[row]!, rows.lows[row]!, rows.highs[row]!]
+    this.table.lock(set)
+    const isNew = this.#resets.note(set, low, high, momentMs, record.at, nowMs, wallMs)
+    this.table.unlock(set)
+    return isNew
+  }
+
+  /** As `checkAll`; `resetsMs` gets the moment of each counter's last reset, or 0. */
+  checkWithResets(charges: Charges, answers: Answers, resetsMs: Float64Array, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, answers, wallMs)
+    const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
+    for (let row = 0; row < charges.length; row++) {
+      resetsMs[row] = this.#resets.momentOf(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
+    }
     rows.unlock()
     return fits
   }
 
   /**
-   * Charges what was taken elsewhere, all rows or none: where no bucket needs more than comes back to it within `slackMs`.
-   * The rows in `had` are charged whether or not there is enough.
+   * Charges what was taken elsewhere, all rows or none: where no counter needs more than comes back to it within `slackMs`.
+   * The rows in `paid` are charged whether or not there is enough.
    */
-  chargeAll(charges: Charges, nowMs: number, wallMs: number, slackMs: number, had: readonly number[]): boolean {
-    const { rows } = this
-    rows.locate(charges, wallMs)
-    rows.lock()
+  chargeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number, slackMs: number, paid: readonly number[]): boolean {
+    const rows = this.#locate(charges, answers, wallMs)
     let fits = true
     for (let row = 0; row < charges.length; row++) {
       const { limit } = charges.counters[row]!
-      const isThere = this.#look(charges, row, nowMs, wallMs)
-      const slack = limit.kind === 'bucket' ? limit.tokensPerMs * slackMs : 0
-      fits = (isThere || charges.levels[row]! + slack >= charges.costs[row]! || had.includes(row)) && fits
+      const isThere = this.#answer(rows, charges, answers, row, nowMs, wallMs)
+      const slack = algorithmOf(limit).refillIn(limit, slackMs)
+      fits = (isThere || answers.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)) && fits
     }
-    if (fits) for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, wallMs)
+    if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
     rows.unlock()
     return fits
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number): void {
-    const { rows } = this
-    const { takenWallMs } = charges
-    rows.locate(charges, takenWallMs)
-    rows.lock()
-    this.#lookAtAll(charges, nowMs, takenWallMs)
-    for (let place = 0; place < charges.length; place++) this.#settle(charges, place, nowMs, wallMs, takenWallMs)
-    rows.unlock()
-  }
-
-  /** Charges located buckets, under the locks of their rows, whether or not there is enough. */
-  chargeLocated(charges: Charges, nowMs: number): void {
-    for (let row = 0; row < charges.length; row++) this.#look(charges, row, nowMs, 0)
-    for (let place = 0; place < charges.length; place++) this.#take(charges, place, nowMs, 0)
+  /** Charges rows that the caller has located and locked, whether or not there is enough. */
+  chargeLocated(rows: TableRows, charges: Charges, answers: Answers, nowMs: number, wallMs: number): void {
+    answers.growTo(charges.length)
+    for (let row = 0; row < charges.length; row++) this.#look(rows, charges, row, nowMs, wallMs)
+    for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
   }
 
   stats(): StoreStats {
-    const { slotCount, occupiedSlots, forcedEvictions } = this.#table
+    const { slotCount, occupiedSlots, forcedEvictions } = this.table
     return { slots: slotCount, occupiedSlots, forcedEvictions }
   }
 
-  #lookAtAll(charges: Charges, nowMs: number, wallMs: number): boolean {
+  /** Locks them, too. Whoever calls unlocks before it returns, so that the rows serve one question at a time. */
+  #locate(charges: Charges, answers: Answers, wallMs: number): TableRows {
+    const rows = this.#rows
+    rows.locate(charges, wallMs)
+    answers.growTo(charges.length)
+    rows.lock()
+    return rows
+  }
+
+  #lookAtAll(rows: TableRows, charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
     let fits = true
-    for (let row = 0; row < charges.length; row++) fits = this.#look(charges, row, nowMs, wallMs) && fits
+    for (let row = 0; row < charges.length; row++) fits = this.#answer(rows, charges, answers, row, nowMs, wallMs) && fits
     return fits
   }
 
-  /** Writes the row's level and wait; answers whether the row would pass. */
-  #look(charges: Charges, row: number, nowMs: number, wallMs: number): boolean {
-    const counter = charges.counters[row] as EmbeddedCounter
-    const limit = counter.limit
-    const cost = charges.costs[row]!
-    const { rows } = this
-    const slot = this.#table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
-    rows.slots[row] = slot
-    let wait: number
-    if (limit.kind === 'bucket') {
-      rows.ats[row] = nowMs
-      const level = slot < 0 ? limit.burst : this.#bucketLevel(row, slot, counter, limit.tokensPerMs, limit.burst, nowMs)
-      charges.levels[row] = level
-      wait = waitMs(level, cost, limit.tokensPerMs, limit.burst)
-    } else {
-      const used = slot < 0 ? 0 : this.#table.level(slot)
-      charges.levels[row] = Math.max(0, limit.tokensPerDay - used)
-      wait = dayWaitMs(used, cost, limit.tokensPerDay, wallMs)
-    }
-    charges.waitsMs[row] = wait
-    return wait === 0
+  /** Writes the row's level and wait; returns whether the row would pass. */
+  #answer(rows: TableRows, charges: Charges, answers: Answers, row: number, nowMs: number, wallMs: number): boolean {
+    this.#look(rows, charges, row, nowMs, wallMs)
+    const { limit } = charges.counters[row]!
+    const algorithm = algorithmOf(limit)
+    const left = algorithm.left(limit, rows.records[row]!)
+    const waitMs = algorithm.waitMs(limit, left, charges.costs[row]!, wallMs)
+    answers.levels[row] = left
+    answers.waitsMs[row] = waitMs
+    return waitMs === 0
   }
 
-  #bucketLevel(row: number, slot: number, counter: EmbeddedCounter, tokensPerMs: number, burst: number, nowMs: number): number {
-    const table = this.#table
-    let level = table.level(slot)
-    let at = table.at(slot)
-    const size = table.size(slot)
-    const rate = table.rate(slot)
-    if (at < counter.sinceMs && (size !== counter.size || rate !== counter.rate)) {
-      // Last touched under another limit: until the change, tokens came back at its rate and up to its size.
-      level = refill(level, at, rate, size, counter.sinceMs)
-      at = counter.sinceMs
+  /** Reads the row's record as it is at this moment. */
+  #look(rows: TableRows, charges: Charges, row: number, nowMs: number, wallMs: number): void {
+    const { limit, sinceMs } = charges.counters[row] as EmbeddedCounter
+    const record = rows.records[row]!
+    const slot = this.table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
+    rows.slots[row] = slot
+    if (slot < 0) {
+      algorithmOf(limit).begin(limit, record, nowMs, wallMs)
+    } else {
+      this.table.read(slot, record)
+      algorithmOf(limit).look(limit, record, sinceMs, nowMs)
     }
-    // Never back in time: the refill between two moments is granted once.
-    this.rows.ats[row] = Math.max(at, nowMs)
-    return refill(level, at, tokensPerMs, burst, nowMs)
   }
 
   /** Takes the row at `place` of the order. */
-  #take(charges: Charges, place: number, nowMs: number, wallMs: number): void {
-    const row = this.rows.order[place]!
+  #take(rows: TableRows, charges: Charges, answers: Answers, place: number, nowMs: number, wallMs: number): void {
+    const row = rows.order[place]!
     const cost = charges.costs[row]!
     if (cost === 0) return
-    charges.levels[row]! -= cost
-    this.#write(charges, place, charges.levels[row]!, cost, nowMs, nowMs + untilMidnightMs(wallMs))
+    const { limit } = charges.counters[row]!
+    const algorithm = algorithmOf(limit)
+    algorithm.take(rows.records[row]!, cost)
+    answers.levels[row] = algorithm.left(limit, rows.records[row]!)
+    this.#write(rows, place, nowMs, wallMs)
   }
 
   /** Gives the row at `place` of the order back. */
-  #settle(charges: Charges, place: number, nowMs: number, wallMs: number, takenWallMs: number): void {
-    const row = this.rows.order[place]!
+  #settle(rows: TableRows, charges: Charges, place: number, takenWallMs: number, nowMs: number, wallMs: number): void {
+    const row = rows.order[place]!
     const { limit } = charges.counters[row]!
     const cost = charges.costs[row]!
-    // A counter that is not there has nothing spent: a full bucket, or a day that is over.
-    if (cost === 0 || (this.rows.slots[row]! < 0 && (cost > 0 || (limit.kind === 'day' && utcDay(wallMs) !== utcDay(takenWallMs))))) return
-    const level = limit.kind === 'bucket' ? Math.min(charges.levels[row]! + cost, limit.burst) : 0
-    this.#write(charges, place, level, -cost, nowMs, nowMs + untilMidnightMs(takenWallMs) + takenWallMs - wallMs)
+    const isThere = rows.slots[row]! >= 0
+    // A counter that is not there has nothing spent that could go back.
+    if (cost === 0 || (!isThere && cost > 0)) return
+    if (takenWallMs <= this.#resets.momentOf(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)) return
+    const record = rows.records[row]!
+    algorithmOf(limit).settle(limit, record, cost)
+    // Nor is a debt carried into a window that is over.
+    if (isThere || spentShare(record, nowMs, wallMs) > 0) this.#write(rows, place, nowMs, wallMs)
   }
 
-  /** Writes a bucket's new level, or adds what a day has spent, in a slot that is found if the row has none yet. */
-  #write(charges: Charges, place: number, level: number, spent: number, nowMs: number, dayEndMs: number): void {
-    const rows = this.rows
+  /** Writes the row's record, in a slot that is found if it has none yet. */
+  #write(rows: TableRows, place: number, nowMs: number, wallMs: number): void {
     const row = rows.order[place]!
-    const counter = charges.counters[row] as EmbeddedCounter
-    const table = this.#table
+    const { kind, level, at, size, rate } = rows.records[row]!
     const known = rows.slots[row]!
-    const slot = known >= 0 ? known : table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, nowMs, rows.slotsInUse(place))
+    const slot =
+      known >= 0
+        ? known
+        : this.table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
     if (slot < 0) return
     rows.slots[row] = slot
-    if (counter.limit.kind === 'bucket') {
-      table.write(slot, level, rows.ats[row]!, counter.size, counter.rate)
-    } else {
-      const used = known >= 0 ? table.level(slot) : 0
-      table.write(slot, Math.max(0, used + spent), dayEndMs, counter.size, 0)
-    }
+    this.table.write(slot, level, at, size, rate)
   }
 }
 
@@ -185,15 +220,10 @@ export class EmbeddedCounter implements HashedCounter {
   readonly limit: Limit
   readonly sinceMs: number
   readonly prefix: HashState
-  /** As the table keeps them, in 24 bits. */
-  readonly size: number
-  readonly rate: number
 
   constructor(spec: CounterSpec, prefix: HashState) {
     this.limit = spec.limit
     this.sinceMs = spec.sinceMs
     this.prefix = prefix
-    this.size = Math.fround(sizeOf(spec.limit))
-    this.rate = Math.fround(spec.limit.kind === 'bucket' ? spec.limit.tokensPerMs : 0)
   }
 }

@@ -1,5 +1,6 @@
+import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import { acquire, ownerOf, release, tryAcquire } from '../shared-lock.ts'
-import { spentShare } from './spent-share.ts'
+import { spentShare } from './record-kinds.ts'
 
 /**
  * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
@@ -9,12 +10,10 @@ import { spentShare } from './spent-share.ts'
  * can touch. The size is fixed at the start; nothing here is ever an object per key.
  *
  *     set    lock, spare | 32 × mark (16 bits of the tag; 0 = empty) | 32 × record
- *     record tag (64 bits) | level (f64) | at (f64) | size (f32) | rate (f32)
+ *     record kind (8 bits), spare (8) | the tag's other 48 bits | level (f64) | at (f64) | size (f32) | rate (f32)
  *
- * The marks are what a lookup scans: two cache lines, and then nearly always just the one record that it wants.
- * For a bucket `level` is what was left at `at`; `rate` is tokens per ms. For a day `rate` is 0, `level` is what is
- * spent and `at` is when the day is over. For a lease `rate` is below 0, `level` is what is left of its tokens and `at` is
- * when they are over. Size and rate are there for whoever must judge a slot without its rule.
+ * The marks are what a lookup scans: two cache lines, and then nearly always just the one record that it wants. What the numbers
+ * of a record mean is its kind's business (`limiter/algorithms/`, `record-kinds.ts`).
  */
 export class SharedTable {
   readonly setCount: number
@@ -23,6 +22,7 @@ export class SharedTable {
   readonly #words: Int32Array
   readonly #floats: Float32Array
   readonly #doubles: Float64Array
+  readonly #judged = newRecord()
 
   /** Each thread looks at the buffer through a table of its own, under its own owner number (1 to 255). */
   constructor(buffer: SharedArrayBuffer, owner: number) {
@@ -57,7 +57,7 @@ export class SharedTable {
     acquire(this.#words, setWord(set), this.#owner)
   }
 
-  /** Waits for nobody. Answers whether the lock was to be had. */
+  /** Waits for nobody. Returns whether the lock was free. */
   tryLock(set: number): boolean {
     return tryAcquire(this.#words, setWord(set), this.#owner)
   }
@@ -82,7 +82,7 @@ export class SharedTable {
       if (marks[first + way] !== mark) continue
       const slot = set * WAYS + way
       const record = recordWord(slot)
-      if (this.#words[record] === low && this.#words[record + 1] === high) return slot
+      if (this.#words[record]! >>> 16 === (low & 0xffff) && this.#words[record + 1] === high) return slot
     }
     return -1
   }
@@ -91,8 +91,13 @@ export class SharedTable {
     return this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)] !== 0
   }
 
+  kind(slot: number): number {
+    return this.#words[recordWord(slot)]! & 0xff
+  }
+
+  /** Of the tag: half of it is in the mark. */
   low(slot: number): number {
-    return this.#words[recordWord(slot)]!
+    return (this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)]! << 16) | (this.#words[recordWord(slot)]! >>> 16)
   }
 
   high(slot: number): number {
@@ -115,10 +120,21 @@ export class SharedTable {
     return this.#floats[recordWord(slot) + 7]!
   }
 
-  spentShare(slot: number, nowMs: number): number {
-    return spentShare(this.level(slot), this.at(slot), this.size(slot), this.rate(slot), nowMs)
+  read(slot: number, into: CounterRecord): void {
+    const record = recordWord(slot)
+    into.kind = this.#words[record]! & 0xff
+    into.level = this.#doubles[record / 2 + 1]!
+    into.at = this.#doubles[record / 2 + 2]!
+    into.size = this.#floats[record + 6]!
+    into.rate = this.#floats[record + 7]!
   }
 
+  spentShare(slot: number, nowMs: number, wallMs: number): number {
+    this.read(slot, this.#judged)
+    return spentShare(this.#judged, nowMs, wallMs)
+  }
+
+  /** The kind is the one that the slot was claimed for. */
   write(slot: number, level: number, at: number, size: number, rate: number): void {
     const record = recordWord(slot)
     const writing = laneWord(this.#owner) + LANE_WRITING
@@ -131,24 +147,33 @@ export class SharedTable {
   }
 
   /**
-   * Finds room for a new key: an empty slot, else one whose counter means nothing any more, else the one with the
-   * smallest share spent, daily budgets last, so that a flood of new keys evicts itself. `inUse` has a bit for each
-   * slot of the set that may not go. Answers -1 when none may, or when none has less spent than the new key's own
-   * `share`; one with a share of 0 is not missed. The caller writes the record before anything else.
+   * Finds room for a new key: an empty slot, else one whose record means nothing any more, else the one with the
+   * smallest share spent, so that a flood of new keys evicts itself. `inUse` has a bit for each slot of the set that may
+   * not go. Returns -1 when none may, or when none has less spent than the new key's own `share`; one with a share of 0
+   * is not missed. The caller writes the record before anything else.
    */
-  claim(set: number, low: number, high: number, nowMs: number, inUse: number, share = Number.POSITIVE_INFINITY): number {
+  claim(
+    set: number,
+    low: number,
+    high: number,
+    kind: number,
+    nowMs: number,
+    wallMs: number,
+    inUse: number,
+    share = Number.POSITIVE_INFINITY,
+  ): number {
     const first = firstMark(set)
     // The marks alone first: the records are many more cache lines.
     for (let way = 0; way < WAYS; way++) {
       if (this.#marks[first + way] !== 0) continue
       this.#add(LANE_OCCUPIED, 1)
-      return this.#own(set, way, low, high)
+      return this.#own(set, way, low, high, kind)
     }
     let victim = -1
     let smallest = Number.POSITIVE_INFINITY
     for (let way = 0; way < WAYS; way++) {
       if (((inUse >>> way) & 1) !== 0) continue
-      const spent = this.spentShare(set * WAYS + way, nowMs)
+      const spent = this.spentShare(set * WAYS + way, nowMs, wallMs)
       if (spent < smallest) {
         smallest = spent
         victim = way
@@ -156,7 +181,13 @@ export class SharedTable {
     }
     if (victim < 0 || (smallest > 0 && smallest >= share)) return -1
     if (smallest > 0) this.countEviction()
-    return this.#own(set, victim, low, high)
+    return this.#own(set, victim, low, high, kind)
+  }
+
+  /** The slot holds nothing any more. */
+  forget(slot: number): void {
+    this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)] = 0
+    this.#add(LANE_OCCUPIED, -1)
   }
 
   /** A counter that meant something is gone, or found no room. */
@@ -173,8 +204,7 @@ export class SharedTable {
       if (ownerOf(words, setWord(set)) !== owner) continue
       const slot = words[writing]! - 1
       if (slot >= 0 && Math.floor(slot / WAYS) === set) {
-        this.#marks[firstMark(set) + wayOf(slot)] = 0
-        this.#add(LANE_OCCUPIED, -1)
+        this.forget(slot)
       }
       release(words, setWord(set))
       freed++
@@ -183,13 +213,13 @@ export class SharedTable {
     return freed
   }
 
-  #own(set: number, way: number, low: number, high: number): number {
+  #own(set: number, way: number, low: number, high: number, kind: number): number {
     const slot = set * WAYS + way
     const record = recordWord(slot)
     // Until the record is written, the slot has its new tag and an old counter: it must not outlive us like that.
     this.#words[laneWord(this.#owner) + LANE_WRITING] = slot + 1
     this.#marks[firstMark(set) + way] = markOf(low)
-    this.#words[record] = low
+    this.#words[record] = (low << 16) | kind
     this.#words[record + 1] = high
     return slot
   }

@@ -1,14 +1,11 @@
+import type { CounterRecord } from '../limiter/record.ts'
+import { LEASE_BLOCK, spentShare } from './record-kinds.ts'
 import { type SharedTable, WAYS } from './shared-table.ts'
-import { spentShare } from './spent-share.ts'
 
-/** A counter as the table keeps it, whatever its rule is. */
-export interface CounterRecord {
+/** A record with its key. */
+export interface TaggedRecord extends CounterRecord {
   low: number
   high: number
-  level: number
-  at: number
-  size: number
-  rate: number
 }
 
 /**
@@ -17,6 +14,7 @@ export interface CounterRecord {
  */
 export class RecordBatch {
   length = 0
+  readonly kinds = new Uint8Array(WAYS)
   readonly lows = new Int32Array(WAYS)
   readonly highs = new Int32Array(WAYS)
   readonly levels = new Float64Array(WAYS)
@@ -26,18 +24,19 @@ export class RecordBatch {
 }
 
 /**
- * Copies the set's records that are not full. Answers false where the set is locked: the thread that saves is also the
+ * Copies the set's records that mean something. Returns false where the set is locked: the thread that saves is also the
  * one that frees a dead thread's locks, so it must not wait for them.
  */
-export function copyLive(table: SharedTable, set: number, nowMs: number, into: RecordBatch): boolean {
+export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs: number, into: RecordBatch): boolean {
   into.length = 0
   if (table.isEmpty(set)) return true
   if (!table.tryLock(set)) return false
   let row = 0
   for (let way = 0; way < WAYS; way++) {
     const slot = set * WAYS + way
-    // A lease is left out too: it ends with the process, and tokens that were saved would be used twice.
-    if (!table.isOccupied(slot) || table.rate(slot) < 0 || table.spentShare(slot, nowMs) === 0) continue
+    // A lease ends with the process, and tokens that were saved would be used twice.
+    if (!table.isOccupied(slot) || table.kind(slot) === LEASE_BLOCK || table.spentShare(slot, nowMs, wallMs) === 0) continue
+    into.kinds[row] = table.kind(slot)
     into.lows[row] = table.low(slot)
     into.highs[row] = table.high(slot)
     into.levels[row] = table.level(slot)
@@ -55,13 +54,14 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, into: R
  * Puts a record back, unless it means nothing any more. Where its set is full of live ones, the least spent of them all
  * is left out, maybe this very one, and counted as evicted.
  */
-export function restore(table: SharedTable, { low, high, level, at, size, rate }: CounterRecord, nowMs: number): void {
-  const share = spentShare(level, at, size, rate, nowMs)
+export function restore(table: SharedTable, record: TaggedRecord, nowMs: number, wallMs: number): void {
+  const share = spentShare(record, nowMs, wallMs)
   if (share === 0) return
+  const { kind, low, high, level, at, size, rate } = record
   const set = table.setOf(high)
   table.lock(set)
   const known = table.find(set, low, high)
-  const slot = known >= 0 ? known : table.claim(set, low, high, nowMs, 0, share)
+  const slot = known >= 0 ? known : table.claim(set, low, high, kind, nowMs, wallMs, 0, share)
   if (slot >= 0) table.write(slot, level, at, size, rate)
   else table.countEviction()
   table.unlock(set)

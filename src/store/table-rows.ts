@@ -1,4 +1,6 @@
-import { utcDay } from '../limiter/day.ts'
+import { NO_WINDOW } from '../limiter/algorithms/algorithm.ts'
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import type { Charges, Counter } from './charges.ts'
 import { HalfSipHash, type HashState } from './half-sip-hash.ts'
 import { type SharedTable, wayOf } from './shared-table.ts'
@@ -13,7 +15,10 @@ export interface HashedCounter extends Counter {
 // Insertion beats a comparator call up to here.
 const FEW_ROWS = 16
 
-/** Where the rows of the charges at hand belong in the table, and the locks of all of them. */
+/**
+ * Where the rows of one question belong in the table, and the locks of all of them. Whoever asks has its own: what is in here is
+ * about the charges that were located last.
+ */
 export class TableRows {
   readonly table: SharedTable
   /** How many rows there are; what the lists hold beyond them is left over from earlier charges. */
@@ -21,9 +26,9 @@ export class TableRows {
   lows = new Int32Array(0)
   highs = new Int32Array(0)
   sets = new Int32Array(0)
-  /** For whoever looks the rows up: the slot, or -1; and for a bucket, when its level is true. */
+  /** For whoever looks the rows up: the slot, or -1, and what is to be written there. */
   slots = new Int32Array(0)
-  ats = new Float64Array(0)
+  readonly records: CounterRecord[] = []
   /** The rows by ascending set: locks are always taken in this order. */
   order = new Int32Array(0)
   readonly #hash: HalfSipHash
@@ -52,8 +57,8 @@ export class TableRows {
       const counter = charges.counters[row] as HashedCounter
       subject.clear()
       for (let i = charges.valuesFrom[row]!; i < charges.valuesFrom[row + 1]!; i++) subject.addText(charges.values[i]!)
-      // Each day is a counter of its own, so that what belongs to one can never land in another.
-      if (counter.limit.kind === 'day') subject.addWord(utcDay(wallMs))
+      const window = algorithmOf(counter.limit).windowAt(counter.limit, wallMs)
+      if (window !== NO_WINDOW) subject.addWord(window)
       hash.digest(subject.words, subject.length, counter.prefix)
       this.lows[row] = hash.low
       this.highs[row] = hash.high
@@ -115,7 +120,7 @@ export class TableRows {
     this.highs = new Int32Array(size)
     this.sets = new Int32Array(size)
     this.slots = new Int32Array(size)
-    this.ats = new Float64Array(size)
     this.order = new Int32Array(size)
+    while (this.records.length < size) this.records.push(newRecord())
   }
 }

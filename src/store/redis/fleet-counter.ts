@@ -1,3 +1,5 @@
+import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import { newRecord } from '../../limiter/record.ts'
 import type { CounterSpec } from '../counter-store.ts'
 import { EmbeddedCounter } from '../embedded-store.ts'
 import type { HashState } from '../half-sip-hash.ts'
@@ -7,7 +9,7 @@ import type { SharedCounter } from './shared-counters.ts'
 /** A counter that the fleet shares, and that this process keeps too. */
 export class FleetCounter extends EmbeddedCounter implements SharedCounter {
   readonly identityWords: Int32Array
-  readonly isPlain: boolean
+  readonly isLeasable: boolean
   /** Tells the records of a key's leases from the key's own. A changed limit begins without leases. */
   readonly leaseSalt: number
 
@@ -16,9 +18,17 @@ export class FleetCounter extends EmbeddedCounter implements SharedCounter {
     const subject = new SubjectWords()
     subject.addIdentity(spec.identity)
     this.identityWords = subject.words.slice(0, subject.length)
-    this.isPlain = spec.isPlain ?? false
-    this.leaseSalt = mix(this.size, this.rate)
+    const algorithm = algorithmOf(spec.limit)
+    this.isLeasable = algorithm.isLeasable && (spec.isLeasable ?? false)
+    const { size, rate } = limitNumbers(spec)
+    this.leaseSalt = mix(size, rate)
   }
+}
+
+function limitNumbers({ limit }: CounterSpec): { size: number; rate: number } {
+  const record = newRecord()
+  algorithmOf(limit).begin(limit, record, 0, 0)
+  return record
 }
 
 function mix(size: number, rate: number): number {

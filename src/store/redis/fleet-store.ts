@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
-import { sizeOf } from '../../limiter/limit.ts'
+import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import { Answers, type Taken } from '../answers.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
@@ -18,7 +19,7 @@ export interface FleetStoreParts {
   /** Tokens ahead of need, where they are wanted. */
   readonly leases?: Leases | undefined
   readonly failureMode: FailureMode
-  readonly clock: Pick<Clock, 'nowMs'>
+  readonly clock: Clock
   readonly listener: FleetListener
 }
 
@@ -32,9 +33,6 @@ const NONE: readonly number[] = []
 /** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides. Never rejects because of Redis. */
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
-  // What Redis answered, while the own counters are brought up to date
-  #levels = new Float64Array(0)
-  #waitsMs = new Float64Array(0)
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
@@ -44,80 +42,89 @@ export class FleetStore implements CounterStore {
     return new FleetCounter(spec, this.#parts.local.prefixOf(spec.identity))
   }
 
-  takeAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('take', charges, nowMs, wallMs)
+  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    return this.#ask('take', charges, answers, nowMs, wallMs)
   }
 
-  checkAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('check', charges, nowMs, wallMs)
+  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    return this.#ask('check', charges, answers, nowMs, wallMs)
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
-    if (charges.takenFrom === 'nobody') return
-    if (charges.takenFrom === 'own') return this.#parts.local.settleAll(charges, nowMs, wallMs)
-    this.#parts.local.settleAll(charges, nowMs, wallMs)
-    return this.#parts.shared.settle(charges, nowMs)
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void> {
+    if (taken.from === 'nobody') return
+    this.#parts.local.settleAll(charges, taken, nowMs, wallMs)
+    if (taken.from === 'shared') return this.#parts.shared.settle(charges, taken.wallMs, nowMs)
+  }
+
+  resetAll(charges: Charges, nowMs: number, wallMs: number): void {
+    this.#parts.local.resetAll(charges, nowMs, wallMs)
   }
 
   stats(): StoreStats {
     return this.#parts.local.stats()
   }
 
-  #ask(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  #ask(action: 'take' | 'check', charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
-    if (leases === undefined) return this.#askShared(action, charges, undefined, nowMs, wallMs)
-    const answer = leases.answer(action, charges, nowMs, wallMs)
-    if (typeof answer !== 'boolean') return this.#askShared(action, charges, answer, nowMs, wallMs)
+    answers.growTo(charges.length)
+    if (leases === undefined) return this.#askShared(action, charges, answers, undefined, nowMs, wallMs)
+    const answer = leases.answer(action, charges, answers, nowMs, wallMs)
+    if (typeof answer !== 'boolean') return this.#askShared(action, charges, answers, answer, nowMs, wallMs)
     listener.onAnswer(answer ? 'lease' : 'refusal')
-    charges.takenWallMs = wallMs
-    charges.takenFrom = 'shared'
+    answers.takenWallMs = wallMs
+    answers.takenFrom = 'shared'
     return answer
   }
 
   #askShared(
     action: 'take' | 'check',
     charges: Charges,
+    answers: Answers,
     errand: Errand | undefined,
     nowMs: number,
     wallMs: number,
   ): Outcome | Promise<Outcome> {
     const { shared, local, leases, listener } = this.#parts
-    local.checkAll(charges, nowMs, wallMs)
-    const groups = shared.callsFor(action, charges, errand?.rows ?? rowsOf(charges), nowMs, wallMs, errand?.asks)
+    const own = new Answers()
+    local.checkAll(charges, own, nowMs, wallMs)
+    const groups = shared.callsFor(action, charges, own, errand?.rows ?? rowsOf(charges), nowMs, wallMs, errand?.asks)
     if (groups === undefined) {
       if (errand !== undefined) leases!.onFailure(errand)
-      return this.#askElsewhere(action, charges, nowMs, wallMs)
+      return this.#askElsewhere(action, charges, answers, nowMs, wallMs)
     }
-    charges.takenWallMs = wallMs
+    answers.takenWallMs = wallMs
     const leased = errand && new Map<number, Grant>()
-    return shared.ask(groups, charges, leased).then(
+    return shared.ask(groups, charges, answers, leased).then(
       (fits) => {
         listener.onAnswer('redis')
-        const holds = fits && (action === 'check' || this.#takeOwn(charges, errand))
+        const holds = fits && (action === 'check' || this.#takeOwn(charges, answers, own, errand))
         if (fits && !holds) void shared.giveBack(groups, leased)
-        charges.takenFrom = 'shared'
-        if (errand !== undefined) leases!.onAnswer(errand, holds, charges, leased!)
+        answers.takenFrom = 'shared'
+        if (errand !== undefined) leases!.onAnswer(errand, holds, charges, answers, leased!)
         return holds
       },
       (error: unknown) => {
         if (errand !== undefined) leases!.onFailure(errand)
         if (!(error instanceof LinkError)) throw error
-        return this.#askElsewhere(action, charges, nowMs, wallMs)
+        return this.#askElsewhere(action, charges, answers, nowMs, wallMs)
       },
     )
   }
 
-  #askElsewhere(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): Outcome {
+  #askElsewhere(action: 'take' | 'check', charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome {
     const { local, failureMode, listener } = this.#parts
     listener.onAnswer('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
-    if (failureMode === 'local') return action === 'take' ? local.takeAll(charges, nowMs, wallMs) : local.checkAll(charges, nowMs, wallMs)
-    for (let row = 0; row < charges.length; row++) {
-      charges.levels[row] = sizeOf(charges.counters[row]!.limit)
-      charges.waitsMs[row] = 0
+    if (failureMode === 'local') {
+      return action === 'take' ? local.takeAll(charges, answers, nowMs, wallMs) : local.checkAll(charges, answers, nowMs, wallMs)
     }
-    charges.takenWallMs = wallMs
-    charges.takenFrom = 'nobody'
+    for (let row = 0; row < charges.length; row++) {
+      const { limit } = charges.counters[row]!
+      answers.levels[row] = algorithmOf(limit).size(limit)
+      answers.waitsMs[row] = 0
+    }
+    answers.takenWallMs = wallMs
+    answers.takenFrom = 'nobody'
     return true
   }
 
@@ -126,23 +133,9 @@ export class FleetStore implements CounterStore {
    * that is away or has forgotten hands out none of them anew. Answers false where the own count has no room for it: Redis
    * has forgotten, or was left, while this was on its way. What leases hold was had before, and is charged in any case.
    */
-  #takeOwn(charges: Charges, errand: Errand | undefined): boolean {
+  #takeOwn(charges: Charges, { takenWallMs }: Answers, own: Answers, errand: Errand | undefined): boolean {
     const { shared, local, clock } = this.#parts
-    const { length, levels, waitsMs, takenWallMs } = charges
-    if (length > this.#levels.length) {
-      this.#levels = new Float64Array(levels.length)
-      this.#waitsMs = new Float64Array(levels.length)
-    }
-    for (let row = 0; row < length; row++) {
-      this.#levels[row] = levels[row]!
-      this.#waitsMs[row] = waitsMs[row]!
-    }
-    const had = errand === undefined ? NONE : errand.held.map(({ row }) => row)
-    if (!local.chargeAll(charges, clock.nowMs(), takenWallMs, shared.slackMs, had)) return false
-    for (let row = 0; row < length; row++) {
-      levels[row] = this.#levels[row]!
-      waitsMs[row] = this.#waitsMs[row]!
-    }
-    return true
+    const paid = errand === undefined ? NONE : errand.held.map(({ row }) => row)
+    return local.chargeAll(charges, own, clock.nowMs(), takenWallMs, shared.slackMs, paid)
   }
 }

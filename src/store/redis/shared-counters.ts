@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
-import { waitMs } from '../../limiter/bucket.ts'
-import { dayWaitMs, utcDay } from '../../limiter/day.ts'
-import { type BucketLimit, sizeOf } from '../../limiter/limit.ts'
+import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import { BUCKET, type BucketLimit } from '../../limiter/limit.ts'
+import type { Answers } from '../answers.ts'
 import type { Charges, Counter } from '../charges.ts'
 import { SubjectWords } from '../subject.ts'
 import { inBatches } from './in-batches.ts'
@@ -13,7 +13,7 @@ export interface SharedCounter extends Counter {
   /** Its identity as a subject begins with it. */
   readonly identityWords: Int32Array
   /** Takes are never settled. */
-  readonly isPlain: boolean
+  readonly isLeasable: boolean
   readonly sinceMs: number
 }
 
@@ -101,18 +101,19 @@ export class SharedCounters {
 
   /**
    * The calls that these rows of a decision take, or undefined where a node that they need is not to be asked. The
-   * levels in `charges` are those of this process's own counters: no call gets more than that. `asks`: how many tokens to
+   * levels in `own` are those of this process's own counters: no call gets more than that. `asks`: how many tokens to
    * lease with each row, beyond its cost.
    */
   callsFor(
     action: 'take' | 'check',
     charges: Charges,
+    own: Answers,
     rows: readonly number[],
     nowMs: number,
     wallMs: number,
     asks?: readonly number[],
   ): RowGroup[] | undefined {
-    const groups = this.#group(action, charges, rows, nowMs, wallMs, asks)
+    const groups = this.#group(action, charges, own, rows, nowMs, wallMs, asks)
     return groups.every(({ number }) => this.#link.isUsable(number)) ? groups : undefined
   }
 
@@ -120,14 +121,14 @@ export class SharedCounters {
    * Takes or checks, and writes the answers into `charges`. Answers whether all fit; `leased` gets what was leased, by
    * row. Rejects with a LinkError where a node has not answered; what other nodes took is given back.
    */
-  async ask(groups: readonly RowGroup[], charges: Charges, leased?: Map<number, Grant>): Promise<boolean> {
+  async ask(groups: readonly RowGroup[], charges: Charges, answers: Answers, leased?: Map<number, Grant>): Promise<boolean> {
     const [only] = groups
     if (groups.length === 1) {
       const answer = await this.#run(only!)
-      this.#write(only!, answer, charges, false, leased)
+      this.#write(only!, answer, charges, answers, false, leased)
       return answer.fits
     }
-    return this.#askAll(groups, charges, leased)
+    return this.#askAll(groups, charges, answers, leased)
   }
 
   /** Gives back what `ask` has taken and leased, and the refill since cannot have made up for. Never rejects. */
@@ -137,8 +138,8 @@ export class SharedCounters {
   }
 
   /** Done when Redis has it, when it is kept for later, or when nobody can tell. Never rejects. */
-  async settle(charges: Charges, nowMs: number): Promise<void> {
-    const groups = this.#group('settle', charges, rowsOf(charges), nowMs, charges.takenWallMs)
+  async settle(charges: Charges, takenWallMs: number, nowMs: number): Promise<void> {
+    const groups = this.#group('settle', charges, undefined, rowsOf(charges), nowMs, takenWallMs)
     await Promise.all(groups.map((group) => this.#settle(group)))
   }
 
@@ -159,7 +160,7 @@ export class SharedCounters {
     await inBatches(this.#unsent.takeAll(), (group) => this.#settle(group))
   }
 
-  async #askAll(groups: readonly RowGroup[], charges: Charges, leased: Map<number, Grant> | undefined): Promise<boolean> {
+  async #askAll(groups: readonly RowGroup[], charges: Charges, answers: Answers, leased: Map<number, Grant> | undefined): Promise<boolean> {
     const results = await Promise.allSettled(groups.map((group) => this.#run(group)))
     const failure = results.find((result) => result.status === 'rejected')
     const fits = failure === undefined && results.every((result) => result.status === 'fulfilled' && result.value.fits)
@@ -168,7 +169,7 @@ export class SharedCounters {
       const isGivenBack = !fits && result.value.fits && groups[i]!.args[0] === 'take'
       // All of it: were each reject to cost what the refill may have made up for, a flood of them would use up the others' limits.
       if (isGivenBack) void this.#giveBack(groups[i]!, result.value.leased, ALL)
-      this.#write(groups[i]!, result.value, charges, isGivenBack, leased)
+      this.#write(groups[i]!, result.value, charges, answers, isGivenBack, leased)
     }
     if (failure !== undefined) throw failure.reason
     return fits
@@ -192,6 +193,7 @@ export class SharedCounters {
     group: RowGroup,
     { fits, wallMs, levels, leased: leases }: ScriptAnswer,
     charges: Charges,
+    answers: Answers,
     isGivenBack: boolean,
     leased?: Map<number, Grant>,
   ): void {
@@ -200,13 +202,9 @@ export class SharedCounters {
       const cost = charges.costs[row]!
       const lease = leases[i]!
       const level = isGivenBack ? levels[i]! + cost + lease : levels[i]!
-      charges.levels[row] = level
-      if (limit.kind === 'day') {
-        charges.waitsMs[row] = fits ? 0 : dayWaitMs(limit.tokensPerDay - level, cost, limit.tokensPerDay, wallMs)
-        charges.takenWallMs = wallMs
-      } else {
-        charges.waitsMs[row] = fits ? 0 : waitMs(level, cost, limit.tokensPerMs, limit.burst)
-      }
+      answers.levels[row] = level
+      answers.waitsMs[row] = fits ? 0 : algorithmOf(limit).waitMs(limit, level, cost, wallMs)
+      if (limit.kind !== BUCKET) answers.takenWallMs = wallMs
       if (!isGivenBack) leased?.set(row, { tokens: lease, wallMs })
     }
   }
@@ -219,7 +217,7 @@ export class SharedCounters {
       const at = 1 + i * ARGS_PER_ROW
       const [cost, size, rate, , since] = group.args.slice(at, at + ARGS_PER_ROW)
       const tokens = Number(cost) + leased[i]!
-      const day = String(utcDay(answeredWallMs))
+      const day = String(Math.floor(answeredWallMs / 86_400_000))
       args.push(String(tokens), size!, rate!, String(answeredWallMs), rate === '0' ? day : since!, String(share))
     }
     try {
@@ -242,6 +240,7 @@ export class SharedCounters {
   #group(
     action: 'take' | 'check' | 'settle',
     charges: Charges,
+    own: Answers | undefined,
     rows: readonly number[],
     nowMs: number,
     wallMs: number,
@@ -260,10 +259,10 @@ export class SharedCounters {
       }
       group.rows.push(row)
       group.keys.push(key)
-      const size = sizeOf(limit)
-      const [rate, since] = limit.kind === 'bucket' ? [limit.tokensPerMs, nowMs - sinceMs] : [0, utcDay(wallMs)]
-      const most = action === 'settle' ? size : charges.levels[row]! + rate * this.slackMs
-      const more = action === 'settle' || counter.isPlain ? (asks?.[i] ?? 0) : SETTLED
+      const size = algorithmOf(limit).size(limit)
+      const [rate, since] = limit.kind === BUCKET ? [limit.tokensPerMs, nowMs - sinceMs] : [0, limit.calendar.windowAt(wallMs).number]
+      const most = own === undefined ? size : own.levels[row]! + rate * this.slackMs
+      const more = action === 'settle' || counter.isLeasable ? (asks?.[i] ?? 0) : SETTLED
       for (const number of [charges.costs[row]!, size, rate, most, since, more]) group.args.push(String(number))
     }
     return groups

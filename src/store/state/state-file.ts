@@ -68,14 +68,16 @@ export class StateFile {
   async #write(handle: FileHandle): Promise<Saved> {
     const out = new HashingWriter(handle)
     const nowMs = this.#clock.nowMs()
-    encodeHeader(out.view, { hashKey: this.#hashKey, wallMs: this.#clock.wallMs(), nowMs })
+    const wallMs = this.#clock.wallMs()
+    const header = { hashKey: this.#hashKey, wallMs, nowMs }
+    encodeHeader(out.view, header)
     out.used = HEADER_BYTES
     const batch = new RecordBatch()
     let counters = 0
     let sliceEndMs = performance.now() + SLICE_MS
     for (let set = 0; set < this.#table.setCount; set++) {
-      if (!copyLive(this.#table, set, nowMs, batch)) await this.#copyWhenFree(set, nowMs, batch)
-      out.used = encodeRecords(out.view, out.used, batch)
+      if (!copyLive(this.#table, set, nowMs, wallMs, batch)) await this.#copyWhenFree(set, nowMs, wallMs, batch)
+      out.used = encodeRecords(out.view, out.used, batch, header)
       counters += batch.length
       const isFull = out.used + FULL_SET_BYTES > CHUNK_BYTES
       if (isFull) await out.flush()
@@ -87,12 +89,12 @@ export class StateFile {
   }
 
   /** Whoever holds the lock may be dead, and then it is this thread that has to hear of it. */
-  async #copyWhenFree(set: number, nowMs: number, batch: RecordBatch): Promise<void> {
+  async #copyWhenFree(set: number, nowMs: number, wallMs: number, batch: RecordBatch): Promise<void> {
     const endMs = performance.now() + LOCK_PATIENCE_MS
     do {
       if (performance.now() > endMs) throw new Error(`a part of the table has been locked for ${LOCK_PATIENCE_MS} ms`)
       await setTimeout(1)
-    } while (!copyLive(this.#table, set, nowMs, batch))
+    } while (!copyLive(this.#table, set, nowMs, wallMs, batch))
   }
 }
 

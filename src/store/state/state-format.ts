@@ -1,5 +1,6 @@
-import { spentShare } from '../spent-share.ts'
-import type { CounterRecord, RecordBatch } from '../table-records.ts'
+import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import { spentShare } from '../record-kinds.ts'
+import type { RecordBatch, TaggedRecord } from '../table-records.ts'
 
 /**
  * What a state file is made of, all little-endian:
@@ -49,13 +50,13 @@ export function decodeHeader(view: DataView): StateHeader | string {
 }
 
 /** Writes a batch from `offset` on; answers where it ends. */
-export function encodeRecords(view: DataView, offset: number, batch: RecordBatch): number {
+export function encodeRecords(view: DataView, offset: number, batch: RecordBatch, { wallMs, nowMs }: StateHeader): number {
   let at = offset
   for (let row = 0; row < batch.length; row++, at += RECORD_BYTES) {
     view.setInt32(at, batch.lows[row]!, true)
     view.setInt32(at + 4, batch.highs[row]!, true)
     view.setFloat64(at + 8, batch.levels[row]!, true)
-    view.setFloat64(at + 16, batch.ats[row]!, true)
+    view.setFloat64(at + 16, batch.kinds[row] === WINDOW ? batch.ats[row]! - wallMs + nowMs : batch.ats[row]!, true)
     view.setFloat32(at + 24, batch.sizes[row]!, true)
     view.setFloat32(at + 28, batch.rates[row]!, true)
   }
@@ -63,13 +64,14 @@ export function encodeRecords(view: DataView, offset: number, batch: RecordBatch
 }
 
 /** One object serves many records. Answers whether it can be a counter. */
-export function decodeRecord(view: DataView, offset: number, into: CounterRecord): boolean {
+export function decodeRecord(view: DataView, offset: number, into: TaggedRecord): boolean {
   into.low = view.getInt32(offset, true)
   into.high = view.getInt32(offset + 4, true)
   into.level = view.getFloat64(offset + 8, true)
   into.at = view.getFloat64(offset + 16, true)
   into.size = view.getFloat32(offset + 24, true)
   into.rate = view.getFloat32(offset + 28, true)
+  into.kind = into.rate === 0 ? WINDOW : BUCKET
   return Number.isFinite(into.level) && Number.isFinite(into.at) && Number.isFinite(into.rate) && into.size > 0 && into.rate >= 0
 }
 
@@ -85,24 +87,24 @@ export function recordCount(fileBytes: number): number | undefined {
  */
 export class TimeShift {
   readonly #nowMs: number
+  readonly #wallMs: number
   readonly #bucketShiftMs: number
   readonly #dayShiftMs: number
-  readonly #unixZeroMs: number
 
   constructor(header: StateHeader, wallMs: number, nowMs: number) {
     const awayMs = wallMs - header.wallMs
     this.#nowMs = nowMs
-    this.#dayShiftMs = nowMs - header.nowMs - awayMs
+    this.#wallMs = wallMs
+    this.#dayShiftMs = header.wallMs - header.nowMs
     // Time does not run backwards for a bucket: what it got back before it was saved stays, and nothing waits for a
     // clock to come round again.
     this.#bucketShiftMs = nowMs - header.nowMs - Math.max(0, awayMs)
-    this.#unixZeroMs = nowMs - wallMs
   }
 
   /** Moves the record to this clock; answers whether it still means anything. */
-  apply(record: CounterRecord): boolean {
-    record.at = record.rate === 0 ? this.#dayEnd(record.at + this.#dayShiftMs) : Math.min(record.at + this.#bucketShiftMs, this.#nowMs)
-    return spentShare(record.level, record.at, record.size, record.rate, this.#nowMs) > 0
+  apply(record: TaggedRecord): boolean {
+    record.at = record.kind === WINDOW ? this.#dayEnd(record.at + this.#dayShiftMs) : Math.min(record.at + this.#bucketShiftMs, this.#nowMs)
+    return spentShare(record, this.#nowMs, this.#wallMs) > 0
   }
 
   /**
@@ -110,7 +112,6 @@ export class TimeShift {
    * down. One that a wrong clock puts years ahead is kept for two days, not for years.
    */
   #dayEnd(at: number): number {
-    const midnight = Math.round((at - this.#unixZeroMs) / DAY_MS) * DAY_MS + this.#unixZeroMs
-    return Math.min(midnight, this.#nowMs + 2 * DAY_MS)
+    return Math.min(Math.round(at / DAY_MS) * DAY_MS, this.#wallMs + 2 * DAY_MS)
   }
 }

@@ -60,14 +60,15 @@ export async function restoreInto(table: SharedTable, state: SavedState, clock: 
   if (state.live > table.slotCount) throw new StateTooLarge(state.path, state.live, state.live - table.slotCount)
   const evictedBefore = table.forcedEvictions
   const nowMs = clock.nowMs()
-  const shift = new TimeShift(state.header, clock.wallMs(), nowMs)
+  const wallMs = clock.wallMs()
+  const shift = new TimeShift(state.header, wallMs, nowMs)
   let live = 0
   try {
     await scanState(state.path, {
       onRecord: (record) => {
         if (!shift.apply(record)) return
         live++
-        restore(table, record, nowMs)
+        restore(table, record, nowMs, wallMs)
       },
     })
   } catch (error) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { CounterRecord } from '../table-records.ts'
+import type { TaggedRecord } from '../table-records.ts'
 import {
   COUNT_BYTES,
   DIGEST_BYTES,
@@ -18,7 +18,7 @@ export class Damage extends Error {}
 export interface ScanListener {
   onHeader?(header: StateHeader): void
   /** The record is good only until the next. */
-  onRecord(record: CounterRecord): void
+  onRecord(record: TaggedRecord): void
 }
 
 export interface Scan {
@@ -70,7 +70,7 @@ class Scanner {
 
   /** Answers how many there were that cannot be counters. */
   async #scanRecords(count: number, listener: ScanListener): Promise<number> {
-    const record: CounterRecord = { low: 0, high: 0, level: 0, at: 0, size: 0, rate: 0 }
+    const record: TaggedRecord = { kind: 0, low: 0, high: 0, level: 0, at: 0, size: 0, rate: 0 }
     let strangers = 0
     for (let done = 0; done < count; done += CHUNK_RECORDS) {
       const view = await this.#read(Math.min(CHUNK_RECORDS, count - done) * RECORD_BYTES)

@@ -129,7 +129,8 @@ describeWithRedis('a link to one Redis', () => {
     redis.resume()
     await until(() => link.isUsable(0))
     expect(await redis.command('GET', 'edge:a')).toBe('1')
-    expect(circuits).toHaveLength(2)
+    // On a busy machine a later probe may be late, too.
+    expect(circuits.slice(0, 2).map((line) => line.split(' ')[1])).toEqual(['opened:', 'closed:'])
   })
 
   test.concurrent('a Redis that stands still is missed though nobody asks it anything', async (owner) => {

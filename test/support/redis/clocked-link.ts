@@ -1,3 +1,4 @@
+import type { Answers, Taken } from '../../../src/store/answers.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -56,7 +57,7 @@ export class ClockedFleetStore implements CounterStore {
     this.#link = new ClockedLink(link)
     const shared = new SharedCounters(this.#link, clockedScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
     const local = newEmbeddedStore(256 * 1024)
-    const clock = { nowMs: () => this.#link.nowMs }
+    const clock = { nowMs: () => this.#link.nowMs, wallMs: () => this.#link.wallMs }
     this.#store = new FleetStore({ shared, local, failureMode: 'closed', clock, listener: { onAnswer() {} } })
   }
 
@@ -64,20 +65,24 @@ export class ClockedFleetStore implements CounterStore {
     return this.#store.open(spec)
   }
 
-  takeAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.takeAll(charges, nowMs, wallMs)
+    return this.#store.takeAll(charges, answers, nowMs, wallMs)
   }
 
-  checkAll(charges: Charges, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.checkAll(charges, nowMs, wallMs)
+    return this.#store.checkAll(charges, answers, nowMs, wallMs)
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void> {
     this.#setTime(nowMs, wallMs)
-    charges.takenFrom = 'shared'
-    return this.#store.settleAll(charges, nowMs, wallMs)
+    return this.#store.settleAll(charges, { ...taken, from: 'shared' }, nowMs, wallMs)
+  }
+
+  resetAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
+    this.#setTime(nowMs, wallMs)
+    return this.#store.resetAll(charges, nowMs, wallMs)
   }
 
   stats(): StoreStats {

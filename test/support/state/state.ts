@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
+import { BUCKET, WINDOW } from '../../../src/limiter/limit.ts'
 import { newTableBuffer, SharedTable, tableBytesFor } from '../../../src/store/shared-table.ts'
 import { StateFile } from '../../../src/store/state/state-file.ts'
 import { readState, type SavedState } from '../../../src/store/state/state-read.ts'
 import { scanState } from '../../../src/store/state/state-scan.ts'
-import { type CounterRecord, restore } from '../../../src/store/table-records.ts'
+import { restore, type TaggedRecord } from '../../../src/store/table-records.ts'
 
 export const HASH_KEY = [0x5eed, -0x5eed] as const
 
@@ -27,18 +28,18 @@ export function newTable(slots: number, owner = 1): SharedTable {
   return new SharedTable(newTableBuffer(tableBytesFor(slots)), owner)
 }
 
-export function tableOf(slots: number, records: readonly CounterRecord[], nowMs: number): SharedTable {
+export function tableOf(slots: number, records: readonly TaggedRecord[], nowMs: number, wallMs = 0): SharedTable {
   const table = newTable(slots)
-  for (const record of records) restore(table, record, nowMs)
+  for (const record of records) restore(table, record, nowMs, wallMs)
   return table
 }
 
-export function bucketRecord(low: number, level: number, at: number, size = 100, rate = 1 / 1024): CounterRecord {
-  return { low, high: Math.imul(low, 0x9e37_79b1), level, at, size, rate }
+export function bucketRecord(low: number, level: number, at: number, size = 100, rate = 1 / 1024): TaggedRecord {
+  return { kind: BUCKET, low, high: Math.imul(low, 0x9e37_79b1), level, at, size, rate }
 }
 
-export function dayRecord(low: number, used: number, endMs: number, size = 1000): CounterRecord {
-  return { low, high: Math.imul(low, 0x9e37_79b1), level: used, at: endMs, size, rate: 0 }
+export function dayRecord(low: number, used: number, endMs: number, size = 1000): TaggedRecord {
+  return { kind: WINDOW, low, high: Math.imul(low, 0x9e37_79b1), level: used, at: endMs, size, rate: 0 }
 }
 
 export async function save(path: string, table: SharedTable, clock: Clock): Promise<void> {
@@ -53,8 +54,8 @@ export async function readGood(path: string, clock: Clock): Promise<SavedState> 
 }
 
 /** The file's records as they are written there. */
-export async function recordsIn(path: string): Promise<CounterRecord[]> {
-  const records: CounterRecord[] = []
+export async function recordsIn(path: string): Promise<TaggedRecord[]> {
+  const records: TaggedRecord[] = []
   await scanState(path, { onRecord: (record) => void records.push({ ...record }) })
   return records
 }

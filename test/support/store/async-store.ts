@@ -1,3 +1,4 @@
+import type { Answers, Taken } from '../../../src/store/answers.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
 import { MapStore } from './map-store.ts'
@@ -11,21 +12,27 @@ export class AsyncStore implements CounterStore {
     return this.#store.open(spec)
   }
 
-  takeAll(charges: Charges, nowMs: number, wallMs: number): Promise<boolean> {
+  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.takeAll(charges, nowMs, wallMs)))
+      this.#waiting.push(() => resolve(this.#store.takeAll(charges, answers, nowMs, wallMs)))
     })
   }
 
-  checkAll(charges: Charges, nowMs: number, wallMs: number): Promise<boolean> {
+  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.checkAll(charges, nowMs, wallMs)))
+      this.#waiting.push(() => resolve(this.#store.checkAll(charges, answers, nowMs, wallMs)))
     })
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.settleAll(charges, nowMs, wallMs)))
+      this.#waiting.push(() => resolve(this.#store.settleAll(charges, taken, nowMs, wallMs)))
+    })
+  }
+
+  resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.resetAll(charges, nowMs, wallMs)))
     })
   }
 

@@ -1,4 +1,6 @@
-import type { Limit } from '../../../src/limiter/limit.ts'
+import { calendarOf } from '../../../src/limiter/calendar.ts'
+import { BUCKET, type BucketLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
+import { Answers } from '../../../src/store/answers.ts'
 import { Charges, type Counter } from '../../../src/store/charges.ts'
 import type { CounterStore, Outcome } from '../../../src/store/counter-store.ts'
 
@@ -16,20 +18,20 @@ export interface Taken {
 
 /** One takeAll, from rows to answers, on any store. */
 export async function takeRows(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Promise<Taken> {
-  const charges = chargesOf(rows)
-  return answersOf(charges, await store.takeAll(charges, nowMs, wallMs))
+  const [charges, answers] = [chargesOf(rows), new Answers()]
+  return answersOf(charges, answers, await store.takeAll(charges, answers, nowMs, wallMs))
 }
 
 /** The same on a store that answers at once. */
 export function takeRowsNow(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Taken {
-  const charges = chargesOf(rows)
-  return answersOf(charges, store.takeAll(charges, nowMs, wallMs) as Outcome)
+  const [charges, answers] = [chargesOf(rows), new Answers()]
+  return answersOf(charges, answers, store.takeAll(charges, answers, nowMs, wallMs) as Outcome)
 }
 
 /** One checkAll; what it would have taken, it has not. */
 export async function checkRows(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Promise<Taken> {
-  const charges = chargesOf(rows)
-  return answersOf(charges, await store.checkAll(charges, nowMs, wallMs))
+  const [charges, answers] = [chargesOf(rows), new Answers()]
+  return answersOf(charges, answers, await store.checkAll(charges, answers, nowMs, wallMs))
 }
 
 /** One settleAll: each row's cost goes back, and one below zero is charged. Without `takenWallMs` it is the same day still. */
@@ -40,17 +42,20 @@ export async function settleRows(
   wallMs = 0,
   takenWallMs = wallMs,
 ): Promise<void> {
-  const charges = chargesOf(rows)
-  charges.takenWallMs = takenWallMs
-  await store.settleAll(charges, nowMs, wallMs)
+  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, from: 'own' }, nowMs, wallMs)
 }
 
-export function bucketLimit(tokensPerMs: number, burst: number): Limit {
-  return { kind: 'bucket', tokensPerMs, burst }
+/** One resetAll. */
+export async function resetRows(store: CounterStore, rows: readonly Omit<Row, 'cost'>[], nowMs: number, wallMs = 0): Promise<void> {
+  await store.resetAll(chargesOf(rows.map((row) => ({ ...row, cost: 0 }))), nowMs, wallMs)
 }
 
-export function dayLimit(tokensPerDay: number): Limit {
-  return { kind: 'day', tokensPerDay }
+export function bucketLimit(tokensPerMs: number, burst: number): BucketLimit {
+  return { kind: BUCKET, tokensPerMs, burst }
+}
+
+export function dayLimit(tokens: number): WindowLimit {
+  return { kind: WINDOW, tokens, calendar: calendarOf('1d', 'UTC') }
 }
 
 function chargesOf(rows: readonly Row[]): Charges {
@@ -62,10 +67,10 @@ function chargesOf(rows: readonly Row[]): Charges {
   return charges
 }
 
-function answersOf(charges: Charges, taken: Outcome): Taken {
+function answersOf(charges: Charges, answers: Answers, taken: Outcome): Taken {
   return {
     taken,
-    levels: [...charges.levels.subarray(0, charges.length)],
-    waitsMs: [...charges.waitsMs.subarray(0, charges.length)],
+    levels: [...answers.levels.subarray(0, charges.length)],
+    waitsMs: [...answers.waitsMs.subarray(0, charges.length)],
   }
 }

@@ -1,10 +1,7 @@
-import type { Limit } from '../../../src/limiter/limit.ts'
+import { BUCKET, type BucketLimit, type Limit, type WindowLimit } from '../../../src/limiter/limit.ts'
+import type { Answers, Taken } from '../../../src/store/answers.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
-
-type BucketLimit = Extract<Limit, { kind: 'bucket' }>
-
-const DAY_MS = 86_400_000
 
 /**
  * What a store must do, in the plainest words there are: a Map, and every key as text. Grows without bound. The rows of
@@ -12,65 +9,76 @@ const DAY_MS = 86_400_000
  */
 export class MapStore implements CounterStore {
   readonly #buckets = new Map<string, BucketState>()
-  readonly #usedOnDay = new Map<string, number>()
+  readonly #usedInWindow = new Map<string, number>()
+  /** When each key was reset last. */
+  readonly #resets = new Map<string, number>()
 
   open(spec: CounterSpec): Counter {
     return new MapCounter(spec)
   }
 
-  takeAll(charges: Charges, nowMs: number, wallMs: number): boolean {
-    charges.takenWallMs = wallMs
-    charges.takenFrom = 'own'
-    const takes = this.#lookAtAll(charges, nowMs, wallMs)
+  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
+    answers.takenWallMs = wallMs
+    answers.takenFrom = 'own'
+    const takes = this.#lookAtAll(charges, answers, nowMs, wallMs)
     if (takes.length < charges.length) return false
     for (let row = 0; row < charges.length; row++) {
       if (charges.costs[row] === 0) continue
-      charges.levels[row]! -= charges.costs[row]!
+      answers.levels[row]! -= charges.costs[row]!
       takes[row]!()
     }
     return true
   }
 
-  checkAll(charges: Charges, nowMs: number, wallMs: number): boolean {
-    return this.#lookAtAll(charges, nowMs, wallMs).length === charges.length
+  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
+    return this.#lookAtAll(charges, answers, nowMs, wallMs).length === charges.length
   }
 
-  settleAll(charges: Charges, nowMs: number, wallMs: number): void {
-    const { takenWallMs } = charges
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void {
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as MapCounter
-      const values = charges.values.slice(charges.valuesFrom[row], charges.valuesFrom[row + 1])
+      const values = valuesOf(charges, row)
       const cost = charges.costs[row]!
-      if (cost === 0) continue
-      if (counter.limit.kind === 'bucket') {
+      if (cost === 0 || taken.wallMs <= (this.#resets.get(keyOf(counter, values, taken.wallMs)) ?? -1)) continue
+      if (counter.limit.kind === BUCKET) {
         const { key, state } = this.#bucketNow(counter, values, nowMs)
         // What nobody has taken from has nothing to get back.
         if (cost > 0 && !this.#buckets.has(key)) continue
         this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
       } else {
-        const key = JSON.stringify([counter.identity, values, dayOf(takenWallMs)])
-        if (!this.#usedOnDay.has(key) && (cost > 0 || dayOf(takenWallMs) !== dayOf(wallMs))) continue
-        this.#usedOnDay.set(key, Math.max(0, (this.#usedOnDay.get(key) ?? 0) - cost))
+        const key = keyOf(counter, values, taken.wallMs)
+        if (!this.#usedInWindow.has(key) && (cost > 0 || key !== keyOf(counter, values, wallMs))) continue
+        this.#usedInWindow.set(key, Math.max(0, (this.#usedInWindow.get(key) ?? 0) - cost))
       }
     }
   }
 
+  resetAll(charges: Charges, _nowMs: number, wallMs: number): void {
+    for (let row = 0; row < charges.length; row++) {
+      const key = keyOf(charges.counters[row] as MapCounter, valuesOf(charges, row), wallMs)
+      this.#buckets.delete(key)
+      this.#usedInWindow.delete(key)
+      this.#resets.set(key, wallMs)
+    }
+  }
+
   stats(): StoreStats {
-    return { slots: Number.POSITIVE_INFINITY, occupiedSlots: this.#buckets.size + this.#usedOnDay.size, forcedEvictions: 0 }
+    return { slots: Number.POSITIVE_INFINITY, occupiedSlots: this.#buckets.size + this.#usedInWindow.size, forcedEvictions: 0 }
   }
 
   /** For each row that would pass, how to take it. */
-  #lookAtAll(charges: Charges, nowMs: number, wallMs: number): (() => void)[] {
+  #lookAtAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): (() => void)[] {
     const takes: (() => void)[] = []
+    answers.growTo(charges.length)
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as MapCounter
-      const values = charges.values.slice(charges.valuesFrom[row], charges.valuesFrom[row + 1])
+      const values = valuesOf(charges, row)
       const cost = charges.costs[row]!
-      const isBucket = counter.limit.kind === 'bucket'
-      const look = isBucket ? this.#lookAtBucket(counter, values, cost, nowMs) : this.#lookAtDay(counter, values, cost, wallMs)
+      const isBucket = counter.limit.kind === BUCKET
+      const look = isBucket ? this.#lookAtBucket(counter, values, cost, nowMs) : this.#lookAtWindow(counter, values, cost, wallMs)
       const { level, waitMs, take } = look
-      charges.levels[row] = level
-      charges.waitsMs[row] = waitMs
+      answers.levels[row] = level
+      answers.waitsMs[row] = waitMs
       if (waitMs === 0) takes.push(take)
     }
     return takes
@@ -85,21 +93,20 @@ export class MapStore implements CounterStore {
 
   #bucketNow(counter: MapCounter, values: string[], nowMs: number): { key: string; state: BucketState } {
     const limit = counter.limit as BucketLimit
-    const key = JSON.stringify([counter.identity, values])
+    const key = keyOf(counter, values, 0)
     let state = this.#buckets.get(key) ?? { level: limit.burst, atMs: nowMs, limit }
     // Until the change, tokens came back as the limit before it said.
     if (state.atMs < counter.sinceMs && !isSame(state.limit, limit)) state = refilled(state, counter.sinceMs)
     return { key, state: refilled({ ...state, limit }, nowMs) }
   }
 
-  #lookAtDay(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
-    const { tokensPerDay } = counter.limit as Extract<Limit, { kind: 'day' }>
-    const day = dayOf(wallMs)
-    const key = JSON.stringify([counter.identity, values, day])
-    const used = this.#usedOnDay.get(key) ?? 0
-    const fits = cost === 0 || used + cost <= tokensPerDay
-    const waitMs = fits ? 0 : cost > tokensPerDay ? Number.POSITIVE_INFINITY : (day + 1) * DAY_MS - wallMs
-    return { level: Math.max(0, tokensPerDay - used), waitMs, take: () => this.#usedOnDay.set(key, used + cost) }
+  #lookAtWindow(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
+    const { tokens, calendar } = counter.limit as WindowLimit
+    const key = keyOf(counter, values, wallMs)
+    const used = this.#usedInWindow.get(key) ?? 0
+    const fits = cost === 0 || used + cost <= tokens
+    const waitMs = fits ? 0 : cost > tokens ? Number.POSITIVE_INFINITY : calendar.windowAt(wallMs).endMs - wallMs
+    return { level: Math.max(0, tokens - used), waitMs, take: () => this.#usedInWindow.set(key, used + cost) }
   }
 }
 
@@ -138,6 +145,12 @@ function isSame(a: BucketLimit, b: BucketLimit): boolean {
   return a.tokensPerMs === b.tokensPerMs && a.burst === b.burst
 }
 
-function dayOf(wallMs: number): number {
-  return Math.floor(wallMs / DAY_MS)
+function valuesOf(charges: Charges, row: number): string[] {
+  return charges.values.slice(charges.valuesFrom[row], charges.valuesFrom[row + 1])
+}
+
+/** Each window is a counter of its own. */
+function keyOf({ identity, limit }: MapCounter, values: string[], wallMs: number): string {
+  const subject = [identity, values]
+  return JSON.stringify(limit.kind === BUCKET ? subject : [...subject, limit.calendar.windowAt(wallMs).number])
 }

@@ -1,3 +1,4 @@
+import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE } from '../../record-kinds.ts'
 import { type SharedTable, wayOf } from '../../shared-table.ts'
 
 /** What is known of a key besides its tokens. */
@@ -9,17 +10,16 @@ const BLOCK_A = 1
 const BLOCK_B = 2
 const NOTE = 3
 
-// Every record's rate is below 0: that tells them from counters.
-const LEASE = -1
-const ASKED = -1
-const REFUSED = -2
-const ASKED_AFTER_REFUSAL = -3
+// What a note says, in the place of a rate.
+const ASKED = 1
+const REFUSED = 2
+const ASKED_AFTER_REFUSAL = 3
 
 /**
  * The leases of one key at a time, in the table that all threads share. They are in the set of the key's own counter, so
  * that one lock covers it all, and the caller has it.
  *
- *     block  level: tokens left | at: when they are over | size: tokens leased | rate: -1 - what the fleet had left
+ *     block  level: tokens left | at: when they are over | size: tokens leased | rate: what the fleet had left
  *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED …
  *     use    level: tokens had, leased or one by one, since | at | size: those of the lease life before
  *
@@ -42,6 +42,7 @@ export class LeaseRecords {
   overwritten = 0
   readonly #table: SharedTable
   readonly #leaseMs: number
+  readonly #wallMs: () => number
   #set = 0
   #tag = 0
   #high = 0
@@ -50,9 +51,11 @@ export class LeaseRecords {
   #older = -1
   #olderBlock = BLOCK_A
 
-  constructor(table: SharedTable, leaseMs: number) {
+  /** The wall clock is read only where room must be made: what goes for it may be a window that has ended. */
+  constructor(table: SharedTable, leaseMs: number, wallMs: () => number) {
     this.#table = table
     this.#leaseMs = leaseMs
+    this.#wallMs = wallMs
   }
 
   /** Turns to a key: the place of its own counter, and the counter's salt. */
@@ -76,7 +79,7 @@ export class LeaseRecords {
     const newerLeft = this.#leftIn(this.#newer, nowMs)
     this.left = olderLeft + newerLeft
     this.from = olderLeft >= 1 ? this.#older : newerLeft >= 1 ? this.#newer : -1
-    this.seen = this.#newer < 0 ? 0 : -1 - table.rate(this.#newer)
+    this.seen = this.#newer < 0 ? 0 : table.rate(this.#newer)
   }
 
   /** Whether a quarter of the block looked at is left, or less. Most takes need to know no more. */
@@ -122,7 +125,7 @@ export class LeaseRecords {
     const left = table.level(slot)
     table.write(slot, 0, endMs, table.size(slot), table.rate(slot))
     const use = table.find(set, blockLow & ~3, high)
-    if (use >= 0) table.write(use, Math.max(0, table.level(use) - left), table.at(use), table.size(use), LEASE)
+    if (use >= 0) table.write(use, Math.max(0, table.level(use) - left), table.at(use), table.size(use), 0)
     return left
   }
 
@@ -132,7 +135,7 @@ export class LeaseRecords {
    */
   add(cost: number, leased: number, seen: number, endMs: number, nowMs: number): number {
     const table = this.#table
-    const rate = -1 - Math.max(0, seen)
+    const rate = Math.max(0, seen)
     this.overwritten = 0
     this.#countUse(cost + leased, nowMs)
     this.look(nowMs)
@@ -179,12 +182,12 @@ export class LeaseRecords {
 
   #wasRefused(nowMs: number): boolean {
     const slot = this.#find(NOTE)
-    return slot >= 0 && this.#table.rate(slot) <= REFUSED && nowMs - this.#table.at(slot) < this.#leaseMs
+    return slot >= 0 && this.#table.rate(slot) >= REFUSED && nowMs - this.#table.at(slot) < this.#leaseMs
   }
 
   #writeNote(untilMs: number, size: number, rate: number, nowMs: number): boolean {
     const known = this.#find(NOTE)
-    const slot = known >= 0 ? known : this.#table.claim(this.#set, this.#tag | NOTE, this.#high, nowMs, 0, 0)
+    const slot = known >= 0 ? known : this.#claim(NOTE, LEASE_NOTE, nowMs, 0, 0)
     if (slot < 0) return false
     this.#table.write(slot, 0, untilMs, size, rate)
     return true
@@ -193,12 +196,12 @@ export class LeaseRecords {
   #countUse(tokens: number, nowMs: number): void {
     const table = this.#table
     const known = this.#find(USE)
-    const slot = known >= 0 ? known : table.claim(this.#set, this.#tag | USE, this.#high, nowMs, 0, 0)
+    const slot = known >= 0 ? known : this.#claim(USE, LEASE_USE, nowMs, 0, 0)
     if (slot < 0) return
     const lives = known >= 0 ? Math.floor((nowMs - table.at(slot)) / this.#leaseMs) : 2
-    if (lives < 1) table.write(slot, table.level(slot) + tokens, table.at(slot), table.size(slot), LEASE)
-    else if (lives === 1) table.write(slot, tokens, table.at(slot) + this.#leaseMs, table.level(slot), LEASE)
-    else table.write(slot, tokens, nowMs, 0, LEASE)
+    if (lives < 1) table.write(slot, table.level(slot) + tokens, table.at(slot), table.size(slot), 0)
+    else if (lives === 1) table.write(slot, tokens, table.at(slot) + this.#leaseMs, table.level(slot), 0)
+    else table.write(slot, tokens, nowMs, 0, 0)
   }
 
   /** One of the two blocks, with nothing left in it; or -1. */
@@ -208,10 +211,14 @@ export class LeaseRecords {
     if (older < 0) {
       const inUse = newer < 0 ? 0 : 1 << wayOf(newer)
       // Goes before what is not wholly spent, and never before another lease.
-      return this.#table.claim(this.#set, this.#tag | this.#olderBlock, this.#high, nowMs, inUse, 1)
+      return this.#claim(this.#olderBlock, LEASE_BLOCK, nowMs, inUse, 1)
     }
     if (this.#leftIn(older, nowMs) < 1) return older
     return this.#leftIn(newer, nowMs) < 1 ? newer : -1
+  }
+
+  #claim(record: number, kind: number, nowMs: number, inUse: number, share: number): number {
+    return this.#table.claim(this.#set, this.#tag | record, this.#high, kind, nowMs, this.#wallMs(), inUse, share)
   }
 
   #find(record: number): number {

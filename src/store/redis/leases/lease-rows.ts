@@ -1,7 +1,9 @@
+import { algorithmOf } from '../../../limiter/algorithms/algorithms.ts'
 import type { BucketLimit } from '../../../limiter/limit.ts'
-import { sizeOf } from '../../../limiter/limit.ts'
+import { Answers } from '../../answers.ts'
 import type { Charges } from '../../charges.ts'
 import type { EmbeddedStore } from '../../embedded-store.ts'
+import type { TableRows } from '../../table-rows.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
 import { LeaseRecords } from './lease-records.ts'
 import { isRunningOut, tokensToLease } from './lease-sizing.ts'
@@ -26,52 +28,51 @@ export class LeaseRows {
   /** The block that the row's token was taken from: its tag and its end. */
   blockLows = new Int32Array(0)
   endsMs = new Float64Array(0)
+  /** Where the keys of the question that was asked last are. */
+  readonly located: TableRows
   #slots = new Int32Array(0)
-  #levels = new Float64Array(0)
-  #waitsMs = new Float64Array(0)
   readonly #local: EmbeddedStore
+  /** Of this process's own counters: what leases say is the answer. */
+  readonly #own = new Answers()
   readonly #leaseMs: number
 
-  constructor(local: EmbeddedStore, leaseMs: number) {
-    this.records = new LeaseRecords(local.rows.table, leaseMs)
+  constructor(local: EmbeddedStore, leaseMs: number, wallMs: () => number) {
+    this.records = new LeaseRecords(local.table, leaseMs, wallMs)
+    this.located = local.newRows()
     this.#local = local
     this.#leaseMs = leaseMs
   }
 
   /**
    * Takes a token for each row that a lease covers, unless another is known to be refused; with `takes` false, only looks. Writes
-   * levels and waits into `charges`, and answers how all of it stands.
+   * levels and waits into `answers`, and returns how all of it stands.
    */
-  ask(takes: boolean, charges: Charges, nowMs: number, wallMs: number): Standing {
-    const { rows } = this.#local
+  ask(takes: boolean, charges: Charges, answers: Answers, nowMs: number, wallMs: number): Standing {
+    const rows = this.located
     rows.locate(charges, wallMs)
     if (rows.length > this.#slots.length) this.#growTo(rows.length)
     rows.lock()
-    const standing = this.#lookAtAll(takes, charges, nowMs)
+    const standing = this.#lookAtAll(takes, charges, answers, nowMs)
     if (takes && standing !== REFUSED) {
       this.#takeHeld(rows.length)
       // Claims slots, maybe some that were looked at: none of those is used from here on.
       this.#noteAsked(charges, nowMs)
       // As with all that is taken from the fleet, what this process has spent itself is kept in mind.
-      if (standing === HELD) this.#local.chargeLocated(charges, nowMs)
+      if (standing === HELD) this.#local.chargeLocated(rows, charges, this.#own, nowMs, wallMs)
     }
     rows.unlock()
-    for (let row = 0; row < rows.length; row++) {
-      charges.levels[row] = this.#levels[row]!
-      charges.waitsMs[row] = this.#waitsMs[row]!
-    }
     return standing
   }
 
-  #lookAtAll(takes: boolean, charges: Charges, nowMs: number): Standing {
+  #lookAtAll(takes: boolean, charges: Charges, answers: Answers, nowMs: number): Standing {
     let all: Standing = HELD
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as FleetCounter
       this.asks[row] = 0
-      this.#waitsMs[row] = 0
-      const isLeased = counter.isPlain && charges.costs[row] === 1
-      if (!isLeased) this.#levels[row] = sizeOf(counter.limit)
-      const standing = isLeased ? this.#look(row, takes, counter, nowMs) : UNLEASED
+      answers.waitsMs[row] = 0
+      const isLeased = counter.isLeasable && charges.costs[row] === 1
+      if (!isLeased) answers.levels[row] = algorithmOf(counter.limit).size(counter.limit)
+      const standing = isLeased ? this.#look(row, takes, counter, answers, nowMs) : UNLEASED
       this.standings[row] = standing
       if (standing === REFUSED) all = REFUSED
       else if (standing !== HELD && all !== REFUSED) all = DRY
@@ -79,7 +80,7 @@ export class LeaseRows {
     return all
   }
 
-  #look(row: number, takes: boolean, counter: FleetCounter, nowMs: number): Standing {
+  #look(row: number, takes: boolean, counter: FleetCounter, answers: Answers, nowMs: number): Standing {
     const { records } = this
     const { tokensPerMs, burst } = counter.limit as BucketLimit
     this.#turnTo(row, counter)
@@ -87,16 +88,16 @@ export class LeaseRows {
     this.#slots[row] = records.from
     if (records.from >= 0) {
       if (takes) records.left--
-      this.#levels[row] = Math.min(records.left + records.seen, burst)
+      answers.levels[row] = Math.min(records.left + records.seen, burst)
       if (takes && records.isLow && !this.isClosed) this.asks[row] = this.wants[row] = this.#askAhead(nowMs)
       return HELD
     }
-    this.#levels[row] = Math.min(records.seen, burst)
+    answers.levels[row] = Math.min(records.seen, burst)
     const note = records.readNote(nowMs)
     if (note === 'refused') {
       const waitMs = records.namedUntilMs - nowMs
-      this.#waitsMs[row] = waitMs
-      this.#levels[row] = Math.max(0, 1 - waitMs * tokensPerMs)
+      answers.waitsMs[row] = waitMs
+      answers.levels[row] = Math.max(0, 1 - waitMs * tokensPerMs)
       return REFUSED
     }
     records.measure(nowMs)
@@ -114,7 +115,7 @@ export class LeaseRows {
   }
 
   #takeHeld(count: number): void {
-    const { table } = this.#local.rows
+    const { table } = this.#local
     for (let row = 0; row < count; row++) {
       if (this.standings[row] !== HELD) continue
       const slot = this.#slots[row]!
@@ -136,7 +137,7 @@ export class LeaseRows {
   }
 
   #turnTo(row: number, { leaseSalt }: FleetCounter): void {
-    const { sets, lows, highs } = this.#local.rows
+    const { sets, lows, highs } = this.located
     this.records.turnTo(sets[row]!, lows[row]!, highs[row]!, leaseSalt)
   }
 
@@ -148,7 +149,5 @@ export class LeaseRows {
     this.blockLows = new Int32Array(size)
     this.endsMs = new Float64Array(size)
     this.#slots = new Int32Array(size)
-    this.#levels = new Float64Array(size)
-    this.#waitsMs = new Float64Array(size)
   }
 }

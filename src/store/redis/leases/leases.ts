@@ -1,5 +1,6 @@
 import type { Clock } from '../../../clock.ts'
 import type { BucketLimit } from '../../../limiter/limit.ts'
+import { Answers } from '../../answers.ts'
 import { Charges } from '../../charges.ts'
 import type { EmbeddedStore } from '../../embedded-store.ts'
 import type { SharedTable } from '../../shared-table.ts'
@@ -15,7 +16,7 @@ export interface LeaseParts {
   readonly shared: SharedCounters
   readonly local: EmbeddedStore
   readonly leaseMs: number
-  readonly clock: Pick<Clock, 'nowMs'>
+  readonly clock: Clock
   readonly listener: LeaseListener
 }
 
@@ -33,10 +34,10 @@ export class Leases {
   readonly #renewals = new Set<Promise<void>>()
 
   constructor(parts: LeaseParts) {
-    const { local, shared, leaseMs, listener } = parts
+    const { local, shared, leaseMs, clock, listener } = parts
     this.#parts = parts
-    this.#table = local.rows.table
-    this.#rows = new LeaseRows(local, leaseMs)
+    this.#table = local.table
+    this.#rows = new LeaseRows(local, leaseMs, () => clock.wallMs())
     this.#records = this.#rows.records
     this.#returns = new LeaseReturns(this.#table, this.#records, shared, leaseMs, listener)
   }
@@ -61,27 +62,27 @@ export class Leases {
   }
 
   /**
-   * Answers from leases or remembered refusals, with levels and waits in `charges`. Where that does not do: what to ask of
+   * Decides by leases or remembered refusals, with levels and waits in `answers`. Where that does not do: what to ask of
    * Redis, after which `onAnswer` or `onFailure` must hear of it; a check takes and leases nothing.
    */
-  answer(action: 'take' | 'check', charges: Charges, nowMs: number, wallMs: number): boolean | Errand {
+  answer(action: 'take' | 'check', charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean | Errand {
     const takes = action === 'take'
-    const standing = this.#rows.ask(takes, charges, nowMs, wallMs)
+    const standing = this.#rows.ask(takes, charges, answers, nowMs, wallMs)
     if (standing === REFUSED) return false
-    const errand = standing === HELD ? undefined : this.#errandFor(takes, charges, nowMs)
+    const errand = standing === HELD ? undefined : this.#errandFor(takes, charges, answers, nowMs)
     if (takes) this.#renewHeld(charges, nowMs)
     return errand ?? true
   }
 
-  /** What Redis said, as it stands in `charges`; `leased`: how much it leased, by row. */
-  onAnswer(errand: Errand, fits: boolean, charges: Charges, leased: ReadonlyMap<number, Grant>): void {
+  /** What Redis said, as it stands in `answers`; `leased`: how much it leased, by row. */
+  onAnswer(errand: Errand, fits: boolean, charges: Charges, answers: Answers, leased: ReadonlyMap<number, Grant>): void {
     const { takes, held, dry, sentMs } = errand
     for (const { row, level } of held) {
-      charges.levels[row] = level
-      charges.waitsMs[row] = 0
+      answers.levels[row] = level
+      answers.waitsMs[row] = 0
     }
-    if (!fits) this.#onRefusal(errand, charges)
-    else if (takes) for (const row of dry) this.#onTaken(row, charges, leased.get(row.row)!, sentMs)
+    if (!fits) this.#onRefusal(errand, answers)
+    else if (takes) for (const row of dry) this.#onTaken(row, charges, answers, leased.get(row.row)!, sentMs)
   }
 
   /** Nobody has answered. */
@@ -90,18 +91,18 @@ export class Leases {
     if (takes) this.#putBack(held, this.#parts.clock.nowMs())
   }
 
-  #onTaken(row: DryRow, charges: Charges, grant: Grant, sentMs: number): void {
+  #onTaken(row: DryRow, charges: Charges, answers: Answers, grant: Grant, sentMs: number): void {
     const { burst } = row.counter.limit as BucketLimit
-    const level = charges.levels[row.row]!
+    const level = answers.levels[row.row]!
     const left = this.#add(row, charges, 1, grant, level, sentMs)
-    charges.levels[row.row] = Math.min(level + left, burst)
+    answers.levels[row.row] = Math.min(level + left, burst)
   }
 
-  #onRefusal({ takes, dry, held }: Errand, charges: Charges): void {
+  #onRefusal({ takes, dry, held }: Errand, answers: Answers): void {
     const nowMs = this.#parts.clock.nowMs()
     for (const row of dry) {
-      const waitMs = charges.waitsMs[row.row]!
-      const untilMs = nowMs + this.#refusalMs(row, charges.levels[row.row]!)
+      const waitMs = answers.waitsMs[row.row]!
+      const untilMs = nowMs + this.#refusalMs(row, answers.levels[row.row]!)
       this.#turnTo(row)
       if (waitMs > 0) this.#records.noteRefused(untilMs, nowMs + waitMs, nowMs)
       else if (row.ask > 0) this.#records.forgetNote()
@@ -110,14 +111,14 @@ export class Leases {
     if (takes) this.#putBack(held, nowMs)
   }
 
-  #errandFor(takes: boolean, charges: Charges, sentMs: number): Errand {
+  #errandFor(takes: boolean, charges: Charges, answers: Answers, sentMs: number): Errand {
     const { standings, asks, blockLows, endsMs } = this.#rows
-    const { sets, highs } = this.#parts.local.rows
+    const { sets, highs } = this.#rows.located
     const errand = { takes, sentMs, rows: [] as number[], asks: [] as number[], dry: [] as DryRow[], held: [] as HeldRow[] }
     for (let row = 0; row < charges.length; row++) {
       if (standings[row] === HELD) {
         const block = { set: sets[row]!, blockLow: blockLows[row]!, high: highs[row]!, endMs: endsMs[row]! }
-        errand.held.push({ row, level: charges.levels[row]!, ...block })
+        errand.held.push({ row, level: answers.levels[row]!, ...block })
         continue
       }
       errand.rows.push(row)
@@ -152,17 +153,18 @@ export class Leases {
     const charges = new Charges()
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
     charges.add(place.counter, 0)
+    const answers = new Answers()
     const leased = new Map<number, Grant>()
     try {
-      local.checkAll(charges, sentMs, 0)
-      const groups = shared.callsFor('take', charges, [0], sentMs, 0, [place.ask])
+      local.checkAll(charges, answers, sentMs, 0)
+      const groups = shared.callsFor('take', charges, answers, [0], sentMs, 0, [place.ask])
       // What failed is not asked for again until the note ends.
       if (groups === undefined) return
-      await shared.ask(groups, charges, leased)
+      await shared.ask(groups, charges, answers, leased)
     } catch {
       return // counted where it happened
     }
-    this.#add(only, charges, 0, leased.get(0)!, charges.levels[0]!, sentMs)
+    this.#add(only, charges, 0, leased.get(0)!, answers.levels[0]!, sentMs)
   }
 
   /** Adds what was had to the key's leases; what they cannot keep goes back at once. Answers the tokens held. */
@@ -219,7 +221,7 @@ export class Leases {
   }
 
   #dryRow(row: number, charges: Charges): DryRow {
-    const { sets, lows, highs } = this.#parts.local.rows
+    const { sets, lows, highs } = this.#rows.located
     const counter = charges.counters[row] as FleetCounter
     const { wants, asks } = this.#rows
     return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, want: wants[row]!, ask: asks[row]! }

@@ -1,0 +1,73 @@
+import { BUCKET, type BucketLimit } from '../limit.ts'
+import { NEVER } from '../record.ts'
+import { type Algorithm, NO_WINDOW } from './algorithm.ts'
+
+// Size and rate may have been rounded to 24 bits: err on the side of keeping.
+const F32_SLACK = 2 ** -22
+
+/** A bucket's record is a level and the moment, by the growing clock, at which it was true. */
+export const bucket: Algorithm<BucketLimit> = {
+  isLeasable: true,
+
+  size: (limit) => limit.burst,
+  isSame: (a, b) => a.tokensPerMs === b.tokensPerMs && a.burst === b.burst,
+  windowAt: () => NO_WINDOW,
+
+  begin(limit, record, nowMs) {
+    record.kind = BUCKET
+    record.level = limit.burst
+    record.at = nowMs
+    record.size = limit.burst
+    record.rate = limit.tokensPerMs
+  },
+
+  look(limit, record, sinceMs, nowMs) {
+    const { tokensPerMs, burst } = limit
+    if (record.at < sinceMs && (record.size !== Math.fround(burst) || record.rate !== Math.fround(tokensPerMs))) {
+      // Last touched under another limit: until the change, tokens came back at its rate and up to its size.
+      record.level = refill(record.level, record.at, record.rate, record.size, sinceMs)
+      record.at = sinceMs
+    }
+    record.level = refill(record.level, record.at, tokensPerMs, burst, nowMs)
+    // Never back in time: the refill between two moments is granted once.
+    if (record.at < nowMs) record.at = nowMs
+    record.size = burst
+    record.rate = tokensPerMs
+  },
+
+  left: (_limit, record) => record.level,
+
+  take(record, cost) {
+    record.level -= cost
+  },
+
+  settle(limit, record, cost) {
+    record.level = Math.min(record.level + cost, limit.burst)
+  },
+
+  refillIn: (limit, ms) => limit.tokensPerMs * ms,
+
+  waitMs({ tokensPerMs, burst }, left, cost) {
+    // Below zero there is a debt, and still nothing stands against taking nothing.
+    if (left >= cost || cost === 0) return 0
+    if (cost > burst) return NEVER
+    const wait = (cost - left) / tokensPerMs
+    // The division may round down, and a caller that waits just that long would be refused once more.
+    return left + wait * tokensPerMs >= cost ? wait : wait * (1 + 4 * Number.EPSILON)
+  },
+
+  resetMs: (limit, left) => (left >= limit.burst ? 0 : (limit.burst - left) / limit.tokensPerMs),
+
+  spentShare({ level, at, size, rate }, nowMs) {
+    const elapsedMs = nowMs - at
+    const missing = size * (1 + F32_SLACK) - level - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)
+    return missing > 0 ? Math.min(missing / size, 1) : 0
+  },
+}
+
+/** The level at `nowMs`. A clock that stepped back refills nothing, and takes nothing. */
+function refill(level: number, atMs: number, tokensPerMs: number, burst: number, nowMs: number): number {
+  const elapsedMs = nowMs - atMs
+  const refilled = elapsedMs > 0 ? level + elapsedMs * tokensPerMs : level
+  return Math.min(refilled, burst)
+}

@@ -1,0 +1,54 @@
+import { WINDOW, type WindowLimit } from '../limit.ts'
+import { NEVER } from '../record.ts'
+import type { Algorithm } from './algorithm.ts'
+
+/**
+ * A window's record is what is used of it, and when it ends, in wall time. Each window is a counter of its own, so that what
+ * belongs to one can never land in another.
+ */
+export const window: Algorithm<WindowLimit> = {
+  // Takes and settlements must find the window that they were made in.
+  isLeasable: false,
+
+  size: (limit) => limit.tokens,
+  isSame: (a, b) => a.tokens === b.tokens && a.calendar === b.calendar,
+  windowAt: (limit, wallMs) => limit.calendar.windowAt(wallMs).number,
+
+  begin(limit, record, _nowMs, wallMs) {
+    record.kind = WINDOW
+    record.level = 0
+    record.at = limit.calendar.windowAt(wallMs).endMs
+    record.size = limit.tokens
+    record.rate = 0
+  },
+
+  // What is used stays used, whatever the limit was.
+  look(limit, record) {
+    record.size = limit.tokens
+  },
+
+  left: (limit, record) => Math.max(0, limit.tokens - record.level),
+
+  take(record, cost) {
+    record.level += cost
+  },
+
+  settle(_limit, record, cost) {
+    record.level = Math.max(0, record.level - cost)
+  },
+
+  refillIn: () => 0,
+
+  waitMs(limit, left, cost, wallMs) {
+    if (left >= cost || cost === 0) return 0
+    return cost > limit.tokens ? NEVER : untilEndMs(limit, wallMs)
+  },
+
+  resetMs: (limit, left, wallMs) => (left < limit.tokens ? untilEndMs(limit, wallMs) : 0),
+
+  spentShare: ({ level, at, size }, _nowMs, wallMs) => (wallMs >= at || level <= 0 ? 0 : Math.min(level / size, 1)),
+}
+
+function untilEndMs({ calendar }: WindowLimit, wallMs: number): number {
+  return calendar.windowAt(wallMs).endMs - wallMs
+}

@@ -1,0 +1,40 @@
+import { RESET } from './record-kinds.ts'
+import type { SharedTable } from './shared-table.ts'
+
+/** Tells a counter's tag from that of its reset, which is in the same set: one lock covers both. */
+const SALT = 0x5e7_0000
+/** For so long, at least, something from before a reset may turn up. */
+const KEPT_MS = 86_400_000
+
+/**
+ * When counters were reset, by the clock of the store that they are shared in, in the table that all threads share. A counter's reset is
+ * kept for a day and until its window has ended. All of this under the lock of the set.
+ */
+export class Resets {
+  readonly #table: SharedTable
+
+  constructor(table: SharedTable) {
+    this.#table = table
+  }
+
+  /** When the counter was reset last, in wall time; 0: it is not known that it ever was. */
+  momentOf(set: number, low: number, high: number): number {
+    const slot = this.#table.find(set, low ^ SALT, high)
+    return slot < 0 ? 0 : this.#table.level(slot)
+  }
+
+  /**
+   * Notes a reset and forgets the counter as it was before. Returns false where a later one is known, or this one, and nothing
+   * is to be done.
+   */
+  note(set: number, low: number, high: number, momentMs: number, windowEndMs: number, nowMs: number, wallMs: number): boolean {
+    const table = this.#table
+    if (this.momentOf(set, low, high) >= momentMs) return false
+    const counter = table.find(set, low, high)
+    if (counter >= 0) table.forget(counter)
+    const known = table.find(set, low ^ SALT, high)
+    const slot = known >= 0 ? known : table.claim(set, low ^ SALT, high, RESET, nowMs, wallMs, 0)
+    if (slot >= 0) table.write(slot, momentMs, Math.max(wallMs + KEPT_MS, windowEndMs), 1, 0)
+    return true
+  }
+}
