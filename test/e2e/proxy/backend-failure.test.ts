@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { closedPort, HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
+import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, proxying, type RawAnswer, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { serverPort } from '../../support/service/server-port.ts'
 import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -11,7 +12,7 @@ const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc'
 
 describe('a backend that does not answer', () => {
   test('refuses the connection: 502 backend_refused', async () => {
-    const edge = await proxying({ url: `http://127.0.0.1:${await closedPort()}` })
+    const edge = await proxying({ url: `http://127.0.0.1:${await serverPort()}` })
     await expectFailure(edge, GET, 502, 'backend_refused')
     await expectFailure(edge, POST, 502, 'backend_refused')
   })
@@ -226,7 +227,7 @@ describe('half an answer is broken off, not completed as if it were whole', () =
 describe('a failure', () => {
   test('keeps the decision: its fields are there, the charge stays', async () => {
     const edge = await proxying(
-      { url: `http://127.0.0.1:${await closedPort()}` },
+      { url: `http://127.0.0.1:${await serverPort()}` },
       { clock: new ManualClock(), bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 2)] })) },
     )
     expect((await edge.get('/')).headers).toMatchObject({ 'x-edge-reason': 'backend_refused', ratelimit: '"p";r=1;t=1' })
@@ -236,7 +237,7 @@ describe('a failure', () => {
 
   test('is logged without the request, and at most once a second for each reason', async () => {
     const clock = new ManualClock()
-    const edge = await proxying({ url: `http://127.0.0.1:${await closedPort()}` }, { clock })
+    const edge = await proxying({ url: `http://127.0.0.1:${await serverPort()}` }, { clock })
     for (let i = 0; i < 5; i++) await edge.get('/secret?token=1', [['Authorization', 'Bearer secret']])
     clock.advance(1000)
     await edge.get('/secret')
@@ -250,14 +251,14 @@ describe('a failure', () => {
   })
 
   test('of a HEAD has no body', async () => {
-    const edge = await proxying({ url: `http://127.0.0.1:${await closedPort()}` })
+    const edge = await proxying({ url: `http://127.0.0.1:${await serverPort()}` })
     const received = await answerBytes(edge.port, 'HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     expect(received).toMatch(/^HTTP\/1\.1 502 /)
     expect(received.endsWith('\r\n\r\n')).toBe(true)
   })
 
   test('is over when the backend is back', async () => {
-    const port = await closedPort()
+    const port = await serverPort()
     const edge = await proxying({ url: `http://127.0.0.1:${port}` })
     expect((await edge.get('/')).status).toBe(502)
     const backend = await HttpBackend.start(undefined, port)

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { closedPort, HttpBackend } from '../../support/proxy/backend.ts'
+import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { serverPort } from '../../support/service/server-port.ts'
 
 const ENV = { EDGE_DEBUG_SESSION_SECRET: 'secret' }
 const NAMES = ['decision', 'mode', 'reason', 'policy', 'rule', 'latency-us', 'matched-policies', 'descriptor-1-key', 'descriptor-1-value']
@@ -35,7 +36,7 @@ describe('a debug session through the proxy', () => {
   })
 
   test('explains a failure of the backend, too', async () => {
-    const edge = await proxying({ url: `http://127.0.0.1:${await closedPort()}` }, { env: ENV, bundle: BUNDLE, clock: new ManualClock() })
+    const edge = await proxying({ url: `http://127.0.0.1:${await serverPort()}` }, { env: ENV, bundle: BUNDLE, clock: new ManualClock() })
     const cookie = await login(edge)
     const answer = await edge.get('/', [
       ['Cookie', cookie],

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { closedPort, RawBackend, type RawConnection } from '../../support/proxy/backend.ts'
+import { RawBackend, type RawConnection } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, statusesIn } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { serverPort } from '../../support/service/server-port.ts'
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -114,7 +115,7 @@ describe('a new connection', () => {
   })
 
   test('that could not be made is tried once more, for no byte was sent: any method, any body', async () => {
-    const edge = await proxying({ url: `http://127.0.0.1:${await closedPort()}` })
+    const edge = await proxying({ url: `http://127.0.0.1:${await serverPort()}` })
     expect(statusesIn(await ask(edge, 'POST', 'body'))).toEqual([502])
     expect(statusesIn(await ask(edge, 'GET'))).toEqual([502])
     expect(await edge.metric('edge_backend_retries_total{reason="backend_refused"}')).toBe(2)

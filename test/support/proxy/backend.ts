@@ -181,15 +181,6 @@ export class RawBackend {
   }
 }
 
-/** A port of this machine where nobody listens. */
-export async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 function listen(server: Server, port = 0): Promise<void> {
   return new Promise((resolve) => {
     server.listen(port, '127.0.0.1', resolve)
