@@ -15,6 +15,9 @@ const UTC: TimeZone = {
   startMs: (day) => day * DAY_MS,
 }
 
+/** All that IANA links to UTC: whether Intl tells that they are the same depends on its version. */
+const UTC_NAMES = /^(etc\/)?(utc|uct|universal|zulu|greenwich|gmt([+-]?0)?)$/i
+
 const ZONES = new Map<string, TimeZone>([['UTC', UTC]])
 
 /**
@@ -22,7 +25,7 @@ const ZONES = new Map<string, TimeZone>([['UTC', UTC]])
  * Spellings do not add up: there are at most two objects for each name that Intl knows.
  */
 export function timeZoneOf(name: string): TimeZone {
-  const known = ZONES.get(/^(etc\/)?utc$/i.test(name) ? 'UTC' : name)
+  const known = ZONES.get(UTC_NAMES.test(name) ? 'UTC' : name)
   if (known !== undefined) return known
   const format = clockFormat(name)
   const settled = settledName(name, format.resolvedOptions().timeZone)
@@ -36,7 +39,6 @@ export function timeZoneOf(name: string): TimeZone {
  * a name that is written as IANA writes most of them stays as it is. Only for other spellings Intl's own name is taken.
  */
 function settledName(written: string, resolved: string): string {
-  if (resolved === 'UTC') return 'UTC'
   return /^[A-Z][a-z]+([/_-][A-Z][a-z]+)*$/.test(written) ? written : resolved
 }
 
@@ -57,12 +59,12 @@ class IntlTimeZone implements TimeZone {
   }
 
   dayAt(wallMs: number): number {
-    const shown = Math.floor((wallMs + this.#offsetMs(wallMs)) / DAY_MS)
+    const shown = Math.floor(this.#shownMs(wallMs) / DAY_MS)
     // Clocks that go back shortly after midnight show the day before for a second time (America/St_Johns until 2011, at 00:01).
     return this.startMs(shown + 1) <= wallMs ? shown + 1 : shown
   }
 
-  /** At most 21 calls of Intl, and only where clocks go forward over midnight; four at other changes, two on most days. */
+  /** Two calls of Intl on most days, four at most at a change, and up to 17 more where clocks leap over midnight. */
   startMs(day: number): number {
     const midnightMs = day * DAY_MS
     const offsetBefore = this.#offsetMs(midnightMs - WIDEST_OFFSET_MS)
@@ -86,10 +88,16 @@ class IntlTimeZone implements TimeZone {
     return highMs
   }
 
+  /** Of a whole second. */
   #offsetMs(wallMs: number): number {
+    return this.#shownMs(wallMs) - wallMs
+  }
+
+  /** Date and time that clocks show, to the second, as if they showed UTC. */
+  #shownMs(wallMs: number): number {
     // month/day/year, hour:minute:second
     const [month, day, year, hour, minute, second] = this.#format.format(wallMs).match(/\d+/g)!.map(Number)
-    return Date.UTC(year!, month! - 1, day, hour, minute, second) - Math.floor(wallMs / 1000) * 1000
+    return Date.UTC(year!, month! - 1, day, hour, minute, second)
   }
 }
 
