@@ -176,11 +176,12 @@ describe('an engine', () => {
     const { decide } = engineOn({
       open: (spec) => store.open(spec),
       stats: () => store.stats(),
-      checkAll: (charges, nowMs, wallMs) => store.checkAll(charges, nowMs, wallMs),
-      settleAll: (charges, nowMs, wallMs) => store.settleAll(charges, nowMs, wallMs),
-      takeAll: async (charges, nowMs, wallMs) => {
+      checkAll: (...question) => store.checkAll(...question),
+      settleAll: (...question) => store.settleAll(...question),
+      resetAll: (...question) => store.resetAll(...question),
+      takeAll: async (...question) => {
         if (breaks) throw new Error('connection lost')
-        return store.takeAll(charges, nowMs, wallMs)
+        return store.takeAll(...question)
       },
     })
     await expect(decide({ method: 'GET', uri: '/' })).rejects.toThrow('connection lost')

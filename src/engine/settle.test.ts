@@ -5,6 +5,7 @@ import { AsyncStore } from '../../test/support/store/async-store.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { PlainRequestView } from '../request/view.ts'
+import { Answers } from '../store/answers.ts'
 import { Charges, type Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
@@ -278,20 +279,21 @@ function newServiceOn(store: CounterStore, ...policies: PolicyText[]) {
         opened.set(JSON.stringify(spec.identity), counter)
         return counter
       },
-      takeAll: (charges, nowMs, wallMs) => store.takeAll(charges, nowMs, wallMs),
-      checkAll: (charges, nowMs, wallMs) => store.checkAll(charges, nowMs, wallMs),
-      settleAll: (charges, nowMs, wallMs) => store.settleAll(charges, nowMs, wallMs),
+      takeAll: (...question) => store.takeAll(...question),
+      checkAll: (...question) => store.checkAll(...question),
+      settleAll: (...question) => store.settleAll(...question),
+      resetAll: (...question) => store.resetAll(...question),
       stats: () => store.stats(),
     },
   })
   function look(caller: string) {
-    const charges = new Charges()
+    const [charges, answers] = [new Charges(), new Answers()]
     for (const { identity } of engine.plan!.counters) {
       charges.addValue(caller)
       charges.add(opened.get(JSON.stringify(identity))!, 0)
     }
-    const looked = store.takeAll(charges, clock.nowMs(), clock.wallMs())
-    return { looked, levels: () => [...charges.levels.subarray(0, charges.length)] }
+    const looked = store.takeAll(charges, answers, clock.nowMs(), clock.wallMs())
+    return { looked, levels: () => [...answers.levels.subarray(0, charges.length)] }
   }
   const service = {
     engine,

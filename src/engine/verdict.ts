@@ -61,7 +61,12 @@ export function mostConstrained(group: Group, wallMs: number): RateLimit | undef
       }
     }
   }
-  return { rule: scarcest, limitText: counter.limitText, remaining: wholeTokens(level), resetMs: algorithmOf(counter.limit).resetMs(counter.limit, level, wallMs) }
+  return {
+    rule: scarcest,
+    limitText: counter.limitText,
+    remaining: wholeTokens(level),
+    resetMs: algorithmOf(counter.limit).resetMs(counter.limit, level, wallMs),
+  }
 }
 
 function ruleWaitMs(group: Group, index: number): number {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { BUCKET, WINDOW } from '../limiter/limit.ts'
 import { compileBundle } from './compile.ts'
 import { parseBundle } from './parse.ts'
 import type { Plan, PlanRule } from './plan.ts'
@@ -54,7 +55,7 @@ describe('a token_bucket rule', () => {
 
   test('is one bucket that each request takes one token from, text or none', () => {
     expect(rule!.counters).toMatchObject([
-      { limit: { kind: 'bucket', tokensPerMs: 0.0005, burst: 2.5 }, size: 2.5, reason: 'token_bucket_exceeded', limitText: '2' },
+      { limit: { kind: BUCKET, tokensPerMs: 0.0005, burst: 2.5 }, size: 2.5, reason: 'token_bucket_exceeded', limitText: '2' },
     ])
     expect([rule!.cost, rule!.costWithoutText]).toEqual([1, 1])
     expect(rule!.llm).toBeUndefined()
@@ -74,8 +75,8 @@ describe('a token_bucket_llm rule', () => {
   test('is a minute and a day, the minute first', () => {
     const rule = llm({ tokens_per_day: 90_000, tokens_per_minute: 6000 })
     expect(rule.counters).toMatchObject([
-      { limit: { kind: 'bucket', tokensPerMs: 0.1, burst: 6000 }, reason: 'tpm_exceeded', limitText: '6000' },
-      { limit: { kind: 'day', tokensPerDay: 90_000 }, reason: 'tpd_exceeded', limitText: '90000' },
+      { limit: { kind: BUCKET, tokensPerMs: 0.1, burst: 6000 }, reason: 'tpm_exceeded', limitText: '6000' },
+      { limit: { kind: WINDOW, tokens: 90_000, calendar: { period: '1d', zone: 'UTC' } }, reason: 'tpd_exceeded', limitText: '90000' },
     ])
     expect(rule.counters.map(({ identity }) => identity.at(-1))).toEqual(['minute', 'day'])
   })
@@ -162,11 +163,6 @@ describe('the identity of a counter', () => {
   function identityOf(text: PolicyText): readonly string[] {
     return planFor(text).counters[0]!.identity
   }
-})
-
-test('a plan knows whether any limit asks for the wall clock', () => {
-  expect(planFor(policy('p', { rules: [bucketRule('r', [], 1), llmRule('l', [], { tokens_per_minute: 5000 })] })).hasDayLimits).toBe(false)
-  expect(planFor(policy('p', { rules: [bucketRule('r', [], 1), llmRule('l', [], { tokens_per_day: 5000 })] })).hasDayLimits).toBe(true)
 })
 
 test('a plan and its policies know whether they have rules that count tokens', () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { bucketLimit, dayLimit, settleRows, takeRowsNow } from '../../test/support/store/charging.ts'
 import { newGate, runThread } from '../../test/support/threads/threads.ts'
 import type { Limit } from '../limiter/limit.ts'
+import { Answers } from './answers.ts'
 import { Charges } from './charges.ts'
 import { EmbeddedStore } from './embedded-store.ts'
 import { MIN_TABLE_BYTES, newTableBuffer, SharedTable } from './shared-table.ts'
@@ -21,13 +22,13 @@ interface ThreadRow {
 type ThreadDecision = readonly ThreadRow[]
 
 describe('what was taken elsewhere', () => {
-  function charge(costs: readonly number[], slackMs: number, had: readonly number[]) {
+  function charge(costs: readonly number[], slackMs: number, paid: readonly number[]) {
     const store = new EmbeddedStore(new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1), HASH_KEY)
     const limits = [bucketLimit(0.5, 10), bucketLimit(0.5, 10), dayLimit(10)]
     const counters = limits.map((limit, i) => store.open({ identity: [`${i}`], limit, sinceMs: 0 }))
     const charges = new Charges()
     for (const [i, cost] of costs.entries()) charges.add(counters[i]!, cost)
-    const isCharged = store.chargeAll(charges, NOW_MS, 0, slackMs, had)
+    const isCharged = store.chargeAll(charges, new Answers(), NOW_MS, 0, slackMs, paid)
     const looks = counters.map((counter) => ({ counter, cost: 0 }))
     return { isCharged, levels: takeRowsNow(store, looks, NOW_MS).levels }
   }
@@ -43,7 +44,7 @@ describe('what was taken elsewhere', () => {
     expect(charge([12.5, 4, 10], 4, [])).toEqual({ isCharged: false, levels: [10, 10, 10] })
   })
 
-  test('is charged in any case where it was had before, and the rest is not for that', () => {
+  test('is charged in any case where it was paid for before, and the rest is not for that', () => {
     expect(charge([20, 4, 10], 0, [0])).toEqual({ isCharged: true, levels: [-10, 6, 0] })
     expect(charge([20, 11, 10], 0, [0])).toEqual({ isCharged: false, levels: [10, 10, 10] })
   })
@@ -97,7 +98,7 @@ describe('a settlement in a table', () => {
     const row = { spec: specOf('key', 200_000), values: ['caller'], cost: 1 }
     const store = storeOn(buffer)
     take(store, { ...row, cost: 100_000 })
-    const charges = new Charges()
+    const [charges, answers] = [new Charges(), new Answers()]
     charges.addValue('caller')
     charges.add(store.open(row.spec), 1)
     const gate = newGate(2)
@@ -106,8 +107,8 @@ describe('a settlement in a table', () => {
     Atomics.add(gate.words, 0, 1)
     Atomics.notify(gate.words, 0)
     for (let i = 0; i < 40_000; i++) {
-      store.checkAll(charges, NOW_MS, 0)
-      store.settleAll(charges, NOW_MS, 0)
+      store.checkAll(charges, answers, NOW_MS, 0)
+      store.settleAll(charges, { wallMs: 0, from: 'own' }, NOW_MS, 0)
     }
     expect(await taking).toBe(40_000)
     expect(spent(buffer, row)).toBe(100_000)
@@ -135,22 +136,26 @@ describe('a settlement in a table', () => {
 
   test('leaves a day that is over as one that may go', async () => {
     const store = storeOn(newTableBuffer(MIN_TABLE_BYTES))
-    const [day, bucket] = [dayLimit(100), bucketLimit(1, 100)].map((limit) => store.open({ identity: [limit.kind], limit, sinceMs: 0 }))
+    const [day, bucket] = [dayLimit(100), bucketLimit(1, 100)].map((limit) =>
+      store.open({ identity: [String(limit.kind)], limit, sinceMs: 0 }),
+    )
     takeRowsNow(store, [{ counter: day!, values: ['mine'], cost: 90 }], 0, DAY_MS - 100)
     await settleRows(store, [{ counter: day!, values: ['mine'], cost: 10 }], 500, DAY_MS + 400, DAY_MS - 100)
-    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: bucket!, values: [`b${i}`], cost: 50 }], 500)
+    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: bucket!, values: [`b${i}`], cost: 50 }], 500, DAY_MS + 400)
     expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
   })
 
   test.each([10, -10])('of %i keeps a day that is not over until its midnight, and no longer', async (cost) => {
     const store = storeOn(newTableBuffer(MIN_TABLE_BYTES))
-    const [day, bucket] = [dayLimit(100), bucketLimit(0.001, 100)].map((limit) => store.open({ identity: [limit.kind], limit, sinceMs: 0 }))
+    const [day, bucket] = [dayLimit(100), bucketLimit(0.001, 100)].map((limit) =>
+      store.open({ identity: [String(limit.kind)], limit, sinceMs: 0 }),
+    )
     if (cost > 0) takeRowsNow(store, [{ counter: day!, values: ['mine'], cost: 90 }], 0, DAY_MS - 1000)
     await settleRows(store, [{ counter: day!, values: ['mine'], cost }], 600, DAY_MS - 400, DAY_MS - 1000)
-    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: bucket!, values: [`b${i}`], cost: 50 }], 999)
+    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: bucket!, values: [`b${i}`], cost: 5 }], 999, DAY_MS - 1)
     expect(store.stats().forcedEvictions).toBe(1)
     expect(takeRowsNow(store, [{ counter: day!, values: ['mine'], cost: 0 }], 999, DAY_MS - 1).levels).toEqual([cost > 0 ? 20 : 90])
-    takeRowsNow(store, [{ counter: bucket!, values: ['last'], cost: 50 }], 1000)
+    takeRowsNow(store, [{ counter: bucket!, values: ['last'], cost: 5 }], 1000, DAY_MS)
     expect(store.stats().forcedEvictions).toBe(1)
   })
 
@@ -160,7 +165,7 @@ describe('a settlement in a table', () => {
     const counter = store.open({ identity: ['counter'], limit, sinceMs: 0 })
     const others = store.open({ identity: ['others'], limit: bucketLimit(0.001, 100), sinceMs: 0 })
     takeRowsNow(store, [{ counter, values: ['mine'], cost: 90 }], 0, DAY_MS - 100)
-    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: others, values: [`other${i}`], cost: 50 }], 500)
+    for (let i = 0; i < 32; i++) takeRowsNow(store, [{ counter: others, values: [`other${i}`], cost: 50 }], 500, DAY_MS + 400)
     return { store, counter, stats: () => store.stats() }
   }
 })
@@ -196,7 +201,7 @@ function take(store: EmbeddedStore, { spec, values, cost }: ThreadRow): number {
 
 function spent(buffer: SharedArrayBuffer, row: ThreadRow): number {
   const { limit } = row.spec
-  return (limit.kind === 'bucket' ? limit.burst : 0) - take(storeOn(buffer), { ...row, cost: 0 })
+  return limit.burst - take(storeOn(buffer), { ...row, cost: 0 })
 }
 
 function occupied(buffer: SharedArrayBuffer): number {

@@ -194,7 +194,7 @@ export class EmbeddedStore implements CounterStore {
     const isThere = rows.slots[row]! >= 0
     // A counter that is not there has nothing spent that could go back.
     if (cost === 0 || (!isThere && cost > 0)) return
-    if (takenWallMs <= this.#resets.momentOf(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)) return
+    if (this.#resets.isBefore(takenWallMs, rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)) return
     const record = rows.records[row]!
     algorithmOf(limit).settle(limit, record, cost)
     // Nor is a debt carried into a window that is over.
@@ -207,9 +207,7 @@ export class EmbeddedStore implements CounterStore {
     const { kind, level, at, size, rate } = rows.records[row]!
     const known = rows.slots[row]!
     const slot =
-      known >= 0
-        ? known
-        : this.table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
+      known >= 0 ? known : this.table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
     if (slot < 0) return
     rows.slots[row] = slot
     this.table.write(slot, level, at, size, rate)

@@ -23,6 +23,12 @@ export class Resets {
     return slot < 0 ? 0 : this.#table.level(slot)
   }
 
+  /** Whether the counter was reset at that moment or later: what was taken then is nothing to it any more. */
+  isBefore(takenWallMs: number, set: number, low: number, high: number): boolean {
+    const slot = this.#table.find(set, low ^ SALT, high)
+    return slot >= 0 && takenWallMs <= this.#table.level(slot)
+  }
+
   /**
    * Notes a reset and forgets the counter as it was before. Returns false where a later one is known, or this one, and nothing
    * is to be done.

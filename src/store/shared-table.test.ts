@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { runThread } from '../../test/support/threads/threads.ts'
+import { BUCKET, WINDOW } from '../limiter/limit.ts'
+import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from './record-kinds.ts'
 import { MIN_TABLE_BYTES, newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
 
 const WAYS = 32
@@ -37,6 +39,7 @@ describe('a table', () => {
       const { low, high } = keyOf(slot % WAYS, Math.floor(slot / WAYS))
       expect(table.find(Math.floor(slot / WAYS), low, high)).toBe(slot)
       expect([table.level(slot), table.at(slot), table.size(slot), table.rate(slot)]).toEqual(numbers(slot))
+      expect([table.low(slot), table.high(slot), table.kind(slot)]).toEqual([low, high, BUCKET])
     }
     expect([table.occupiedSlots, table.forcedEvictions]).toEqual([table.slotCount, 0])
   })
@@ -72,30 +75,49 @@ describe('a table', () => {
 
 describe('a claim in a full set', () => {
   test.each([
-    ['a bucket that is full again', [5, 0, 10, 1], 100, 0],
-    ['a day that is over', [900, 50, 1000, 0], 50, 0],
-    ['the bucket with the smallest share spent', [5, 0, 10, 0.0001], 0, 1],
-  ] satisfies [string, SlotRecord, number, number][])('takes over %s', (_, record, nowMs, forced) => {
-    const table = fullTable([1, 0, 10, 0.0001])
-    table.write(7, ...record)
-    expect(table.claim(0, 1, 1, nowMs, 0)).toBe(7)
+    ['a bucket that is full again', BUCKET, [5, 0, 10, 1], 100, 0, 0],
+    ['a window that has ended', WINDOW, [900, 50, 1000, 0], 0, 50, 0],
+    ['the bucket with the smallest share spent', BUCKET, [5, 0, 10, 0.0001], 0, 0, 1],
+    ['the window with the smallest share spent', WINDOW, [899, 50, 1000, 0], 0, 0, 1],
+    ['a note', LEASE_NOTE, [0, 1000, 0, 1], 0, 0, 0],
+    ['a measure of use', LEASE_USE, [500, 0, 0, 0], 0, 0, 0],
+    ['a block of leased tokens that is over', LEASE_BLOCK, [5, 50, 10, 0], 50, 0, 0],
+    ['a block of leased tokens that is used up', LEASE_BLOCK, [0, 50, 10, 0], 0, 0, 0],
+    ['a reset that is long ago', RESET, [1, 50, 1, 0], 0, 50, 0],
+  ] satisfies [string, number, SlotRecord, number, number, number][])('takes over %s', (_, kind, record, nowMs, wallMs, forced) => {
+    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
+    for (let i = 0; i < WAYS; i++) {
+      if (i === 7) put(table, 0, keyOf(i), record, kind)
+      else put(table, 0, keyOf(i), [1, 0, 10, 0.0001])
+    }
+    expect(table.claim(0, 1, 1, BUCKET, nowMs, wallMs, 0)).toBe(7)
     expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, forced])
+    expect(table.kind(7)).toBe(BUCKET)
   })
 
-  test('takes over a day that is not over only when there is nothing else, and then the least spent', () => {
-    const table = fullTable([500, 1000, 1000, 0])
-    table.write(3, 499, 1000, 1000, 0)
-    table.write(9, 0, 0, 10, 0.0001)
-    expect(table.claim(0, 1, 1, 0, 0)).toBe(9)
-    table.write(9, 1000, 1000, 1000, 0)
-    expect(table.claim(0, 2, 2, 0, 0)).toBe(3)
-    expect(table.forcedEvictions).toBe(2)
+  test('goes by the share spent alone, of buckets and windows alike', () => {
+    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
+    for (let i = 0; i < WAYS; i++) {
+      // Nine tenths spent of each bucket, and a thousandth of each window: a flood of those evicts itself.
+      if (i % 2 === 0) put(table, 0, keyOf(i), [1, 0, 10, 0.0001])
+      else put(table, 0, keyOf(i), [1, 1000, 1000, 0], WINDOW)
+    }
+    for (let i = 0; i < 100; i++) table.write(table.claim(0, i, 1, WINDOW, 0, 0, 0), 1, 1000, 1000, 0)
+    for (let i = 0; i < WAYS; i += 2) expect(table.find(0, keyOf(i).low, keyOf(i).high)).toBe(i)
+    expect(table.forcedEvictions).toBe(100)
+  })
+
+  test('leaves leased tokens and resets alone while anything else is there', () => {
+    const table = fullTable([0, 0, 10, 0.0001])
+    const kept = [put(table, 0, keyOf(100), [5, 1000, 10, 0], LEASE_BLOCK), put(table, 0, keyOf(101), [1, 1000, 1, 0], RESET)]
+    for (let i = 0; i < WAYS - kept.length; i++) table.write(table.claim(0, i, 1, BUCKET, 0, 0, bits(kept)), 10, 0, 10, 0.0001)
+    for (let i = 0; i < 100; i++) expect(kept).not.toContain(table.claim(0, i, 2, BUCKET, 0, 0, 0))
   })
 
   test('spares the slots in use, and finds none where all are', () => {
     const table = fullTable([5, 0, 10, 0.0001])
-    expect(table.claim(0, 1, 1, 0, ~(1 << 31))).toBe(31)
-    expect(table.claim(0, 2, 2, 0, -1)).toBe(-1)
+    expect(table.claim(0, 1, 1, BUCKET, 0, 0, ~(1 << 31))).toBe(31)
+    expect(table.claim(0, 2, 2, BUCKET, 0, 0, -1)).toBe(-1)
     expect(table.find(0, 2, 2)).toBe(-1)
     expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, 1])
   })
@@ -107,7 +129,7 @@ describe('a claim that is declined', () => {
     ['a block of leased tokens, where all is spent', [0, 0, 10, 0.0001], 1],
   ] satisfies [string, SlotRecord, number][])('for %s, evicts nothing and counts nothing', (_, record, share) => {
     const table = fullTable(record)
-    expect(table.claim(0, 1, 1, 0, 0, share)).toBe(-1)
+    expect(table.claim(0, 1, 1, BUCKET, 0, 0, 0, share)).toBe(-1)
     expect(table.find(0, 1, 1)).toBe(-1)
     expect(table.forcedEvictions).toBe(0)
   })
@@ -115,7 +137,7 @@ describe('a claim that is declined', () => {
   test('is no longer when something less spent is there, and that counts', () => {
     const table = fullTable([0, 0, 10, 0.0001])
     table.write(4, 1, 0, 10, 0.0001)
-    expect(table.claim(0, 1, 1, 0, 0, 1)).toBe(4)
+    expect(table.claim(0, 1, 1, BUCKET, 0, 0, 0, 1)).toBe(4)
     expect(table.forcedEvictions).toBe(1)
   })
 })
@@ -171,10 +193,14 @@ function keyOf(number: number, high = 5): Key {
   return { low: (number + 1) * 0x1_0001, high }
 }
 
-function put(table: SharedTable, set: number, { low, high }: Key, record: SlotRecord): number {
-  const slot = table.claim(set, low, high, 0, 0)
+function put(table: SharedTable, set: number, { low, high }: Key, record: SlotRecord, kind = BUCKET): number {
+  const slot = table.claim(set, low, high, kind, 0, 0, 0)
   table.write(slot, ...record)
   return slot
+}
+
+function bits(slots: readonly number[]): number {
+  return slots.reduce((all, slot) => all | (1 << wayOf(slot)), 0)
 }
 
 /** One set with the record in every slot. */

@@ -10,7 +10,7 @@ import { spentShare } from './record-kinds.ts'
  * can touch. The size is fixed at the start; nothing here is ever an object per key.
  *
  *     set    lock, spare | 32 × mark (16 bits of the tag; 0 = empty) | 32 × record
- *     record kind (8 bits), spare (8) | the tag's other 48 bits | level (f64) | at (f64) | size (f32) | rate (f32)
+ *     record kind (8 bits), spare (7), the tag's other 49 bits | level (f64) | at (f64) | size (f32) | rate (f32)
  *
  * The marks are what a lookup scans: two cache lines, and then nearly always just the one record that it wants. What the numbers
  * of a record mean is its kind's business (`limiter/algorithms/`, `record-kinds.ts`).
@@ -78,11 +78,12 @@ export class SharedTable {
     const marks = this.#marks
     const first = firstMark(set)
     const mark = markOf(low)
+    const word = tagWord(low)
     for (let way = 0; way < WAYS; way++) {
       if (marks[first + way] !== mark) continue
       const slot = set * WAYS + way
       const record = recordWord(slot)
-      if (this.#words[record]! >>> 16 === (low & 0xffff) && this.#words[record + 1] === high) return slot
+      if ((this.#words[record]! & TAG_BITS) === word && this.#words[record + 1] === high) return slot
     }
     return -1
   }
@@ -92,12 +93,14 @@ export class SharedTable {
   }
 
   kind(slot: number): number {
-    return this.#words[recordWord(slot)]! & 0xff
+    return this.#words[recordWord(slot)]! & KIND_BITS
   }
 
   /** Of the tag: half of it is in the mark. */
   low(slot: number): number {
-    return (this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)]! << 16) | (this.#words[recordWord(slot)]! >>> 16)
+    const word = this.#words[recordWord(slot)]!
+    const mark = (word & NO_UPPER_BITS) !== 0 ? 0 : this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)]!
+    return (mark << 16) | (word >>> 16)
   }
 
   high(slot: number): number {
@@ -122,7 +125,7 @@ export class SharedTable {
 
   read(slot: number, into: CounterRecord): void {
     const record = recordWord(slot)
-    into.kind = this.#words[record]! & 0xff
+    into.kind = this.#words[record]! & KIND_BITS
     into.level = this.#doubles[record / 2 + 1]!
     into.at = this.#doubles[record / 2 + 2]!
     into.size = this.#floats[record + 6]!
@@ -219,7 +222,7 @@ export class SharedTable {
     // Until the record is written, the slot has its new tag and an old counter: it must not outlive us like that.
     this.#words[laneWord(this.#owner) + LANE_WRITING] = slot + 1
     this.#marks[firstMark(set) + way] = markOf(low)
-    this.#words[record] = (low << 16) | kind
+    this.#words[record] = tagWord(low) | kind
     this.#words[record + 1] = high
     return slot
   }
@@ -277,8 +280,18 @@ function firstMark(set: number): number {
   return (LANES_BYTES + LOCK_BYTES) / 2 + set * (SET_BYTES / 2)
 }
 
+// The first word of a record: what the mark does not have of the tag's low half, and the kind.
+const KIND_BITS = 0xff
+const NO_UPPER_BITS = 0x8000
+const TAG_BITS = ~0x7fff
+
+/** The upper half of a tag's low word; 1 stands for 0, which marks a slot that is empty, and the record's first word tells the two apart. */
 function markOf(low: number): number {
   return low >>> 16 || 1
+}
+
+function tagWord(low: number): number {
+  return (low << 16) | (low >>> 16 === 0 ? NO_UPPER_BITS : 0)
 }
 
 /** Where a record begins, in 32-bit words; an even number. */

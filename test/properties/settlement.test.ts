@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Allowed } from '../../src/engine/decision.ts'
 import { Engine } from '../../src/engine/engine.ts'
-import type { Limit } from '../../src/limiter/limit.ts'
+import { BUCKET, type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import { PlainRequestView } from '../../src/request/view.ts'
+import { Answers } from '../../src/store/answers.ts'
 import { Charges, type Counter } from '../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { MIN_TABLE_BYTES } from '../../src/store/shared-table.ts'
@@ -267,7 +268,7 @@ async function expectSameLevels(limits: readonly Limit[], steps: readonly Step[]
   }
   const costOf = ({ counter, share }: Charge): number => {
     const limit = current[counter]!
-    return limit.kind === 'bucket' ? round(limit.burst * share) : Math.round(limit.tokensPerDay * share)
+    return limit.kind === BUCKET ? round(limit.burst * share) : Math.round(limit.tokens * share)
   }
   const everything = current.flatMap((_, counter) => CALLERS.map((__, caller) => ({ counter, caller, share: 0 })))
   const open: { readonly charges: readonly Charge[]; readonly costs: readonly number[]; readonly wallMs: number }[] = []
@@ -284,7 +285,7 @@ async function expectSameLevels(limits: readonly Limit[], steps: readonly Step[]
     wallMs += step.wallGapMs
     if (step.change) {
       const { counter, rate, size } = step.change
-      current[counter] = current[counter]!.kind === 'day' ? dayLimit(Math.ceil(size)) : bucketLimit(rate, size)
+      current[counter] = current[counter]!.kind === WINDOW ? dayLimit(Math.ceil(size)) : bucketLimit(rate, size)
       opened[counter] = openAt(counter, nowMs)
     }
     if (step.kind === 'settle') {
@@ -293,7 +294,7 @@ async function expectSameLevels(limits: readonly Limit[], steps: readonly Step[]
       const { charges: list, costs, wallMs: takenWallMs } = ended!
       const back = ({ counter }: Charge, i: number): number => {
         const used = costs[i]! * step.used[i]!
-        return costs[i]! - (limits[counter]!.kind === 'bucket' ? round(used) : Math.round(used))
+        return costs[i]! - (limits[counter]!.kind === BUCKET ? round(used) : Math.round(used))
       }
       const [rows, modelled] = rowsOf(list, back)
       await settleRows(store, rows, nowMs, wallMs, takenWallMs)
@@ -336,11 +337,11 @@ function planOf(policies: readonly PolicyText[]) {
 }
 
 async function levelsOf(store: AsyncStore, engine: Engine): Promise<number[]> {
-  const looks = new Charges()
+  const [looks, answers] = [new Charges(), new Answers()]
   for (const { identity, limit } of engine.plan!.counters) looks.add(store.open({ identity, limit, sinceMs: 0 }), 0)
   const clock = new ManualClock()
-  const looked = store.takeAll(looks, clock.nowMs(), clock.wallMs())
+  const looked = store.takeAll(looks, answers, clock.nowMs(), clock.wallMs())
   await store.answerAll()
   await looked
-  return [...looks.levels.subarray(0, looks.length)]
+  return [...answers.levels.subarray(0, looks.length)]
 }

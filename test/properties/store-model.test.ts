@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Limit } from '../../src/limiter/limit.ts'
+import { BUCKET, type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
@@ -121,7 +121,7 @@ function expectSameAnswers(limits: readonly Limit[], steps: readonly Step[], rou
 }
 
 function changed(limit: Limit, { rate, size }: NonNullable<Step['change']>): Limit {
-  if (limit.kind === 'day') return dayLimit(size === undefined ? limit.tokensPerDay : Math.ceil(size))
+  if (limit.kind === WINDOW) return dayLimit(size === undefined ? limit.tokens : Math.ceil(size))
   return bucketLimit(rate ?? limit.tokensPerMs, size ?? limit.burst)
 }
 
@@ -133,7 +133,7 @@ function rowsOf(
 ): Row[] {
   return charges.map(({ counter, values, share }) => {
     const limit = limits[counter]!
-    const cost = limit.kind === 'bucket' ? round(limit.burst * share) : Math.round(limit.tokensPerDay * share)
+    const cost = limit.kind === BUCKET ? round(limit.burst * share) : Math.round(limit.tokens * share)
     return { counter: counters[counter]!, values, cost }
   })
 }

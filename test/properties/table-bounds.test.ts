@@ -51,17 +51,20 @@ test('days that are over make room, and none of them counts as forced', () => {
   expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
 })
 
-test('any flood of bucket keys leaves the daily budgets alone, however little of them is spent', () => {
+test('any flood of keys that have spent little leaves buckets and windows alone that have spent more', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 31 }), fc.array(fc.integer({ min: 1, max: 100 }), { maxLength: 200 }), (days, flood) => {
-      const store = newEmbeddedStore(MIN_TABLE_BYTES)
-      const day = store.open({ identity: ['day'], limit: dayLimit(1_000_000), sinceMs: 0 })
-      const bucket = openBucket(store, 100)
-      for (let i = 0; i < days; i++) take(store, day, `d${i}`, 1 + i)
-      for (const [i, cost] of flood.entries()) take(store, bucket, `b${i}`, cost)
-      for (let i = 0; i < days; i++) expect(levelOf(store, day, `d${i}`)).toBe(1_000_000 - 1 - i)
-      expect(store.stats().forcedEvictions).toBe(Math.max(0, flood.length - (32 - days)))
-    }),
+    fc.property(
+      fc.integer({ min: 1, max: 31 }),
+      fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 49 })), { maxLength: 200 }),
+      (half, flood) => {
+        const store = newEmbeddedStore(MIN_TABLE_BYTES)
+        const counters = [openBucket(store, 100), store.open({ identity: ['day'], limit: dayLimit(100), sinceMs: 0 })]
+        for (let i = 0; i < half; i++) take(store, counters[i % 2]!, `half${i}`, 50)
+        for (const [i, [isDay, cost]] of flood.entries()) take(store, counters[isDay ? 1 : 0]!, `b${i}`, cost)
+        for (let i = 0; i < half; i++) expect(levelOf(store, counters[i % 2]!, `half${i}`)).toBe(50)
+        expect(store.stats().forcedEvictions).toBe(Math.max(0, flood.length - (32 - half)))
+      },
+    ),
   )
 })
 

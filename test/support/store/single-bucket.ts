@@ -1,4 +1,5 @@
-import { refill, waitMs } from '../../../src/limiter/bucket.ts'
+import { bucket } from '../../../src/limiter/algorithms/bucket.ts'
+import { newRecord } from '../../../src/limiter/record.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { MIN_TABLE_BYTES } from '../../../src/store/shared-table.ts'
 import { bucketLimit, takeRowsNow } from './charging.ts'
@@ -11,18 +12,21 @@ interface SingleBucket {
 
 type NewBucket = (tokensPerMs: number, burst: number, nowMs: number) => SingleBucket
 
-/** The arithmetic alone, its two numbers in variables. */
+/** The arithmetic alone, its record in no store. */
 const bareBucket: NewBucket = (tokensPerMs, burst, startMs) => {
-  let level = burst
-  let atMs = startMs
+  const limit = bucketLimit(tokensPerMs, burst)
+  const record = newRecord()
+  bucket.begin(limit, record, startMs, 0)
   return {
     take(cost, nowMs) {
-      const current = refill(level, atMs, tokensPerMs, burst, nowMs)
-      const wait = waitMs(current, cost, tokensPerMs, burst)
-      if (wait > 0) return { level: current, waitMs: wait }
-      level = current - cost
-      atMs = Math.max(atMs, nowMs)
-      return { level, waitMs: 0 }
+      const looked = { ...record }
+      bucket.look(limit, looked, startMs, nowMs)
+      const waitMs = bucket.waitMs(limit, looked.level, cost, 0)
+      if (waitMs === 0) {
+        bucket.take(looked, cost)
+        Object.assign(record, looked)
+      }
+      return { level: looked.level, waitMs }
     },
   }
 }

@@ -1,4 +1,5 @@
 import { workerData } from 'node:worker_threads'
+import { BUCKET } from '../../../dist/limiter/limit.js'
 import { SharedTable } from '../../../dist/store/shared-table.js'
 
 /** Takes locks, and dies with them where it is told to. */
@@ -9,7 +10,7 @@ for (const set of sets) table.lock(set)
 const lastWord = { valueOf: () => process.exit() }
 if (dies !== 'before it writes') {
   const known = table.find(sets[0], key.low, key.high)
-  const slot = known >= 0 ? known : table.claim(sets[0], key.low, key.high, 0, 0)
+  const slot = known >= 0 ? known : table.claim(sets[0], key.low, key.high, BUCKET, 0, 0, 0)
   if (dies === 'while it writes') table.write(slot, 3, lastWord, 10, 1)
 }
 process.exit()

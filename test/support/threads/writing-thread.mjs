@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { BUCKET } from '../../../dist/limiter/limit.js'
 import { SharedTable } from '../../../dist/store/shared-table.js'
 
 /** Writes records whose numbers all follow from one another, over and over, until it is told to stop. */
@@ -13,7 +14,7 @@ while (Atomics.load(stop, 0) === 0) {
     const level = writes % 1_000_000
     table.lock(set)
     const known = table.find(set, low, high)
-    const slot = known >= 0 ? known : table.claim(set, low, high, 0, 0)
+    const slot = known >= 0 ? known : table.claim(set, low, high, BUCKET, 0, 0, 0)
     table.write(slot, -level, level * 3, (low % 1000) + level + 1, 1 / 1024)
     table.unlock(set)
   }

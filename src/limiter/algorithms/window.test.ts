@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import { calendarOf } from '../calendar.ts'
+import { WINDOW, type WindowLimit } from '../limit.ts'
+import { type CounterRecord, NEVER, newRecord } from '../record.ts'
+import { window } from './window.ts'
+
+const HOUR_MS = 3_600_000
+const NOON_MS = Date.UTC(2026, 2, 29, 12)
+
+function limitOf(tokens: number, period: '1h' | '1d', zone: string): WindowLimit {
+  return { kind: WINDOW, tokens, calendar: calendarOf(period, zone) }
+}
+
+function usedOf(limit: WindowLimit, used: number, wallMs: number): CounterRecord {
+  const record = newRecord()
+  window.begin(limit, record, 0, wallMs)
+  window.take(record, used)
+  return record
+}
+
+describe('a window', () => {
+  test('that begins has nothing used, ends where its calendar says, and could be forgotten', () => {
+    const limit = limitOf(100, '1d', 'Europe/Berlin')
+    const record = usedOf(limit, 0, NOON_MS)
+    expect(record).toEqual({ kind: WINDOW, level: 0, at: Date.UTC(2026, 2, 29, 22), size: 100, rate: 0 })
+    expect(window.spentShare(record, 0, NOON_MS)).toBe(0)
+  })
+
+  test('is another one in each period and zone, by number', () => {
+    const [day, hour] = [limitOf(100, '1d', 'UTC'), limitOf(100, '1h', 'UTC')]
+    expect(window.windowAt(day, NOON_MS)).toBe(Math.floor(NOON_MS / (24 * HOUR_MS)))
+    expect(window.windowAt(hour, NOON_MS + HOUR_MS)).toBe(window.windowAt(hour, NOON_MS) + 1)
+  })
+
+  test('waits for its end, be the day of 23 hours', () => {
+    const limit = limitOf(100, '1d', 'Europe/Berlin')
+    const startMs = Date.UTC(2026, 2, 28, 23)
+    expect(window.waitMs(limit, 10, 11, startMs)).toBe(23 * HOUR_MS)
+    expect(window.resetMs(limit, 10, startMs)).toBe(23 * HOUR_MS)
+    expect(window.waitMs(limit, 10, 10, startMs)).toBe(0)
+    expect(window.waitMs(limit, 0, 0, startMs)).toBe(0)
+    expect(window.waitMs(limit, 100, 101, startMs)).toBe(NEVER)
+    expect(window.resetMs(limit, 100, startMs)).toBe(0)
+  })
+
+  test('keeps what is used when its limit changes, and never tells of less than nothing', () => {
+    const record = usedOf(limitOf(100, '1d', 'UTC'), 80, NOON_MS)
+    const smaller = limitOf(50, '1d', 'UTC')
+    window.look(smaller, record, 0, 0)
+    expect([record.level, window.left(smaller, record)]).toEqual([80, 0])
+  })
+
+  test('gets back no more than was used, and is charged beyond its tokens', () => {
+    const limit = limitOf(100, '1d', 'UTC')
+    const record = usedOf(limit, 30, NOON_MS)
+    window.settle(limit, record, 80)
+    expect(record.level).toBe(0)
+    window.settle(limit, record, -130)
+    expect([record.level, window.left(limit, record)]).toEqual([130, 0])
+  })
+
+  test('counts at most all of its tokens as spent, and nothing once it is over', () => {
+    const limit = limitOf(100, '1d', 'UTC')
+    expect(window.spentShare(usedOf(limit, 30, NOON_MS), 0, NOON_MS)).toBe(0.3)
+    expect(window.spentShare(usedOf(limit, 300, NOON_MS), 0, NOON_MS)).toBe(1)
+    expect(window.spentShare(usedOf(limit, 300, NOON_MS), 0, NOON_MS + 12 * HOUR_MS)).toBe(0)
+  })
+})
