@@ -11,8 +11,9 @@ export interface CounterRecord {
   rate: number
 }
 
+/** With numbers that are no integers: from the start, V8 then has room for any number in each field. */
 export function newRecord(): CounterRecord {
-  return { kind: 0, level: 0, at: 0, size: 0, rate: 0 }
+  return { kind: 0, level: Number.NaN, at: Number.NaN, size: Number.NaN, rate: Number.NaN }
 }
 
 /** The wait for a cost that a limit can never cover, however long one waits. */

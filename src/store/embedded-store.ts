@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Algorithm } from '../limiter/algorithms/algorithm.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import type { Answers, Taken } from './answers.ts'
@@ -46,7 +47,10 @@ export class EmbeddedStore implements CounterStore {
   }
 
   takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
-    const rows = this.#locate(charges, answers, wallMs)
+    const rows = this.#rows
+    rows.locate(charges, wallMs)
+    answers.growTo(charges.length)
+    rows.lock()
     const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
     answers.takenWallMs = wallMs
     answers.takenFrom = 'own'
@@ -81,10 +85,10 @@ export class EmbeddedStore implements CounterStore {
    */
   resetRow(charges: Charges, row: number, momentMs: number, nowMs: number, wallMs: number): boolean {
     const rows = this.#rows
-    const { limit } = charges.counters[row]!
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     rows.locate(charges, wallMs)
     const record = rows.records[row]!
-    algorithmOf(limit).begin(limit, record, nowMs, wallMs)
+    algorithm.begin(limit, record, nowMs, wallMs)
     const [set, low, high] = [rows.sets[row]!, rows.lows[row]!, rows.highs[row]!]
     this.table.lock(set)
     const isNew = this.#resets.note(set, low, high, momentMs, record.at, nowMs, wallMs)
@@ -111,9 +115,9 @@ export class EmbeddedStore implements CounterStore {
     const rows = this.#locate(charges, answers, wallMs)
     let fits = true
     for (let row = 0; row < charges.length; row++) {
-      const { limit } = charges.counters[row]!
+      const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
       const isThere = this.#answer(rows, charges, answers, row, nowMs, wallMs)
-      const slack = algorithmOf(limit).refillIn(limit, slackMs)
+      const slack = algorithm.refillIn(limit, slackMs)
       fits = (isThere || answers.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)) && fits
     }
     if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
@@ -151,8 +155,7 @@ export class EmbeddedStore implements CounterStore {
   /** Writes the row's level and wait; returns whether the row would pass. */
   #answer(rows: TableRows, charges: Charges, answers: Answers, row: number, nowMs: number, wallMs: number): boolean {
     this.#look(rows, charges, row, nowMs, wallMs)
-    const { limit } = charges.counters[row]!
-    const algorithm = algorithmOf(limit)
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     const left = algorithm.left(limit, rows.records[row]!)
     const waitMs = algorithm.waitMs(limit, left, charges.costs[row]!, wallMs)
     answers.levels[row] = left
@@ -162,15 +165,15 @@ export class EmbeddedStore implements CounterStore {
 
   /** Reads the row's record as it is at this moment. */
   #look(rows: TableRows, charges: Charges, row: number, nowMs: number, wallMs: number): void {
-    const { limit, sinceMs } = charges.counters[row] as EmbeddedCounter
+    const { limit, algorithm, sinceMs } = charges.counters[row] as EmbeddedCounter
     const record = rows.records[row]!
     const slot = this.table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
     rows.slots[row] = slot
     if (slot < 0) {
-      algorithmOf(limit).begin(limit, record, nowMs, wallMs)
+      algorithm.begin(limit, record, nowMs, wallMs)
     } else {
       this.table.read(slot, record)
-      algorithmOf(limit).look(limit, record, sinceMs, nowMs)
+      algorithm.look(limit, record, sinceMs, nowMs)
     }
   }
 
@@ -179,8 +182,7 @@ export class EmbeddedStore implements CounterStore {
     const row = rows.order[place]!
     const cost = charges.costs[row]!
     if (cost === 0) return
-    const { limit } = charges.counters[row]!
-    const algorithm = algorithmOf(limit)
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     algorithm.take(rows.records[row]!, cost)
     answers.levels[row] = algorithm.left(limit, rows.records[row]!)
     this.#write(rows, place, nowMs, wallMs)
@@ -189,14 +191,14 @@ export class EmbeddedStore implements CounterStore {
   /** Gives the row at `place` of the order back. */
   #settle(rows: TableRows, charges: Charges, place: number, takenWallMs: number, nowMs: number, wallMs: number): void {
     const row = rows.order[place]!
-    const { limit } = charges.counters[row]!
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     const cost = charges.costs[row]!
     const isThere = rows.slots[row]! >= 0
     // A counter that is not there has nothing spent that could go back.
     if (cost === 0 || (!isThere && cost > 0)) return
     if (this.#resets.isBefore(takenWallMs, rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)) return
     const record = rows.records[row]!
-    algorithmOf(limit).settle(limit, record, cost)
+    algorithm.settle(limit, record, cost)
     // Nor is a debt carried into a window that is over.
     if (isThere || spentShare(record, nowMs, wallMs) > 0) this.#write(rows, place, nowMs, wallMs)
   }
@@ -216,11 +218,13 @@ export class EmbeddedStore implements CounterStore {
 
 export class EmbeddedCounter implements HashedCounter {
   readonly limit: Limit
+  readonly algorithm: Algorithm<Limit>
   readonly sinceMs: number
   readonly prefix: HashState
 
   constructor(spec: CounterSpec, prefix: HashState) {
     this.limit = spec.limit
+    this.algorithm = algorithmOf(spec.limit)
     this.sinceMs = spec.sinceMs
     this.prefix = prefix
   }

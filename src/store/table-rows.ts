@@ -1,5 +1,5 @@
-import { NO_WINDOW } from '../limiter/algorithms/algorithm.ts'
-import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import type { Algorithm } from '../limiter/algorithms/algorithm.ts'
+import type { Limit } from '../limiter/limit.ts'
 import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import type { Charges, Counter } from './charges.ts'
 import { HalfSipHash, type HashState } from './half-sip-hash.ts'
@@ -10,6 +10,8 @@ import { SubjectWords } from './subject.ts'
 export interface HashedCounter extends Counter {
   /** The hash after the identity, where each subject's hash begins. */
   readonly prefix: HashState
+  /** That of its limit. */
+  readonly algorithm: Algorithm<Limit>
 }
 
 // Insertion beats a comparator call up to here.
@@ -57,8 +59,7 @@ export class TableRows {
       const counter = charges.counters[row] as HashedCounter
       subject.clear()
       for (let i = charges.valuesFrom[row]!; i < charges.valuesFrom[row + 1]!; i++) subject.addText(charges.values[i]!)
-      const window = algorithmOf(counter.limit).windowAt(counter.limit, wallMs)
-      if (window !== NO_WINDOW) subject.addWord(window)
+      if (counter.algorithm.hasWindows) subject.addWord(counter.algorithm.windowAt(counter.limit, wallMs))
       hash.digest(subject.words, subject.length, counter.prefix)
       this.lows[row] = hash.low
       this.highs[row] = hash.high

@@ -1,8 +1,5 @@
 import type { CounterRecord } from '../record.ts'
 
-/** The subject of a counter that is the same at all times has no window. */
-export const NO_WINDOW = -1
-
 /**
  * How one kind of limit counts: arithmetic on a record, no clock and no place to keep it. `nowMs` only ever grows and has no zero that
  * means anything; `wallMs` is Unix time. Each kind reads the clock that it counts by.
@@ -15,7 +12,9 @@ export interface Algorithm<L> {
   size(limit: L): number
   isSame(a: L, b: L): boolean
 
-  /** Which window counts at this moment, as a part of the counter's subject; NO_WINDOW where there are none. */
+  /** Whether each window is a counter of its own; then its number is a part of the counter's subject. */
+  readonly hasWindows: boolean
+  /** Which window counts at this moment. */
   windowAt(limit: L, wallMs: number): number
 
   /** Makes it the record of a counter from which nothing was taken. */

@@ -1,6 +1,6 @@
 import { BUCKET, type BucketLimit } from '../limit.ts'
 import { NEVER } from '../record.ts'
-import { type Algorithm, NO_WINDOW } from './algorithm.ts'
+import type { Algorithm } from './algorithm.ts'
 
 // Size and rate may have been rounded to 24 bits: err on the side of keeping.
 const F32_SLACK = 2 ** -22
@@ -8,10 +8,11 @@ const F32_SLACK = 2 ** -22
 /** A bucket's record is a level and the moment, by the growing clock, at which it was true. */
 export const bucket: Algorithm<BucketLimit> = {
   isLeasable: true,
+  hasWindows: false,
 
   size: (limit) => limit.burst,
   isSame: (a, b) => a.tokensPerMs === b.tokensPerMs && a.burst === b.burst,
-  windowAt: () => NO_WINDOW,
+  windowAt: () => 0,
 
   begin(limit, record, nowMs) {
     record.kind = BUCKET

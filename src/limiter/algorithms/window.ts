@@ -9,6 +9,7 @@ import type { Algorithm } from './algorithm.ts'
 export const window: Algorithm<WindowLimit> = {
   // Takes and settlements must find the window that they were made in.
   isLeasable: false,
+  hasWindows: true,
 
   size: (limit) => limit.tokens,
   isSame: (a, b) => a.tokens === b.tokens && a.calendar === b.calendar,
