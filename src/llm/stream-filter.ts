@@ -1,6 +1,7 @@
 import { estimatedTokens } from '../limiter/llm-budget.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import { type Closing, type Dialect, defaultDialect, dialectOf, isErrorEvent } from './dialects/dialect.ts'
+import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
+import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, parseJson } from './json.ts'
 import { canBeParsed, type EventData, readEventData } from './sse-event.ts'
 import { SseFraming, type SsePiece } from './sse-framing.ts'

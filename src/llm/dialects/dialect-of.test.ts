@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { AnthropicDialect } from './anthropic.ts'
 import { ChatDialect } from './chat.ts'
-import { defaultDialect, dialectOf } from './dialect.ts'
+import { defaultDialect, dialectOf } from './dialect-of.ts'
 import { ResponsesDialect } from './responses.ts'
 
 describe('the dialect of an event', () => {
