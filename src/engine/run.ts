@@ -1,5 +1,5 @@
-import { addTokens, generatesText, maxCompletionTokens } from '../limiter/llm-budget.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
+import { addTokens, generatesText, maxCompletionTokens } from '../llm/tokens.ts'
 import { normalizeHost } from '../policy/host.ts'
 import { normalizePath } from '../policy/path.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'

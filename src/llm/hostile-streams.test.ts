@@ -4,19 +4,20 @@ import { readAnswer, readLlmRequest } from '../../test/support/llm/json-readers.
 import { chatChunk, parseSse, sse } from '../../test/support/llm/llm-streams.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
+import type { PlanRule } from '../policy/plan.ts'
 import { StreamFilter, type StreamFilterOptions } from './stream-filter.ts'
 import { countTokens, newTally, readUsage } from './usage.ts'
 
 const LONG = 'x'.repeat(100)
 
-function newFilter(max: number | undefined = 5, options: Partial<StreamFilterOptions> = {}): StreamFilter {
+function newFilter(max: number | undefined = 5, options: Partial<StreamFilterOptions<PlanRule>> = {}): StreamFilter<PlanRule> {
   const config = { tokens_per_minute: 1000, ...(max === undefined ? {} : { max_completion_tokens: max }), streaming: { buffer_tokens: 1 } }
   const parsed = parseBundle(JSON.stringify(bundle(1, policy('p', { rules: [llmRule('r', [], config)] }))))
   if (!('bundle' in parsed)) throw new Error('bad bundle')
   return new StreamFilter({ rules: compileBundle(parsed.bundle).policies[0]!.rules, promptEstimate: 3, isActivated: true, ...options })
 }
 
-function push(filter: StreamFilter, text: string): string {
+function push(filter: StreamFilter<PlanRule>, text: string): string {
   return filter.push(Buffer.from(text)).toString()
 }
 

@@ -1,8 +1,8 @@
-import { estimatedTokens, MAX_TOKENS } from '../limiter/llm-budget.ts'
 import { JsonScanner } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
 import { type Charset, unitsOf } from './json-string.ts'
 import { SCAN_LIMITS } from './scan-limits.ts'
+import { estimatedTokens, MAX_TOKENS } from './tokens.ts'
 
 /** What a request's body says about its cost. */
 export interface LlmRequest {

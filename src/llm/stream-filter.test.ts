@@ -51,12 +51,12 @@ function rulesOf(...policies: readonly PolicyText[]): PlanRule[] {
   return compileBundle(parsed.bundle).policies.flatMap(({ rules }) => rules)
 }
 
-function newFilter(settings: Settings | readonly Settings[], options: Partial<StreamFilterOptions> = {}): StreamFilter {
+function newFilter(settings: Settings | readonly Settings[], options: Partial<StreamFilterOptions<PlanRule>> = {}): StreamFilter<PlanRule> {
   const rules = rulesOf(...[settings].flat().map((each, i) => policyOf({ id: `p${i}`, ...each })))
   return new StreamFilter({ rules, promptEstimate: PROMPT_ESTIMATE, isActivated: true, ...options })
 }
 
-function passed(filter: StreamFilter, ...chunks: readonly string[]): string {
+function passed(filter: StreamFilter<PlanRule>, ...chunks: readonly string[]): string {
   return Buffer.concat([...chunks.map((chunk) => filter.push(Buffer.from(chunk))), filter.end()]).toString()
 }
 

@@ -1,19 +1,26 @@
-import { estimatedTokens } from '../limiter/llm-budget.ts'
-import type { PlanRule } from '../policy/plan.ts'
 import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, parseJson } from './json.ts'
+import type { LlmSettings } from './llm-settings.ts'
 import { canBeParsed, type EventData, readEventData } from './sse-event.ts'
 import { SseFraming, type SsePiece } from './sse-framing.ts'
+import { estimatedTokens } from './tokens.ts'
 import { chatUsageText, countTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
 import { spliceUsage } from './usage-splice.ts'
 
 /** An event above this passes unread, as one does with too many values: no text of a model comes in pieces so large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
 
-export interface StreamFilterOptions {
+/** What the filter must know of a rule. */
+export interface StreamRule {
+  readonly policy: { readonly isShadow: boolean }
+  /** Undefined for a rule that counts no tokens, which has no place here. */
+  readonly llm: LlmSettings | undefined
+}
+
+export interface StreamFilterOptions<Rule extends StreamRule> {
   /** The LLM rules that hold for this request and have streaming enabled, in bundle order. */
-  readonly rules: readonly PlanRule[]
+  readonly rules: readonly Rule[]
   readonly promptEstimate: number
   /** The client asked for a stream. One that nobody asked for is counted and never touched. */
   readonly isActivated: boolean
@@ -21,8 +28,8 @@ export interface StreamFilterOptions {
 }
 
 /** A rule whose max_completion_tokens the stream has exceeded. */
-export interface Excess {
-  readonly rule: PlanRule
+export interface Excess<Rule extends StreamRule = StreamRule> {
+  readonly rule: Rule
   readonly completionTokens: number
 }
 
@@ -30,10 +37,10 @@ export interface Excess {
  * Reads an SSE answer on its way through: counts what is generated, adds usage to events where a rule asks for it, and
  * cuts the stream where the first enforcing rule is exceeded. Gives back the bytes to send on.
  */
-export class StreamFilter {
-  readonly #options: StreamFilterOptions
+export class StreamFilter<Rule extends StreamRule> {
+  readonly #options: StreamFilterOptions<Rule>
   readonly #framing: SseFraming
-  readonly #watches: Watch[]
+  readonly #watches: Watch<Rule>[]
   readonly #addsUsage: boolean
   readonly #tally = newTally()
   #dialect: Dialect | undefined
@@ -41,11 +48,11 @@ export class StreamFilter {
   /** The stream has said that it is over: what follows brings no more text. */
   hasEnded = false
   /** The rule that cut the stream. Nothing of it passes any more. */
-  cut: Excess | undefined
+  cut: Excess<Rule> | undefined
   /** Rules that would have cut it, had their policy not been in shadow mode; each once. */
-  readonly wouldCut: Excess[] = []
+  readonly wouldCut: Excess<Rule>[] = []
 
-  constructor(options: StreamFilterOptions) {
+  constructor(options: StreamFilterOptions<Rule>) {
     this.#options = options
     this.#framing = new SseFraming(options.maxEventBytes ?? MAX_EVENT_BYTES)
     this.#watches = options.rules.map((rule) => ({ rule, lookedAtTokens: 0, isExceeded: false }))
@@ -169,8 +176,8 @@ const BLANK_LINE = Buffer.from('\n\n')
 const OPEN_BRACE = 0x7b
 const BEGINS_OBJECT = /^\s*\{/
 
-interface Watch {
-  readonly rule: PlanRule
+interface Watch<Rule> {
+  readonly rule: Rule
   lookedAtTokens: number
   isExceeded: boolean
 }

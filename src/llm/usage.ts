@@ -1,5 +1,5 @@
-import { estimatedTokens } from '../limiter/llm-budget.ts'
 import { asCount, asObject } from './json.ts'
+import { estimatedTokens } from './tokens.ts'
 
 /** What is known of an answer's cost so far. */
 export interface Tally {

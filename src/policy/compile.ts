@@ -1,9 +1,10 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import { calendarOf } from '../limiter/calendar.ts'
 import { BUCKET, type Limit, WINDOW } from '../limiter/limit.ts'
-import { maxCompletionTokens } from '../limiter/llm-budget.ts'
+import type { LlmSettings } from '../llm/llm-settings.ts'
+import { maxCompletionTokens } from '../llm/tokens.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
-import type { LimitReason, LlmSettings, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
+import type { LimitReason, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
 import { RouteIndex } from './routes.ts'
 import type { Bundle, LlmConfig, Policy, Rule } from './schema.ts'
 

@@ -1,4 +1,5 @@
 import type { Limit } from '../limiter/limit.ts'
+import type { LlmSettings } from '../llm/llm-settings.ts'
 import type { DescriptorKey } from './descriptor-key.ts'
 import type { RouteIndex } from './routes.ts'
 
@@ -41,21 +42,6 @@ export interface PlanRule {
   readonly costWithoutText: number
   /** What a token_bucket_llm rule has beyond its counters. */
   readonly llm: LlmSettings | undefined
-}
-
-export interface LlmSettings {
-  /** Upper bound of one completion; undefined: none. */
-  readonly maxCompletionTokens: number | undefined
-  readonly streaming: StreamingSettings
-}
-
-interface StreamingSettings {
-  readonly enabled: boolean
-  readonly enforceMidStream: boolean
-  /** How many tokens come between two looks at the budget. */
-  readonly bufferTokens: number
-  readonly onLimitExceeded: 'graceful_close' | 'error_chunk'
-  readonly includePartialUsage: boolean
 }
 
 export interface PlanCounter {

@@ -1,4 +1,4 @@
-import { maxCompletionTokens } from '../limiter/llm-budget.ts'
+import { maxCompletionTokens } from '../llm/tokens.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
 import type { Bundle, LlmConfig } from './schema.ts'
 

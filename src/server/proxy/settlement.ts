@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Engine } from '../../engine/engine.ts'
 import type { Reservation } from '../../engine/reservation.ts'
-import { addTokens } from '../../limiter/llm-budget.ts'
+import { addTokens } from '../../llm/tokens.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../metrics/llm-metrics.ts'
 

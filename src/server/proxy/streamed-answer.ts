@@ -1,5 +1,6 @@
 import type { Transform } from 'node:stream'
 import { type Excess, StreamFilter } from '../../llm/stream-filter.ts'
+import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { headerValue } from '../http-request-view.ts'
 import { type Coding, codingOf, newDecoder } from './content-coding.ts'
@@ -16,7 +17,7 @@ export class StreamedAnswer implements LlmAnswer {
   readonly #flow: AnswerFlow
   readonly #status: number
   /** Absent where no rule has streaming enabled, or the bytes cannot be read: then the reservation stands. */
-  #filter: StreamFilter | undefined
+  #filter: StreamFilter<PlanRule> | undefined
   readonly #coding: Coding | undefined
   #decoder: Transform | undefined
   #isDecoderDone = false
@@ -173,7 +174,7 @@ export class StreamedAnswer implements LlmAnswer {
     this.#settle(() => this.#settleUnread())
   }
 
-  #afterPass(filter: StreamFilter): void {
+  #afterPass(filter: StreamFilter<PlanRule>): void {
     for (; this.#loggedWouldCuts < filter.wouldCut.length; this.#loggedWouldCuts++) {
       const excess = filter.wouldCut[this.#loggedWouldCuts]!
       this.#parts.metrics.countWouldTruncate(excess.rule)
@@ -189,7 +190,7 @@ export class StreamedAnswer implements LlmAnswer {
     } else if (filter.hasEnded) this.#settleDone(filter)
   }
 
-  #settleDone(filter: StreamFilter): void {
+  #settleDone(filter: StreamFilter<PlanRule>): void {
     this.#settle(() => {
       const { settlement, metrics, request } = this.#parts
       const { hasProviderCount, counts } = filter
@@ -214,7 +215,7 @@ export class StreamedAnswer implements LlmAnswer {
     settle()
   }
 
-  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: Excess, message: string): void {
+  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: Excess<PlanRule>, message: string): void {
     const { policy, name, llm } = rule
     const bound = { completion_tokens: completionTokens, max_completion_tokens: llm!.maxCompletionTokens }
     this.#parts.logger.info({ event, policy: policy.id, rule: name, ...bound }, message)

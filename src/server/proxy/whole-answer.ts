@@ -1,5 +1,5 @@
-import { estimatedTokens } from '../../limiter/llm-budget.ts'
 import { AnswerReader } from '../../llm/answer.ts'
+import { estimatedTokens } from '../../llm/tokens.ts'
 import { countTokens, hasUsage, type Tally } from '../../llm/usage.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { headerValue } from '../http-request-view.ts'

@@ -1,8 +1,8 @@
-import { estimatedTokens } from '../../../src/limiter/llm-budget.ts'
 import { blockCharacters, chatCharacters } from '../../../src/llm/generated-text.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../src/llm/json.ts'
 import type { LlmRequest } from '../../../src/llm/llm-request.ts'
 import { characters, charactersIn } from '../../../src/llm/text-size.ts'
+import { estimatedTokens } from '../../../src/llm/tokens.ts'
 import { newTally, readUsage, type Tally } from '../../../src/llm/usage.ts'
 import { isJson } from './json-spelling.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addTokens, estimatedTokens, generatesText, MAX_TOKENS, maxCompletionTokens } from './llm-budget.ts'
+import { addTokens, estimatedTokens, generatesText, MAX_TOKENS, maxCompletionTokens } from './tokens.ts'
 
 test.each([
   [50, 70, 50],
