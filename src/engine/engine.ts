@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { LlmRequest } from '../llm/llm-request.ts'
+import type { RequestFacts } from '../costs/cost.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
 import type { Plan } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
@@ -12,7 +12,7 @@ import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
-import type { Hold, Reservation } from './reservation.ts'
+import type { Hold } from './reservation.ts'
 
 export interface EngineOptions {
   readonly store: CounterStore
@@ -58,12 +58,12 @@ export class Engine {
 
   /**
    * Decides and takes. Answers at once where the store does. `explains` adds the descriptor values, which cost and
-   * are nobody's business but an operator's. With `llm`, what is known of the body, LLM rules take what it may cost, and
+   * are nobody's business but an operator's. With `body`, what it says, LLM rules take what it may cost, and
    * the decision has a reservation to settle. Who knows the time says it: `nowMs` is the clock's.
    */
-  decide(view: RequestView, explains = false, llm?: LlmRequest, nowMs?: number): Decision | Promise<Decision> {
+  decide(view: RequestView, explains = false, body?: RequestFacts['body'], nowMs?: number): Decision | Promise<Decision> {
     const { active } = this.#plans
-    return active === undefined ? NO_BUNDLE : this.#evaluator.decide(active, view, explains, llm, nowMs)
+    return active === undefined ? NO_BUNDLE : this.#evaluator.decide(active, view, explains, body, nowMs)
   }
 
   /** For who decides in several steps, by one plan. Undefined: there is none yet. */
@@ -73,18 +73,18 @@ export class Engine {
   }
 
   /**
-   * Corrects what a rule holds to what was used, in the counters that it was taken from. To be called once for each
+   * Corrects what a rule holds to `amount`, in the counters that it was taken from. To be called once for each
    * hold. A rule that is gone from the bundle is settled all the same.
    */
-  settle(reservation: Reservation, hold: Hold, usedTokens: number): void | Promise<void> {
-    if (hold.tokens === usedTokens) return
+  settle(hold: Hold, amount: number): void | Promise<void> {
+    if (hold.amount === amount) return
     const charges = new Charges()
     const { active } = this.#plans
     for (const counter of hold.rule.counters) {
       for (const value of hold.values) charges.addValue(value)
-      const taken = reservation.active.counters[counter.index]!
-      const current = reservation.active === active ? taken : active?.byIdentity.get(identityName(counter))
-      charges.add(current ?? taken, hold.tokens - usedTokens)
+      const taken = hold.active.counters[counter.index]!
+      const current = hold.active === active ? taken : active?.byIdentity.get(identityName(counter))
+      charges.add(current ?? taken, hold.amount - amount)
     }
     return this.#store.settleAll(charges, hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
   }

@@ -1,4 +1,4 @@
-import type { LlmRequest } from '../llm/llm-request.ts'
+import type { RequestFacts } from '../costs/cost.ts'
 import type { RequestView } from '../request/view.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Decision, Refused, Rejected } from './decision.ts'
@@ -28,8 +28,8 @@ export class Evaluation {
     return this.#evaluator.precheck(this.#active, this.#view, this.#explains)
   }
 
-  /** Decides and takes. `llm` is what is known of the body, if it was read. */
-  decide(llm?: LlmRequest): Decision | Promise<Decision> {
-    return this.#evaluator.decide(this.#active, this.#view, this.#explains, llm)
+  /** Decides and takes. `body` is what it says, if it was read. */
+  decide(body?: RequestFacts['body']): Decision | Promise<Decision> {
+    return this.#evaluator.decide(this.#active, this.#view, this.#explains, body)
   }
 }

@@ -1,5 +1,5 @@
 import { type Clock, WallTime } from '../clock.ts'
-import type { LlmRequest } from '../llm/llm-request.ts'
+import type { RequestFacts } from '../costs/cost.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
@@ -36,10 +36,10 @@ export class Evaluator {
     active: ActivePlan,
     view: RequestView,
     explains: boolean,
-    llm: LlmRequest | undefined,
+    body: RequestFacts['body'],
     nowMs = this.#clock.nowMs(),
   ): Decision | Promise<Decision> {
-    const run = this.#begin(view, active, explains, llm, nowMs)
+    const run = this.#begin(view, active, explains, body, nowMs)
     if (run === undefined) return NO_HOST
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!)
@@ -49,16 +49,16 @@ export class Evaluator {
   }
 
   needsBody(active: ActivePlan, view: RequestView): BodyNeed {
-    if (!active.plan.hasLlmRules) return 'no'
+    if (!active.plan.needsBody) return 'no'
     const run = this.#begin(view, active, false, undefined)
     if (run === undefined) return 'no'
     const { policies, count } = run.matches
-    for (let i = 0; i < count; i++) if (policies[i]!.hasLlmRules && !policies[i]!.isShadow) run.charge(policies[i]!)
+    for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!)
     // What will be refused needs no body.
     const isRefused = run.hasRepeated
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (policy.hasLlmRules && policy.isShadow && !run.isKeyedByRepeated(policy)) run.charge(policy)
+      if (policy.needsBody && policy.isShadow && !run.isKeyedByRepeated(policy)) run.charge(policy)
     }
     const need = isRefused ? 'no' : bodyNeed(run.group)
     this.#runs.giveBack(run)
@@ -82,11 +82,11 @@ export class Evaluator {
     view: RequestView,
     active: ActivePlan,
     explains: boolean,
-    llm: LlmRequest | undefined,
+    body: RequestFacts['body'],
     nowMs = this.#clock.nowMs(),
   ): Run | undefined {
     const run = this.#runs.take()
-    if (run.begin(view, active, nowMs, this.#wallTime.at(nowMs), explains, llm)) return run
+    if (run.begin(view, active, nowMs, this.#wallTime.at(nowMs), explains, body)) return run
     this.#runs.giveBack(run)
     return undefined
   }
@@ -114,7 +114,7 @@ export class Evaluator {
       this.#runs.giveBack(run)
       return NO_STORE
     }
-    if (run.llm !== undefined) run.hold(run.group)
+    run.hold(run.group)
     run.limit = mostConstrained(run.group, run.wallMs)
     return this.#simulate(run)
   }
@@ -149,7 +149,7 @@ export class Evaluator {
 
   #afterSimulated(run: Run, group: Group, taken: Outcome): void {
     if (taken === false) run.addWouldReject(worstObjection(group, run.wallMs))
-    else if (taken === true && run.llm !== undefined) run.hold(group)
+    else if (taken === true) run.hold(group)
   }
 
   #allow(run: Run): Decision {
@@ -181,7 +181,7 @@ export class Evaluator {
       canRetry: objection === undefined || objection.canRetry,
       requested: objection === undefined ? 0 : objection.requested,
       available: objection === undefined ? 0 : objection.available,
-      reservation: run.holds.length === 0 ? undefined : { active: run.active!, holds: run.holds },
+      reservation: run.holds.length === 0 ? undefined : { holds: run.holds },
       policy: rule?.policy,
       rule,
       wouldRejects: run.wouldRejects,
@@ -198,7 +198,7 @@ function bodyNeed(group: Group): BodyNeed {
   let need: BodyNeed = 'no'
   for (let i = 0; i < group.ruleCount; i++) {
     const rule = group.rules[i]!
-    if (rule.llm === undefined) continue
+    if (!rule.cost.needsBody) continue
     if (!rule.policy.isShadow) return 'must'
     need = 'may'
   }

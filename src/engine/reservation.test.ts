@@ -22,21 +22,21 @@ describe('a reservation', () => {
     const config = { tokens_per_minute: 6000, tokens_per_day: 9000, ...(max && { max_completion_tokens: max }) }
     const service = newService(policy('p', { rules: [llmRule('budget', ['header:x-key'], config)] }))
     const { reservation } = service.allow(CHAT, { promptTokens: 12, requestedTokens })
-    expect(reservation!.holds).toMatchObject([{ rule: { name: 'budget' }, tokens, values: ['a'] }])
+    expect(reservation!.holds).toMatchObject([{ rule: { name: 'budget' }, amount: tokens, values: ['a'] }])
     expect(service.levels()).toEqual([6000 - tokens, 9000 - tokens])
   })
 
   test('is the prompt alone where no text is generated', () => {
     const service = newService(budget('p', { tokens_per_minute: 6000, max_completion_tokens: 70 }))
     const { reservation } = service.allow('/v1/embeddings?x=1', { promptTokens: 12, requestedTokens: 50 })
-    expect(reservation!.holds.map(({ tokens }) => tokens)).toEqual([12])
+    expect(reservation!.holds.map(({ amount }) => amount)).toEqual([12])
     expect(service.levels()).toEqual([6000 - 12])
   })
 
   test('may be of nothing, and is there to be settled all the same', () => {
     const service = newService(budget('p', { tokens_per_minute: 6000 }))
     const { reservation } = service.allow('/v1/embeddings', { promptTokens: 0 })
-    expect(reservation!.holds.map(({ tokens }) => tokens)).toEqual([0])
+    expect(reservation!.holds.map(({ amount }) => amount)).toEqual([0])
     expect(service.levels()).toEqual([6000])
   })
 
@@ -75,7 +75,7 @@ describe('a reservation', () => {
       budget('everyone', { tokens_per_day: 9000 }, []),
     )
     const { reservation } = service.allow(CHAT, { promptTokens: 5, requestedTokens: 60 }, { 'x-key': 'a', 'x-team': 't' })
-    expect(reservation!.holds.map(({ rule, tokens, values }) => [rule.policy.id, rule.name, tokens, values])).toEqual([
+    expect(reservation!.holds.map(({ rule, amount, values }) => [rule.policy.id, rule.name, amount, values])).toEqual([
       ['p', 'small', 35, ['a']],
       ['p', 'of a team', 45, ['t', 'a']],
       ['everyone', 'budget', 65, []],
@@ -86,8 +86,8 @@ describe('a reservation', () => {
     const service = newService(budget('p', { tokens_per_minute: 6000 }))
     const first = service.allow(CHAT, { promptTokens: 1, requestedTokens: 10 })
     const second = service.allow(CHAT, { promptTokens: 2, requestedTokens: 20 }, { 'x-key': 'b' })
-    expect(first.reservation!.holds).toMatchObject([{ tokens: 11, values: ['a'] }])
-    expect(second.reservation!.holds).toMatchObject([{ tokens: 22, values: ['b'] }])
+    expect(first.reservation!.holds).toMatchObject([{ amount: 11, values: ['a'] }])
+    expect(second.reservation!.holds).toMatchObject([{ amount: 22, values: ['b'] }])
     expect(service.allow(CHAT, undefined).reservation).toBeUndefined()
   })
 })
@@ -135,7 +135,7 @@ describe('a request that a budget cannot cover', () => {
   test('is never told of less than nothing', () => {
     const service = newService(budget('p', { tokens_per_minute: 600 }))
     const { reservation } = service.allow(CHAT, { promptTokens: 0, requestedTokens: 600 })
-    service.engine.settle(reservation!, reservation!.holds[0]!, 900)
+    service.engine.settle(reservation!.holds[0]!, 900)
     expect(service.reject(CHAT, { promptTokens: 0, requestedTokens: 100 })).toMatchObject({
       requested: 100,
       available: 0,
@@ -181,7 +181,7 @@ describe('a shadow policy', () => {
   test('holds on counters of its own, what its own rules reserve', () => {
     const service = newService(enforcing, shadow)
     const { reservation } = service.allow(CHAT, { promptTokens: 10, requestedTokens: 500 })
-    expect(reservation!.holds.map(({ rule, tokens, values }) => [rule.policy.id, tokens, values])).toEqual([
+    expect(reservation!.holds.map(({ rule, amount, values }) => [rule.policy.id, amount, values])).toEqual([
       ['p', 310, ['a']],
       ['s', 210, ['a']],
     ])

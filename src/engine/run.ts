@@ -1,5 +1,4 @@
-import type { LlmRequest } from '../llm/llm-request.ts'
-import { addTokens, generatesText, maxCompletionTokens } from '../llm/tokens.ts'
+import type { RequestFacts } from '../costs/cost.ts'
 import { normalizeHost } from '../policy/host.ts'
 import { normalizePath } from '../policy/path.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
@@ -15,7 +14,7 @@ const NONE: never[] = []
 Object.freeze(NONE)
 
 /** One decision under way. It is used again for the next one: what leaves it must be a copy, and at its end it holds nothing. */
-export class Run {
+export class Run implements RequestFacts {
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
   /** The group at hand. Each that a store is still to answer about is one of its own. */
@@ -29,38 +28,38 @@ export class Run {
   nowMs = 0
   wallMs = 0
   explains = false
-  /** What is known of the body; undefined where none is read. */
-  llm: LlmRequest | undefined
+  path = ''
+  body: RequestFacts['body']
+  given = 1
   readonly #descriptors: Descriptors
-  #path = ''
 
   constructor(identification: Identification) {
     this.#descriptors = new Descriptors(identification)
   }
 
   /** Answers false when a host is needed to tell which policies apply, and the request has none. */
-  begin(view: RequestView, active: ActivePlan, nowMs: number, wallMs: number, explains: boolean, llm: LlmRequest | undefined): boolean {
+  begin(view: RequestView, active: ActivePlan, nowMs: number, wallMs: number, explains: boolean, body: RequestFacts['body']): boolean {
     const { plan } = active
     this.active = active
     this.nowMs = nowMs
     this.wallMs = wallMs
     this.explains = explains
-    this.llm = llm
-    this.#path = normalizePath(view.uri)
+    this.body = body
+    this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
     const host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
-    return plan.routes.match(this.#path, host, upperCase(view.method), this.matches)
+    return plan.routes.match(this.path, host, upperCase(view.method), this.matches)
   }
 
   /** Lets go of the request, of the plan, and of all that was found. */
   end(): void {
     this.active = undefined
-    this.llm = undefined
+    this.body = undefined
     this.limit = undefined
     this.wouldRejects = NONE
     this.missingKeys = NONE
     this.holds = NONE
-    this.#path = ''
+    this.path = ''
     this.matches.clear()
     this.group.clear()
     this.#descriptors.end()
@@ -77,16 +76,16 @@ export class Run {
   }
 
   /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. All their keys are read. */
-  charge(policy: PlanPolicy, isPlainOnly = false): void {
+  charge(policy: PlanPolicy, isHeadOnly = false): void {
     const { group } = this
     const { charges } = group
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (isPlainOnly && rule.llm !== undefined) {
+      if (isHeadOnly && rule.cost.needsBody) {
         this.#noteMissingOf(rule)
         continue
       }
-      const cost = rule.llm === undefined ? 1 : this.#reservationFor(rule)
+      const cost = rule.cost.of(this)
       const firstRow = charges.length
       for (let c = 0; c < rule.counters.length; c++) {
         if (!this.#pushValues(rule)) break
@@ -97,17 +96,17 @@ export class Run {
     }
   }
 
-  /** Remembers what a group's LLM rules have taken, to be settled later. */
+  /** Remembers what a group's rules have taken and is to be settled later. */
   hold(group: Group): void {
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
-      if (rule.llm === undefined) continue
+      if (rule.cost.settling === undefined || !rule.cost.settling.holds(this)) continue
       const { costs, values, valuesFrom } = group.charges
       const { takenWallMs, takenFrom } = group.answers
       const row = group.firstRows[i]!
       if (this.holds.length === 0) this.holds = []
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
-      this.holds.push({ rule, tokens: costs[row]!, values: own, taken: { wallMs: takenWallMs, from: takenFrom } })
+      this.holds.push({ active: this.active!, rule, amount: costs[row]!, values: own, taken: { wallMs: takenWallMs, from: takenFrom } })
     }
   }
 
@@ -127,13 +126,6 @@ export class Run {
       if (typeof value === 'string') found.push({ key: this.active!.plan.keys[index]!.text, value })
     }
     return found
-  }
-
-  #reservationFor(rule: PlanRule): number {
-    const hasText = generatesText(this.#path)
-    if (this.llm === undefined) return hasText ? rule.cost : rule.costWithoutText
-    const { promptTokens, requestedTokens, choices } = this.llm
-    return hasText ? addTokens(promptTokens, maxCompletionTokens(requestedTokens, rule.llm!.maxCompletionTokens, choices)) : promptTokens
   }
 
   #pushValues(rule: PlanRule): boolean {

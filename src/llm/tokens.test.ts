@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addTokens, estimatedTokens, generatesText, MAX_TOKENS, maxCompletionTokens } from './tokens.ts'
+import { addTokens, estimatedTokens, MAX_TOKENS, maxCompletionTokens } from './tokens.ts'
 
 test.each([
   [50, 70, 50],
@@ -27,9 +27,4 @@ test('sums of tokens are never more than can be counted exactly', () => {
 
 test('four characters are a token, and what is begun is one', () => {
   expect([0, 1, 3, 4, 5, 8, 9].map(estimatedTokens)).toEqual([0, 1, 1, 1, 2, 2, 3])
-})
-
-test('a path that ends in /embeddings generates no text', () => {
-  expect(['/v1/embeddings', '/embeddings'].map(generatesText)).toEqual([false, false])
-  expect(['/v1/embeddings/x', '/v1/chat/completions', '/v1/my-embeddings', '/'].map(generatesText)).toEqual([true, true, true, true])
 })

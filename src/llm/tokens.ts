@@ -18,8 +18,3 @@ export function addTokens(some: number, more: number): number {
 export function estimatedTokens(characters: number): number {
   return Math.ceil(characters / 4)
 }
-
-/** Embeddings generate no text, so they reserve none. */
-export function generatesText(path: string): boolean {
-  return !path.endsWith('/embeddings')
-}

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { GIVEN } from '../costs/given.ts'
 import { BUCKET, WINDOW } from '../limiter/limit.ts'
 import { compileBundle } from './compile.ts'
 import { parseBundle } from './parse.ts'
@@ -53,11 +54,12 @@ describe('a plan', () => {
 describe('a token_bucket rule', () => {
   const [rule] = rulesOf(planFor(policy('p', { rules: [bucketRule('r "\\q', ['ip:address', 'header:X-A'], 2.5, 0.5)] })))
 
-  test('is one bucket that each request takes one token from, text or none', () => {
+  test('is one bucket that each request takes what is given from, and that may be leased', () => {
     expect(rule!.counters).toMatchObject([
       { limit: { kind: BUCKET, tokensPerMs: 0.0005, burst: 2.5 }, size: 2.5, reason: 'token_bucket_exceeded', limitText: '2' },
     ])
-    expect([rule!.cost, rule!.costWithoutText]).toEqual([1, 1])
+    expect(rule!.cost).toBe(GIVEN)
+    expect(rule!.counters.map(({ isLeasable }) => isLeasable)).toEqual([true])
     expect(rule!.llm).toBeUndefined()
   })
 
@@ -93,8 +95,10 @@ describe('a token_bucket_llm rule', () => {
   test('reserves max_completion_tokens, 1000 without them, and nothing where no text is generated', () => {
     const bounded = llm({ tokens_per_day: 6000, max_completion_tokens: 70 })
     const unbounded = llm({ tokens_per_day: 6000 })
-    expect([bounded.cost, bounded.costWithoutText]).toEqual([70, 0])
-    expect([unbounded.cost, unbounded.costWithoutText]).toEqual([1000, 0])
+    const [chat, embeddings] = ['/v1/chat/completions', '/v1/embeddings'].map((path) => ({ path, body: undefined, given: 1 }))
+    expect([bounded.cost.of(chat!), bounded.cost.of(embeddings!)]).toEqual([70, 0])
+    expect([unbounded.cost.of(chat!), unbounded.cost.of(embeddings!)]).toEqual([1000, 0])
+    expect(bounded.counters.map(({ isLeasable }) => isLeasable)).toEqual([false])
   })
 
   test('watches streams as the specification says where it says nothing of them, and in what it leaves out', () => {
@@ -165,12 +169,12 @@ describe('the identity of a counter', () => {
   }
 })
 
-test('a plan and its policies know whether they have rules that count tokens', () => {
+test('a plan and its policies know whether a rule of theirs needs the body', () => {
   const plain = policy('plain', { rules: [bucketRule('r', [], 1)] })
   const mixed = policy('mixed', { rules: [bucketRule('r', [], 1), llmRule('l', [], { tokens_per_minute: 5000 })] })
-  expect(planFor(plain).hasLlmRules).toBe(false)
-  expect(planFor(plain, mixed).hasLlmRules).toBe(true)
-  expect(planFor(plain, mixed).policies.map(({ hasLlmRules }) => hasLlmRules)).toEqual([false, true])
+  expect(planFor(plain).needsBody).toBe(false)
+  expect(planFor(plain, mixed).needsBody).toBe(true)
+  expect(planFor(plain, mixed).policies.map(({ needsBody }) => needsBody)).toEqual([false, true])
 })
 
 function planFor(...policies: PolicyText[]): Plan {

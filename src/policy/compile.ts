@@ -1,8 +1,9 @@
+import { GIVEN } from '../costs/given.ts'
+import { LlmReservation } from '../costs/llm-reservation.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import { calendarOf } from '../limiter/calendar.ts'
 import { BUCKET, type Limit, WINDOW } from '../limiter/limit.ts'
 import type { LlmSettings } from '../llm/llm-settings.ts'
-import { maxCompletionTokens } from '../llm/tokens.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import type { LimitReason, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
 import { RouteIndex } from './routes.ts'
@@ -40,7 +41,7 @@ export class PlanBuilder {
       routes: this.#routes,
       keys,
       counters,
-      hasLlmRules: this.#policies.some((policy) => policy.hasLlmRules),
+      needsBody: this.#policies.some((policy) => policy.needsBody),
     })
   }
 }
@@ -83,14 +84,14 @@ class PlanParts {
     return index
   }
 
-  addCounter(identity: readonly string[], limit: Limit, reason: LimitReason): PlanCounter {
+  addCounter(identity: readonly string[], limit: Limit, reason: LimitReason, isLeasable: boolean): PlanCounter {
     const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
       identity,
       limit: Object.freeze(limit),
       size,
-      isLeasable: reason === 'token_bucket_exceeded',
+      isLeasable,
       reason,
       limitText: String(Math.floor(size)),
     })
@@ -103,7 +104,7 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
   const { mode, selector } = policy.spec
   const rules: PlanRule[] = []
   const keyIndexes: number[] = []
-  const planned: PlanPolicy = {
+  const planned = {
     index,
     id: policy.id,
     quotedId: `"${policy.id.replace(/["\\]/g, '\\$&')}"`,
@@ -112,10 +113,11 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
     route: selector?.pathExact ?? selector?.pathPrefix ?? '/',
     rules,
     keyIndexes,
-    hasLlmRules: policy.spec.rules.some((rule) => rule.algorithm === 'token_bucket_llm'),
+    needsBody: false,
   }
   for (const rule of policy.spec.rules) rules.push(compileRule(rule, planned, parts))
   for (const index of new Set(rules.flatMap((rule) => rule.keyIndexes))) keyIndexes.push(index)
+  planned.needsBody = rules.some(({ cost }) => cost.needsBody)
   return Object.freeze(planned)
 }
 
@@ -124,14 +126,14 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const limitKeys = keys.map((key) => key.text)
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
   const llm = rule.algorithm === 'token_bucket_llm' ? llmSettings(rule.algorithm_config) : undefined
+  const cost = llm === undefined ? GIVEN : new LlmReservation(llm)
   return Object.freeze({
     policy,
     name: rule.name,
     limitKeys,
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
-    counters: limitsOf(rule).map(({ part, limit, reason }) => parts.addCounter([...identity, part], limit, reason)),
-    cost: llm === undefined ? 1 : maxCompletionTokens(undefined, llm.maxCompletionTokens),
-    costWithoutText: llm === undefined ? 1 : 0,
+    counters: limitsOf(rule).map(({ part, limit, reason }) => parts.addCounter([...identity, part], limit, reason, cost.isLeasable)),
+    cost,
     llm,
   })
 }

@@ -1,3 +1,4 @@
+import type { Cost } from '../costs/cost.ts'
 import type { Limit } from '../limiter/limit.ts'
 import type { LlmSettings } from '../llm/llm-settings.ts'
 import type { DescriptorKey } from './descriptor-key.ts'
@@ -13,7 +14,8 @@ export interface Plan {
   readonly keys: readonly DescriptorKey[]
   /** Every counter of the bundle; a rule names its own by position. */
   readonly counters: readonly PlanCounter[]
-  readonly hasLlmRules: boolean
+  /** Whether a rule must know the body to say what it takes. */
+  readonly needsBody: boolean
 }
 
 export interface PlanPolicy {
@@ -28,7 +30,7 @@ export interface PlanPolicy {
   readonly rules: readonly PlanRule[]
   /** The keys of all its rules, each once. */
   readonly keyIndexes: readonly number[]
-  readonly hasLlmRules: boolean
+  readonly needsBody: boolean
 }
 
 export interface PlanRule {
@@ -37,10 +39,9 @@ export interface PlanRule {
   readonly limitKeys: readonly string[]
   readonly keyIndexes: readonly number[]
   readonly counters: readonly PlanCounter[]
-  /** What one request takes when nothing is known of its body; text that it may generate included, and left out. */
-  readonly cost: number
-  readonly costWithoutText: number
-  /** What a token_bucket_llm rule has beyond its counters. */
+  /** What a request takes from each counter. */
+  readonly cost: Cost
+  /** What the stream filter of a token_bucket_llm rule goes by. */
   readonly llm: LlmSettings | undefined
 }
 
@@ -49,7 +50,7 @@ export interface PlanCounter {
   /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: it survives a reload that keeps them. */
   readonly identity: readonly string[]
   readonly limit: Limit
-  /** Of a rule that counts requests, not what they cost. */
+  /** Whether tokens may be pre-fetched: the rule's cost says so. */
   readonly isLeasable: boolean
   /** The most that the limit can ever hand out at one moment. */
   readonly size: number

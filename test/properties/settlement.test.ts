@@ -225,9 +225,9 @@ test('reservations under way at the same time, ended in any order, leave what wa
         const { reservation } = decision as Allowed
         for (const hold of reservation?.holds ?? []) {
           const place = hold.rule.policy.isShadow ? 1 : 0
-          expect(hold.tokens).toBe(promptTokens + Math.min(requestedTokens, 200))
-          used[place]! += end === 'never' ? hold.tokens : end
-          if (end !== 'never') await engine.settle(reservation!, hold, end)
+          expect(hold.amount).toBe(promptTokens + Math.min(requestedTokens, 200))
+          used[place]! += end === 'never' ? hold.amount : end
+          if (end !== 'never') await engine.settle(hold, end)
         }
       })
       await store.answerAll((count) => choices.next().value % count)

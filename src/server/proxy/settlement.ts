@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
+import type { Usage } from '../../costs/cost.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { Reservation } from '../../engine/reservation.ts'
-import { addTokens } from '../../llm/tokens.ts'
+import { type Hold, type Reservation, settledAmount } from '../../engine/reservation.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../metrics/llm-metrics.ts'
 
@@ -23,50 +23,50 @@ export class Settlement {
   constructor(reservation: Reservation, parts: SettlementParts) {
     this.reservation = reservation
     this.#parts = parts
-    for (const { rule, tokens } of reservation.holds) parts.metrics.countReserved(rule, tokens)
+    for (const { rule, amount } of reservation.holds) parts.metrics.countReserved(rule, amount)
   }
 
   get isSettled(): boolean {
     return this.#isSettled
   }
 
-  /** Corrects what each rule holds to what was used. */
+  /** Corrects what each rule holds to what was used, as its cost sees it. */
   settle(end: SettlementEnd, used: TokenCounts): void {
-    this.#settle(end, () => addTokens(used.prompt, used.completion))
+    this.#settle(end, { tokens: used, isStreamed: false })
   }
 
   /** The same after a stream: rules that do not watch streams keep what they took. */
   settleStream(end: SettlementEnd, used: TokenCounts): void {
-    this.#settle(end, ({ rule, tokens }) => (rule.llm!.streaming.enabled ? addTokens(used.prompt, used.completion) : tokens))
+    this.#settle(end, { tokens: used, isStreamed: true })
   }
 
   /** Nothing was used: all of it goes back. */
   giveBack(end: SettlementEnd): void {
-    this.#settle(end, () => 0)
+    this.#settle(end, 'nothing')
   }
 
   /** What was used cannot be told: what was taken stays taken. */
   stand(end: SettlementEnd): void {
-    this.#settle(end, (hold) => hold.tokens)
+    this.#settle(end, 'unknown')
   }
 
-  #settle(end: SettlementEnd, usedBy: (hold: Reservation['holds'][number]) => number): void {
+  #settle(end: SettlementEnd, usage: Usage): void {
     if (this.#isSettled) return
     this.#isSettled = true
     const { metrics } = this.#parts
     metrics.countSettlement(end)
     for (const hold of this.reservation.holds) {
-      const used = usedBy(hold)
-      metrics.countUsed(hold.rule, hold.tokens, used)
-      void this.#settleHold(hold, used)
+      const amount = settledAmount(hold, usage)
+      metrics.countUsed(hold.rule, hold.amount, amount)
+      void this.#settleHold(hold, amount)
     }
   }
 
   /** One that fails, at once or later, leaves the others as they are. */
-  async #settleHold(hold: Reservation['holds'][number], used: number): Promise<void> {
+  async #settleHold(hold: Hold, amount: number): Promise<void> {
     const { engine, logger } = this.#parts
     try {
-      await engine.settle(this.reservation, hold, used)
+      await engine.settle(hold, amount)
     } catch (error) {
       logger.error(
         { event: 'settlement_failed', policy: hold.rule.policy.id, rule: hold.rule.name, err: error },

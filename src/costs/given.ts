@@ -1,0 +1,19 @@
+import type { Cost } from './cost.ts'
+
+/** One for each request, or the number given with the question. 0 takes nothing and only asks. */
+export const GIVEN: Cost = Object.freeze({
+  needsBody: false,
+  isLeasable: true,
+  of: ({ given }) => given,
+  settling: undefined,
+} satisfies Cost)
+
+/** A number as it may be given with a question. Anything else would turn a take into a gift. */
+export function checkedGiven(given: number): number {
+  if (Number.isFinite(given) && given >= 0) return given
+  throw new RangeError(`cost: expected a finite number of at least 0, got ${shown(given)}`)
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+}

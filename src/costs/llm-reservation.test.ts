@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { MAX_TOKENS } from '../llm/tokens.ts'
+import type { RequestFacts } from './cost.ts'
+import { LlmReservation } from './llm-reservation.ts'
+
+const CHAT = '/v1/chat/completions'
+
+describe('a reservation', () => {
+  test.each([
+    ['the prompt and what the request asks for', 50, 70, 1, 62],
+    ['the prompt and what the rule allows, where the request asks for more', 90, 70, 1, 82],
+    ['the prompt and what the rule allows, for all choices, where the request sets no bound', undefined, 70, 3, 82],
+    ['the prompt and 1000 for each choice, where neither sets a bound', undefined, undefined, 3, 3012],
+    ['never more than can be counted', MAX_TOKENS, undefined, 1, MAX_TOKENS],
+  ])('is %s', (_, requestedTokens, max, choices, reserved) => {
+    expect(newReservation({ max }).of(facts({ requestedTokens, choices }))).toBe(reserved)
+  })
+
+  test('is the longest completion where no body was read', () => {
+    expect(newReservation({ max: 70 }).of({ path: CHAT, body: undefined, given: 1 })).toBe(70)
+    expect(newReservation({}).of({ path: CHAT, body: undefined, given: 1 })).toBe(1000)
+  })
+
+  test.each(['/v1/embeddings', '/embeddings'])('is the prompt alone at %s, where no text is generated', (path) => {
+    expect(newReservation({ max: 70 }).of(facts({ path }))).toBe(12)
+    expect(newReservation({ max: 70 }).of({ path, body: undefined, given: 1 })).toBe(0)
+  })
+
+  test.each(['/v1/embeddings/x', '/v1/my-embeddings', '/'])('has a completion at %s', (path) => {
+    expect(newReservation({ max: 70 }).of(facts({ path }))).toBe(82)
+  })
+
+  test('does not depend on the number given with the question', () => {
+    expect(newReservation({ max: 70 }).of({ ...facts({}), given: 0 })).toBe(82)
+  })
+
+  test('needs the body and is never pre-fetched', () => {
+    expect(newReservation({})).toMatchObject({ needsBody: true, isLeasable: false })
+  })
+})
+
+describe('when the request is over', () => {
+  const tokens = { prompt: 10, completion: 20 }
+
+  test('somebody settles what was taken, if the body was read', () => {
+    const { settling } = newReservation({})
+    expect(settling.holds(facts({}))).toBe(true)
+    expect(settling.holds({ path: CHAT, body: undefined, given: 1 })).toBe(false)
+  })
+
+  test('what was used counts, be it more or less than was taken', () => {
+    expect(newReservation({}).settled(5, { tokens, isStreamed: false })).toBe(30)
+    expect(newReservation({}).settled(500, { tokens, isStreamed: true })).toBe(30)
+    expect(newReservation({}).settled(5, { tokens: { prompt: MAX_TOKENS, completion: MAX_TOKENS }, isStreamed: false })).toBe(MAX_TOKENS)
+  })
+
+  test('a rule that does not watch streams keeps what it took for one, and settles anything else', () => {
+    const blind = newReservation({ isWatching: false })
+    expect(blind.settled(500, { tokens, isStreamed: true })).toBeUndefined()
+    expect(blind.settled(500, { tokens, isStreamed: false })).toBe(30)
+    expect(blind.settled(500, 'nothing')).toBe(0)
+  })
+
+  test('all goes back where nothing was used, and stays where nobody can tell', () => {
+    expect(newReservation({}).settled(500, 'nothing')).toBe(0)
+    expect(newReservation({}).settled(500, 'unknown')).toBeUndefined()
+  })
+})
+
+function newReservation({ max, isWatching = true }: { max?: number | undefined; isWatching?: boolean }): LlmReservation {
+  const others = { enforceMidStream: true, bufferTokens: 100, onLimitExceeded: 'graceful_close', includePartialUsage: true } as const
+  return new LlmReservation({ maxCompletionTokens: max, streaming: { enabled: isWatching, ...others } })
+}
+
+function facts({ path = CHAT, ...body }: { path?: string; requestedTokens?: number | undefined; choices?: number }): RequestFacts {
+  const read = { promptTokens: 12, requestedTokens: undefined, choices: 1, isStream: false, model: undefined, ...body }
+  return { path, body: read, given: 1 }
+}

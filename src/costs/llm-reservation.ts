@@ -1,0 +1,43 @@
+import type { LlmSettings } from '../llm/llm-settings.ts'
+import { addTokens, maxCompletionTokens } from '../llm/tokens.ts'
+import type { Cost, RequestFacts, Settling, Usage } from './cost.ts'
+
+/** The tokens that a request may come to: its prompt and the longest completion that it can get. Settled by what it used. */
+export class LlmReservation implements Cost, Settling {
+  readonly needsBody = true
+  readonly isLeasable = false
+  readonly settling = this
+  readonly #llm: LlmSettings
+  readonly #withoutBody: number
+
+  constructor(llm: LlmSettings) {
+    this.#llm = llm
+    this.#withoutBody = maxCompletionTokens(undefined, llm.maxCompletionTokens)
+  }
+
+  of({ path, body }: RequestFacts): number {
+    const hasText = generatesText(path)
+    if (body === undefined) return hasText ? this.#withoutBody : 0
+    const { promptTokens, requestedTokens, choices } = body
+    if (!hasText) return promptTokens
+    return addTokens(promptTokens, maxCompletionTokens(requestedTokens, this.#llm.maxCompletionTokens, choices))
+  }
+
+  /** Who did not read the request does not read the response either. */
+  holds({ body }: RequestFacts): boolean {
+    return body !== undefined
+  }
+
+  settled(_amount: number, usage: Usage): number | undefined {
+    if (usage === 'nothing') return 0
+    if (usage === 'unknown') return undefined
+    // What does not watch streams cannot say what one used.
+    if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
+    return addTokens(usage.tokens.prompt, usage.tokens.completion)
+  }
+}
+
+/** Embeddings generate no text, so they reserve none. */
+function generatesText(path: string): boolean {
+  return !path.endsWith('/embeddings')
+}
