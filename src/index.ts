@@ -56,7 +56,7 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
       return parsed
     },
     // The embedded store answers at once, and so the engine does.
-    decide: (request, { explain = false } = {}) => engine.decide(new PlainRequestView(request), explain) as Decision,
+    decide: (request, { explain = false } = {}) => engine.decide(new PlainRequestView(request), { explains: explain }) as Decision,
     stats: () => store.stats(),
   }
 }

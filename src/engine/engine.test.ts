@@ -203,7 +203,7 @@ function engineOn(store: CounterStore, policies: readonly PolicyText[] = POLICIE
   const clock = new ManualClock()
   const engine = new Engine({ store, clock })
   engine.activate(planOf(policies))
-  return { engine, clock, decide: (each) => engine.decide(viewOf(each), true) }
+  return { engine, clock, decide: (each) => engine.decide(viewOf(each), { explains: true }) }
 }
 
 function planOf(policies: readonly PolicyText[]): Plan {

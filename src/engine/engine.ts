@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts'
-import type { RequestFacts } from '../costs/cost.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
 import type { Plan } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
@@ -12,6 +11,7 @@ import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
+import { type DecideOptions, NO_OPTIONS, type OpenOptions } from './question.ts'
 import type { Hold } from './reservation.ts'
 
 export interface EngineOptions {
@@ -57,19 +57,18 @@ export class Engine {
   }
 
   /**
-   * Decides and takes. Answers at once where the store does. `explains` adds the descriptor values, which cost and
-   * are nobody's business but an operator's. With `body`, what it says, LLM rules take what it may cost, and
-   * the decision has a reservation to settle. Who knows the time says it: `nowMs` is the clock's.
+   * Decides and takes in one step. Returns at once where the store does. Throws a RangeError where what is given is no
+   * number that can be taken.
    */
-  decide(view: RequestView, explains = false, body?: RequestFacts['body'], nowMs?: number): Decision | Promise<Decision> {
+  decide(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
     const { active } = this.#plans
-    return active === undefined ? NO_BUNDLE : this.#evaluator.decide(active, view, explains, body, nowMs)
+    return active === undefined ? NO_BUNDLE : this.#evaluator.decide(this.#evaluator.begin(active, view, options), options)
   }
 
   /** For who decides in several steps, by one plan. Undefined: there is none yet. */
-  open(view: RequestView, explains = false): Evaluation | undefined {
+  open(view: RequestView, options: OpenOptions = NO_OPTIONS): Evaluation | undefined {
     const { active } = this.#plans
-    return active && new Evaluation(this.#evaluator, active, view, explains)
+    return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))
   }
 
   /**

@@ -1,35 +1,53 @@
-import type { RequestFacts } from '../costs/cost.ts'
-import type { RequestView } from '../request/view.ts'
-import type { ActivePlan } from './active-plan.ts'
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { BodyNeed, Evaluator } from './evaluator.ts'
+import { type DecideOptions, NO_OPTIONS } from './question.ts'
+import type { Run } from './run.ts'
 
-/** A request on its way to a decision that takes several steps. All of them see the plan that held when it came. */
+/**
+ * A request on its way to a decision that takes several steps, one after the other. All of them see the plan that held when
+ * it came; it was routed once, and each descriptor is read once. An evaluation that is never decided is simply let go of.
+ */
 export class Evaluation {
   readonly #evaluator: Evaluator
-  readonly #active: ActivePlan
-  readonly #view: RequestView
-  readonly #explains: boolean
+  /** Undefined while a step is under way and after the last one: a run goes on to other requests. */
+  #run: Run | undefined
 
-  constructor(evaluator: Evaluator, active: ActivePlan, view: RequestView, explains: boolean) {
+  constructor(evaluator: Evaluator, run: Run) {
     this.#evaluator = evaluator
-    this.#active = active
-    this.#view = view
-    this.#explains = explains
+    this.#run = run
   }
 
   /** Whether the body must be read before the request can be decided. */
   needsBody(): BodyNeed {
-    return this.#evaluator.needsBody(this.#active, this.#view)
+    const run = this.#beginStep()
+    const need = this.#evaluator.needsBody(run)
+    this.#run = run
+    return need
   }
 
-  /** What stands against the request as far as its head tells. Nothing is taken. */
+  /** What stands against the request as far as its head tells; then the evaluation is over. Nothing is taken. */
   precheck(): Rejected | Refused | undefined | Promise<Rejected | undefined> {
-    return this.#evaluator.precheck(this.#active, this.#view, this.#explains)
+    const run = this.#beginStep()
+    const objection = this.#evaluator.precheck(run)
+    if (objection instanceof Promise) return objection.then((later) => this.#afterPrecheck(run, later) as Rejected | undefined)
+    return this.#afterPrecheck(run, objection)
   }
 
-  /** Decides and takes. `body` is what it says, if it was read. */
-  decide(body?: RequestFacts['body']): Decision | Promise<Decision> {
-    return this.#evaluator.decide(this.#active, this.#view, this.#explains, body)
+  /** Decides and takes. It is the last step. */
+  decide(options: DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
+    return this.#evaluator.decide(this.#beginStep(), options)
+  }
+
+  #beginStep(): Run {
+    const run = this.#run
+    if (run === undefined) throw new Error('this evaluation is over, or a step of it is still under way')
+    this.#run = undefined
+    run.restart()
+    return run
+  }
+
+  #afterPrecheck(run: Run, objection: Rejected | Refused | undefined): Rejected | Refused | undefined {
+    if (objection === undefined) this.#run = run
+    return objection
   }
 }

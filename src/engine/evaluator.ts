@@ -1,22 +1,19 @@
 import { type Clock, WallTime } from '../clock.ts'
-import type { RequestFacts } from '../costs/cost.ts'
-import type { PlanRule } from '../policy/plan.ts'
+import { checkedGiven } from '../costs/given.ts'
 import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
-import type { Allowed, Decision, RateLimit, Refused, Rejected } from './decision.ts'
+import { allowed, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
+import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { Group } from './group.ts'
+import type { DecideOptions, OpenOptions } from './question.ts'
 import type { Run } from './run.ts'
 import { RunPool } from './run-pool.ts'
-import { mostConstrained, type Objection, worstObjection } from './verdict.ts'
+import { mostConstrained, worstObjection } from './verdict.ts'
 
 /** 'must' where a rule that counts tokens enforces, 'may' where all are in shadow mode and no answer may change because of them. */
 export type BodyNeed = 'must' | 'may' | 'no'
-
-const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
-const REPEATED_FIELD: Refused = { action: 'refuse', reason: 'repeated_descriptor' }
-const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable' }
 
 /** The steps from a request to its decision, by whatever plan the caller names. */
 export class Evaluator {
@@ -32,68 +29,63 @@ export class Evaluator {
     this.#runs = new RunPool(identification)
   }
 
-  decide(
-    active: ActivePlan,
-    view: RequestView,
-    explains: boolean,
-    body: RequestFacts['body'],
-    nowMs = this.#clock.nowMs(),
-  ): Decision | Promise<Decision> {
-    const run = this.#begin(view, active, explains, body, nowMs)
-    if (run === undefined) return NO_HOST
-    const { policies, count } = run.matches
-    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!)
-    if (run.hasRepeated) return this.#refuseRepeated(run)
+  /** A run for the request, routed by the plan. */
+  begin(active: ActivePlan, view: RequestView, options: OpenOptions): Run {
+    const { explains = false, given } = options
+    const amount = given === undefined ? 1 : checkedGiven(given)
+    const run = this.#runs.take()
+    run.begin(view, active, explains, amount)
+    return run
+  }
+
+  /** Takes, and puts the run to rest. */
+  decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
+    if (run.lacksHost) return this.#refuse(run, NO_HOST)
+    run.body = options.body
+    this.#setTime(run, options.nowMs)
+    this.#chargeEnforcing(run, false)
+    if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const taken = this.#take(run)
     return taken instanceof Promise ? taken.then((later) => this.#afterEnforcing(run, later)) : this.#afterEnforcing(run, taken)
   }
 
-  needsBody(active: ActivePlan, view: RequestView): BodyNeed {
-    if (!active.plan.needsBody) return 'no'
-    const run = this.#begin(view, active, false, undefined)
-    if (run === undefined) return 'no'
+  needsBody(run: Run): BodyNeed {
+    if (!run.active!.plan.needsBody || run.lacksHost) return 'no'
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!)
     // What will be refused needs no body.
-    const isRefused = run.hasRepeated
+    if (run.hasRepeated) return 'no'
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
       if (policy.needsBody && policy.isShadow && !run.isKeyedByRepeated(policy)) run.charge(policy)
     }
-    const need = isRefused ? 'no' : bodyNeed(run.group)
-    this.#runs.giveBack(run)
-    return need
+    return bodyNeed(run.group)
   }
 
-  /** Plain rules are checked, and nothing is taken. */
-  precheck(active: ActivePlan, view: RequestView, explains: boolean): Rejected | Refused | undefined | Promise<Rejected | undefined> {
-    const run = this.#begin(view, active, explains, undefined)
-    if (run === undefined) return NO_HOST
-    const { policies, count } = run.matches
-    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, true)
-    if (run.hasRepeated) return this.#refuseRepeated(run)
+  /** Rules that need no body are checked, and nothing is taken. An objection puts the run to rest. */
+  precheck(run: Run): Rejected | Refused | undefined | Promise<Rejected | undefined> {
+    if (run.lacksHost) return this.#refuse(run, NO_HOST)
+    this.#setTime(run, undefined)
+    this.#chargeEnforcing(run, true)
+    if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const { charges, answers } = run.group
     const fits = charges.length === 0 || this.#store.checkAll(charges, answers, run.nowMs, run.wallMs)
     return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
-  /** A run for the request, or undefined when a host is needed to tell which policies apply, and it names none. */
-  #begin(
-    view: RequestView,
-    active: ActivePlan,
-    explains: boolean,
-    body: RequestFacts['body'],
-    nowMs = this.#clock.nowMs(),
-  ): Run | undefined {
-    const run = this.#runs.take()
-    if (run.begin(view, active, nowMs, this.#wallTime.at(nowMs), explains, body)) return run
-    this.#runs.giveBack(run)
-    return undefined
+  #setTime(run: Run, nowMs: number | undefined): void {
+    run.nowMs = nowMs === undefined ? this.#clock.nowMs() : nowMs
+    run.wallMs = this.#wallTime.at(run.nowMs)
   }
 
-  #refuseRepeated(run: Run): Refused {
+  #chargeEnforcing(run: Run, isHeadOnly: boolean): void {
+    const { policies, count } = run.matches
+    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, isHeadOnly)
+  }
+
+  #refuse(run: Run, refused: Refused): Refused {
     this.#runs.giveBack(run)
-    return REPEATED_FIELD
+    return refused
   }
 
   #take(run: Run): Outcome | Promise<Outcome> {
@@ -103,17 +95,12 @@ export class Evaluator {
 
   /** A store that cannot tell has no objection: it will be asked again. */
   #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
-    if (fits === false) return this.#reject(run)
-    this.#runs.giveBack(run)
-    return undefined
+    return fits === false ? this.#conclude(run, rejected(run)) : undefined
   }
 
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
-    if (taken === false) return this.#reject(run)
-    if (taken === 'unavailable') {
-      this.#runs.giveBack(run)
-      return NO_STORE
-    }
+    if (taken === false) return this.#conclude(run, rejected(run))
+    if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
     run.hold(run.group)
     run.limit = mostConstrained(run.group, run.wallMs)
     return this.#simulate(run)
@@ -137,14 +124,14 @@ export class Evaluator {
       asked.push({ group: run.group, taken })
       run.group = new Group()
     }
-    return asked === undefined ? this.#allow(run) : this.#afterAll(run, asked)
+    return asked === undefined ? this.#conclude(run, allowed(run)) : this.#afterAll(run, asked)
   }
 
   /** In bundle order, whichever was answered first. */
   async #afterAll(run: Run, asked: readonly { group: Group; taken: Outcome | Promise<Outcome> }[]): Promise<Decision> {
     const outcomes = await Promise.all(asked.map(({ taken }) => taken))
     for (const [i, { group }] of asked.entries()) this.#afterSimulated(run, group, outcomes[i]!)
-    return this.#allow(run)
+    return this.#conclude(run, allowed(run))
   }
 
   #afterSimulated(run: Run, group: Group, taken: Outcome): void {
@@ -152,45 +139,9 @@ export class Evaluator {
     else if (taken === true) run.hold(group)
   }
 
-  #allow(run: Run): Decision {
-    const wouldReject = run.wouldRejects[0]
-    const rule = wouldReject?.rule ?? run.limit?.rule
-    return this.#conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', run.limit, rule, undefined) as Allowed
-  }
-
-  #reject(run: Run): Rejected {
-    const objection = worstObjection(run.group, run.wallMs)
-    const { rule, reason, limitText, retryAfterMs } = objection
-    const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
-    return this.#conclude(run, 'reject', reason, limit, rule, objection) as Rejected
-  }
-
-  /** Writes the decision down in one object of one shape, and puts the run to rest. */
-  #conclude(
-    run: Run,
-    action: 'allow' | 'reject',
-    reason: Allowed['reason'],
-    limit: RateLimit | undefined,
-    rule: PlanRule | undefined,
-    objection: Objection | undefined,
-  ): Allowed | Rejected {
-    const decision = {
-      action,
-      reason,
-      limit,
-      canRetry: objection === undefined || objection.canRetry,
-      requested: objection === undefined ? 0 : objection.requested,
-      available: objection === undefined ? 0 : objection.available,
-      reservation: run.holds.length === 0 ? undefined : { holds: run.holds },
-      policy: rule?.policy,
-      rule,
-      wouldRejects: run.wouldRejects,
-      missingKeys: run.missingKeys,
-      matchedPolicies: run.matches.count,
-      descriptors: run.explain(rule),
-    }
+  #conclude<D extends Allowed | Rejected>(run: Run, decision: D): D {
     this.#runs.giveBack(run)
-    return decision as Allowed | Rejected
+    return decision
   }
 }
 

@@ -224,7 +224,8 @@ function newService(...policies: PolicyText[]) {
   engine.activate(plan)
   function decide(uri: string, body: Body | undefined, headers: Record<string, string>) {
     const view = new PlainRequestView({ method: 'POST', uri, headers })
-    return engine.decide(view, false, body && { requestedTokens: undefined, choices: 1, isStream: false, model: undefined, ...body })
+    const read = body && { requestedTokens: undefined, choices: 1, isStream: false, model: undefined, ...body }
+    return engine.decide(view, { body: read })
   }
   return {
     engine,

@@ -86,7 +86,7 @@ async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<objec
     const view = new PlainRequestView({ method: 'POST', uri: `/${i}`, headers })
     const llm = { promptTokens: 1, requestedTokens: 1, choices: 1, isStream: false, model: undefined }
     gone.push(new WeakRef(view), new WeakRef(llm))
-    return engine.decide(view, true, llm)
+    return engine.decide(view, { explains: true, body: llm })
   })
   await store.answerAll((count) => count - 1)
   for (const decision of await Promise.all(decisions)) gone.push(new WeakRef(decision))

@@ -28,6 +28,10 @@ export class Run implements RequestFacts {
   nowMs = 0
   wallMs = 0
   explains = false
+  /** A host is needed to tell which policies apply, and the request names none. */
+  lacksHost = false
+  /** A rule that was charged is keyed by a field that comes more than once: then nothing may be taken. */
+  hasRepeated = false
   path = ''
   body: RequestFacts['body']
   given = 1
@@ -37,18 +41,24 @@ export class Run implements RequestFacts {
     this.#descriptors = new Descriptors(identification)
   }
 
-  /** Answers false when a host is needed to tell which policies apply, and the request has none. */
-  begin(view: RequestView, active: ActivePlan, nowMs: number, wallMs: number, explains: boolean, body: RequestFacts['body']): boolean {
+  /** Finds the policies that cover the request. */
+  begin(view: RequestView, active: ActivePlan, explains: boolean, given: number): void {
     const { plan } = active
     this.active = active
-    this.nowMs = nowMs
-    this.wallMs = wallMs
     this.explains = explains
-    this.body = body
+    this.given = given
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
     const host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
-    return plan.routes.match(this.path, host, upperCase(view.method), this.matches)
+    this.lacksHost = !plan.routes.match(this.path, host, upperCase(view.method), this.matches)
+  }
+
+  /** Forgets what an earlier step of the same request found. What was read of the request stays. */
+  restart(): void {
+    this.group.clear()
+    this.missingKeys = NONE
+    this.hasRepeated = false
+    this.#descriptors.forgetMisses()
   }
 
   /** Lets go of the request, of the plan, and of all that was found. */
@@ -59,15 +69,11 @@ export class Run implements RequestFacts {
     this.wouldRejects = NONE
     this.missingKeys = NONE
     this.holds = NONE
+    this.hasRepeated = false
     this.path = ''
     this.matches.clear()
     this.group.clear()
     this.#descriptors.end()
-  }
-
-  /** Whether a rule that was charged is keyed by a field that comes more than once: then nothing may be taken. */
-  get hasRepeated(): boolean {
-    return this.#descriptors.hasRepeated
   }
 
   isKeyedByRepeated({ keyIndexes }: PlanPolicy): boolean {
@@ -116,7 +122,7 @@ export class Run implements RequestFacts {
   }
 
   /** What the rules were keyed by, the deciding rule's keys first. */
-  explain(decidingRule: PlanRule | undefined): readonly Descriptor[] {
+  keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[] {
     if (!this.explains) return NONE
     const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy!.rules)
     const indexes = new Set((decidingRule === undefined ? rules : [decidingRule, ...rules]).flatMap((rule) => rule.keyIndexes))
@@ -138,6 +144,7 @@ export class Run implements RequestFacts {
       if (typeof value === 'string') charges.addValue(value)
       else {
         isComplete = false
+        if (value === REPEATED) this.hasRepeated = true
         if (this.#descriptors.isFirstMiss(index)) this.#noteMissing(this.active!.plan.keys[index]!.text)
       }
     }

@@ -306,7 +306,9 @@ function newServiceOn(store: CounterStore, ...policies: PolicyText[]) {
     decide(tokens: number, caller = 'a') {
       // Nothing is reserved only where no text is generated.
       const view = new PlainRequestView({ method: 'POST', uri: tokens > 0 ? '/chat' : '/embeddings', headers: { 'x-key': caller } })
-      return engine.decide(view, false, { promptTokens: 0, requestedTokens: tokens, choices: 1, isStream: false, model: undefined })
+      return engine.decide(view, {
+        body: { promptTokens: 0, requestedTokens: tokens, choices: 1, isStream: false, model: undefined },
+      })
     },
     reserve(tokens: number, caller = 'a'): Reservation {
       const decision = service.decide(tokens, caller)

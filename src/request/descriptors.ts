@@ -39,8 +39,6 @@ export class Descriptors {
   #hasClaims = false
   #address: Address | undefined
   #hasAddress = false
-  /** Whether a value that was asked for is in a field that comes more than once. */
-  hasRepeated = false
 
   constructor(identification: Identification) {
     this.#identification = identification
@@ -71,7 +69,6 @@ export class Descriptors {
     this.#hasClaims = false
     if (this.#hasAddress) this.#address = undefined
     this.#hasAddress = false
-    this.hasRepeated = false
   }
 
   /** The value of the key at `index`; empty counts as missing. */
@@ -81,15 +78,19 @@ export class Descriptors {
     this.#read[this.#readCount++] = index
     this.#values[index] = value
     this.#states[index] = READ
-    if (typeof value === 'symbol') this.hasRepeated = true
     return value
   }
 
-  /** Answers true once per request for each key: a missing one is reported once, however many rules want it. */
+  /** Returns true once for each key: a missing one is reported once, however many rules want it. */
   isFirstMiss(index: number): boolean {
     const isFirst = this.#states[index] === READ
     this.#states[index] = MISSED
     return isFirst
+  }
+
+  /** From now on a missing key is reported once more. */
+  forgetMisses(): void {
+    for (let i = 0; i < this.#readCount; i++) this.#states[this.#read[i]!] = READ
   }
 
   #find(key: DescriptorKey): FieldValue {

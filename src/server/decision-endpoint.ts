@@ -48,6 +48,8 @@ export function answerHeaders({ decision, refusal, explains, latencyMs }: Decisi
 export class DecisionEndpoint {
   readonly #parts: DecisionEndpointParts
   readonly #log: DecisionLog
+  /** Filled anew for each question: the engine reads it before it returns. */
+  readonly #options = { explains: false, given: undefined, body: undefined, nowMs: 0 }
 
   constructor(parts: DecisionEndpointParts) {
     this.#parts = parts
@@ -90,7 +92,9 @@ export class DecisionEndpoint {
     if (typeof view === 'string') return this.#refusal(view)
     const explains = debugSessions?.isActive(question.cookie()) ?? false
     const startMs = clock.nowMs()
-    const decision = engine.decide(view, explains, undefined, startMs)
+    this.#options.explains = explains
+    this.#options.nowMs = startMs
+    const decision = engine.decide(view, this.#options)
     if (decision instanceof Promise) return decision.then((later) => this.#answer(later, startMs, explains))
     return this.#answer(decision, startMs, explains)
   }

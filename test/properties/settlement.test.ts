@@ -220,7 +220,9 @@ test('reservations under way at the same time, ended in any order, leave what wa
       const used = [0, 0]
       let isAllAllowed = true
       const ends = requests.map(async ({ promptTokens, requestedTokens, end }) => {
-        const decision = await engine.decide(view, false, { promptTokens, requestedTokens, choices: 1, isStream: false, model: undefined })
+        const decision = await engine.decide(view, {
+          body: { promptTokens, requestedTokens, choices: 1, isStream: false, model: undefined },
+        })
         if (decision.action === 'reject') isAllAllowed = false
         const { reservation } = decision as Allowed
         for (const hold of reservation?.holds ?? []) {

@@ -71,7 +71,7 @@ export class ReverseProxy {
     const { engine, clock, debugSessions } = this.#parts
     const { request, client, res } = arrival
     const explains = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
-    const evaluation = engine.open(new ProxiedRequestView(request, client.peer), explains)
+    const evaluation = engine.open(new ProxiedRequestView(request, client.peer), { explains })
     if (evaluation === undefined) return this.refuse(res, 'no_bundle_loaded')
     const incoming = new Incoming(arrival, evaluation, explains, clock.nowMs())
     const need = evaluation.needsBody()
@@ -115,7 +115,7 @@ export class ReverseProxy {
       if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
       incoming.llm = llm
       incoming.startMs = clock.nowMs()
-      this.#answer(incoming, await evaluation.decide(llm))
+      this.#answer(incoming, await evaluation.decide({ body: llm }))
     } finally {
       // Where it is forwarded, it is not released here.
       incoming.body?.release()

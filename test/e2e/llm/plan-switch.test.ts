@@ -60,7 +60,7 @@ async function spentWhenTurned(before: readonly PolicyText[], after: readonly Po
   // The budget may be gone from the bundle; a plan that has it finds the same counter.
   engine.activate(planOf([BUDGET]))
   const llm = { promptTokens: TOKENS + 1, requestedTokens: undefined, choices: 1, isStream: false, model: undefined }
-  const probe = engine.decide(new PlainRequestView({ method: 'POST', uri: '/v1/embeddings' }), false, llm)
+  const probe = engine.decide(new PlainRequestView({ method: 'POST', uri: '/v1/embeddings' }), { body: llm })
   if (probe instanceof Promise || probe.action !== 'reject') throw new Error('the probe was allowed')
   return TOKENS - probe.available
 }

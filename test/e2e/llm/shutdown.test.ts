@@ -58,12 +58,8 @@ async function streaming(shutdownMs: number): Promise<Closing> {
 
   const available = (size: number): number => {
     const view = new PlainRequestView({ method: 'POST', uri: '/v1/embeddings' })
-    const decision = engine.decide(view, false, {
-      promptTokens: size + 1,
-      requestedTokens: undefined,
-      choices: 1,
-      isStream: false,
-      model: undefined,
+    const decision = engine.decide(view, {
+      body: { promptTokens: size + 1, requestedTokens: undefined, choices: 1, isStream: false, model: undefined },
     })
     if (decision instanceof Promise || decision.action !== 'reject') throw new Error('the probe was allowed')
     return decision.available
