@@ -1,5 +1,6 @@
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { BodyNeed, Evaluator } from './evaluator.ts'
+import type { Explanation } from './explanation.ts'
 import { type DecideOptions, NO_OPTIONS } from './question.ts'
 import type { Run } from './run.ts'
 
@@ -38,12 +39,25 @@ export class Evaluation {
     return this.#evaluator.decide(this.#beginStep(), options)
   }
 
+  /** What `decide` would return now, and every policy, rule, descriptor and counter that it would go by. Nothing is taken. */
+  explain(options: DecideOptions = NO_OPTIONS): Explanation | Promise<Explanation> {
+    const run = this.#beginStep()
+    const explanation = this.#evaluator.explain(run, options)
+    if (explanation instanceof Promise) return explanation.then((later) => this.#afterExplain(run, later))
+    return this.#afterExplain(run, explanation)
+  }
+
   #beginStep(): Run {
     const run = this.#run
     if (run === undefined) throw new Error('this evaluation is over, or a step of it is still under way')
     this.#run = undefined
     run.restart()
     return run
+  }
+
+  #afterExplain(run: Run, explanation: Explanation): Explanation {
+    this.#run = run
+    return explanation
   }
 
   #afterPrecheck(run: Run, objection: Rejected | Refused | undefined): Rejected | Refused | undefined {

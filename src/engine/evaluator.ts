@@ -6,6 +6,7 @@ import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { allowed, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
+import { type Explanation, explain } from './explanation.ts'
 import { Group } from './group.ts'
 import type { DecideOptions, OpenOptions } from './question.ts'
 import type { Run } from './run.ts'
@@ -71,6 +72,13 @@ export class Evaluator {
     const { charges, answers } = run.group
     const fits = charges.length === 0 || this.#store.checkAll(charges, answers, run.nowMs, run.wallMs)
     return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
+  }
+
+  /** What the request would get, and why. Nothing is taken, and the run goes on. */
+  explain(run: Run, options: DecideOptions): Explanation | Promise<Explanation> {
+    run.body = options.body
+    this.#setTime(run, options.nowMs)
+    return explain(run, this.#store)
   }
 
   #setTime(run: Run, nowMs: number | undefined): void {

@@ -4,7 +4,7 @@ import { normalizePath } from '../policy/path.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
 import { Descriptors, type Identification } from '../request/descriptors.ts'
-import { REPEATED, type RequestView } from '../request/view.ts'
+import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
@@ -33,6 +33,8 @@ export class Run implements RequestFacts {
   /** A rule that was charged is keyed by a field that comes more than once: then nothing may be taken. */
   hasRepeated = false
   path = ''
+  host = ''
+  method = ''
   body: RequestFacts['body']
   given = 1
   readonly #descriptors: Descriptors
@@ -49,8 +51,9 @@ export class Run implements RequestFacts {
     this.given = given
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
-    const host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
-    this.lacksHost = !plan.routes.match(this.path, host, upperCase(view.method), this.matches)
+    this.host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
+    this.method = upperCase(view.method)
+    this.lacksHost = !plan.routes.match(this.path, this.host, this.method, this.matches)
   }
 
   /** Forgets what an earlier step of the same request found. What was read of the request stays. */
@@ -58,6 +61,8 @@ export class Run implements RequestFacts {
     this.group.clear()
     this.missingKeys = NONE
     this.hasRepeated = false
+    this.limit = undefined
+    this.wouldRejects = NONE
     this.#descriptors.forgetMisses()
   }
 
@@ -71,9 +76,15 @@ export class Run implements RequestFacts {
     this.holds = NONE
     this.hasRepeated = false
     this.path = ''
+    this.host = ''
+    this.method = ''
     this.matches.clear()
     this.group.clear()
     this.#descriptors.end()
+  }
+
+  valueOf(keyIndex: number): FieldValue {
+    return this.#descriptors.get(keyIndex)
   }
 
   isKeyedByRepeated({ keyIndexes }: PlanPolicy): boolean {

@@ -83,6 +83,6 @@ function knownWaitMs({ answers }: Group, row: number, limit: Limit, wallMs: numb
 }
 
 /** Settlements may leave a debt; nobody is told of less than nothing. */
-function wholeTokens(level: number): number {
+export function wholeTokens(level: number): number {
   return Math.max(0, Math.floor(level))
 }

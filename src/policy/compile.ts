@@ -38,6 +38,7 @@ export class PlanBuilder {
     return Object.freeze({
       version: this.#version,
       policies: this.#policies,
+      policiesById: new Map(this.#policies.map((policy) => [policy.id, policy])),
       routes: this.#routes,
       keys,
       counters,
@@ -84,11 +85,12 @@ class PlanParts {
     return index
   }
 
-  addCounter(identity: readonly string[], limit: Limit, reason: LimitReason, isLeasable: boolean): PlanCounter {
+  addCounter(identity: readonly string[], { part, limit, reason }: PartLimit, isLeasable: boolean): PlanCounter {
     const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
-      identity,
+      identity: [...identity, part],
+      part,
       limit: Object.freeze(limit),
       size,
       isLeasable,
@@ -101,7 +103,7 @@ class PlanParts {
 }
 
 function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPolicy {
-  const { mode, selector } = policy.spec
+  const { mode, selector = {} } = policy.spec
   const rules: PlanRule[] = []
   const keyIndexes: number[] = []
   const planned = {
@@ -110,7 +112,8 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
     quotedId: `"${policy.id.replace(/["\\]/g, '\\$&')}"`,
     mode,
     isShadow: mode === 'shadow',
-    route: selector?.pathExact ?? selector?.pathPrefix ?? '/',
+    route: selector.pathExact ?? selector.pathPrefix ?? '/',
+    selector,
     rules,
     keyIndexes,
     needsBody: false,
@@ -132,7 +135,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     name: rule.name,
     limitKeys,
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
-    counters: limitsOf(rule).map(({ part, limit, reason }) => parts.addCounter([...identity, part], limit, reason, cost.isLeasable)),
+    counters: limitsOf(rule).map((limit) => parts.addCounter(identity, limit, cost.isLeasable)),
     cost,
     llm,
   })
@@ -153,7 +156,7 @@ function llmSettings(config: LlmConfig): LlmSettings {
 }
 
 interface PartLimit {
-  readonly part: string
+  readonly part: PlanCounter['part']
   readonly limit: Limit
   readonly reason: LimitReason
 }

@@ -3,12 +3,15 @@ import type { Limit } from '../limiter/limit.ts'
 import type { LlmSettings } from '../llm/llm-settings.ts'
 import type { DescriptorKey } from './descriptor-key.ts'
 import type { RouteIndex } from './routes.ts'
+import type { Selector } from './schema.ts'
 
 /** A bundle compiled for speed: what each request needs, worked out once. Never changed after it was built. */
 export interface Plan {
   /** As an integer, whatever way the bundle wrote it. */
   readonly version: bigint
   readonly policies: readonly PlanPolicy[]
+  /** For who asks for a policy by its name. */
+  readonly policiesById: ReadonlyMap<string, PlanPolicy>
   readonly routes: RouteIndex<PlanPolicy>
   /** Every descriptor key of the bundle, once; rules name them by position. */
   readonly keys: readonly DescriptorKey[]
@@ -27,6 +30,8 @@ export interface PlanPolicy {
   readonly isShadow: boolean
   /** The selector's path as written: a label of bounded variety. */
   readonly route: string
+  /** As written, for who asks why it does not match. */
+  readonly selector: Selector
   readonly rules: readonly PlanRule[]
   /** The keys of all its rules, each once. */
   readonly keyIndexes: readonly number[]
@@ -49,6 +54,8 @@ export interface PlanCounter {
   readonly index: number
   /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: it survives a reload that keeps them. */
   readonly identity: readonly string[]
+  /** Which of its rule's counters it is. */
+  readonly part: 'bucket' | 'minute' | 'day'
   readonly limit: Limit
   /** Whether tokens may be pre-fetched: the rule's cost says so. */
   readonly isLeasable: boolean

@@ -1,8 +1,6 @@
 import { normalizeHost } from './host.ts'
 import { encodePathText, normalizePath } from './path.ts'
-import type { Policy } from './schema.ts'
-
-type Selector = NonNullable<Policy['spec']['selector']>
+import type { Selector } from './schema.ts'
 
 /** What the index must know of a policy. */
 interface Routed {

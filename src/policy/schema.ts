@@ -185,5 +185,6 @@ export const bundleSchema = envelopeSchema.extend({
 
 export type Bundle = z.output<typeof bundleSchema>
 export type Policy = z.output<typeof policySchema>
+export type Selector = z.output<typeof selectorSchema>
 export type Rule = Policy['spec']['rules'][number]
 export type LlmConfig = z.output<typeof llmConfig>

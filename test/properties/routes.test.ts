@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { normalizeHost } from '../../src/policy/host.ts'
+import { mismatchOf } from '../../src/policy/mismatch.ts'
 import { encodePathText, normalizePath } from '../../src/policy/path.ts'
 import type { PlanPolicy } from '../../src/policy/plan.ts'
 import { Matches } from '../../src/policy/routes.ts'
@@ -42,6 +43,19 @@ const policies = fc
   .map((specs): Policy[] => specs.map((each, i) => ({ id: `p${i}`, spec: each })))
 
 const request = fc.record({ path, host: fc.oneof(fc.constant(''), hostName), method })
+
+test('who is not found is told why by its selector, and who is found has no reason', () => {
+  fc.assert(
+    fc.property(policies, request, (list, { path, host, method }) => {
+      const { routes, policies: planned } = compileBundle({ bundle_version: 1, policies: list })
+      const found = new Matches<PlanPolicy>()
+      const head = [normalizePath(encodePathText(path)), normalizeHost(host), method.toUpperCase()] as const
+      routes.match(...head, found)
+      const covered = planned.filter(({ selector }) => mismatchOf(selector, ...head) === undefined)
+      expect(covered).toEqual(found.policies.slice(0, found.count))
+    }),
+  )
+})
 
 test('the index finds the same policies, in bundle order, as looking at every one of them', () => {
   fc.assert(

@@ -1,0 +1,151 @@
+import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import { REPEATED } from '../request/view.ts'
+import type { CounterStore, Outcome } from '../store/counter-store.ts'
+import { allowed, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
+import { type CounterStatus, statusOf } from './counter-status.ts'
+import type { Decision } from './decision.ts'
+import { Group } from './group.ts'
+import type { Run } from './run.ts'
+import { mostConstrained, worstObjection } from './verdict.ts'
+
+/** What a request would get, and how that comes about. Nothing was taken for it. */
+export interface Explanation {
+  readonly decision: Decision
+  /** Every policy of the plan, in bundle order. */
+  readonly policies: readonly ExplainedPolicy[]
+}
+
+export interface ExplainedPolicy {
+  readonly policy: PlanPolicy
+  /** Why it does not cover the request; undefined where it does. */
+  readonly why: Mismatch | undefined
+  /** Empty where the policy does not cover the request. */
+  readonly rules: readonly ExplainedRule[]
+}
+
+export interface ExplainedRule {
+  readonly rule: PlanRule
+  /** Why it does not apply; undefined where it does. */
+  readonly why: 'missing_descriptor' | 'repeated_descriptor' | undefined
+  /** What the request takes from each of its counters, if it is allowed. */
+  readonly cost: number
+  readonly descriptors: readonly ExplainedDescriptor[]
+  /** As they stand before the request. Empty where the rule does not apply, or the store cannot tell. */
+  readonly counters: readonly ExplainedCounter[]
+}
+
+export interface ExplainedDescriptor {
+  readonly key: string
+  /** Undefined where it is missing, or comes more than once. */
+  readonly value: string | undefined
+}
+
+export interface ExplainedCounter extends CounterStatus {
+  /** How long until it could cover this request: 0 = now, Infinity = never. */
+  readonly waitMs: number
+}
+
+/** Looks at all that covers the run's request, and asks the store about it without taking anything. */
+export function explain(run: Run, store: CounterStore): Explanation | Promise<Explanation> {
+  const groups = chargedGroups(run)
+  const outcomes = groups.map(({ group }) => check(run, group, store))
+  if (outcomes.some((outcome) => outcome instanceof Promise)) return Promise.all(outcomes).then((all) => conclude(run, groups, all))
+  return conclude(run, groups, outcomes as Outcome[])
+}
+
+/** The group of all enforcing policies, then one for each shadow policy that is not left out. */
+interface ChargedGroup {
+  readonly group: Group
+  /** The keys that were found missing up to here. */
+  readonly missingKeys: readonly string[]
+}
+
+function chargedGroups(run: Run): ChargedGroup[] {
+  const policies = matchesOf(run)
+  run.group = new Group()
+  for (const policy of policies) if (!policy.isShadow) run.charge(policy)
+  const isRefused = run.hasRepeated
+  const groups = [{ group: run.group, missingKeys: [...run.missingKeys] }]
+  for (const policy of policies) {
+    if (!policy.isShadow || run.isKeyedByRepeated(policy)) continue
+    run.group = new Group()
+    run.charge(policy)
+    groups.push({ group: run.group, missingKeys: [...run.missingKeys] })
+  }
+  run.hasRepeated = isRefused
+  return groups
+}
+
+function check(run: Run, { charges, answers }: Group, store: CounterStore): Outcome | Promise<Outcome> {
+  return charges.length === 0 || store.checkAll(charges, answers, run.nowMs, run.wallMs)
+}
+
+function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Explanation {
+  const counters = countersByRule(run, groups, outcomes)
+  const matched = new Set(matchesOf(run))
+  const policies = run.active!.plan.policies.map((policy) => {
+    if (matched.has(policy)) return { policy, why: undefined, rules: policy.rules.map((rule) => explainRule(run, rule, counters)) }
+    return { policy, why: mismatchOf(policy.selector, run.path, run.host, run.method), rules: [] }
+  })
+  return { decision: decisionOf(run, groups, outcomes), policies }
+}
+
+/** Of the rules that apply. */
+function countersByRule(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Map<PlanRule, ExplainedCounter[]> {
+  const found = new Map<PlanRule, ExplainedCounter[]>()
+  for (const [g, { group }] of groups.entries()) {
+    const { levels, waitsMs } = group.answers
+    for (let i = 0; i < group.ruleCount; i++) {
+      const rule = group.rules[i]!
+      const row = group.firstRows[i]!
+      const known = outcomes[g] === 'unavailable' ? [] : rule.counters
+      found.set(
+        rule,
+        known.map((counter, c) => ({ ...statusOf(counter, levels[row + c]!, run.wallMs), waitMs: waitsMs[row + c]! })),
+      )
+    }
+  }
+  return found
+}
+
+function explainRule(run: Run, rule: PlanRule, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): ExplainedRule {
+  const values = rule.keyIndexes.map((index) => run.valueOf(index))
+  const isRepeated = values.includes(REPEATED) || (rule.policy.isShadow && run.isKeyedByRepeated(rule.policy))
+  const found = counters.get(rule)
+  return {
+    rule,
+    why: found !== undefined ? undefined : isRepeated ? 'repeated_descriptor' : 'missing_descriptor',
+    cost: rule.cost.of(run),
+    descriptors: rule.limitKeys.map((key, i) => ({ key, value: typeof values[i] === 'string' ? values[i] : undefined })),
+    counters: found ?? [],
+  }
+}
+
+/** As `decide` would have it, in the same order. */
+function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Decision {
+  if (run.lacksHost) return NO_HOST
+  if (run.hasRepeated) return REPEATED_FIELD
+  if (outcomes[0] === 'unavailable') return NO_STORE
+  const [enforcing, ...shadows] = groups
+  run.group = enforcing!.group
+  if (outcomes[0] === false) {
+    run.missingKeys = [...enforcing!.missingKeys]
+    return rejected(run)
+  }
+  takeFromLevels(run.group)
+  run.limit = mostConstrained(run.group, run.wallMs)
+  for (const [i, { group }] of shadows.entries()) {
+    if (outcomes[i + 1] === false) run.addWouldReject(worstObjection(group, run.wallMs))
+  }
+  return allowed(run)
+}
+
+/** A decision tells of what is left after it. */
+function takeFromLevels({ charges, answers }: Group): void {
+  for (let row = 0; row < charges.length; row++) answers.levels[row]! -= charges.costs[row]!
+}
+
+function matchesOf({ matches }: Run): PlanPolicy[] {
+  return matches.policies.slice(0, matches.count) as PlanPolicy[]
+}

@@ -1,0 +1,26 @@
+import { normalizeHost } from './host.ts'
+import { encodePathText, normalizePath } from './path.ts'
+import type { Selector } from './schema.ts'
+
+export type Mismatch = 'path' | 'method' | 'host'
+
+/**
+ * Why a selector does not cover a request; undefined where it does. The route index finds the same policies without looking at the
+ * others; this is for who asks about one that it did not find. Path, host and method are normalised.
+ */
+export function mismatchOf(selector: Selector, path: string, host: string, method: string): Mismatch | undefined {
+  if (!coversPath(selector, path)) return 'path'
+  if (selector.methods !== undefined && !selector.methods.some((one) => one.toUpperCase() === method)) return 'method'
+  return selector.hosts === undefined || selector.hosts.some((pattern) => coversHost(pattern, host)) ? undefined : 'host'
+}
+
+function coversPath({ pathExact, pathPrefix = '/' }: Selector, path: string): boolean {
+  if (pathExact !== undefined) return path === normalizePath(encodePathText(pathExact))
+  const prefix = normalizePath(encodePathText(pathPrefix)).replace(/\/$/, '')
+  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
+}
+
+function coversHost(pattern: string, host: string): boolean {
+  if (host === '') return false
+  return pattern.startsWith('*.') ? host.endsWith(`.${normalizeHost(pattern.slice(2))}`) : host === normalizeHost(pattern)
+}
