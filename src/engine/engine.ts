@@ -9,6 +9,7 @@ import { openPlan } from './active-plan.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
+import { type CounterName, findCounters, type Inspection, inspectCounters } from './inspection.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions } from './question.ts'
@@ -86,5 +87,21 @@ export class Engine {
       charges.add(current ?? taken, hold.amount - amount)
     }
     return this.#store.settleAll(charges, hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
+  }
+
+  /** How the counters of one rule stand for one caller. Nothing is taken. */
+  inspect(name: CounterName): Inspection | Promise<Inspection> {
+    const found = findCounters(this.#plans.active, name)
+    if (typeof found === 'string') return { ok: false, error: found }
+    return inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
+  }
+
+  /** Makes them as if nothing had ever been taken, and returns how they stand then. Throws, or rejects, where the store cannot. */
+  reset(name: CounterName): Inspection | Promise<Inspection> {
+    const found = findCounters(this.#plans.active, name)
+    if (typeof found === 'string') return { ok: false, error: found }
+    const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), this.#clock.wallMs())
+    const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
+    return done instanceof Promise ? done.then(inspect) : inspect()
   }
 }

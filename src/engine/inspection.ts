@@ -1,0 +1,79 @@
+import { parseDescriptorKey } from '../policy/descriptor-key.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import { parseAddress, subjectText } from '../request/address.ts'
+import { Answers } from '../store/answers.ts'
+import { Charges } from '../store/charges.ts'
+import type { CounterStore } from '../store/counter-store.ts'
+import type { ActivePlan } from './active-plan.ts'
+import { type CounterStatus, statusOf } from './counter-status.ts'
+
+/** Names the counters of one rule for one caller. */
+export interface CounterName {
+  readonly policy: string
+  readonly rule: string
+  /** A text for each of the rule's limit_keys, and nothing else. */
+  readonly values: Readonly<Record<string, string>>
+}
+
+/** The counters as they stand, or why nobody can say. */
+export type Inspection =
+  | { readonly ok: true; readonly rule: PlanRule; readonly counters: readonly CounterStatus[] }
+  | { readonly ok: false; readonly error: InspectionError }
+
+export type InspectionError = 'unknown_policy' | 'unknown_rule' | 'wrong_values' | 'store_unavailable'
+
+/** A rule's counters for one caller, found by their name. */
+export interface FoundCounters {
+  readonly rule: PlanRule
+  /** A row for each of the rule's counters, at no cost. */
+  readonly charges: Charges
+}
+
+export function findCounters(active: ActivePlan | undefined, name: CounterName): FoundCounters | InspectionError {
+  const policy = active?.plan.policiesById.get(name.policy)
+  if (policy === undefined) return 'unknown_policy'
+  const rule = policy.rules.find((each) => each.name === name.rule)
+  if (rule === undefined) return 'unknown_rule'
+  const values = subjectOf(rule, name.values)
+  if (values === undefined) return 'wrong_values'
+  const charges = new Charges()
+  for (const counter of rule.counters) {
+    for (const value of values) charges.addValue(value)
+    charges.add(active!.counters[counter.index]!, 0)
+  }
+  return { rule, charges }
+}
+
+/** Reads them, and takes nothing. */
+export function inspectCounters(
+  { rule, charges }: FoundCounters,
+  store: CounterStore,
+  nowMs: number,
+  wallMs: number,
+): Inspection | Promise<Inspection> {
+  const answers = new Answers()
+  const report = (isKnown: boolean): Inspection => {
+    if (!isKnown) return { ok: false, error: 'store_unavailable' }
+    return { ok: true, rule, counters: rule.counters.map((counter, row) => statusOf(counter, answers.levels[row]!, wallMs)) }
+  }
+  const outcome = store.checkAll(charges, answers, nowMs, wallMs)
+  if (outcome instanceof Promise) return outcome.then((later) => report(later !== 'unavailable'))
+  return report(outcome !== 'unavailable')
+}
+
+/** The values in the order of the rule's keys; undefined where one is missing, empty or no text, or there is one too many. */
+function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): string[] | undefined {
+  const given = new Map<string, string>()
+  for (const [text, value] of Object.entries(values ?? {})) {
+    const key = parseDescriptorKey(text)?.text ?? text
+    if (typeof value !== 'string' || value === '' || given.has(key) || !limitKeys.includes(key)) return undefined
+    given.set(key, key === 'ip:address' ? addressSubject(value) : value)
+  }
+  return limitKeys.every((key) => given.has(key)) ? limitKeys.map((key) => given.get(key)!) : undefined
+}
+
+/** Addresses are counted in groups, and an operator may well name a single one. */
+function addressSubject(text: string): string {
+  const address = parseAddress(text)
+  return address === undefined ? text : subjectText(address)
+}
