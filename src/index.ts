@@ -3,6 +3,8 @@
 import { type Clock, systemClock } from './clock.ts'
 import type { Decision } from './engine/decision.ts'
 import { Engine } from './engine/engine.ts'
+import type { Explanation } from './engine/explanation.ts'
+import type { CounterName, Inspection } from './engine/inspection.ts'
 import type { BundleFormat } from './policy/bundle-format.ts'
 import { compileBundle } from './policy/compile.ts'
 import { type ParsedBundle, parseBundle } from './policy/parse.ts'
@@ -13,7 +15,10 @@ import type { StoreStats } from './store/counter-store.ts'
 import { newEmbeddedStore } from './store/embedded-store.ts'
 
 export type { Clock } from './clock.ts'
+export type { CounterStatus } from './engine/counter-status.ts'
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
+export type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/explanation.ts'
+export type { CounterName, Inspection, InspectionError } from './engine/inspection.ts'
 export type { Reason } from './engine/reasons.ts'
 export { type BundleFormat, formatOf } from './policy/bundle-format.ts'
 export { type ParsedBundle, parseBundle } from './policy/parse.ts'
@@ -35,8 +40,17 @@ export interface EmbeddedEngineOptions {
 export interface EmbeddedEngine {
   /** Checks a bundle and, when it is valid, makes it the active one. An invalid one changes nothing. */
   load(text: string, format?: BundleFormat): ParsedBundle
-  /** Decides and takes. With `explain`, the decision carries the descriptor values. */
-  decide(request: PlainRequest, options?: { readonly explain?: boolean }): Decision
+  /**
+   * Decides and takes. With `explain`, the decision carries the descriptor values. `cost` is what rules that count requests take in place
+   * of one; 0 takes nothing. A RangeError is thrown where it is not a finite number of at least 0.
+   */
+  decide(request: PlainRequest, options?: { readonly explain?: boolean; readonly cost?: number }): Decision
+  /** What the request would get now, and every policy, rule, descriptor and counter that leads to it. Nothing is taken. */
+  explain(request: PlainRequest, options?: { readonly cost?: number }): Explanation
+  /** How the counters of a rule stand for one caller. Nothing is taken. */
+  counters(name: CounterName): Inspection
+  /** Makes them full, as if nothing had ever been taken, and returns them. */
+  reset(name: CounterName): Inspection
   stats(): StoreStats
 }
 
@@ -56,7 +70,11 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
       return parsed
     },
     // The embedded store answers at once, and so the engine does.
-    decide: (request, { explain = false } = {}) => engine.decide(new PlainRequestView(request), { explains: explain }) as Decision,
+    decide: (request, { explain, cost } = {}) =>
+      engine.decide(new PlainRequestView(request), { explains: explain, given: cost }) as Decision,
+    explain: (request, { cost } = {}) => engine.explain(new PlainRequestView(request), { explains: true, given: cost }) as Explanation,
+    counters: (name) => engine.inspect(name) as Inspection,
+    reset: (name) => engine.reset(name) as Inspection,
     stats: () => store.stats(),
   }
 }

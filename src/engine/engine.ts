@@ -9,6 +9,7 @@ import { openPlan } from './active-plan.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
+import type { Explanation } from './explanation.ts'
 import { type CounterName, findCounters, type Inspection, inspectCounters } from './inspection.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
@@ -70,6 +71,11 @@ export class Engine {
   open(view: RequestView, options: OpenOptions = NO_OPTIONS): Evaluation | undefined {
     const { active } = this.#plans
     return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))
+  }
+
+  /** What `decide` would return now, and how that comes about. Nothing is taken. */
+  explain(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Explanation | Promise<Explanation> {
+    return this.open(view, options)?.explain(options) ?? { decision: NO_BUNDLE, policies: [] }
   }
 
   /**

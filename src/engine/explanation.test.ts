@@ -64,7 +64,7 @@ describe('an explanation', () => {
 
   test('goes by the body and by the number that is given', () => {
     const service = newService(policy('p', { rules: [bucketRule('r', [], 4, 0.5), llmRule('budget', [], { tokens_per_minute: 600 })] }))
-    const explanation = service.engine.open(viewOf({ uri: '/v1/chat' }), { given: 9 })!.explain({ body: BODY }) as Explanation
+    const explanation = service.engine.explain(viewOf({ uri: '/v1/chat' }), { given: 9, body: BODY }) as Explanation
     expect(explanation.policies[0]!.rules.map(({ cost }) => cost)).toEqual([9, 30])
     expect(explanation.policies[0]!.rules[0]!.counters[0]!.waitMs).toBe(Number.POSITIVE_INFINITY)
     expect(explanation.decision).toMatchObject({ action: 'reject', canRetry: false, requested: 9, reservation: undefined })
@@ -116,6 +116,11 @@ describe('an explanation', () => {
     expect(policies[1]!.rules[0]!.counters[0]!.level).toBe(2)
   })
 
+  test('is short before there is a bundle', () => {
+    const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock: new ManualClock() })
+    expect(engine.explain(viewOf({ uri: '/' }))).toEqual({ decision: { action: 'refuse', reason: 'no_bundle_loaded' }, policies: [] })
+  })
+
   test('has no counters where the store cannot tell', () => {
     const store = newEmbeddedStore(64 * 1024)
     const service = newServiceOn(
@@ -146,7 +151,7 @@ describe('an explanation', () => {
     }
   })
 
-  test('of 10,000 policies looks at each once', () => {
+  test('names each of 10,000 policies', () => {
     const others = Array.from({ length: 10_000 }, (_, i) =>
       policy(`other-${i}`, { selector: { pathPrefix: `/${i}` }, rules: [bucketRule('r', [], 1)] }),
     )
@@ -213,7 +218,7 @@ function newServiceOn(store: CounterStore, ...policies: readonly PolicyText[]) {
     engine,
     clock,
     decide: (head: Head, options?: OpenOptions) => engine.decide(viewOf(head), options) as Decision,
-    explain: (head: Head) => engine.open(viewOf(head))!.explain() as Explanation,
+    explain: (head: Head) => engine.explain(viewOf(head)) as Explanation,
   }
 }
 

@@ -13,8 +13,12 @@ test('examples/library.mjs prints what docs/library.md says', async () => {
   expect(await run('examples/library.mjs')).toEqual({ stdout: codeBlocks(guide, 'text')[0], stderr: '' })
 })
 
+test('what docs/library.md explains, looks up and resets is printed as it says', async () => {
+  expect(await runText(codeBlocks(guide, 'js')[1]!)).toEqual({ stdout: codeBlocks(guide, 'text')[1], stderr: '' })
+})
+
 test('the IP facts of docs/library.md are taken as they are written', async () => {
-  expect(await runText(codeBlocks(guide, 'js')[1]!)).toEqual({ stdout: '', stderr: '' })
+  expect(await runText(codeBlocks(guide, 'js')[2]!)).toEqual({ stdout: '', stderr: '' })
 })
 
 test("the README's library snippet prints what its comment says", async () => {

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, llmRule, policy } from '../test/support/bundles/bundles.ts'
+import { ManualClock } from '../test/support/service/manual-clock.ts'
+import { createEngine } from './index.ts'
+
+const REQUEST = { method: 'GET', uri: '/api', headers: { 'X-Key': 'ann' } }
+const NAME = { policy: 'p', rule: 'r', values: { 'header:x-key': 'ann' } }
+
+describe('a cost', () => {
+  test('is what the request takes in place of one', () => {
+    const engine = newEngine()
+    expect(engine.decide(REQUEST, { cost: 4 })).toMatchObject({ action: 'allow', limit: { remaining: 6 } })
+    expect(engine.decide(REQUEST, { cost: 7 })).toMatchObject({ action: 'reject', requested: 7, available: 6, canRetry: true })
+    expect(engine.decide(REQUEST, { cost: 11 })).toMatchObject({ action: 'reject', canRetry: false })
+    expect(engine.decide(REQUEST, {})).toMatchObject({ limit: { remaining: 5 } })
+  })
+
+  test('of 0 takes nothing, however little is left', () => {
+    const engine = newEngine()
+    engine.decide(REQUEST, { cost: 10 })
+    expect(engine.decide(REQUEST, { cost: 0 })).toMatchObject({ action: 'allow', limit: { remaining: 0 } })
+  })
+
+  test.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '3'])('of %s is refused, and nothing is taken', (cost) => {
+    const engine = newEngine()
+    const options = { cost: cost as number }
+    expect(() => engine.decide(REQUEST, options)).toThrow(/^cost: expected a finite number of at least 0, got /)
+    expect(() => engine.explain(REQUEST, options)).toThrow(RangeError)
+    expect(engine.decide(REQUEST, { cost: 0 })).toMatchObject({ limit: { remaining: 10 } })
+  })
+})
+
+test('an explanation takes nothing and has the descriptor values', () => {
+  const engine = newEngine()
+  for (let i = 0; i < 2; i++) {
+    const { decision, policies } = engine.explain(REQUEST, { cost: 3 })
+    expect(decision).toMatchObject({ action: 'allow', limit: { remaining: 7 }, descriptors: [{ key: 'header:x-key', value: 'ann' }] })
+    expect(policies).toMatchObject([
+      { why: undefined, rules: [{ cost: 3, counters: [{ remaining: 10 }] }] },
+      { why: 'path', rules: [] },
+    ])
+  }
+  expect(createEngine({ storeBytes: 64 * 1024 }).explain(REQUEST)).toEqual({
+    decision: { action: 'refuse', reason: 'no_bundle_loaded' },
+    policies: [],
+  })
+})
+
+test('counters are looked up and reset by their name', () => {
+  const engine = newEngine()
+  engine.decide(REQUEST, { cost: 4 })
+  expect(engine.counters(NAME)).toMatchObject({ ok: true, counters: [{ kind: 'bucket', limit: 10, remaining: 6, resetMs: 4000 }] })
+  expect(engine.reset(NAME)).toMatchObject({ ok: true, counters: [{ remaining: 10, resetMs: 0 }] })
+  expect(engine.decide(REQUEST)).toMatchObject({ limit: { remaining: 9 } })
+  expect(engine.counters({ ...NAME, values: {} })).toEqual({ ok: false, error: 'wrong_values' })
+  expect(engine.reset({ ...NAME, policy: 'q' })).toEqual({ ok: false, error: 'unknown_policy' })
+})
+
+function newEngine() {
+  const engine = createEngine({ storeBytes: 64 * 1024, clock: new ManualClock() })
+  const policies = [
+    policy('p', { rules: [bucketRule('r', ['header:x-key'], 10, 1)] }),
+    policy('tokens', { selector: { pathPrefix: '/v1' }, rules: [llmRule('budget', [], { tokens_per_day: 5000 })] }),
+  ]
+  if (!engine.load(JSON.stringify(bundle(1, ...policies))).ok) throw new Error('bad bundle')
+  return engine
+}
