@@ -2,12 +2,15 @@ import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { takeRowsNow } from '../../test/support/store/charging.ts'
+import type { Cost } from '../costs/cost.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
+import type { PlanRule } from '../policy/plan.ts'
 import { PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
 import type { Allowed, Rejected } from './decision.ts'
 import { Engine } from './engine.ts'
+import { settledAmount } from './reservation.ts'
 
 const CHAT = '/v1/chat/completions'
 
@@ -80,6 +83,29 @@ describe('a reservation', () => {
       ['p', 'of a team', 45, ['t', 'a']],
       ['everyone', 'budget', 65, []],
     ])
+  })
+
+  test('is held by any rule whose cost is settled, in the unit of its limit, and by no other', () => {
+    const service = newService(policy('p', { rules: [bucketRule('fares', ['header:x-key'], 100), bucketRule('requests', [], 5)] }))
+    const fare: Cost = {
+      needsBody: false,
+      isLeasable: false,
+      of: ({ path }) => path.length,
+      settling: {
+        holds: ({ path }) => path !== '/free',
+        settled: (amount, usage) => (usage === 'unknown' ? undefined : amount / 2),
+      },
+    }
+    service.replaceCost('fares', fare)
+    const { reservation } = service.allow('/trains', undefined)
+    const [hold, ...others] = reservation!.holds
+    expect(hold).toMatchObject({ rule: { name: 'fares' }, amount: 7, values: ['a'] })
+    expect(others).toEqual([])
+    expect(settledAmount(hold!, 'unknown')).toBe(7)
+    service.engine.settle(hold!, settledAmount(hold!, 'nothing'))
+    expect(service.levels()).toEqual([96.5, 4])
+    expect(service.allow('/free', undefined).reservation).toBeUndefined()
+    expect(service.levels()).toEqual([91.5, 3])
   })
 
   test('of one request is not another’s', () => {
@@ -230,6 +256,11 @@ function newService(...policies: PolicyText[]) {
   return {
     engine,
     clock,
+    replaceCost(name: string, cost: Cost): void {
+      const rules = plan.policies[0]!.rules as PlanRule[]
+      const place = rules.findIndex((rule) => rule.name === name)
+      rules[place] = { ...rules[place]!, cost }
+    },
     allow(uri: string, body: Body | undefined, headers: Record<string, string> = { 'x-key': 'a' }): Allowed {
       const decision = decide(uri, body, headers)
       expect(decision).toMatchObject({ action: 'allow' })

@@ -48,6 +48,7 @@ test('a request that is refused or only looked at is let go of too, with the cou
       engine.decide(view)
       engine.open(view)!.needsBody()
       engine.open(view)!.precheck()
+      engine.open(view)!.explain()
     }
   }
   look()
