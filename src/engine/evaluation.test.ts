@@ -39,7 +39,7 @@ describe('however many steps an evaluation has', () => {
     expect(routed).toEqual({ uri: 1, method: 1, host: 1 })
     expect(evaluation.needsBody()).toBe('must')
     expect(evaluation.precheck()).toBeUndefined()
-    expect(evaluation.decide({ body: BODY })).toMatchObject({ action: 'allow', matchedPolicies: 2 })
+    expect(evaluation.decide({ body: BODY })).toMatchObject({ action: 'allow', matchedPolicies: 2, limit: { remaining: 49 } })
     expect(view.asked).toEqual({ ...routed, authorization: 1, 'x-forwarded-for': 1, 'x-key': 1 })
   })
 
@@ -80,7 +80,18 @@ describe('however many steps an evaluation has', () => {
     expect(enforced.open(twice).needsBody()).toBe('no')
     expect(enforced.open(twice).precheck()).toEqual({ action: 'refuse', reason: 'repeated_descriptor' })
     expect(enforced.open(twice).decide()).toEqual({ action: 'refuse', reason: 'repeated_descriptor' })
+    expect(enforced.open(viewOf({ uri: '/', headers: { 'x-key': 'a' } })).decide()).toMatchObject({ action: 'allow' })
   })
+})
+
+test('what will be refused needs no body, whatever else covers it', () => {
+  const everyone = policy('everyone', { rules: [llmRule('budget', [], TOKENS)] })
+  const keyed = newService([everyone, policy('p', { rules: [llmRule('budget', ['header:x-key'], TOKENS)] })])
+  expect(keyed.open(viewOf({ uri: '/', headers: { 'x-key': ['a', 'b'] } })).needsBody()).toBe('no')
+  expect(keyed.open(viewOf({ uri: '/', headers: { 'x-key': 'a' } })).needsBody()).toBe('must')
+  const hosted = newService([everyone, policy('h', { selector: { hosts: ['a.test'] }, rules: [bucketRule('r', [], 1)] })])
+  expect(hosted.open(viewOf({ uri: '/' })).needsBody()).toBe('no')
+  expect(hosted.open(viewOf({ uri: '/', host: 'a.test' })).needsBody()).toBe('must')
 })
 
 describe('an evaluation', () => {

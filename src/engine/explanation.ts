@@ -65,7 +65,6 @@ function chargedGroups(run: Run): ChargedGroup[] {
   const policies = matchesOf(run)
   run.group = new Group()
   for (const policy of policies) if (!policy.isShadow) run.charge(policy)
-  const isRefused = run.hasRepeated
   const groups = [{ group: run.group, missingKeys: [...run.missingKeys] }]
   for (const policy of policies) {
     if (!policy.isShadow || run.isKeyedByRepeated(policy)) continue
@@ -73,7 +72,6 @@ function chargedGroups(run: Run): ChargedGroup[] {
     run.charge(policy)
     groups.push({ group: run.group, missingKeys: [...run.missingKeys] })
   }
-  run.hasRepeated = isRefused
   return groups
 }
 

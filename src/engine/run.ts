@@ -60,8 +60,6 @@ export class Run implements RequestFacts {
   restart(): void {
     this.group.clear()
     this.missingKeys = NONE
-    this.hasRepeated = false
-    this.limit = undefined
     this.wouldRejects = NONE
     this.#descriptors.forgetMisses()
   }

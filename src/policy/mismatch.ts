@@ -21,6 +21,5 @@ function coversPath({ pathExact, pathPrefix = '/' }: Selector, path: string): bo
 }
 
 function coversHost(pattern: string, host: string): boolean {
-  if (host === '') return false
   return pattern.startsWith('*.') ? host.endsWith(`.${normalizeHost(pattern.slice(2))}`) : host === normalizeHost(pattern)
 }
