@@ -1,5 +1,5 @@
 import type { CounterRecord } from '../limiter/record.ts'
-import { LEASE_BLOCK, spentShare } from './record-kinds.ts'
+import { spentShare } from './record-kinds.ts'
 import { type SharedTable, WAYS } from './shared-table.ts'
 
 /** A record with its key. */
@@ -34,8 +34,7 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs:
   let row = 0
   for (let way = 0; way < WAYS; way++) {
     const slot = set * WAYS + way
-    // A lease ends with the process, and tokens that were saved would be used twice.
-    if (!table.isOccupied(slot) || table.kind(slot) === LEASE_BLOCK || table.spentShare(slot, nowMs, wallMs) === 0) continue
+    if (!table.isOccupied(slot) || table.spentShare(slot, nowMs, wallMs) === 0) continue
     into.kinds[row] = table.kind(slot)
     into.lows[row] = table.low(slot)
     into.highs[row] = table.high(slot)
@@ -52,7 +51,7 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs:
 
 /**
  * Puts a record back, unless it means nothing any more. Where its set is full of live ones, the least spent of them all
- * is left out, maybe this very one, and counted as evicted.
+ * is left out, maybe this very one, and counted as evicted. A key that is there already gets the new record.
  */
 export function restore(table: SharedTable, record: TaggedRecord, nowMs: number, wallMs: number): void {
   const share = spentShare(record, nowMs, wallMs)
@@ -60,7 +59,11 @@ export function restore(table: SharedTable, record: TaggedRecord, nowMs: number,
   const { kind, low, high, level, at, size, rate } = record
   const set = table.setOf(high)
   table.lock(set)
-  const known = table.find(set, low, high)
+  let known = table.find(set, low, high)
+  if (known >= 0 && table.kind(known) !== kind) {
+    table.forget(known)
+    known = -1
+  }
   const slot = known >= 0 ? known : table.claim(set, low, high, kind, nowMs, wallMs, 0, share)
   if (slot >= 0) table.write(slot, level, at, size, rate)
   else table.countEviction()

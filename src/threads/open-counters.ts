@@ -29,7 +29,8 @@ export async function openCounters(bytes: number, statePath: string | undefined,
     const saved = await savedState(lock.statePath, clock, logger)
     if (saved !== undefined) await restoreSaved(table, saved, clock, logger)
     const hashKey = saved?.header.hashKey ?? newHashKey()
-    return { buffer, table, hashKey, kept: { lock, file: new StateFile(lock.statePath, table, hashKey, clock) } }
+    const file = new StateFile({ path: lock.statePath, table, hashKey, clock, unknownSections: saved?.unknownSections })
+    return { buffer, table, hashKey, kept: { lock, file } }
   } catch (error) {
     await lock.release()
     throw error

@@ -1,15 +1,13 @@
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { scratchDirectory } from '../../test/support/service/running.ts'
-import { bucketRecord, clockAt, HASH_KEY, readGood, tableOf } from '../../test/support/state/state.ts'
+import { bucketRecord, clockAt, readGood, stateFile, tableOf } from '../../test/support/state/state.ts'
 import { until } from '../../test/support/until.ts'
 import { CounterFamily } from '../server/metrics/counter-family.ts'
 import { MetricMemory, newMetricBuffer } from '../server/metrics/metric-memory.ts'
-import { StateFile } from '../store/state/state-file.ts'
-import { recordCount } from '../store/state/state-format.ts'
 import { acquireStateLock } from '../store/state/state-lock.ts'
 import { restore } from '../store/table-records.ts'
 import { StateKeeper } from './state-keeper.ts'
@@ -21,11 +19,11 @@ describe('counters that are kept', () => {
     const kept = await keeping(t)
     await until(() => kept.saves('saved') > 0)
     expect((await readGood(kept.path, CLOCK)).header.wallMs).toBe(CLOCK.wallMs())
-    restore(kept.table, bucketRecord(2, 50, 1000), 1000)
+    restore(kept.table, bucketRecord(2, 50, 1000), 1000, CLOCK.wallMs())
     const before = kept.saves('saved')
     await until(() => kept.saves('saved') >= before + 2)
     expect(await kept.counters()).toBe(2)
-    restore(kept.table, bucketRecord(3, 50, 1000), 1000)
+    restore(kept.table, bucketRecord(3, 50, 1000), 1000, CLOCK.wallMs())
     await kept.keeper.close()
     expect(await kept.counters()).toBe(3)
     expect(kept.log).toEqual([])
@@ -86,7 +84,7 @@ async function keeping(t: TestContext, delayMs = 0) {
   const metrics = new MetricMemory(newMetricBuffer(1), 0)
   const table = tableOf(100, [bucketRecord(1, 50, 1000)], 1000)
   const lock = await acquireStateLock(path)
-  const file = new StateFile(lock.statePath, table, HASH_KEY, CLOCK)
+  const file = stateFile(lock.statePath, table, CLOCK)
   const save = file.save.bind(file)
   let [saving, mostSaving] = [0, 0]
   file.save = async () => {
@@ -106,7 +104,7 @@ async function keeping(t: TestContext, delayMs = 0) {
     log,
     mostSavesAtOnce: () => mostSaving,
     saves: (result: 'saved' | 'failed') => family.series(result).count,
-    counters: async () => recordCount((await stat(path)).size),
+    counters: async () => (await readGood(path, CLOCK)).counters,
     locks: async () => (await readdir(directory)).filter((name) => name.includes('.lock-')),
   }
 }

@@ -5,24 +5,60 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { smallDisk } from '../../../test/support/state/faulty-disk.ts'
 import { expectWholeRecords } from '../../../test/support/state/saves-under-writes.ts'
-import { bucketRecord, clockAt, HASH_KEY, newFolder, newTable, recordsIn, save, tableOf } from '../../../test/support/state/state.ts'
+import { sectionsOf } from '../../../test/support/state/sections.ts'
+import {
+  bucketRecord,
+  clockAt,
+  newFolder,
+  newTable,
+  recordsIn,
+  resetRecord,
+  save,
+  stateFile,
+  tableOf,
+  windowRecord,
+} from '../../../test/support/state/state.ts'
 import { startThread } from '../../../test/support/threads/threads.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, SharedTable } from '../shared-table.ts'
+import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from '../record-kinds.ts'
+import { MIN_TABLE_BYTES, newTableBuffer, SharedTable, WAYS } from '../shared-table.ts'
 import { StateFault } from './state-fault.ts'
-import { StateFile } from './state-file.ts'
 
-const CLOCK = clockAt(1000, Date.UTC(2026, 0, 15))
+const WALL_MS = Date.UTC(2026, 0, 15)
+const DAY_MS = 86_400_000
+const CLOCK = clockAt(1000, WALL_MS)
 
 describe('a save', () => {
   test('writes all counters that are not full, for its user alone, and leaves nothing else behind', async () => {
     const folder = await newFolder()
     const path = join(folder, 'state')
     const live = [bucketRecord(1, 50, 1000), bucketRecord(2, 99, 1000)]
-    const saved = await new StateFile(path, tableOf(64, [...live, bucketRecord(3, 100, 0)], 0), HASH_KEY, CLOCK).save()
+    const saved = await stateFile(path, tableOf(64, [...live, bucketRecord(3, 100, 0)], 0), CLOCK).save()
     expect(saved).toEqual({ counters: 2, bytes: (await stat(path)).size })
     expect(new Set(await recordsIn(path))).toEqual(new Set(live))
     expect((await stat(path)).mode & 0o777).toBe(0o600)
     expect(await readdir(folder)).toEqual(['state'])
+  })
+
+  test('writes each kind in sections of its own, and nothing that was leased', async () => {
+    const path = join(await newFolder(), 'state')
+    const live = [bucketRecord(1, 50, 1000), windowRecord(2, 5, WALL_MS + 1000), resetRecord(3, WALL_MS - 5, WALL_MS + DAY_MS)]
+    const leased = [LEASE_BLOCK, LEASE_NOTE, LEASE_USE].map((kind, i) => ({ ...bucketRecord(10 + i, 5, 3000), kind }))
+    const table = newTable(WAYS)
+    for (const { kind, low, high, level, at, size, rate } of [...leased, ...live]) {
+      table.write(table.claim(0, low, high, kind, 0, 0, 0), level, at, size, rate)
+    }
+    expect(await stateFile(path, table, CLOCK).save()).toMatchObject({ counters: 3 })
+    expect(await recordsIn(path)).toEqual(live)
+    expect(sectionsOf(await readFile(path)).map(({ type }) => type)).toEqual([BUCKET, WINDOW, RESET])
+  })
+
+  test('leaves out what a clock that was years ahead has left behind', async () => {
+    const path = join(await newFolder(), 'state')
+    const year = windowRecord(1, 5, WALL_MS + 366 * DAY_MS)
+    const table = tableOf(64, [year, windowRecord(2, 5, WALL_MS + 3650 * DAY_MS), resetRecord(3, WALL_MS, WALL_MS + 3650 * DAY_MS)], 0)
+    expect(await stateFile(path, table, CLOCK).save()).toMatchObject({ counters: 1 })
+    expect(await recordsIn(path)).toEqual([year])
   })
 
   test('replaces the file from before, and what a killed process left half-written', async () => {
@@ -46,12 +82,16 @@ describe('a save', () => {
 
   test('writes tables of many chunks whole', async () => {
     const path = join(await newFolder(), 'state')
-    const records = Array.from({ length: 50_000 }, (_, i) => bucketRecord(i + 1, i % 90, 0))
+    const records = Array.from({ length: 50_000 }, (_, i) =>
+      i % 5 === 0 ? windowRecord(i + 1, 1 + (i % 90), WALL_MS + 1000) : bucketRecord(i + 1, i % 90, 0),
+    )
     const table = tableOf(200_000, records, 0)
     expect(table.forcedEvictions).toBe(0)
     await save(path, table, CLOCK)
     const found = await recordsIn(path)
-    expect(found.sort((a, b) => a.low - b.low)).toEqual(records)
+    expect(found.sort((a, b) => (a.low >>> 0) - (b.low >>> 0))).toEqual(records)
+    const types = sectionsOf(await readFile(path)).map(({ type }) => type)
+    expect([types.filter((type) => type === BUCKET).length, types.filter((type) => type === WINDOW).length]).toEqual([5, 5])
   })
 
   test('lets others run meanwhile', async () => {
@@ -69,7 +109,7 @@ describe('a save', () => {
   test('asked for while one runs comes after it, once for all who asked, and has what was taken until then', async () => {
     const path = join(await newFolder(), 'state')
     const table = tableOf(32, [bucketRecord(1, 50, 0)], 0)
-    const file = new StateFile(path, table, HASH_KEY, CLOCK)
+    const file = stateFile(path, table, CLOCK)
     const first = file.save()
     await setImmediate()
     table.write(0, 40, 0, 100, 1 / 1024)
@@ -82,7 +122,7 @@ describe('a save', () => {
 
   test('after each other, by several who do not wait for one another, never meet', async () => {
     const path = join(await newFolder(), 'state')
-    const file = new StateFile(path, tableOf(32, [bucketRecord(1, 50, 0)], 0), HASH_KEY, CLOCK)
+    const file = stateFile(path, tableOf(32, [bucketRecord(1, 50, 0)], 0), CLOCK)
     const saver = async (): Promise<void> => {
       for (let i = 0; i < 10; i++) await file.save()
     }
@@ -103,7 +143,7 @@ describe('a save that fails', () => {
   test('does not stand in the way of the next', async () => {
     const folder = await newFolder()
     const path = join(folder, 'later', 'state')
-    const file = new StateFile(path, newTable(32), HASH_KEY, CLOCK)
+    const file = stateFile(path, newTable(32), CLOCK)
     await expect(file.save()).rejects.toThrow()
     await mkdir(join(folder, 'later'))
     await file.save()
@@ -137,7 +177,7 @@ describe('a save while threads write', () => {
     const path = join(await newFolder(), 'state')
     const buffer = newTableBuffer(MIN_TABLE_BYTES)
     const table = new SharedTable(buffer, 1)
-    table.write(table.claim(0, 7, 7, 0, 0), 5, 0, 10, 0.001)
+    table.write(table.claim(0, 0x7_0007, 7, BUCKET, 0, 0, 0), 5, 0, 10, 0.001)
     const dying = startThread('dying-thread', { buffer, owner: 2, sets: [0], key: { low: 1, high: 1 }, dies: 'while it writes' })
     while (table.tryLock(0)) {
       table.unlock(0)
@@ -147,6 +187,6 @@ describe('a save while threads write', () => {
     if (dying.threadId !== -1) await once(dying, 'exit')
     table.freeLocksOf(2)
     await saving
-    expect(await recordsIn(path)).toMatchObject([{ low: 7 }])
+    expect(await recordsIn(path)).toMatchObject([{ low: 0x7_0007 }])
   })
 })

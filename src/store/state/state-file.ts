@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Clock } from '../../clock.ts'
@@ -6,9 +5,21 @@ import { replaceFile } from '../../replace-file.ts'
 import type { SharedTable } from '../shared-table.ts'
 import { copyLive, RecordBatch } from '../table-records.ts'
 import { StateFault } from './state-fault.ts'
-import { COUNT_BYTES, encodeHeader, encodeRecords, HEADER_BYTES, RECORD_BYTES } from './state-format.ts'
+import type { Moment } from './state-format.ts'
+import { StateWriter } from './state-writer.ts'
+
+export interface StateFileParts {
+  /** Behind all links. */
+  readonly path: string
+  readonly table: SharedTable
+  readonly hashKey: readonly [number, number]
+  readonly clock: Clock
+  /** What the file had that this program does not know, to be saved along with the rest. */
+  readonly unknownSections?: Buffer | undefined
+}
 
 export interface Saved {
+  /** Counters, and resets of counters. */
   readonly counters: number
   readonly bytes: number
 }
@@ -17,26 +28,22 @@ export interface Saved {
 const SLICE_MS = 2
 /** Sets between two looks at the time. */
 const SETS_PER_LOOK = 32
-const CHUNK_BYTES = 256 * 1024
-const FULL_SET_BYTES = new RecordBatch().lows.length * RECORD_BYTES
 /** Longer than any decision holds a lock, and than it takes to free those of a dead thread. */
 const LOCK_PATIENCE_MS = 5_000
 
-/** The file that a table's counters are saved to, at the path behind all links. Its lock is the caller's business. */
+/** The file that a table's counters are saved to. Its lock is the caller's business. */
 export class StateFile {
-  readonly path: string
-  readonly #table: SharedTable
-  readonly #hashKey: readonly [number, number]
-  readonly #clock: Clock
+  readonly #parts: StateFileParts
   /** Ends when the last save that was begun does, well or not. */
   #running: Promise<unknown> = Promise.resolve()
   #waiting: Promise<Saved> | undefined
 
-  constructor(path: string, table: SharedTable, hashKey: readonly [number, number], clock: Clock) {
-    this.path = path
-    this.#table = table
-    this.#hashKey = hashKey
-    this.#clock = clock
+  constructor(parts: StateFileParts) {
+    this.#parts = parts
+  }
+
+  get path(): string {
+    return this.#parts.path
   }
 
   /**
@@ -66,67 +73,28 @@ export class StateFile {
   }
 
   async #write(handle: FileHandle): Promise<Saved> {
-    const out = new HashingWriter(handle)
-    const nowMs = this.#clock.nowMs()
-    const wallMs = this.#clock.wallMs()
-    const header = { hashKey: this.#hashKey, wallMs, nowMs }
-    encodeHeader(out.view, header)
-    out.used = HEADER_BYTES
+    const { table, hashKey, clock, unknownSections = Buffer.alloc(0) } = this.#parts
+    const moment = { nowMs: clock.nowMs(), wallMs: clock.wallMs() }
+    const out = await StateWriter.begin(handle, { hashKey, ...moment }, unknownSections)
     const batch = new RecordBatch()
-    let counters = 0
     let sliceEndMs = performance.now() + SLICE_MS
-    for (let set = 0; set < this.#table.setCount; set++) {
-      if (!copyLive(this.#table, set, nowMs, wallMs, batch)) await this.#copyWhenFree(set, nowMs, wallMs, batch)
-      out.used = encodeRecords(out.view, out.used, batch, header)
-      counters += batch.length
-      const isFull = out.used + FULL_SET_BYTES > CHUNK_BYTES
-      if (isFull) await out.flush()
+    for (let set = 0; set < table.setCount; set++) {
+      if (!copyLive(table, set, moment.nowMs, moment.wallMs, batch)) await this.#copyWhenFree(set, moment, batch)
+      if (!out.add(batch)) await out.flush()
       else if (set % SETS_PER_LOOK !== 0 || performance.now() < sliceEndMs) continue
       else await setImmediate()
       sliceEndMs = performance.now() + SLICE_MS
     }
-    return { counters, bytes: await out.end(counters) }
+    const bytes = await out.end()
+    return { counters: out.counters, bytes }
   }
 
   /** Whoever holds the lock may be dead, and then it is this thread that has to hear of it. */
-  async #copyWhenFree(set: number, nowMs: number, wallMs: number, batch: RecordBatch): Promise<void> {
+  async #copyWhenFree(set: number, { nowMs, wallMs }: Moment, batch: RecordBatch): Promise<void> {
     const endMs = performance.now() + LOCK_PATIENCE_MS
     do {
       if (performance.now() > endMs) throw new Error(`a part of the table has been locked for ${LOCK_PATIENCE_MS} ms`)
       await setTimeout(1)
-    } while (!copyLive(this.#table, set, nowMs, wallMs, batch))
-  }
-}
-
-/** A chunk at a time, and a checksum of all of them at the end. */
-class HashingWriter {
-  readonly #handle: FileHandle
-  readonly #hash = createHash('sha256')
-  readonly #chunk = Buffer.alloc(CHUNK_BYTES)
-  readonly view = new DataView(this.#chunk.buffer, this.#chunk.byteOffset, CHUNK_BYTES)
-  /** How much of the chunk is filled. */
-  used = 0
-  #bytes = 0
-
-  constructor(handle: FileHandle) {
-    this.#handle = handle
-  }
-
-  async flush(): Promise<void> {
-    const bytes = this.#chunk.subarray(0, this.used)
-    this.#hash.update(bytes)
-    await this.#handle.writeFile(bytes)
-    this.#bytes += this.used
-    this.used = 0
-  }
-
-  /** Answers how many bytes there are in all. */
-  async end(counters: number): Promise<number> {
-    this.view.setFloat64(this.used, counters, true)
-    this.used += COUNT_BYTES
-    await this.flush()
-    const digest = this.#hash.digest()
-    await this.#handle.writeFile(digest)
-    return this.#bytes + digest.length
+    } while (!copyLive(this.#parts.table, set, nowMs, wallMs, batch))
   }
 }

@@ -1,21 +1,22 @@
-import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
   bucketRecord,
   clockAt,
-  dayRecord,
   HASH_KEY,
   newFolder,
   newTable,
   readGood,
   save,
   tableOf,
+  windowRecord,
 } from '../../../test/support/state/state.ts'
+import { sealed } from '../../../test/support/state/version-1.ts'
 import { newTableBuffer, SharedTable } from '../shared-table.ts'
 import { restore } from '../table-records.ts'
 import { setAside } from './set-aside.ts'
+import { NONSENSE } from './state-damage.ts'
 import { readState, restoreInto, StateTooLarge } from './state-read.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)
@@ -36,12 +37,23 @@ describe('reading', () => {
   test.each<[string, string, (bytes: Buffer) => Buffer]>([
     ['an empty file', 'it is not a state file', () => Buffer.alloc(0)],
     ['somebody else’s file', 'it is not a state file', () => Buffer.from('{"policies": []}')],
-    ['a file of the next version', 'its format is version 2, and this program knows version 1', (bytes) => resealed(bytes, 8, 2)],
-    ['half a file', 'it is cut off', (bytes) => bytes.subarray(0, bytes.length / 2 - 1)],
-    ['a file without its last record', 'its checksum is wrong: it was cut off or changed', (bytes) => bytes.subarray(0, -32)],
-    ['a file with something behind it', 'it is cut off', (bytes) => Buffer.concat([bytes, Buffer.from('!')])],
-    ['a counter that is none, under a good checksum', 'its numbers make no sense', (bytes) => resealed(bytes, 40 + 24, 0)],
-    ['another number of counters, under a good checksum', 'its numbers make no sense', (bytes) => resealed(bytes, bytes.length - 36, 1)],
+    ['a file of the next version', 'its format is version 3, and this program knows versions 1 to 2', (bytes) => resealed(bytes, 8, 3)],
+    ['half a file', 'it is cut off', (bytes) => bytes.subarray(0, bytes.length / 2)],
+    ['a file without its last record', 'it is cut off', (bytes) => bytes.subarray(0, -32)],
+    ['a header alone', 'it is cut off', (bytes) => bytes.subarray(0, 40)],
+    ['a changed byte', 'its checksum is wrong: it was cut off or changed', (bytes) => withByte(bytes, 80)],
+    ['a type that was changed', 'its checksum is wrong: it was cut off or changed', (bytes) => withByte(bytes, 42)],
+    ['a file with something behind it', 'something follows its end', (bytes) => Buffer.concat([bytes, Buffer.from('!')])],
+    ['two files in one', 'something follows its end', (bytes) => Buffer.concat([bytes, bytes])],
+    ['a counter that is none, under a good checksum', NONSENSE, (bytes) => resealed(bytes, 40 + 24 + 24, 0)],
+    ['no end, under a good checksum', 'it is cut off', (bytes) => sealed(bytes.subarray(0, -56))],
+    ['an end with a payload, under a good checksum', 'it is cut off', (bytes) => resealed(bytes, bytes.length - 52, 1)],
+    [
+      'an end with a payload behind it, under a good checksum',
+      NONSENSE,
+      (bytes) => Buffer.concat([resealed(bytes, bytes.length - 52, 32), Buffer.alloc(32)]),
+    ],
+    ['an end without a time, under a good checksum', NONSENSE, (bytes) => resealed(bytes, bytes.length - 36, 0x7ff8_0000)],
   ])('refuses %s', async (_, reason, change) => {
     const path = join(await newFolder(), 'state')
     await save(path, tableOf(64, [bucketRecord(1, 50, 0), bucketRecord(2, 50, 0)], 0), CLOCK)
@@ -60,7 +72,7 @@ describe('reading', () => {
 describe('restoring', () => {
   test('gives the counters back', async () => {
     const path = join(await newFolder(), 'state')
-    await save(path, tableOf(64, [bucketRecord(1, 50, 0), dayRecord(2, 900, 3_600_000)], 0), CLOCK)
+    await save(path, tableOf(64, [bucketRecord(1, 50, 0), windowRecord(2, 900, NOON_MS + 3_600_000)], 0), CLOCK)
     const table = newTable(64)
     const later = clockAt(20, NOON_MS)
     expect(await restoreInto(table, await readGood(path, later), later)).toEqual({ counters: 2, evicted: 0 })
@@ -90,7 +102,7 @@ describe('restoring', () => {
     await save(path, tableOf(64, [...records, ...more], 0), CLOCK)
     // Of two sets the first already has 20 that have spent all, and 20 more want in.
     const table = newTable(64)
-    for (let i = 0; i < 20; i++) restore(table, { ...bucketRecord(1000 + i, 0, 0), high: 1 }, 0)
+    for (let i = 0; i < 20; i++) restore(table, { ...bucketRecord(1000 + i, 0, 0), high: 1 }, 0, 0)
     const state = await readGood(path, CLOCK)
     expect(await restoreInto(table, state, CLOCK)).toEqual({ counters: 32, evicted: 8 })
     const missing = [...records, ...more].filter(({ low, high }) => table.find(table.setOf(high), low, high) < 0)
@@ -124,5 +136,11 @@ test('a file that is set aside gets a name that tells when, and never one that i
 function resealed(bytes: Buffer, offset: number, word: number): Buffer {
   const body = Buffer.from(bytes.subarray(0, -32))
   body.writeUInt32LE(word, offset)
-  return Buffer.concat([body, createHash('sha256').update(body).digest()])
+  return sealed(body)
+}
+
+function withByte(bytes: Buffer, at: number): Buffer {
+  const changed = Buffer.from(bytes)
+  changed[at]! ^= 1
+  return changed
 }

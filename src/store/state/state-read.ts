@@ -2,9 +2,12 @@ import { stat } from 'node:fs/promises'
 import type { Clock } from '../../clock.ts'
 import { type SharedTable, tableBytesFor } from '../shared-table.ts'
 import { restore } from '../table-records.ts'
+import { bringTo } from './saved-kinds.ts'
+import { StateDamage } from './state-damage.ts'
 import { StateFault } from './state-fault.ts'
-import { type StateHeader, TimeShift } from './state-format.ts'
-import { Damage, scanState } from './state-scan.ts'
+import type { Moment, StateHeader } from './state-format.ts'
+import { scanState } from './state-scan.ts'
+import { MAX_UNKNOWN_BYTES, UnknownSections } from './unknown-sections.ts'
 
 export type StateRead =
   | { readonly kind: 'none' }
@@ -16,10 +19,12 @@ export type StateRead =
 export interface SavedState {
   readonly path: string
   readonly header: StateHeader
-  /** Counters in the file. */
+  /** Counters in the file, and resets of counters. */
   readonly counters: number
   /** Those of them that still mean something. */
   readonly live: number
+  /** What is in the file besides, as it is there: whoever saves the next one writes it back. */
+  readonly unknownSections: Buffer
 }
 
 export interface Restored {
@@ -33,8 +38,8 @@ export class StateTooLarge extends Error {
   /** A table of this size takes them and leaves as much room again, so that hardly any set overflows. */
   readonly enoughBytes: number
 
-  constructor(path: string, live: number, homeless: number) {
-    super(`${path} has ${live} live counters, and there is no room for ${homeless} of them`)
+  constructor(path: string, live: number, withoutRoom: number) {
+    super(`${path} has ${live} live counters, and there is no room for ${withoutRoom} of them`)
     this.enoughBytes = Math.ceil(tableBytesFor(live * 2) / MIB) * MIB
   }
 }
@@ -50,7 +55,7 @@ export async function readState(path: string, clock: Clock): Promise<StateRead> 
     return { kind: 'found', state: await checkState(path, clock) }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'none' }
-    if (error instanceof Damage) return { kind: 'damaged', reason: error.message }
+    if (error instanceof StateDamage) return { kind: 'damaged', reason: error.message }
     throw new StateFault(`cannot read ${path}`, error)
   }
 }
@@ -59,16 +64,14 @@ export async function readState(path: string, clock: Clock): Promise<StateRead> 
 export async function restoreInto(table: SharedTable, state: SavedState, clock: Clock): Promise<Restored> {
   if (state.live > table.slotCount) throw new StateTooLarge(state.path, state.live, state.live - table.slotCount)
   const evictedBefore = table.forcedEvictions
-  const nowMs = clock.nowMs()
-  const wallMs = clock.wallMs()
-  const shift = new TimeShift(state.header, wallMs, nowMs)
+  const present = momentOf(clock)
   let live = 0
   try {
     await scanState(state.path, {
-      onRecord: (record) => {
-        if (!shift.apply(record)) return
+      onRecord: (record, saved) => {
+        if (!bringTo(present, saved, record)) return
         live++
-        restore(table, record, nowMs, wallMs)
+        restore(table, record, present.nowMs, present.wallMs)
       },
     })
   } catch (error) {
@@ -79,15 +82,24 @@ export async function restoreInto(table: SharedTable, state: SavedState, clock: 
 }
 
 async function checkState(path: string, clock: Clock): Promise<SavedState> {
-  let shift: TimeShift | undefined
+  const present = momentOf(clock)
+  const unknown = new UnknownSections()
   let live = 0
   const { header, counters } = await scanState(path, {
-    onHeader: (read) => {
-      shift = new TimeShift(read, clock.wallMs(), clock.nowMs())
+    onRecord: (record, saved) => {
+      if (bringTo(present, saved, record)) live++
     },
-    onRecord: (record) => {
-      if (shift!.apply(record)) live++
-    },
+    onUnknown: (bytes) => unknown.add(bytes),
   })
-  return { path, header, counters, live }
+  // To leave them out of the next file would destroy what a newer program has saved.
+  if (!unknown.fits) {
+    throw new StateDamage(
+      `a newer program saved ${unknown.bytesOffered} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`,
+    )
+  }
+  return { path, header, counters, live, unknownSections: unknown.bytes }
+}
+
+function momentOf(clock: Clock): Moment {
+  return { nowMs: clock.nowMs(), wallMs: clock.wallMs() }
 }

@@ -1,99 +1,94 @@
-import { createHash } from 'node:crypto'
-import { type FileHandle, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import type { TaggedRecord } from '../table-records.ts'
+import { CHUNK_BYTES, ChunkReader } from './chunk-reader.ts'
+import { isSavedKind } from './saved-kinds.ts'
+import type { ScanListener } from './scan-listener.ts'
+import { CUT_OFF, NONSENSE, StateDamage, WRONG_CHECKSUM } from './state-damage.ts'
 import {
-  COUNT_BYTES,
   DIGEST_BYTES,
   decodeHeader,
   decodeRecord,
+  decodeSectionHeader,
+  END,
   HEADER_BYTES,
   RECORD_BYTES,
-  recordCount,
+  SECTION_HEADER_BYTES,
+  type SectionHeader,
   type StateHeader,
 } from './state-format.ts'
-
-/** The file is not what was once saved; the message completes the sentence "it is no good: …". */
-export class Damage extends Error {}
-
-export interface ScanListener {
-  onHeader?(header: StateHeader): void
-  /** The record is good only until the next. */
-  onRecord(record: TaggedRecord): void
-}
+import { scanVersion1 } from './version-1.ts'
 
 export interface Scan {
   readonly header: StateHeader
+  /** Counters, and resets of counters. */
   readonly counters: number
 }
 
-const CHUNK_RECORDS = 8192
-
 /**
  * Goes through a state file in chunks, however large it is. What the listener hears is to be trusted when the end has
- * been reached: throws Damage where the file is not whole.
+ * been reached: throws StateDamage where the file is not whole.
  */
 export async function scanState(path: string, listener: ScanListener): Promise<Scan> {
   const handle = await open(path)
   try {
     const { size } = await handle.stat()
-    return await new Scanner(handle, size).scan(listener)
+    const reader = new ChunkReader(handle, size)
+    const header = decodeHeader(await reader.takeView(Math.min(size, HEADER_BYTES)))
+    if (typeof header === 'string') throw new StateDamage(header)
+    const counters = header.version === 1 ? await scanVersion1(reader, header, listener) : await scanSections(reader, listener)
+    return { header, counters }
   } finally {
     await handle.close()
   }
 }
 
-class Scanner {
-  readonly #handle: FileHandle
-  readonly #size: number
-  readonly #hash = createHash('sha256')
-  readonly #chunk = Buffer.alloc(CHUNK_RECORDS * RECORD_BYTES)
-
-  constructor(handle: FileHandle, size: number) {
-    this.#handle = handle
-    this.#size = size
+/** Returns the number of records. */
+async function scanSections(reader: ChunkReader, listener: ScanListener): Promise<number> {
+  let counters = 0
+  // What makes no sense is told of in the end: in a file that was changed, the change is the reason.
+  let isSound = true
+  for (let isEnd = false; !isEnd; ) {
+    const section = await nextSection(reader, listener)
+    isEnd = section.type === END
+    isSound = Number.isFinite(section.wallMs) && Number.isFinite(section.nowMs) && isSound
+    if (isEnd) isSound = section.bytes === 0 && isSound
+    else if (!isSavedKind(section.type)) await passUnknown(reader, section, listener)
+    else if (await scanRecords(reader, section, listener)) counters += section.bytes / RECORD_BYTES
+    else isSound = false
   }
+  if (!(await reader.takeChecksum())) throw new StateDamage(WRONG_CHECKSUM)
+  if (!isSound) throw new StateDamage(NONSENSE)
+  if (reader.bytesLeft > 0) throw new StateDamage('something follows its end')
+  return counters
+}
 
-  async scan(listener: ScanListener): Promise<Scan> {
-    const header = decodeHeader(await this.#read(Math.min(this.#size, HEADER_BYTES)))
-    if (typeof header === 'string') throw new Damage(header)
-    const counters = recordCount(this.#size)
-    if (counters === undefined) throw new Damage('it is cut off')
-    listener.onHeader?.(header)
-    const strangers = await this.#scanRecords(counters, listener)
-    const written = (await this.#read(COUNT_BYTES)).getFloat64(0, true)
-    const digest = this.#hash.digest()
-    await this.#fill(DIGEST_BYTES)
-    if (!digest.equals(this.#chunk.subarray(0, DIGEST_BYTES))) throw new Damage('its checksum is wrong: it was cut off or changed')
-    if (written !== counters || strangers > 0) throw new Damage('its numbers make no sense')
-    return { header, counters }
+async function nextSection(reader: ChunkReader, listener: ScanListener): Promise<SectionHeader> {
+  const bytes = await reader.take(SECTION_HEADER_BYTES)
+  const section = decodeSectionHeader(new DataView(bytes.buffer, bytes.byteOffset, SECTION_HEADER_BYTES))
+  if (section.bytes > reader.bytesLeft - DIGEST_BYTES) throw new StateDamage(CUT_OFF)
+  if (section.type !== END && !isSavedKind(section.type)) listener.onUnknown?.(bytes)
+  return section
+}
+
+async function passUnknown(reader: ChunkReader, section: SectionHeader, listener: ScanListener): Promise<void> {
+  for (let left = section.bytes; left > 0; ) {
+    const bytes = await reader.take(Math.min(left, CHUNK_BYTES))
+    left -= bytes.length
+    listener.onUnknown?.(bytes)
   }
+}
 
-  /** Answers how many there were that cannot be counters. */
-  async #scanRecords(count: number, listener: ScanListener): Promise<number> {
-    const record: TaggedRecord = { kind: 0, low: 0, high: 0, level: 0, at: 0, size: 0, rate: 0 }
-    let strangers = 0
-    for (let done = 0; done < count; done += CHUNK_RECORDS) {
-      const view = await this.#read(Math.min(CHUNK_RECORDS, count - done) * RECORD_BYTES)
-      for (let at = 0; at < view.byteLength; at += RECORD_BYTES) {
-        if (decodeRecord(view, at, record)) listener.onRecord(record)
-        else strangers++
-      }
-    }
-    return strangers
-  }
-
-  /** The next so many bytes, good until the next call. */
-  async #read(length: number): Promise<DataView> {
-    await this.#fill(length)
-    this.#hash.update(this.#chunk.subarray(0, length))
-    return new DataView(this.#chunk.buffer, this.#chunk.byteOffset, length)
-  }
-
-  async #fill(length: number): Promise<void> {
-    for (let filled = 0; filled < length; ) {
-      const { bytesRead } = await this.#handle.read(this.#chunk, filled, length - filled, null)
-      if (bytesRead === 0) throw new Damage('it is cut off')
-      filled += bytesRead
+/** Returns whether all of the section can be records. */
+async function scanRecords(reader: ChunkReader, section: SectionHeader, listener: ScanListener): Promise<boolean> {
+  const record: TaggedRecord = { kind: section.type, low: 0, high: 0, level: 0, at: 0, size: 0, rate: 0 }
+  let isSound = section.bytes % RECORD_BYTES === 0
+  for (let left = section.bytes; left > 0; ) {
+    const view = await reader.takeView(Math.min(left, CHUNK_BYTES))
+    left -= view.byteLength
+    for (let offset = 0; offset + RECORD_BYTES <= view.byteLength; offset += RECORD_BYTES) {
+      if (decodeRecord(view, offset, record)) listener.onRecord(record, section)
+      else isSound = false
     }
   }
+  return isSound
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
 import { BUCKET, WINDOW } from '../../../src/limiter/limit.ts'
+import { RESET } from '../../../src/store/record-kinds.ts'
 import { newTableBuffer, SharedTable, tableBytesFor } from '../../../src/store/shared-table.ts'
 import { StateFile } from '../../../src/store/state/state-file.ts'
 import { readState, type SavedState } from '../../../src/store/state/state-read.ts'
@@ -34,16 +35,29 @@ export function tableOf(slots: number, records: readonly TaggedRecord[], nowMs: 
   return table
 }
 
-export function bucketRecord(low: number, level: number, at: number, size = 100, rate = 1 / 1024): TaggedRecord {
-  return { kind: BUCKET, low, high: Math.imul(low, 0x9e37_79b1), level, at, size, rate }
+export function bucketRecord(key: number, level: number, at: number, size = 100, rate = 1 / 1024): TaggedRecord {
+  return { kind: BUCKET, ...tagOf(key), level, at, size, rate }
 }
 
-export function dayRecord(low: number, used: number, endMs: number, size = 1000): TaggedRecord {
-  return { kind: WINDOW, low, high: Math.imul(low, 0x9e37_79b1), level: used, at: endMs, size, rate: 0 }
+export function windowRecord(key: number, used: number, endMs: number, size = 1000): TaggedRecord {
+  return { kind: WINDOW, ...tagOf(key), level: used, at: endMs, size, rate: 0 }
+}
+
+export function resetRecord(key: number, momentMs: number, untilMs: number): TaggedRecord {
+  return { kind: RESET, ...tagOf(key), level: momentMs, at: untilMs, size: 1, rate: 0 }
+}
+
+/** One that comes out of a table as it went in: 1 stands for 0 in the upper half of `low`. */
+function tagOf(key: number): { readonly low: number; readonly high: number } {
+  return { low: Math.imul(key, 0x1_0001), high: Math.imul(key, 0x9e37_79b1) }
 }
 
 export async function save(path: string, table: SharedTable, clock: Clock): Promise<void> {
-  await new StateFile(path, table, HASH_KEY, clock).save()
+  await stateFile(path, table, clock).save()
+}
+
+export function stateFile(path: string, table: SharedTable, clock: Clock): StateFile {
+  return new StateFile({ path, table, hashKey: HASH_KEY, clock })
 }
 
 /** The file's state, which must be good. */

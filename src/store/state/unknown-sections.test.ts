@@ -1,0 +1,153 @@
+import { readFile, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { recordsPayload, sectionBytes, sectionsOf, withSections } from '../../../test/support/state/sections.ts'
+import { bucketRecord, clockAt, HASH_KEY, newFolder, readGood, save, tableOf, windowRecord } from '../../../test/support/state/state.ts'
+import { sealed } from '../../../test/support/state/version-1.ts'
+import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import { LEASE_BLOCK, RESET } from '../record-kinds.ts'
+import { NONSENSE } from './state-damage.ts'
+import { StateFile } from './state-file.ts'
+import { readState } from './state-read.ts'
+import { MAX_UNKNOWN_BYTES, UnknownSections } from './unknown-sections.ts'
+
+const NOON_MS = Date.UTC(2026, 0, 15, 12)
+const CLOCK = clockAt(1000, NOON_MS)
+const MOMENT = { wallMs: NOON_MS - 5000, nowMs: 400 }
+const HOLE_BYTES = 8 * MAX_UNKNOWN_BYTES
+/** Of a kind that later programs may have, of something that is no record, and without a payload. */
+const UNKNOWN = [
+  sectionBytes(3, recordsPayload({}, {}), MOMENT),
+  sectionBytes(256, Buffer.from('keys, of any length'), MOMENT),
+  sectionBytes(3, recordsPayload({}), { wallMs: 1, nowMs: 2 }),
+  sectionBytes(4_000_000_000, Buffer.alloc(0), MOMENT),
+]
+
+describe('sections that this program does not know', () => {
+  test('are written back by every save, byte for byte, beside the counters of that moment', async () => {
+    const { path, good } = await savedFile()
+    await writeFile(path, withSections(good, ...UNKNOWN))
+    for (const level of [50, 40, 30]) {
+      const { unknownSections } = await readGood(path, CLOCK)
+      expect(unknownSections.equals(Buffer.concat(UNKNOWN))).toBe(true)
+      const table = tableOf(64, [bucketRecord(1, level, 1000)], 1000)
+      const file = new StateFile({ path, table, hashKey: HASH_KEY, clock: CLOCK, unknownSections })
+      const { bytes } = await file.save()
+      expect([await file.save(), (await stat(path)).size]).toEqual([{ counters: 1, bytes }, bytes])
+      const saved = sectionsOf(await readFile(path))
+      expect(saved.filter(({ type }) => type !== BUCKET).map((section) => section.bytes)).toEqual(UNKNOWN)
+      expect(await readGood(path, CLOCK)).toMatchObject({ counters: 1, live: 1 })
+    }
+  })
+
+  test('count as no counters, wherever they stand', async () => {
+    const { path, good } = await savedFile()
+    const known = sectionsOf(good).map(({ bytes }) => bytes)
+    const body = Buffer.concat([good.subarray(0, 40), UNKNOWN[0]!, ...known.toReversed(), UNKNOWN[1]!, good.subarray(-56, -32)])
+    await writeFile(path, sealed(body))
+    expect(await readGood(path, CLOCK)).toMatchObject({ counters: 2, live: 2 })
+  })
+
+  test('are kept up to a bound that all of them share, chunks and all; a file that has more is set aside', async () => {
+    const { path, good } = await savedFile()
+    const half = MAX_UNKNOWN_BYTES / 2
+    const first = sectionBytes(300, Buffer.alloc(half - 24, 7))
+    await writeFile(path, withSections(good, first, sectionBytes(301, Buffer.alloc(half - 24, 8))))
+    const { unknownSections } = await readGood(path, CLOCK)
+    expect([unknownSections.length, unknownSections.at(-1), unknownSections[half - 1]]).toEqual([MAX_UNKNOWN_BYTES, 8, 7])
+
+    await writeFile(path, withSections(good, first, sectionBytes(301, Buffer.alloc(half - 23, 8))))
+    const reason = `a newer program saved ${MAX_UNKNOWN_BYTES + 1} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`
+    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason })
+  })
+
+  test('take no more memory than the bound, however many they are', () => {
+    const sections = new UnknownSections()
+    const header = Buffer.alloc(24, 1)
+    for (let i = 0; i < 1_000_000; i++) sections.add(header)
+    expect([sections.fits, sections.bytesOffered]).toEqual([false, 24_000_000])
+    expect(sections.bytes.buffer.byteLength).toBeLessThanOrEqual(MAX_UNKNOWN_BYTES)
+  })
+
+  test('that claim to be longer than the file are not waited for', async () => {
+    const { path, good } = await savedFile()
+    const lying = Buffer.from(UNKNOWN[1]!)
+    lying.writeUInt32LE(2 ** 32 - 1, 4)
+    await writeFile(path, withSections(good, lying))
+    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason: 'it is cut off' })
+  })
+
+  test('of a damaged file are read in bounded memory', async () => {
+    const { path } = await savedFile()
+    // All of a large hole is one section.
+    const header = sectionBytes(999, Buffer.alloc(0))
+    header.writeUInt32LE(HOLE_BYTES, 4)
+    await writeFile(path, Buffer.concat([(await readFile(path)).subarray(0, 40), header]))
+    await truncate(path, 40 + 24 + HOLE_BYTES + 24 + 32)
+    const before = process.memoryUsage().arrayBuffers
+    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason: 'its checksum is wrong: it was cut off or changed' })
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(HOLE_BYTES / 2)
+  })
+})
+
+describe('a section of records, under a good checksum,', () => {
+  test.each<[string, string, Buffer]>([
+    ['whose length is no multiple of a record', NONSENSE, sectionBytes(BUCKET, Buffer.alloc(33))],
+    ['that is shorter than a record', NONSENSE, sectionBytes(RESET, Buffer.alloc(1))],
+    ['with a level that is no number', NONSENSE, sectionBytes(BUCKET, recordsPayload({}, { level: Number.NaN }))],
+    ['with an end that never comes', NONSENSE, sectionBytes(WINDOW, recordsPayload({ at: Number.POSITIVE_INFINITY }))],
+    ['with a lease in the place of a bucket', NONSENSE, sectionBytes(BUCKET, recordsPayload({ rate: -1 }))],
+    ['without a time', NONSENSE, sectionBytes(BUCKET, recordsPayload({}), { wallMs: Number.NaN, nowMs: 0 })],
+    ['with an endless time', NONSENSE, sectionBytes(BUCKET, recordsPayload({}), { wallMs: 0, nowMs: Number.NEGATIVE_INFINITY })],
+    ['that is longer than the file', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({})), 128)],
+    ['that is longer than any file', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({})), 2 ** 32 - 32)],
+    ['that takes the end for a record', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({})), 64)],
+    ['that is longer than it says', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({}, {})), 32)],
+  ])('%s refuses the whole file', async (_, reason, section) => {
+    const { path, good } = await savedFile()
+    await writeFile(path, withSections(good, section))
+    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason })
+  })
+
+  test('may come as often as it likes, or without a record', async () => {
+    const { path, good } = await savedFile()
+    const empty = sectionBytes(BUCKET, Buffer.alloc(0), MOMENT)
+    await writeFile(path, withSections(good, empty, sectionsOf(good)[0]!.bytes, empty))
+    expect(await readGood(path, CLOCK)).toMatchObject({ counters: 3, live: 3 })
+  })
+
+  test('counts time from its own moment, not from that of the file', async () => {
+    const { path, good } = await savedFile()
+    // By its own clock it was full 90 ms after it was saved, which is long ago.
+    const old = sectionBytes(BUCKET, recordsPayload({ level: 10, at: 400, size: 100, rate: 1 }), MOMENT)
+    await writeFile(path, withSections(good, old))
+    expect((await readGood(path, clockAt(0, MOMENT.wallMs + 89))).live).toBe(3)
+    expect((await readGood(path, clockAt(0, MOMENT.wallMs + 91))).live).toBe(2)
+  })
+
+  test('of leases is of no kind that is saved, and is not read', async () => {
+    const { path, good } = await savedFile()
+    await writeFile(path, withSections(good, sectionBytes(LEASE_BLOCK, recordsPayload({}))))
+    expect(await readGood(path, CLOCK)).toMatchObject({ counters: 2, live: 2 })
+  })
+})
+
+test('a file without a section is a table without counters', async () => {
+  const path = join(await newFolder(), 'state')
+  await save(path, tableOf(32, [], 0), CLOCK)
+  expect((await stat(path)).size).toBe(40 + 24 + 32)
+  expect(await readGood(path, CLOCK)).toMatchObject({ counters: 0, live: 0 })
+})
+
+/** A bucket and a window. */
+async function savedFile(): Promise<{ path: string; good: Buffer }> {
+  const path = join(await newFolder(), 'state')
+  await save(path, tableOf(64, [bucketRecord(1, 50, 1000), windowRecord(2, 5, NOON_MS + 60_000)], 1000), CLOCK)
+  return { path, good: await readFile(path) }
+}
+
+function withLength(section: Buffer, length: number): Buffer {
+  const lying = Buffer.from(section)
+  lying.writeUInt32LE(length, 4)
+  return lying
+}
