@@ -8,7 +8,7 @@ const DAMAGES: readonly (readonly [kind: string, damaged: (good: Buffer) => Buff
   ['cut off in a record', (good) => good.subarray(0, 50), 'it is cut off'],
   ['empty', () => Buffer.alloc(0), 'it is not a state file'],
   ['text', () => Buffer.from('{"counters":{}}\n'), 'it is not a state file'],
-  ['another version', (good) => withByte(good, 8, 2), 'its format is version 2, and this program knows version 1'],
+  ['another version', (good) => withByte(good, 8, 3), 'its format is version 3, and this program knows versions 1 to 2'],
 ]
 
 test('a file that is not to be trusted is kept under another name, and all counters start full', async (t) => {

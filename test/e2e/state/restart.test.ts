@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { recordCount } from '../../../src/store/state/state-format.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
@@ -8,6 +8,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { BURST, decide, HARDLY_ANY, KeptCounters, saves, take } from '../../support/state/kept-counters.ts'
+import { readGood } from '../../support/state/state.ts'
 import { until } from '../../support/until.ts'
 
 const DAY_MS = 86_400_000
@@ -77,7 +78,7 @@ describe.concurrent('counters go on after a restart', { timeout: 60_000 }, () =>
     for (let i = 0; i < 4; i++) await take(first, 1, `slow-${i}`)
     expect(await metric(first.port, 'edge_store_occupied_slots')).toBe(24)
     await first.stop()
-    expect(recordCount((await stat(kept.statePath)).size)).toBe(4)
+    expect((await readGood(kept.statePath, systemClock)).counters).toBe(4)
 
     const second = await kept.run()
     expect(second.logged('state_loaded')).toMatchObject([{ counters: 4 }])
