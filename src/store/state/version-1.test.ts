@@ -88,6 +88,11 @@ describe('a record of version 1', () => {
     expect(await recordsOf(record({ at: 10 * 365 * DAY_MS }))).toMatchObject([{ kind: WINDOW, at: NOON_MS + 2 * DAY_MS }])
   })
 
+  test('is one of any number', async () => {
+    const records = Array.from({ length: 20_000 }, (_, i) => record({ level: i, rate: 0.5 }))
+    expect(await recordsOf(...records)).toEqual(records.map((one) => ({ kind: BUCKET, ...one })))
+  })
+
   async function recordsOf(...records: Version1Record[]): Promise<object[]> {
     const path = join(await newFolder(), 'state')
     await writeFile(path, version1File(records, SAVED, HASH_KEY))

@@ -2,7 +2,17 @@ import { readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { recordsPayload, sectionBytes, sectionsOf, withSections } from '../../../test/support/state/sections.ts'
-import { bucketRecord, clockAt, HASH_KEY, newFolder, readGood, save, tableOf, windowRecord } from '../../../test/support/state/state.ts'
+import {
+  bucketRecord,
+  clockAt,
+  HASH_KEY,
+  newFolder,
+  readGood,
+  recordsIn,
+  save,
+  tableOf,
+  windowRecord,
+} from '../../../test/support/state/state.ts'
 import { sealed } from '../../../test/support/state/version-1.ts'
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
 import { LEASE_BLOCK, RESET } from '../record-kinds.ts'
@@ -114,6 +124,15 @@ describe('a section of records, under a good checksum,', () => {
     const empty = sectionBytes(BUCKET, Buffer.alloc(0), MOMENT)
     await writeFile(path, withSections(good, empty, sectionsOf(good)[0]!.bytes, empty))
     expect(await readGood(path, CLOCK)).toMatchObject({ counters: 3, live: 3 })
+  })
+
+  test('may be longer than what is read at once', async () => {
+    const { path, good } = await savedFile()
+    const records = Array.from({ length: 20_000 }, (_, i) => ({ level: i + 1, at: NOON_MS + 1000, size: 1e6 }))
+    await writeFile(path, withSections(good, sectionBytes(WINDOW, recordsPayload(...records), MOMENT)))
+    const found = await recordsIn(path)
+    expect(found.slice(2).map(({ level }) => level)).toEqual(records.map(({ level }) => level))
+    expect(await readGood(path, CLOCK)).toMatchObject({ counters: 20_002, live: 20_002 })
   })
 
   test('counts time from its own moment, not from that of the file', async () => {
