@@ -196,7 +196,7 @@ export class EmbeddedStore implements CounterStore {
     const isThere = rows.slots[row]! >= 0
     // A counter that is not there has nothing spent that could go back.
     if (cost === 0 || (!isThere && cost > 0)) return
-    if (this.#resets.isBefore(takenWallMs, rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)) return
+    if (this.#resets.isSince(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, takenWallMs)) return
     const record = rows.records[row]!
     algorithm.settle(limit, record, cost)
     // Nor is a debt carried into a window that is over.

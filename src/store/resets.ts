@@ -23,10 +23,10 @@ export class Resets {
     return slot < 0 ? 0 : this.#table.level(slot)
   }
 
-  /** Whether the counter was reset at that moment or later: what was taken then is nothing to it any more. */
-  isBefore(takenWallMs: number, set: number, low: number, high: number): boolean {
+  /** Whether what was taken at that moment, by the same clock, is from before the counter's last reset. */
+  isSince(set: number, low: number, high: number, takenMs: number): boolean {
     const slot = this.#table.find(set, low ^ SALT, high)
-    return slot >= 0 && takenWallMs <= this.#table.level(slot)
+    return slot >= 0 && takenMs <= this.#table.level(slot)
   }
 
   /**

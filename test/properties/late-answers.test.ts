@@ -6,9 +6,10 @@ import { AT_ONCE, ExactInstance, type Fate } from '../support/fleet/exact-instan
 import { SimulatedTime } from '../support/fleet/simulated-time.ts'
 import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { bucketLimit } from '../support/store/charging.ts'
 
 /** A second brings ten tokens back. */
-const LIMIT: BucketLimit = { kind: 'bucket', tokensPerMs: 0.01, burst: 20 }
+const LIMIT = bucketLimit(0.01, 20)
 
 interface Trouble {
   readonly limit: BucketLimit
@@ -75,7 +76,7 @@ describeWithRedis('an instance by itself, whose Redis forgets', () => {
 describeWithRedis('a fleet in exact, whose answers are late', () => {
   test('does not get twice what came back while an instance held tokens that it had no use for', async () => {
     const redis = await runningRedis()
-    const limit: BucketLimit = { kind: 'bucket', tokensPerMs: 0.1, burst: 10 }
+    const limit = bucketLimit(0.1, 10)
     const [late, second, third] = await fleetOf(3, redis, limit, 50)
     const askTen = async (instance: ExactInstance, backMs: number, thenMs: number) => {
       instance.nextFate = () => ({ ...AT_ONCE, backMs })
@@ -148,11 +149,9 @@ async function holdsTheBound(redis: RedisServer, { limit, timeoutMs, steps, fate
 
 function troubles(): fc.Arbitrary<Trouble> {
   return fc.record({
-    limit: fc.record({
-      kind: fc.constant('bucket' as const),
-      tokensPerMs: fc.constantFrom(0.01, 0.1, 0.5),
-      burst: fc.integer({ min: 1, max: 40 }),
-    }),
+    limit: fc
+      .tuple(fc.constantFrom(0.01, 0.1, 0.5), fc.integer({ min: 1, max: 40 }))
+      .map(([tokensPerMs, burst]) => bucketLimit(tokensPerMs, burst)),
     timeoutMs: fc.constantFrom(50, 3000),
     steps: fc.array(steps(), { minLength: 5, maxLength: 60 }),
     fates: fc.array(fates(), { minLength: 1, maxLength: 20 }),

@@ -5,6 +5,7 @@ import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { bucketLimit, checkRows, dayLimit, takeRows } from '../../../test/support/store/charging.ts'
 import { systemClock } from '../../clock.ts'
 import type { BucketLimit, Limit } from '../../limiter/limit.ts'
+import { Answers } from '../answers.ts'
 import { Charges } from '../charges.ts'
 import { newEmbeddedStore } from '../embedded-store.ts'
 import { counterScript } from './counter-script.ts'
@@ -61,7 +62,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
     charges.add(late.counter, 40)
     charges.addValue('of another slot')
     charges.add(late.counter, 1)
-    expect(await late.shared.ask(late.callsFor(charges), charges)).toBe(false)
+    expect(await late.shared.ask(late.callsFor(charges), charges, new Answers())).toBe(false)
     expect(refused).toBe(1)
     // Behind the give-back, on its connection.
     await link.run(counterScript(), ['edge:any'], ['check', '1', '1', '1', '1', '0', '0'])
@@ -90,9 +91,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
     await one.take(10)
     const charges = new Charges()
     charges.add(one.counter, 30)
-    charges.takenWallMs = systemClock.wallMs()
-    charges.takenFrom = 'shared'
-    await one.store.settleAll(charges, systemClock.nowMs(), systemClock.wallMs())
+    await one.store.settleAll(charges, { wallMs: systemClock.wallMs(), from: 'shared' }, systemClock.nowMs(), systemClock.wallMs())
     expect(await leftOf(LIMITS[kind])).toBe(SIZE - 40 - 10 + 30)
   })
 
@@ -134,7 +133,7 @@ interface Instance {
 }
 
 /** One that has taken nothing yet. */
-async function instance(limit: Limit, isPlain = false, link?: Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>): Promise<Instance> {
+async function instance(limit: Limit, isLeasable = false, link?: Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>): Promise<Instance> {
   const shared = new SharedCounters(
     link ?? (await usableLink(redis.url)).link,
     counterScript(),
@@ -143,11 +142,12 @@ async function instance(limit: Limit, isPlain = false, link?: Pick<RedisLink, 'g
   )
   const local = newEmbeddedStore(64 * 1024)
   const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
-  const counter = store.open({ identity: ['rule'], limit, sinceMs: 0, isPlain })
+  const counter = store.open({ identity: ['rule'], limit, sinceMs: 0, isLeasable })
   const callsFor = (charges: Charges, asks?: readonly number[]) => {
     const [nowMs, wallMs] = [systemClock.nowMs(), systemClock.wallMs()]
-    local.checkAll(charges, nowMs, wallMs)
-    return shared.callsFor('take', charges, [...Array(charges.length).keys()], nowMs, wallMs, asks)!
+    const own = new Answers()
+    local.checkAll(charges, own, nowMs, wallMs)
+    return shared.callsFor('take', charges, own, [...Array(charges.length).keys()], nowMs, wallMs, asks)!
   }
   return {
     shared,
@@ -159,7 +159,7 @@ async function instance(limit: Limit, isPlain = false, link?: Pick<RedisLink, 'g
       const charges = new Charges()
       charges.add(counter, cost)
       const groups = callsFor(charges, [lease])
-      expect(await shared.ask(groups, charges, leased)).toBe(true)
+      expect(await shared.ask(groups, charges, new Answers(), leased)).toBe(true)
       return groups
     },
     async take(cost) {

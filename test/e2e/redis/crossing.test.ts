@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
@@ -59,9 +60,15 @@ async function twoWorkers(kind: keyof typeof LIMITS): Promise<{ settling: Worker
   const newStore = async (gate: TcpGate): Promise<FleetStore> => {
     const { link } = await usableLink(`redis://${gate.address}`, 5000)
     const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt() {} })
-    return new FleetStore({ shared, local, failureMode: 'closed', clock: { nowMs: () => NOW_MS }, listener: { onAnswer() {} } })
+    return new FleetStore({
+      shared,
+      local,
+      failureMode: 'closed',
+      clock: { ...systemClock, nowMs: () => NOW_MS },
+      listener: { onAnswer() {} },
+    })
   }
-  const open = (store: FleetStore) => store.open({ identity: ['r'], limit: LIMITS[kind], isPlain: false, sinceMs: 0 })
+  const open = (store: FleetStore) => store.open({ identity: ['r'], limit: LIMITS[kind], sinceMs: 0 })
   const newWorker = async (): Promise<Worker & { readonly store: FleetStore }> => {
     const gate = await gateTo(redis.port)
     const store = await newStore(gate)
@@ -72,9 +79,7 @@ async function twoWorkers(kind: keyof typeof LIMITS): Promise<{ settling: Worker
       async settle(tokens) {
         const charges = new Charges()
         charges.add(open(store), tokens)
-        charges.takenWallMs = wallMs
-        charges.takenFrom = 'shared'
-        await store.settleAll(charges, NOW_MS, wallMs)
+        await store.settleAll(charges, { wallMs, from: 'shared' }, NOW_MS, wallMs)
       },
     }
   }

@@ -1,4 +1,5 @@
 import type { BucketLimit } from '../../../src/limiter/limit.ts'
+import { Answers } from '../../../src/store/answers.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import type { Outcome } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -70,7 +71,7 @@ export class ExactInstance {
     const askedMs = time.nowMs()
     const charges = new Charges()
     charges.add(this.#counter, 1)
-    const outcome = await this.#store.takeAll(charges, askedMs, time.wallMs())
+    const outcome = await this.#store.takeAll(charges, new Answers(), askedMs, time.wallMs())
     if (outcome === true) this.admissions.push({ askedMs, answeredMs: time.nowMs(), cost: 1 })
     return outcome
   }

@@ -1,4 +1,5 @@
 import type { Limit } from '../../../src/limiter/limit.ts'
+import { Answers } from '../../../src/store/answers.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import type { CounterSpec, Outcome } from '../../../src/store/counter-store.ts'
 import { EmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -119,8 +120,8 @@ export class FleetInstance {
     return new FleetInstance(this.#fleet, this.table, 2)
   }
 
-  open(limit: Limit, isPlain = true, name = 'rule'): ReturnType<FleetStore['open']> {
-    const spec: CounterSpec = { identity: ['policy', name], limit, isPlain, sinceMs: 0 }
+  open(limit: Limit, isLeasable = true, name = 'rule'): ReturnType<FleetStore['open']> {
+    const spec: CounterSpec = { identity: ['policy', name], limit, isLeasable, sinceMs: 0 }
     return this.store.open(spec)
   }
 
@@ -135,13 +136,14 @@ export class FleetInstance {
 
   async #ask(action: 'takeAll' | 'checkAll', counters: readonly ReturnType<FleetStore['open']>[]) {
     const { time } = this.#fleet
-    const charges = new Charges()
+    const [charges, answers] = [new Charges(), new Answers()]
     for (const counter of counters) {
       charges.addValue('caller')
       charges.add(counter, 1)
     }
-    const outcome = await this.store[action](charges, time.nowMs(), time.wallMs())
-    const { length, levels, waitsMs } = charges
+    const outcome = await this.store[action](charges, answers, time.nowMs(), time.wallMs())
+    const { levels, waitsMs } = answers
+    const { length } = charges
     return { outcome, levels: [...levels.subarray(0, length)], waitsMs: [...waitsMs.subarray(0, length)] }
   }
 }

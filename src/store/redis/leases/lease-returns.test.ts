@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { bucketLimit } from '../../../../test/support/store/charging.ts'
 import { LeaseReturns } from './lease-returns.ts'
 
 test('the end waits for all that is going back, also for what has not left yet', async () => {
@@ -18,7 +19,7 @@ test('the end waits for all that is going back, also for what has not left yet',
     },
   }
   const returns = new LeaseReturns(table as never, records as never, shared as never, 1000, listener)
-  const limit = { kind: 'bucket', tokensPerMs: 1, burst: 1000 } as const
+  const limit = bucketLimit(1, 1000)
   for (let i = 0; i < 500; i++) returns.add({ key: `${i}`, limit, set: 0, low: i, high: 0, endMs: 1000, leasedWallMs: 0 })
   void returns.sweep(1000)
   await returns.endAll()
