@@ -1,41 +1,64 @@
--- Token buckets and daily budgets, all or nothing. Runs after clock.lua, which says what time it is.
+-- Counters of all kinds, all or nothing. Runs after clock.lua, which says what time it is.
 --
 -- KEYS    one a row
--- ARGV    take, check, settle or give_back; then for each row:
---           cost   what it takes; when settling or giving back, what goes back, or below zero what is charged besides
---           size   the most that the limit can hand out at one moment
---           rate   tokens per ms; 0: a limit of a UTC day
---           most   what this call may have at most, by what the asking instance alone has spent; give_back: when it was taken
---           since  for how many ms a bucket has had this limit; of a day: which one it is, or was taken from
---           more   take: how many tokens to lease beyond the cost, or -1 for a counter that is settled; give_back: 1 where what the refill
---                  has made up for since then stays away
--- Answer  whether all rows fit; the time; for each row what is left for the asking instance and how much was leased
+-- ARGV    take, check, settle, give_back or reset; then for each row:
+--           kind    of the limit, as in src/limiter/limit.ts
+--           cost    what it takes; when settling or giving back, what goes back, or below zero what is charged besides
+--           size    the most that the limit can hand out at one moment
+--           most    take, check: what this call may have at most, by what the asking instance alone has spent
+--           moment  take, check, reset: of the last reset that the asking instance knows of; settle, give_back: when it was taken
+--         and then what the kind reads (`columns`)
+-- Answer  1 where all rows fit, 0 where not; the time; for each row what is left for the asking instance, how much was leased, and when the
+--         counter was reset last, or 0. Or 2 and the time, and nothing was done: a row does not know the windows of that time.
 --
--- A bucket is a string: level, when that was true, size, rate, when the record was begun. A day is a hash: by day what is spent, and by the
--- day's negative when that was begun. Both expire when a new one would say the same, or some time later. One that was lost comes back, as far as
--- the first instance to ask remembers: what it has spent itself is spent. One that is there is brought down to `most`, unless it is settled:
--- calls of an instance's workers overtake each other, and what one of them gives back or charges besides would be lost or counted twice.
+-- Records expire when a new one would say the same, or some time later. One that was lost comes back, as far as the first instance to ask
+-- remembers: what it has spent itself is spent. One that is there is brought down to `most`, unless it is settled: calls of an instance's
+-- workers overtake each other, and what one of them gives back or charges besides would be lost or counted twice.
 --
--- A record that was begun after a take never knew of it: nothing of that take is given back to it. A settlement is: whoever began the record may
--- have counted the reservation as spent, and a budget must not lose what nobody used. Earlier versions did not write when a record was
--- begun: that is 0, long ago.
+-- A record knows when it was begun. If that was after a take, it never knew of it: nothing of that take is given back to it. A settlement is:
+-- whoever began the record may have counted the reservation as spent, and a budget must not lose what nobody used. Earlier versions did not
+-- write when a record was begun: that is 0, long ago.
+--
+-- A reset begins the record anew, and says so: the moment is below zero. What was taken before is neither given back nor settled, and the own
+-- count of an instance that does not know of the reset yet is not believed. Earlier versions keep the mark and do not heed it.
 
-local DAY_MS = 86400000
 local MAX_TTL_MS = 315360000000 -- ten years
 -- A clock that went back by less is waited for; one that went back further is believed.
 local MAX_WAIT_FOR_CLOCK_MS = 1000
+-- For so long something may turn up from before a bucket's reset.
+local RESET_KEPT_MS = 86400000
+-- Two resets are never of one moment, whatever the clock does.
+local TICK_MS = 0.001
 
 local action = ARGV[1]
 local isReturn = action == 'settle' or action == 'give_back'
-local today = math.floor(wall / DAY_MS)
 
 local function whole(ms)
   return string.format('%.0f', math.min(math.max(math.ceil(ms), 1), MAX_TTL_MS))
 end
 
+local function exact(number)
+  -- Where Lua turns a number into text by itself, it has 14 digits.
+  return string.format('%.17g', number)
+end
+
 local function is_finite(number)
   return number - number == 0
 end
+
+-- Notes when the record of a row was begun, or reset, which is below zero.
+local function know_begun(row, begun)
+  -- A clock that went back must not make it younger than takes that are still to come.
+  row.begun = is_finite(begun) and math.min(begun, wall) or 0
+  row.reset = math.max(0, -row.begun)
+end
+
+-- Tokens that flow back continuously. A string: level, when that was true, size, rate, when the record was begun.
+local bucket = {
+  -- Tokens per ms; for how many ms it has had this limit; take: how many tokens to lease beyond the cost, or -1 for a counter that is
+  -- settled; give_back: 1 where what the refill has made up for since then stays away.
+  columns = { 'rate', 'since', 'more' },
+}
 
 -- What stands under our key and is no record of ours counts as lost: an error would take this node from every other caller too.
 local function unpack_bucket(record)
@@ -44,19 +67,19 @@ local function unpack_bucket(record)
   if is_finite(level) and is_finite(at) and is_finite(size) and is_finite(rate) and rate > 0 then return level, at, size, rate end
 end
 
-local function read_bucket(row)
+function bucket.read(row)
   local record = redis.call('GET', row.key)
   local level, at, size, rate = unpack_bucket(record)
   row.at = now
   row.begun = wall
+  row.reset = 0
   row.level = isReturn and row.size or math.min(row.size, row.most)
   row.left = row.level
   if not level then return end
   row.exists = true
-  -- A clock that went back must not make it younger than takes that are still to come.
-  row.begun = #record >= 40 and math.min(struct.unpack('<d', record, 33), wall) or 0
+  know_begun(row, #record >= 40 and struct.unpack('<d', record, 33) or 0)
   if action == 'give_back' and row.more > 0 then
-    -- A lease goes back under the limit that it was had by, and that may have changed meanwhile: whoever takes next knows.
+    -- A lease goes back under the limit that it was obtained by, and that may have changed meanwhile: whoever takes next knows.
     row.level, row.at, row.size, row.rate = level, at, size, rate
     return
   end
@@ -73,82 +96,131 @@ local function read_bucket(row)
   row.at = math.max(at, now)
   row.level = math.min(level, row.size)
   if isReturn then return end
-  row.left = math.min(row.level, row.most)
+  local most = row.reset > row.moment and row.size or row.most
+  row.left = math.min(row.level, most)
   if row.more >= 0 then row.level = row.left end
 end
 
-local function write_bucket(row)
+function bucket.write(row)
   -- For others it may have another limit, and mean something for longer.
   local rest = row.at - now + (row.size - row.level) / row.rate
   if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
+  if row.begun < 0 then rest = math.max(rest, RESET_KEPT_MS - row.begun - wall) end
   redis.call('SET', row.key, struct.pack('<ddddd', row.level, row.at, row.size, row.rate, row.begun), 'PX', whole(rest))
 end
 
-local function read_day(row, day)
-  local used = tonumber(redis.call('HGET', row.key, day))
-  if used and not is_finite(used) then used = nil end
-  row.exists = used and true
-  row.day = day
-  row.used = used or 0
-  if isReturn then
-    row.begun = tonumber(redis.call('HGET', row.key, -day)) or 0
-    row.left = row.size - row.used
-    return
-  end
-  local most = row.since == day and row.most or row.size
-  if not used then row.used = math.max(0, row.size - most) end
-  row.left = math.max(0, math.min(row.size - row.used, most))
-end
-
-local function write_day(row)
-  if not row.exists then
-    -- A day that ended while the next was begun is still there.
-    for _, day in ipairs(redis.call('HKEYS', row.key)) do
-      if math.abs(tonumber(day) or 0) < row.day - 1 then redis.call('HDEL', row.key, day) end
-    end
-  end
-  redis.call('HSET', row.key, row.day, string.format('%.17g', math.max(0, row.used)))
-  if not row.exists then redis.call('HSET', row.key, -row.day, string.format('%.17g', wall)) end
-  local rest = (row.day + 1) * DAY_MS - wall
-  -- Another day beside this one may last longer, where the clock was set back.
-  if redis.call('PTTL', row.key) < rest then redis.call('PEXPIRE', row.key, whole(rest)) end
-end
-
-local function covers(row)
-  if row.cost == 0 then return true end
-  return row.left >= row.cost
-end
-
-local function take(row)
-  if row.rate == 0 then
-    if row.cost == 0 then return end
-    row.used = row.used + row.cost
-    row.left = row.left - row.cost
-    write_day(row)
-    return
-  end
+function bucket.take(row)
   -- Half of what is there at most: others want some too, and a crash loses no more.
   row.leased = math.max(0, math.min(row.more, math.floor((row.left - row.cost) / 2)))
   row.level = row.level - row.cost - row.leased
   row.left = row.left - row.cost - row.leased
-  if row.cost + row.leased > 0 then write_bucket(row) end
+  if row.cost + row.leased > 0 then bucket.write(row) end
 end
 
-local function give_back(row)
+function bucket.give_back(row)
+  -- One that is not there is full.
+  if not row.exists and row.cost > 0 then return end
+  local back = row.cost
+  -- Where the bucket would have been full, refill has made up for leased tokens while they were out. What it can have
+  -- made up for stays away, or a window would see it twice.
+  if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.moment) * row.rate) end
+  row.level = math.min(row.level + back, row.size)
+  bucket.write(row)
+end
+
+function bucket.reset(row)
+  row.level, row.left, row.at = row.size, row.size, now
+  bucket.write(row)
+end
+
+-- Tokens for one window of a calendar. A hash: by the window's number what is used of it, and by the negative of that when this was begun.
+local window = {
+  -- The numbers of three windows in a row, and where each begins; then where the last one ends. The middle one is that of the asking
+  -- instance's clock, and `most` and `moment` are about it; when settling or giving back, the one that was taken from.
+  columns = { 'previous', 'previousStart', 'present', 'presentStart', 'following', 'followingStart', 'followingEnd' },
+}
+
+-- The window that counts, where it ends, and the one before it. Nothing where the time is in none of the three.
+local function choose_window(row)
+  if isReturn or (wall >= row.presentStart and wall < row.followingStart) then return row.present, row.followingStart, row.previous end
+  if wall < row.previousStart or wall >= row.followingEnd then return end
+  if wall < row.presentStart then return row.previous, row.presentStart, row.previous - 1 end
+  return row.following, row.followingEnd, row.present
+end
+
+function window.read(row)
+  row.number, row.ends, row.before = choose_window(row)
+  if not row.number then
+    row.misses = true
+    return
+  end
+  local used, begun = unpack(redis.call('HMGET', row.key, row.number, -row.number))
+  used = tonumber(used)
+  if used and not is_finite(used) then used = nil end
+  row.exists = used and true
+  row.used = used or 0
+  know_begun(row, used and tonumber(begun) or 0)
+  row.left = row.size - row.used
+  if isReturn then return end
+  local isBelieved = row.number == row.present and row.reset <= row.moment
+  local most = isBelieved and row.most or row.size
+  if not used then row.used = math.max(0, row.size - most) end
+  row.left = math.max(0, math.min(row.size - row.used, most))
+end
+
+function window.write(row)
+  if not row.exists then
+    -- A window that ended while the next was begun is still there.
+    for _, number in ipairs(redis.call('HKEYS', row.key)) do
+      if math.abs(tonumber(number) or 0) < row.before then redis.call('HDEL', row.key, number) end
+    end
+    row.begun = row.begun < 0 and row.begun or wall
+  end
+  redis.call('HSET', row.key, row.number, exact(math.max(0, row.used)))
+  if not row.exists or action == 'reset' then redis.call('HSET', row.key, -row.number, exact(row.begun)) end
+  local rest = row.ends - wall
+  -- Another window beside this one may last longer, where the clock was set back.
+  if redis.call('PTTL', row.key) < rest then redis.call('PEXPIRE', row.key, whole(rest)) end
+end
+
+function window.take(row)
   if row.cost == 0 then return end
-  -- A counter that is not there has nothing spent: a full bucket, or a day that is over.
-  if not row.exists and (row.cost > 0 or (row.rate == 0 and row.day ~= today)) then return end
-  if action == 'give_back' and row.begun > row.most then return end
-  if row.rate == 0 then
-    row.used = row.used - row.cost
-    write_day(row)
-  else
-    local back = row.cost
-    -- Where the bucket would have been full, refill has made up for leased tokens while they were out. What it can have
-    -- made up for stays away, or a window would see it twice.
-    if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.most) * row.rate) end
-    row.level = math.min(row.level + back, row.size)
-    write_bucket(row)
+  row.used = row.used + row.cost
+  row.left = row.left - row.cost
+  window.write(row)
+end
+
+function window.give_back(row)
+  -- One that is not there has nothing used that could go back; nor is a debt carried into a window that is over.
+  local isOver = wall < row.presentStart or wall >= row.ends
+  if not row.exists and (row.cost > 0 or isOver) then return end
+  row.used = row.used - row.cost
+  window.write(row)
+end
+
+function window.reset(row)
+  row.used, row.left = 0, row.size
+  window.write(row)
+end
+
+local KINDS = { [1] = bucket, [2] = window }
+local COLUMNS = { 'cost', 'size', 'most', 'moment' }
+
+local function covers(row)
+  return row.cost == 0 or row.left >= row.cost
+end
+
+-- Whether a counter has nothing to do with a take: it was reset since, or begun since by whoever did not know of it.
+local function is_stranger(row)
+  if row.reset > 0 then return row.moment <= row.reset end
+  return action == 'give_back' and row.exists and row.begun > row.moment
+end
+
+local at = 1
+local function read_columns(row, columns)
+  for _, name in ipairs(columns) do
+    at = at + 1
+    row[name] = tonumber(ARGV[at])
   end
 end
 
@@ -157,26 +229,34 @@ local fits = true
 
 for i, key in ipairs(KEYS) do
   local row = { key = key, leased = 0 }
-  for column, name in ipairs({ 'cost', 'size', 'rate', 'most', 'since', 'more' }) do
-    row[name] = tonumber(ARGV[i * 6 - 5 + column])
-  end
-  if row.rate > 0 then read_bucket(row) else read_day(row, isReturn and row.since or today) end
-  fits = isReturn or (covers(row) and fits)
+  read_columns(row, { 'kind' })
+  local kind = KINDS[row.kind]
+  read_columns(row, COLUMNS)
+  read_columns(row, kind.columns)
+  kind.read(row)
+  if row.misses then return '2 ' .. exact(wall) end
+  fits = action ~= 'take' and action ~= 'check' or (covers(row) and fits)
   rows[i] = row
 end
 
-local answer = { fits and 1 or 0, string.format('%.17g', wall) }
+local answer = { fits and 1 or 0, exact(wall) }
 for _, row in ipairs(rows) do
+  local kind = KINDS[row.kind]
   if isReturn then
-    give_back(row)
+    if row.cost ~= 0 and not is_stranger(row) then kind.give_back(row) end
+  elseif action == 'reset' then
+    -- The moments of resets rise, whatever the clock does: else whoever knows of the last one would not hear of this one.
+    row.reset = math.max(wall, row.reset + TICK_MS, row.moment + TICK_MS)
+    row.begun = -row.reset
+    kind.reset(row)
   elseif action == 'take' and fits then
-    take(row)
+    kind.take(row)
   elseif row.stepped then
     -- Or an empty bucket would be read like this again and again, until the clock is where it was.
-    write_bucket(row)
+    kind.write(row)
   end
-  answer[#answer + 1] = string.format('%.17g', row.left)
-  -- Where Lua turns a number into text by itself, it has 14 digits.
-  answer[#answer + 1] = string.format('%.17g', row.leased)
+  answer[#answer + 1] = exact(row.left)
+  answer[#answer + 1] = exact(row.leased)
+  answer[#answer + 1] = exact(row.reset)
 end
 return table.concat(answer, ' ')

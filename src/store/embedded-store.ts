@@ -108,8 +108,8 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /**
-   * Charges what was taken elsewhere, all rows or none: where no counter needs more than comes back to it within `slackMs`.
-   * The rows in `paid` are charged whether or not there is enough.
+   * Charges what was taken elsewhere at `wallMs`, by the clock of that place, all rows or none: where no counter needs more than comes
+   * back to it within `slackMs`. The rows in `paid` are charged whether or not there is enough, and those that were reset since are not.
    */
   chargeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number, slackMs: number, paid: readonly number[]): boolean {
     const rows = this.#locate(charges, answers, wallMs)
@@ -118,11 +118,19 @@ export class EmbeddedStore implements CounterStore {
       const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
       const isThere = this.#answer(rows, charges, answers, row, nowMs, wallMs)
       const slack = algorithm.refillIn(limit, slackMs)
-      fits = (isThere || answers.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)) && fits
+      const isCharged = isThere || answers.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)
+      fits = (isCharged || this.#isResetSince(rows, row, wallMs)) && fits
     }
-    if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
+    for (let place = 0; fits && place < charges.length; place++) {
+      if (!this.#isResetSince(rows, rows.order[place]!, wallMs)) this.#take(rows, charges, answers, place, nowMs, wallMs)
+    }
     rows.unlock()
     return fits
+  }
+
+  /** Whether the counter in that place was reset after a take at `takenMs`. For whoever has the set's lock. */
+  isResetSince(set: number, low: number, high: number, takenMs: number): boolean {
+    return this.#resets.isSince(set, low, high, takenMs)
   }
 
   /** Charges rows that the caller has located and locked, whether or not there is enough. */
@@ -196,11 +204,15 @@ export class EmbeddedStore implements CounterStore {
     const isThere = rows.slots[row]! >= 0
     // A counter that is not there has nothing spent that could go back.
     if (cost === 0 || (!isThere && cost > 0)) return
-    if (this.#resets.isSince(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, takenWallMs)) return
+    if (this.#isResetSince(rows, row, takenWallMs)) return
     const record = rows.records[row]!
     algorithm.settle(limit, record, cost)
     // Nor is a debt carried into a window that is over.
     if (isThere || spentShare(record, nowMs, wallMs) > 0) this.#write(rows, place, nowMs, wallMs)
+  }
+
+  #isResetSince(rows: TableRows, row: number, takenMs: number): boolean {
+    return this.isResetSince(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, takenMs)
   }
 
   /** Writes the row's record, in a slot that is found if it has none yet. */

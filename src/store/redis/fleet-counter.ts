@@ -4,7 +4,7 @@ import type { CounterSpec } from '../counter-store.ts'
 import { EmbeddedCounter } from '../embedded-store.ts'
 import type { HashState } from '../half-sip-hash.ts'
 import { SubjectWords } from '../subject.ts'
-import type { SharedCounter } from './shared-counters.ts'
+import type { SharedCounter } from './shared-counter.ts'
 
 /** A counter that the fleet shares, and that this process keeps too. */
 export class FleetCounter extends EmbeddedCounter implements SharedCounter {

@@ -4,11 +4,14 @@ import { Answers, type Taken } from '../answers.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
+import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
-import type { Errand } from './leases/errand.ts'
 import type { Leases } from './leases/leases.ts'
+import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/redis-link.ts'
-import { type Grant, rowsOf, type SharedCounters } from './shared-counters.ts'
+import { meetResets } from './meet-resets.ts'
+import type { QuestionCall } from './question-call.ts'
+import type { SharedCounters } from './shared-counters.ts'
 
 /** What decides while Redis is away: this process's own counters, nobody (all pass), or nobody (none passes). */
 type FailureMode = 'local' | 'open' | 'closed'
@@ -29,8 +32,10 @@ interface FleetListener {
 }
 
 const NONE: readonly number[] = []
+/** Whoever names the wrong windows is told the time of Redis, and names the right ones. */
+const MAX_ASKED = 2
 
-/** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides. Never rejects because of Redis. */
+/** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides: only a reset rejects because of it. */
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
 
@@ -56,8 +61,20 @@ export class FleetStore implements CounterStore {
     if (taken.from === 'shared') return this.#parts.shared.settle(charges, taken.wallMs, nowMs)
   }
 
-  resetAll(charges: Charges, nowMs: number, wallMs: number): void {
-    this.#parts.local.resetAll(charges, nowMs, wallMs)
+  /**
+   * In Redis, and then here; other instances hear of it when they next ask. Rejects with a LinkError: the counters whose node has not
+   * answered are as they were, unless its `fate` is `unknown`. To reset once more is safe.
+   */
+  async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
+    const { shared } = this.#parts
+    for (let asked = 1; asked <= MAX_ASKED; asked++) {
+      const own = this.#ownCounts(charges, nowMs, wallMs)
+      const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
+      this.#meetResets(calls, charges)
+      if (failure !== undefined) throw failure
+      if (calls.every(({ answer }) => answer!.fits !== 'elsewhen')) return
+    }
+    throw clockRunsAway()
   }
 
   stats(): StoreStats {
@@ -67,52 +84,50 @@ export class FleetStore implements CounterStore {
   #ask(action: 'take' | 'check', charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     answers.growTo(charges.length)
-    if (leases === undefined) return this.#askShared(action, charges, answers, undefined, nowMs, wallMs)
+    if (leases === undefined) return this.#askShared({ action, charges, answers, request: undefined, nowMs, wallMs, asked: 1 })
     const answer = leases.answer(action, charges, answers, nowMs, wallMs)
-    if (typeof answer !== 'boolean') return this.#askShared(action, charges, answers, answer, nowMs, wallMs)
+    if (typeof answer !== 'boolean') return this.#askShared({ action, charges, answers, request: answer, nowMs, wallMs, asked: 1 })
     listener.onAnswer(answer ? 'lease' : 'refusal')
     answers.takenWallMs = wallMs
     answers.takenFrom = 'shared'
     return answer
   }
 
-  #askShared(
-    action: 'take' | 'check',
-    charges: Charges,
-    answers: Answers,
-    errand: Errand | undefined,
-    nowMs: number,
-    wallMs: number,
-  ): Outcome | Promise<Outcome> {
-    const { shared, local, leases, listener } = this.#parts
-    const own = new Answers()
-    local.checkAll(charges, own, nowMs, wallMs)
-    const groups = shared.callsFor(action, charges, own, errand?.rows ?? rowsOf(charges), nowMs, wallMs, errand?.asks)
-    if (groups === undefined) {
-      if (errand !== undefined) leases!.onFailure(errand)
-      return this.#askElsewhere(action, charges, answers, nowMs, wallMs)
-    }
+  #askShared(asking: Asking): Outcome | Promise<Outcome> {
+    const { action, charges, answers, request, nowMs, wallMs } = asking
+    const { shared, leases } = this.#parts
+    const own = this.#ownCounts(charges, nowMs, wallMs)
+    const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
+    const calls = shared.callsFor(action, question)
+    if (calls === undefined) return this.#askElsewhere(asking)
     answers.takenWallMs = wallMs
-    const leased = errand && new Map<number, Grant>()
-    return shared.ask(groups, charges, answers, leased).then(
+    return shared.ask(calls, charges, answers).then(
       (fits) => {
-        listener.onAnswer('redis')
-        const holds = fits && (action === 'check' || this.#takeOwn(charges, answers, own, errand))
-        if (fits && !holds) void shared.giveBack(groups, leased)
+        if (fits === 'elsewhen') return this.#askAgain(asking)
+        this.#parts.listener.onAnswer('redis')
+        this.#meetResets(calls, charges)
+        const holds = fits && (action === 'check' || this.#takeOwn(charges, answers, request))
+        if (fits && !holds) void shared.giveBack(calls)
         answers.takenFrom = 'shared'
-        if (errand !== undefined) leases!.onAnswer(errand, holds, charges, answers, leased!)
+        if (request !== undefined) leases!.onAnswer(request, holds, charges, answers, calls)
         return holds
       },
       (error: unknown) => {
-        if (errand !== undefined) leases!.onFailure(errand)
-        if (!(error instanceof LinkError)) throw error
-        return this.#askElsewhere(action, charges, answers, nowMs, wallMs)
+        if (error instanceof LinkError) return this.#askElsewhere(asking)
+        if (request !== undefined) leases!.onFailure(request)
+        throw error
       },
     )
   }
 
-  #askElsewhere(action: 'take' | 'check', charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome {
-    const { local, failureMode, listener } = this.#parts
+  #askAgain(asking: Asking): Outcome | Promise<Outcome> {
+    const asked = asking.asked + 1
+    return asked > MAX_ASKED ? this.#askElsewhere(asking) : this.#askShared({ ...asking, asked })
+  }
+
+  #askElsewhere({ action, charges, answers, request, nowMs, wallMs }: Asking): Outcome {
+    const { local, leases, failureMode, listener } = this.#parts
+    if (request !== undefined) leases!.onFailure(request)
     listener.onAnswer('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
     if (failureMode === 'local') {
@@ -128,14 +143,44 @@ export class FleetStore implements CounterStore {
     return true
   }
 
+  /** In the windows that Redis is in, as far as that is known. */
+  #ownCounts(charges: Charges, nowMs: number, wallMs: number): OwnCounts {
+    const { shared, local } = this.#parts
+    const own = new Answers()
+    const resetsMs = new Float64Array(charges.length)
+    local.checkWithResets(charges, own, resetsMs, nowMs, shared.redisWallMs(wallMs))
+    return { levels: own.levels, resetsMs }
+  }
+
+  #meetResets(calls: readonly QuestionCall[], charges: Charges): void {
+    const { local, leases, clock } = this.#parts
+    meetResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
+  }
+
   /**
    * What is taken from the fleet is taken here too. So each instance keeps its own share of every limit in mind, and a Redis
-   * that is away or has forgotten hands out none of them anew. Answers false where the own count has no room for it: Redis
-   * has forgotten, or was left, while this was on its way. What leases hold was had before, and is charged in any case.
+   * that is away or has forgotten hands out none of them anew. Returns false where the own count has no room for it: Redis
+   * has forgotten, or was left, while this was on its way. What leases hold was obtained before, and is charged in any case.
    */
-  #takeOwn(charges: Charges, { takenWallMs }: Answers, own: Answers, errand: Errand | undefined): boolean {
+  #takeOwn(charges: Charges, { takenWallMs }: Answers, request: RemoteRequest | undefined): boolean {
     const { shared, local, clock } = this.#parts
-    const paid = errand === undefined ? NONE : errand.held.map(({ row }) => row)
-    return local.chargeAll(charges, own, clock.nowMs(), takenWallMs, shared.slackMs, paid)
+    const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
+    return local.chargeAll(charges, new Answers(), clock.nowMs(), takenWallMs, shared.slackMs, paid)
   }
+}
+
+/** A decision on its way to Redis. */
+interface Asking {
+  readonly action: 'take' | 'check'
+  readonly charges: Charges
+  readonly answers: Answers
+  readonly request: RemoteRequest | undefined
+  readonly nowMs: number
+  readonly wallMs: number
+  /** How often, this time included. */
+  readonly asked: number
+}
+
+function clockRunsAway(): LinkError {
+  return new LinkError('refused', 'clock', 'the clock of Redis left the windows that were named for it twice; nothing was done')
 }

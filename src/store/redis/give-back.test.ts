@@ -8,11 +8,13 @@ import type { BucketLimit, Limit } from '../../limiter/limit.ts'
 import { Answers } from '../answers.ts'
 import { Charges } from '../charges.ts'
 import { newEmbeddedStore } from '../embedded-store.ts'
+import { rowsOf } from './counter-rows.ts'
 import { counterScript } from './counter-script.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 import { FleetStore } from './fleet-store.ts'
 import type { RedisLink, Script } from './link/redis-link.ts'
-import { type Grant, type RowGroup, SharedCounters } from './shared-counters.ts'
+import { grantOf, type QuestionCall } from './question-call.ts'
+import { SharedCounters } from './shared-counters.ts'
 
 const SIZE = 60
 const LIMITS = { bucket: bucketLimit(1e-9, SIZE), day: dayLimit(SIZE) }
@@ -26,18 +28,18 @@ beforeEach(async () => {
 describeWithRedis('what Redis granted before it forgot', () => {
   test.for(KINDS)('is not given back to a %s that was begun afterwards', async (kind) => {
     const [late, other] = [await instance(LIMITS[kind]), await instance(LIMITS[kind])]
-    const groups = await late.ask(40)
+    const calls = await late.ask(40)
     await redis.command('FLUSHALL')
     await other.take(SIZE)
-    await late.shared.giveBack(groups)
+    await late.shared.giveBack(calls)
     expect(await leftOf(LIMITS[kind])).toBe(0)
   })
 
   test.for(KINDS)('is given back to a %s that has not forgotten it', async (kind) => {
     const [late, other] = [await instance(LIMITS[kind]), await instance(LIMITS[kind])]
     await other.take(10)
-    const groups = await late.ask(40)
-    await late.shared.giveBack(groups)
+    const calls = await late.ask(40)
+    await late.shared.giveBack(calls)
     expect(await leftOf(LIMITS[kind])).toBe(SIZE - 10)
   })
 
@@ -50,12 +52,12 @@ describeWithRedis('what Redis granted before it forgot', () => {
       isUsable: () => true,
       async run(script: Script, keys: readonly string[], args: readonly string[]) {
         const reply = await link.run(script, keys, args)
-        if (args[0] !== 'take' || args[1] === '40') return reply
+        if (args[0] !== 'take' || args[2] === '40') return reply
         // The other node: meanwhile this one forgets, and somebody begins the counter anew.
         await redis.command('FLUSHALL')
         await other.take(SIZE)
         refused++
-        return `0 ${Date.now()} 0 0`
+        return `0 ${Date.now()} 0 0 0`
       },
     })
     const charges = new Charges()
@@ -65,15 +67,13 @@ describeWithRedis('what Redis granted before it forgot', () => {
     expect(await late.shared.ask(late.callsFor(charges), charges, new Answers())).toBe(false)
     expect(refused).toBe(1)
     // Behind the give-back, on its connection.
-    await link.run(counterScript(), ['edge:any'], ['check', '1', '1', '1', '1', '0', '0'])
+    await link.run(counterScript(), ['edge:any'], ['check', '1', '1', '1', '1', '0', '1', '0', '0'])
     expect(await leftOf(LIMITS[kind])).toBe(0)
   })
 
   test('in a lease is not given back to a bucket that was begun afterwards, and to an older one it is', async () => {
     const [late, other] = [await instance(LIMITS.bucket, true), await instance(LIMITS.bucket, true)]
-    const leased = new Map<number, Grant>()
-    await late.ask(1, 20, leased)
-    const { tokens, wallMs } = leased.get(0)!
+    const { tokens, wallMs } = grantOf(await late.ask(1, 20), 0)
     expect(tokens).toBe(20)
     await redis.command('FLUSHALL')
     await other.take(SIZE)
@@ -97,11 +97,11 @@ describeWithRedis('what Redis granted before it forgot', () => {
 
   test('is given back to a record that an earlier version has written, which does not say when it was begun', async () => {
     const [late, other] = [await instance(LIMITS.bucket), await instance(LIMITS.bucket)]
-    const groups = await late.ask(40)
+    const calls = await late.ask(40)
     const cut = "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 32), 'KEEPTTL')"
     await redis.command('EVAL', cut, 1, late.key)
     expect(await redis.command('STRLEN', late.key)).toBe(32)
-    await late.shared.giveBack(groups)
+    await late.shared.giveBack(calls)
     expect(await leftOf(LIMITS.bucket)).toBe(SIZE)
     await other.take(1)
     expect(await redis.command('STRLEN', late.key)).toBe(40)
@@ -113,10 +113,8 @@ describeWithRedis('a lease of more than 14 digits', () => {
     const burst = 2 ** 53
     const limit = bucketLimit(1e-9, burst)
     const one = await instance(limit, true)
-    const leased = new Map<number, Grant>()
     const asked = 1_234_567_890_123_457
-    await one.ask(1, asked, leased)
-    expect(leased.get(0)!.tokens).toBe(asked)
+    expect(grantOf(await one.ask(1, asked), 0).tokens).toBe(asked)
     expect(await leftOf(limit)).toBe(burst - 1 - asked)
   })
 })
@@ -126,9 +124,9 @@ interface Instance {
   readonly store: FleetStore
   readonly counter: FleetCounter
   readonly key: string
-  callsFor(charges: Charges, asks?: readonly number[]): RowGroup[]
+  callsFor(charges: Charges, asks?: readonly number[]): QuestionCall[]
   /** Takes from Redis alone, as if the answer were still on its way. */
-  ask(cost: number, lease?: number, leased?: Map<number, Grant>): Promise<RowGroup[]>
+  ask(cost: number, lease?: number): Promise<QuestionCall[]>
   take(cost: number): Promise<void>
 }
 
@@ -146,26 +144,33 @@ async function instance(limit: Limit, isLeasable = false, link?: Pick<RedisLink,
   const callsFor = (charges: Charges, asks?: readonly number[]) => {
     const [nowMs, wallMs] = [systemClock.nowMs(), systemClock.wallMs()]
     const own = new Answers()
-    local.checkAll(charges, own, nowMs, wallMs)
-    return shared.callsFor('take', charges, own, [...Array(charges.length).keys()], nowMs, wallMs, asks)!
+    const resetsMs = new Float64Array(charges.length)
+    local.checkWithResets(charges, own, resetsMs, nowMs, wallMs)
+    const counts = { levels: own.levels, resetsMs }
+    return shared.callsFor('take', { charges, own: counts, rows: rowsOf(charges), leases: asks, nowMs, wallMs })!
   }
   return {
     shared,
     store,
     counter,
-    key: shared.keyOf(counter, [], 0, 0),
+    key: shared.keyOf(chargesOf(counter), 0),
     callsFor,
-    async ask(cost, lease = 0, leased) {
-      const charges = new Charges()
-      charges.add(counter, cost)
-      const groups = callsFor(charges, [lease])
-      expect(await shared.ask(groups, charges, new Answers(), leased)).toBe(true)
-      return groups
+    async ask(cost, lease = 0) {
+      const charges = chargesOf(counter, cost)
+      const calls = callsFor(charges, [lease])
+      expect(await shared.ask(calls, charges, new Answers())).toBe(true)
+      return calls
     },
     async take(cost) {
       expect((await takeRows(store, [{ counter, cost }], systemClock.nowMs(), systemClock.wallMs())).taken).toBe(true)
     },
   }
+}
+
+function chargesOf(counter: FleetCounter, cost = 0): Charges {
+  const charges = new Charges()
+  charges.add(counter, cost)
+  return charges
 }
 
 /** What Redis has left for an instance that has taken nothing. */

@@ -1,20 +1,27 @@
 import { LinkError } from './link/redis-link.ts'
 
-/** What the script answers, see `assets/redis/counters.lua`. */
+/** What the script says, see `assets/redis/counters.lua`. */
 export interface ScriptAnswer {
-  readonly fits: boolean
+  /** Whether all rows fit; 'elsewhen': a row does not know the windows of this time, and nothing was done. */
+  readonly fits: boolean | 'elsewhen'
   readonly wallMs: number
-  /** For each row what is left, and how much was leased. */
+  /** For each row what is left, how much was leased, and when it was reset last, or 0. */
   readonly levels: readonly number[]
   readonly leased: readonly number[]
+  readonly resetsMs: readonly number[]
 }
+
+const ELSEWHEN = 2
+const COLUMNS = 3
 
 /** Throws a LinkError where it is something else. */
 export function readAnswer(reply: unknown, rowCount: number): ScriptAnswer {
   const numbers = String(reply).split(' ').map(Number)
-  if (numbers.length !== 2 + 2 * rowCount || numbers.some(Number.isNaN)) {
+  const [fits, wallMs, ...rows] = numbers
+  const isElsewhen = fits === ELSEWHEN && rows.length === 0 && wallMs !== undefined
+  if (numbers.some(Number.isNaN) || !(isElsewhen || (numbers.length >= 2 && rows.length === COLUMNS * rowCount))) {
     throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
   }
-  const [fits, wallMs, ...rows] = numbers
-  return { fits: fits === 1, wallMs: wallMs!, levels: rows.filter((_, i) => i % 2 === 0), leased: rows.filter((_, i) => i % 2 === 1) }
+  const column = (which: number) => rows.filter((_, i) => i % COLUMNS === which)
+  return { fits: isElsewhen ? 'elsewhen' : fits === 1, wallMs: wallMs!, levels: column(0), leased: column(1), resetsMs: column(2) }
 }

@@ -5,6 +5,7 @@ import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { bucketLimit, takeRows } from '../../../test/support/store/charging.ts'
 import { systemClock } from '../../clock.ts'
 import type { Limit } from '../../limiter/limit.ts'
+import { Charges } from '../charges.ts'
 import type { Outcome } from '../counter-store.ts'
 import { newEmbeddedStore } from '../embedded-store.ts'
 import { counterScript } from './counter-script.ts'
@@ -30,7 +31,9 @@ describeWithRedis('instances that have different limits for one rule', () => {
     const local = newEmbeddedStore(64 * 1024)
     const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
     const counter = store.open({ identity: ['rule'], limit, sinceMs: -1e9 })
-    key = shared.keyOf(counter, [], 0, 0)
+    const charges = new Charges()
+    charges.add(counter, 0)
+    key = shared.keyOf(charges, 0)
     let taken = { levels: [0] as readonly number[], waitsMs: [0] as readonly number[] }
     for (const cost of costs) taken = await takeRows(store, [{ counter, cost }], systemClock.nowMs(), systemClock.wallMs())
     return { level: taken.levels[0]!, waitMs: taken.waitsMs[0]!, shared }
@@ -52,7 +55,7 @@ describeWithRedis('instances that have different limits for one rule', () => {
 })
 
 test('what is no answer of the script leaves the decision to the failure mode', async () => {
-  for (const reply of ['OK', '', '1', '1 2 3', '1 2 x 0']) {
+  for (const reply of ['OK', '', '1', '1 2 3', '1 2 3 0', '1 2 x 0 0', '2', '2 x', '2 1 0 0 0 0']) {
     const link = { groupOf: () => 0, isUsable: () => true, run: async () => reply }
     const doubts: string[] = []
     const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt: (what) => doubts.push(what) })

@@ -1,11 +1,9 @@
-import type { RowGroup } from './shared-counters.ts'
-
 /** As many as are kept while Redis is away. */
 const CAPACITY = 10_000
 
 /** Settlements that are known not to have reached Redis: they can be sent later without being done twice. */
-export class UnsentSettlements {
-  #groups: RowGroup[] = []
+export class UnsentSettlements<Settlement> {
+  #kept: Settlement[] = []
   readonly #onLost: () => void
 
   /** `onLost` hears of each that finds no room. */
@@ -13,14 +11,14 @@ export class UnsentSettlements {
     this.#onLost = onLost
   }
 
-  add(group: RowGroup): void {
-    if (this.#groups.length < CAPACITY) this.#groups.push(group)
+  add(settlement: Settlement): void {
+    if (this.#kept.length < CAPACITY) this.#kept.push(settlement)
     else this.#onLost()
   }
 
-  takeAll(): readonly RowGroup[] {
-    const groups = this.#groups
-    this.#groups = []
-    return groups
+  takeAll(): readonly Settlement[] {
+    const kept = this.#kept
+    this.#kept = []
+    return kept
   }
 }

@@ -2,7 +2,7 @@ import type { BucketLimit } from '../../../limiter/limit.ts'
 import type { SharedTable } from '../../shared-table.ts'
 import { inBatches } from '../in-batches.ts'
 import type { SharedCounters } from '../shared-counters.ts'
-import type { LeaseRecords } from './lease-records.ts'
+import { type BlockPlace, takeOut } from './lease-blocks.ts'
 import { KEPT_SHARE } from './lease-sizing.ts'
 
 export interface LeaseListener {
@@ -13,13 +13,9 @@ export interface LeaseListener {
 }
 
 /** A block in the table that this thread has fetched. */
-export interface Lease {
+export interface Lease extends BlockPlace {
   readonly key: string
   readonly limit: BucketLimit
-  readonly set: number
-  readonly low: number
-  readonly high: number
-  readonly endMs: number
   /** When it was granted, by the clock of Redis. */
   readonly leasedWallMs: number
 }
@@ -27,7 +23,6 @@ export interface Lease {
 /** Gives back what is left of leases: late in their lives, and at the end of the thread's. */
 export class LeaseReturns {
   readonly #table: SharedTable
-  readonly #records: LeaseRecords
   readonly #shared: SharedCounters
   readonly #leaseMs: number
   readonly #listener: LeaseListener
@@ -35,9 +30,8 @@ export class LeaseReturns {
   #leases: Lease[] = []
   readonly #underWay = new Set<Promise<void>>()
 
-  constructor(table: SharedTable, records: LeaseRecords, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
+  constructor(table: SharedTable, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
     this.#table = table
-    this.#records = records
     this.#shared = shared
     this.#leaseMs = leaseMs
     this.#listener = listener
@@ -81,10 +75,11 @@ export class LeaseReturns {
     await inBatches(leases, (lease) => this.#end(lease))
   }
 
-  async #end({ key, limit, set, low, high, endMs, leasedWallMs }: Lease): Promise<void> {
+  async #end(lease: Lease): Promise<void> {
+    const { key, limit, set, leasedWallMs } = lease
     this.#listener.onHeld(-1)
     this.#table.lock(set)
-    const tokens = this.#records.takeOut(set, low, high, endMs)
+    const tokens = takeOut(this.#table, lease)
     this.#table.unlock(set)
     if (tokens > 0) await this.giveBack(key, limit, tokens, leasedWallMs)
   }

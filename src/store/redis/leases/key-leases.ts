@@ -1,11 +1,11 @@
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE } from '../../record-kinds.ts'
 import { type SharedTable, wayOf } from '../../shared-table.ts'
+import { USE } from './lease-blocks.ts'
 
 /** What is known of a key besides its tokens. */
 type Note = 'none' | 'asked' | 'refused'
 
-// The last two bits of a record's tag. The rest is that of the key's own counter, changed by the counter's salt.
-const USE = 0
+// The last two bits of a record's tag (`lease-blocks.ts`). The rest is that of the key's own counter, changed by the counter's salt.
 const BLOCK_A = 1
 const BLOCK_B = 2
 const NOTE = 3
@@ -16,17 +16,17 @@ const REFUSED = 2
 const ASKED_AFTER_REFUSAL = 3
 
 /**
- * The leases of one key at a time, in the table that all threads share. They are in the set of the key's own counter, so
- * that one lock covers it all, and the caller has it.
+ * The leases of one key, in the table that all threads share. They are in the set of the key's own counter, so that one lock covers
+ * it all, and the caller has it. What was looked at is kept for the key: whoever looks at several has one object for each.
  *
  *     block  level: tokens left | at: when they are over | size: tokens leased | rate: what the fleet had left
  *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED …
- *     use    level: tokens had, leased or one by one, since | at | size: those of the lease life before
+ *     use    level: tokens obtained, leased or one by one, since | at | size: those of the lease life before
  *
  * There are two blocks, for the next is fetched before the last is used up, and the tokens of one must not live as long
  * as those of the other. Notes and use can be forgotten at any time: that costs round trips, and no token.
  */
-export class LeaseRecords {
+export class KeyLeases {
   /** The slot to take the next token from, or -1. */
   from = -1
   /** Tokens in both blocks. */
@@ -58,13 +58,14 @@ export class LeaseRecords {
     this.#wallMs = wallMs
   }
 
-  /** Turns to a key: the place of its own counter, and the counter's salt. */
-  turnTo(set: number, low: number, high: number, salt: number): void {
+  /** Which key it is about: the place of its own counter, and the counter's salt. Nothing of the key before is left. */
+  place(set: number, low: number, high: number, salt: number): void {
     this.#set = set
     this.#tag = (low ^ salt) & ~3
     // Not the bits of the key's own record, whatever the salt is.
     if (this.#tag === (low & ~3)) this.#tag ^= 4
     this.#high = high
+    this.from = this.#newer = this.#older = -1
   }
 
   look(nowMs: number): void {
@@ -94,43 +95,22 @@ export class LeaseRecords {
     this.used = 0
     this.elapsedMs = 0
     if (slot < 0) return
-    const had = table.level(slot)
-    const hadBefore = table.size(slot)
+    const obtained = table.level(slot)
+    const obtainedBefore = table.size(slot)
     const lives = (nowMs - table.at(slot)) / this.#leaseMs
     this.elapsedMs = this.#leaseMs
     if (lives >= 2) return
-    if (lives >= 1) this.used = had * (2 - lives)
-    // Had in the last lease life is used in it, for what is left now was left then, too.
-    else if (hadBefore > 0) this.used = had + hadBefore * (1 - lives)
+    if (lives >= 1) this.used = obtained * (2 - lives)
+    // Obtained in the last lease life is used in it, for what is left now was left then, too.
+    else if (obtainedBefore > 0) this.used = obtained + obtainedBefore * (1 - lives)
     else {
-      this.used = Math.max(0, had - this.left)
+      this.used = Math.max(0, obtained - this.left)
       this.elapsedMs = lives * this.#leaseMs
     }
   }
 
-  /** Puts a token back into the block that it came from. Answers false where that is over. */
-  putBack(set: number, blockLow: number, high: number, endMs: number, nowMs: number): boolean {
-    const table = this.#table
-    const slot = table.find(set, blockLow, high)
-    if (slot < 0 || table.at(slot) !== endMs || nowMs >= endMs) return false
-    table.write(slot, table.level(slot) + 1, endMs, table.size(slot), table.rate(slot))
-    return true
-  }
-
-  /** Takes out what is left of a block and answers how much that is. It does not count as used. */
-  takeOut(set: number, blockLow: number, high: number, endMs: number): number {
-    const table = this.#table
-    const slot = table.find(set, blockLow, high)
-    if (slot < 0 || table.at(slot) !== endMs) return 0
-    const left = table.level(slot)
-    table.write(slot, 0, endMs, table.size(slot), table.rate(slot))
-    const use = table.find(set, blockLow & ~3, high)
-    if (use >= 0) table.write(use, Math.max(0, table.level(use) - left), table.at(use), table.size(use), 0)
-    return left
-  }
-
   /**
-   * Adds what was had: `cost` is used already, `leased` is kept until `endMs`, and the fleet has `seen` left. Answers the slot
+   * Adds what was obtained: `cost` is used already, `leased` is kept until `endMs`, and the fleet has `seen` left. Returns the slot
    * of the block that keeps it, or -1 where nothing is kept.
    */
   add(cost: number, leased: number, seen: number, endMs: number, nowMs: number): number {
@@ -160,12 +140,12 @@ export class LeaseRecords {
     return table.rate(slot) === REFUSED ? 'refused' : 'asked'
   }
 
-  /** No other thread is to ask for a lease until then. Answers false where there is no room to say so. */
+  /** No other thread is to ask for a lease until then. Returns false where there is no room to say so. */
   noteAsked(untilMs: number, nowMs: number): boolean {
     return this.#writeNote(untilMs, 0, this.#wasRefused(nowMs) ? ASKED_AFTER_REFUSAL : ASKED, nowMs)
   }
 
-  /** Whether the key was noted as asked in the lease life after a refusal: there is little to be had. */
+  /** Whether the key was noted as asked in the lease life after a refusal: there is little to get. */
   get isScarce(): boolean {
     const slot = this.#find(NOTE)
     return slot >= 0 && this.#table.rate(slot) === ASKED_AFTER_REFUSAL
@@ -178,6 +158,18 @@ export class LeaseRecords {
   forgetNote(): void {
     const slot = this.#find(NOTE)
     if (slot >= 0) this.#table.write(slot, 0, 0, 0, ASKED)
+  }
+
+  /** Forgets all that is leased and noted. Returns the tokens that were not used. */
+  forget(): number {
+    let unused = 0
+    for (const record of [BLOCK_A, BLOCK_B, USE, NOTE]) {
+      const slot = this.#find(record)
+      if (slot < 0) continue
+      if (record === BLOCK_A || record === BLOCK_B) unused += this.#table.level(slot)
+      this.#table.forget(slot)
+    }
+    return unused
   }
 
   #wasRefused(nowMs: number): boolean {

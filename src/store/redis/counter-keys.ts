@@ -1,0 +1,26 @@
+import { hash } from 'node:crypto'
+import type { Charges } from '../charges.ts'
+import { SubjectWords } from '../subject.ts'
+import type { SharedCounter } from './shared-counter.ts'
+
+const DIGEST_DIGITS = 32
+
+/** The names of counters in Redis. Digests: what callers send never reaches Redis. */
+export class CounterKeys {
+  readonly #prefix: string
+  readonly #subject = new SubjectWords()
+
+  /** `prefix`: of all keys. */
+  constructor(prefix: string) {
+    this.#prefix = prefix
+  }
+
+  keyOf({ counters, values, valuesFrom }: Charges, row: number): string {
+    const subject = this.#subject
+    subject.clear()
+    subject.addWords((counters[row] as SharedCounter).identityWords)
+    for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) subject.addText(values[i]!)
+    const bytes = new Uint8Array(subject.words.buffer, 0, subject.length * 4)
+    return this.#prefix + hash('sha256', bytes, 'hex').slice(0, DIGEST_DIGITS)
+  }
+}

@@ -1,0 +1,88 @@
+import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import type { Limit } from '../../limiter/limit.ts'
+import type { Charges } from '../charges.ts'
+import type { CounterKeys } from './counter-keys.ts'
+import type { SharedCounter } from './shared-counter.ts'
+
+/** A counter in Redis, and the limit that it has for whoever asks. */
+export interface CounterRow {
+  readonly key: string
+  readonly limit: Limit
+  /** For how long it has had this limit. */
+  readonly ageMs: number
+}
+
+/** A row of a decision, or of a reset. */
+export interface QuestionRow extends CounterRow {
+  /** Of the charges. */
+  readonly row: number
+  readonly cost: number
+  /** What it may have at most, by what this process alone has spent. */
+  readonly most: number
+  /** How many tokens to lease beyond the cost; undefined where takes are settled, and there are no leases. */
+  readonly lease: number | undefined
+  /** The moment of the last reset that this process knows of, or 0. */
+  readonly knownResetMs: number
+  /** When it is asked, by the clock of Redis as far as that is known. */
+  readonly wallMs: number
+}
+
+/** Something that goes back; below zero, it is charged besides. */
+export interface ReturnRow extends CounterRow {
+  readonly tokens: number
+  /** When it was taken, by the clock of Redis. */
+  readonly takenWallMs: number
+  /** What the refill has made up for since then stays away. */
+  readonly isLessRefill: boolean
+}
+
+/** What this process knows of the counters that it asks for. */
+export interface OwnCounts {
+  /** What is left by its own counters. */
+  readonly levels: Float64Array
+  /** When each was reset last, by the clock of Redis; 0: never, as far as it knows. */
+  readonly resetsMs: Float64Array
+}
+
+export interface Question {
+  readonly charges: Charges
+  readonly own: OwnCounts
+  /** The rows to ask for, and how many tokens to lease with each. */
+  readonly rows: readonly number[]
+  readonly leases?: readonly number[] | undefined
+  readonly nowMs: number
+  /** By our own clock. */
+  readonly wallMs: number
+}
+
+/** An own count may lag behind by what comes back in `slackMs`; `wallMs` is by the clock of Redis. */
+export function questionRows(keys: CounterKeys, question: Question, slackMs: number, wallMs: number): QuestionRow[] {
+  const { charges, own, rows, leases, nowMs } = question
+  return rows.map((row, i) => {
+    const counter = charges.counters[row] as SharedCounter
+    const { limit } = counter
+    return {
+      row,
+      key: keys.keyOf(charges, row),
+      limit,
+      ageMs: nowMs - counter.sinceMs,
+      cost: charges.costs[row]!,
+      most: own.levels[row]! + algorithmOf(limit).refillIn(limit, slackMs),
+      lease: counter.isLeasable ? (leases?.[i] ?? 0) : undefined,
+      knownResetMs: own.resetsMs[row]!,
+      wallMs,
+    }
+  })
+}
+
+export function settlementRows(keys: CounterKeys, charges: Charges, takenWallMs: number, nowMs: number): ReturnRow[] {
+  return rowsOf(charges).map((row) => {
+    const { limit, sinceMs } = charges.counters[row] as SharedCounter
+    const tokens = charges.costs[row]!
+    return { key: keys.keyOf(charges, row), limit, ageMs: nowMs - sinceMs, tokens, takenWallMs, isLessRefill: false }
+  })
+}
+
+export function rowsOf(charges: Charges): number[] {
+  return Array.from({ length: charges.length }, (_, row) => row)
+}

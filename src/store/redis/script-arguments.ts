@@ -1,0 +1,48 @@
+import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import { BUCKET, type Limit } from '../../limiter/limit.ts'
+import type { CounterRow, QuestionRow, ReturnRow } from './counter-rows.ts'
+import { windowsAround } from './windows-around.ts'
+
+export type QuestionAction = 'take' | 'check' | 'reset'
+export type ReturnAction = 'settle' | 'give_back'
+
+/** In place of what to lease. */
+const SETTLED = -1
+
+/** What the script wants to read, see `assets/redis/counters.lua`. */
+export function questionArguments(action: QuestionAction, rows: readonly QuestionRow[]): string[] {
+  const args: string[] = [action]
+  for (const row of rows) {
+    const { cost, most, lease, knownResetMs, wallMs } = row
+    addRow(args, row, { cost, most, momentMs: knownResetMs, more: lease ?? SETTLED, wallMs })
+  }
+  return args
+}
+
+export function returnArguments(action: ReturnAction, rows: readonly ReturnRow[]): string[] {
+  const args: string[] = [action]
+  for (const row of rows) {
+    const { tokens, takenWallMs, isLessRefill } = row
+    addRow(args, row, { cost: tokens, most: 0, momentMs: takenWallMs, more: isLessRefill ? 1 : 0, wallMs: takenWallMs })
+  }
+  return args
+}
+
+interface RowNumbers {
+  readonly cost: number
+  readonly most: number
+  readonly momentMs: number
+  readonly more: number
+  /** In the window that it is about. */
+  readonly wallMs: number
+}
+
+function addRow(args: string[], { limit, ageMs }: CounterRow, { cost, most, momentMs, more, wallMs }: RowNumbers): void {
+  const size = algorithmOf(limit).size(limit)
+  for (const number of [limit.kind, cost, size, most, momentMs, ...ownNumbers(limit, ageMs, more, wallMs)]) args.push(String(number))
+}
+
+/** What each kind reads besides. */
+function ownNumbers(limit: Limit, ageMs: number, more: number, wallMs: number): readonly number[] {
+  return limit.kind === BUCKET ? [limit.tokensPerMs, ageMs, more] : windowsAround(limit.calendar, wallMs)
+}
