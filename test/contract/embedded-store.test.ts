@@ -1,6 +1,8 @@
-import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import { EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import { newTableBuffer, SharedTable } from '../../src/store/shared-table.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
+import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 
 const newStore = () => newEmbeddedStore(256 * 1024)
@@ -8,3 +10,8 @@ const newStore = () => newEmbeddedStore(256 * 1024)
 describeCounterStore('EmbeddedStore', newStore)
 describeLimitChange('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
+describeReset('EmbeddedStore', newStore)
+describeSharedReset('EmbeddedStore in two threads', () => {
+  const table = newTableBuffer(256 * 1024)
+  return [new EmbeddedStore(new SharedTable(table, 1), [1, 2]), new EmbeddedStore(new SharedTable(table, 2), [1, 2])]
+})

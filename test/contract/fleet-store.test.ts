@@ -11,6 +11,7 @@ import type { Owner } from '../support/service/running.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
+import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 
 describeFleet('one server', async (owner) => (await runningRedis({}, owner)).url)
@@ -34,5 +35,10 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     describeCounterStore(name, newStore)
     describeLimitChange(name, newStore)
     describeSettlement(name, newStore)
+    describeReset(name, newStore)
+    describeSharedReset(name, () => {
+      const prefix = `edge:${stores++}:`
+      return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
+    })
   })
 }

@@ -1,6 +1,7 @@
 import { MapStore } from '../support/store/map-store.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
+import { describeReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 
 // The reference that the properties compare with keeps to the same contract.
@@ -9,3 +10,4 @@ const newStore = () => new MapStore()
 describeCounterStore('MapStore', newStore)
 describeLimitChange('MapStore', newStore)
 describeSettlement('MapStore', newStore)
+describeReset('MapStore', newStore)
