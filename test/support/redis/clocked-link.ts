@@ -43,8 +43,8 @@ export class ClockedLink {
     return this.#link.isUsable(group)
   }
 
-  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
-    return this.#link.run(script, keys, [...args, String(this.nowMs), String(this.wallMs)])
+  run(script: Script, keys: readonly string[], args: readonly string[], aheadMs = 0): Promise<string> {
+    return this.#link.run(script, keys, [...args, String(this.nowMs), String(this.wallMs + aheadMs)])
   }
 }
 

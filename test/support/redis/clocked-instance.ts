@@ -1,0 +1,112 @@
+import type { Limit } from '../../../src/limiter/limit.ts'
+import { Answers } from '../../../src/store/answers.ts'
+import { Charges } from '../../../src/store/charges.ts'
+import type { Outcome } from '../../../src/store/counter-store.ts'
+import { type EmbeddedStore, newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import type { FleetCounter } from '../../../src/store/redis/fleet-counter.ts'
+import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import type { LinkError, Script } from '../../../src/store/redis/link/redis-link.ts'
+import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
+import { type ClockedLink, clockedScript } from './clocked-link.ts'
+
+interface InstanceOptions {
+  readonly failureMode?: 'local' | 'closed'
+  /** Its own counters: workers of one instance have the same. */
+  readonly local?: EmbeddedStore
+  /** Which keys one call reaches, and how far the clock of their node is ahead. */
+  readonly groupOf?: (key: string) => number
+  readonly nodeAheadMs?: (key: string) => number
+}
+
+export interface Reply {
+  readonly outcome: Outcome
+  readonly levels: readonly number[]
+  readonly waitsMs: readonly number[]
+  /** When it was taken, by the clock of whoever gave it. */
+  readonly takenWallMs: number
+}
+
+/** An instance on a Redis whose clock is a number, with a clock of its own. */
+export class ClockedInstance {
+  readonly local: EmbeddedStore
+  readonly store: FleetStore
+  /** The actions that Redis was asked for. */
+  readonly calls: string[] = []
+  /** How far its clock is ahead of that of Redis. */
+  aheadMs = 0
+  /** What happens before a call reaches Redis, and before its answer is here. An error is what becomes of it. */
+  onWayOut: (action: string, keys: readonly string[]) => Promise<LinkError | undefined> | undefined = () => undefined
+  onWayBack: (action: string) => Promise<LinkError | undefined> | undefined = () => undefined
+  readonly #link: ClockedLink
+  readonly #nodeAheadMs: (key: string) => number
+
+  constructor(link: ClockedLink, prefix: string, { failureMode = 'closed', local, groupOf, nodeAheadMs }: InstanceOptions = {}) {
+    this.#link = link
+    this.#nodeAheadMs = nodeAheadMs ?? (() => 0)
+    this.local = local ?? newEmbeddedStore(256 * 1024)
+    const counterLink = {
+      groupOf: groupOf ?? (() => 0),
+      isUsable: () => true,
+      run: (script: Script, keys: readonly string[], args: readonly string[]) => this.#run(script, keys, args),
+    }
+    const shared = new SharedCounters(counterLink, clockedScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
+    const clock = { nowMs: () => link.nowMs, wallMs: () => this.wallMs }
+    this.store = new FleetStore({ shared, local: this.local, failureMode, clock, listener: { onAnswer() {} } })
+  }
+
+  get wallMs(): number {
+    return this.#link.wallMs + this.aheadMs
+  }
+
+  open(limit: Limit, name = 'rule'): FleetCounter {
+    return this.store.open({ identity: [name], limit, sinceMs: 0 })
+  }
+
+  take(cost: number, ...counters: readonly FleetCounter[]): Promise<Reply> {
+    return this.#ask('takeAll', cost, counters)
+  }
+
+  async left(counter: FleetCounter): Promise<number> {
+    return Math.round((await this.#ask('checkAll', 0, [counter])).levels[0]!)
+  }
+
+  /** What its own counters have left. */
+  ownLeft(counter: FleetCounter): number {
+    const answers = new Answers()
+    this.local.checkAll(chargesOf(0, [counter]), answers, this.#link.nowMs, this.#link.wallMs)
+    return Math.round(answers.levels[0]!)
+  }
+
+  async settle(counter: FleetCounter, cost: number, takenWallMs: number): Promise<void> {
+    const taken = { wallMs: takenWallMs, from: 'shared' } as const
+    await this.store.settleAll(chargesOf(cost, [counter]), taken, this.#link.nowMs, this.wallMs)
+  }
+
+  reset(...counters: readonly FleetCounter[]): Promise<void> {
+    return this.store.resetAll(chargesOf(0, counters), this.#link.nowMs, this.wallMs)
+  }
+
+  async #ask(action: 'takeAll' | 'checkAll', cost: number, counters: readonly FleetCounter[]): Promise<Reply> {
+    const [charges, answers] = [chargesOf(cost, counters), new Answers()]
+    const outcome = await this.store[action](charges, answers, this.#link.nowMs, this.wallMs)
+    const [levels, waitsMs] = [answers.levels, answers.waitsMs].map((all) => [...all.subarray(0, counters.length)])
+    return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: answers.takenWallMs }
+  }
+
+  async #run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
+    const action = args[0]!
+    this.calls.push(action)
+    const notDone = await this.onWayOut(action, keys)
+    if (notDone !== undefined) throw notDone
+    const reply = await this.#link.run(script, keys, args, this.#nodeAheadMs(keys[0]!))
+    const isLost = await this.onWayBack(action)
+    if (isLost !== undefined) throw isLost
+    return reply
+  }
+}
+
+function chargesOf(cost: number, counters: readonly FleetCounter[]): Charges {
+  const charges = new Charges()
+  for (const counter of counters) charges.add(counter, cost)
+  return charges
+}
