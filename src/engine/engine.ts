@@ -42,7 +42,9 @@ export class Engine {
   }
 
   get plan(): Plan | undefined {
-    return this.#plans.active?.plan
+    const { active } = this.#plans
+    this.#evaluator.turnTo(active)
+    return active?.plan
   }
 
   /** From the next decision on, this plan holds. Decisions under way keep theirs. */

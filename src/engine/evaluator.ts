@@ -30,10 +30,16 @@ export class Evaluator {
     this.#runs = new RunPool(identification)
   }
 
+  /** Lets go of all that is kept of an earlier plan. */
+  turnTo(active: ActivePlan | undefined): void {
+    this.#runs.turnTo(active)
+  }
+
   /** A run for the request, routed by the plan. */
   begin(active: ActivePlan, view: RequestView, options: OpenOptions): Run {
     const { explains = false, given } = options
     const amount = given === undefined ? 1 : checkedGiven(given)
+    this.#runs.turnTo(active)
     const run = this.#runs.take()
     run.begin(view, active, explains, amount)
     return run
@@ -109,7 +115,7 @@ export class Evaluator {
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
     if (taken === false) return this.#conclude(run, rejected(run))
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
-    run.hold(run.group)
+    if (run.active!.plan.hasSettledCosts) run.hold(run.group)
     run.limit = mostConstrained(run.group, run.wallMs)
     return this.#simulate(run)
   }

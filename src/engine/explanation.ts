@@ -1,4 +1,4 @@
-import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
+import type { Mismatch } from '../policy/mismatch.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { REPEATED } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
@@ -84,7 +84,7 @@ function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly 
   const matched = new Set(matchesOf(run))
   const policies = run.active!.plan.policies.map((policy) => {
     if (matched.has(policy)) return { policy, why: undefined, rules: policy.rules.map((rule) => explainRule(run, rule, counters)) }
-    return { policy, why: mismatchOf(policy.selector, run.path, run.host, run.method), rules: [] }
+    return { policy, why: run.mismatchOf(policy), rules: [] }
   })
   return { decision: decisionOf(run, groups, outcomes), policies }
 }

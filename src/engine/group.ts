@@ -9,13 +9,11 @@ export class Group {
   readonly answers = new Answers()
   /** The first `ruleCount` rules are charged; for each, the row where its counters begin. */
   ruleCount = 0
-  readonly rules: (PlanRule | undefined)[] = []
+  readonly rules: PlanRule[] = []
   readonly firstRows: number[] = []
 
   clear(): void {
     this.charges.clear()
-    const { rules, ruleCount } = this
-    for (let i = 0; i < ruleCount; i++) rules[i] = undefined
     this.ruleCount = 0
   }
 

@@ -260,6 +260,7 @@ function newService(...policies: PolicyText[]) {
       const rules = plan.policies[0]!.rules as PlanRule[]
       const place = rules.findIndex((rule) => rule.name === name)
       rules[place] = { ...rules[place]!, cost }
+      engine.activate({ ...plan, hasSettledCosts: true })
     },
     allow(uri: string, body: Body | undefined, headers: Record<string, string> = { 'x-key': 'a' }): Allowed {
       const decision = decide(uri, body, headers)

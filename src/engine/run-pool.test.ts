@@ -23,9 +23,21 @@ test('decisions that are over keep neither their requests nor their plan alive, 
   const engine = new Engine({ store, clock: new ManualClock() })
   const gone: WeakRef<object>[] = []
   await decideOnce(engine, store, gone)
-  engine.activate(newPlan(2))
-  expect(engine.plan!.version).toBe(2n)
   expect(gone).toHaveLength(3 * AT_ONCE + 1)
+  const [plan, ...requests] = gone
+  expect(await survivors(requests)).toBe(0)
+  expect(plan!.deref()).toBeDefined()
+  engine.activate(newPlan(2))
+  void engine.decide(new PlainRequestView({ method: 'GET', uri: '/' }))
+  expect(await survivors([plan!])).toBe(0)
+})
+
+test('decisions that a new plan has overtaken keep neither alive when they are over', async () => {
+  const store = new AsyncStore()
+  const engine = new Engine({ store, clock: new ManualClock() })
+  const gone: WeakRef<object>[] = []
+  await decideOnce(engine, store, gone, () => engine.activate(newPlan(2)))
+  expect(engine.plan!.version).toBe(2n)
   expect(await survivors(gone)).toBe(0)
 })
 
@@ -79,7 +91,7 @@ async function survivors(refs: readonly WeakRef<object>[]): Promise<number> {
 }
 
 /** Everything that it names goes out of scope with it. */
-async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<object>[]): Promise<void> {
+async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<object>[], meanwhile = () => {}): Promise<void> {
   engine.activate(newPlan(1))
   gone.push(new WeakRef(engine.plan!))
   const decisions = Array.from({ length: AT_ONCE }, (_, i) => {
@@ -89,6 +101,8 @@ async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<objec
     gone.push(new WeakRef(view), new WeakRef(llm))
     return engine.decide(view, { explains: true, body: llm })
   })
+  meanwhile()
+  void engine.decide(new PlainRequestView({ method: 'GET', uri: '/' }))
   await store.answerAll((count) => count - 1)
   for (const decision of await Promise.all(decisions)) gone.push(new WeakRef(decision))
 }

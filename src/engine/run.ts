@@ -1,7 +1,8 @@
 import type { RequestFacts } from '../costs/cost.ts'
 import { normalizeHost } from '../policy/host.ts'
+import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
 import { normalizePath } from '../policy/path.ts'
-import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
 import { Descriptors, type Identification } from '../request/descriptors.ts'
 import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
@@ -13,7 +14,7 @@ import type { Hold } from './reservation.ts'
 const NONE: never[] = []
 Object.freeze(NONE)
 
-/** One decision under way. It is used again for the next one: what leaves it must be a copy, and at its end it holds nothing. */
+/** One decision under way. It is used again for the next one: what leaves it must be a copy, and at its end it holds nothing of the request. */
 export class Run implements RequestFacts {
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
@@ -33,8 +34,6 @@ export class Run implements RequestFacts {
   /** A rule that was charged is keyed by a field that comes more than once: then nothing may be taken. */
   hasRepeated = false
   path = ''
-  host = ''
-  method = ''
   body: RequestFacts['body']
   given = 1
   readonly #descriptors: Descriptors
@@ -51,9 +50,7 @@ export class Run implements RequestFacts {
     this.given = given
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
-    this.host = plan.routes.usesHosts ? normalizeHost(view.host) : ''
-    this.method = upperCase(view.method)
-    this.lacksHost = !plan.routes.match(this.path, this.host, this.method, this.matches)
+    this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches)
   }
 
   /** Forgets what an earlier step of the same request found. What was read of the request stays. */
@@ -64,21 +61,22 @@ export class Run implements RequestFacts {
     this.#descriptors.forgetMisses()
   }
 
-  /** Lets go of the request, of the plan, and of all that was found. */
+  /** Lets go of the request and of all that was found. What is of the plan stays: the next request finds its own in the same places. */
   end(): void {
-    this.active = undefined
     this.body = undefined
-    this.limit = undefined
-    this.wouldRejects = NONE
-    this.missingKeys = NONE
-    this.holds = NONE
+    if (this.wouldRejects.length > 0) this.wouldRejects = NONE
+    if (this.missingKeys.length > 0) this.missingKeys = NONE
+    if (this.holds.length > 0) this.holds = NONE
     this.hasRepeated = false
     this.path = ''
-    this.host = ''
-    this.method = ''
-    this.matches.clear()
     this.group.clear()
     this.#descriptors.end()
+  }
+
+  /** Why a policy that was not found does not cover the request. */
+  mismatchOf({ selector }: PlanPolicy): Mismatch | undefined {
+    const view = this.#descriptors.view!
+    return mismatchOf(selector, this.path, hostOf(view, this.active!.plan), upperCase(view.method))
   }
 
   valueOf(keyIndex: number): FieldValue {
@@ -172,6 +170,11 @@ export class Run implements RequestFacts {
     if (this.missingKeys.length === 0) this.missingKeys = []
     this.missingKeys.push(key)
   }
+}
+
+/** Nobody asks for the host where no policy is bound to one. */
+function hostOf(view: RequestView, plan: Plan): string {
+  return plan.routes.usesHosts ? normalizeHost(view.host) : ''
 }
 
 /** Methods nearly always come in upper case, and asking is cheaper than converting. */

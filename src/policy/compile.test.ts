@@ -175,6 +175,7 @@ test('a plan and its policies know whether a rule of theirs needs the body', () 
   expect(planFor(plain).needsBody).toBe(false)
   expect(planFor(plain, mixed).needsBody).toBe(true)
   expect(planFor(plain, mixed).policies.map(({ needsBody }) => needsBody)).toEqual([false, true])
+  expect([planFor(plain).hasSettledCosts, planFor(plain, mixed).hasSettledCosts]).toEqual([false, true])
 })
 
 function planFor(...policies: PolicyText[]): Plan {

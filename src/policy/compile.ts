@@ -43,6 +43,7 @@ export class PlanBuilder {
       keys,
       counters,
       needsBody: this.#policies.some((policy) => policy.needsBody),
+      hasSettledCosts: this.#policies.some(({ rules }) => rules.some(({ cost }) => cost.settling !== undefined)),
     })
   }
 }

@@ -19,6 +19,8 @@ export interface Plan {
   readonly counters: readonly PlanCounter[]
   /** Whether a rule must know the body to say what it takes. */
   readonly needsBody: boolean
+  /** Whether a rule may hold what it took until the request is over. */
+  readonly hasSettledCosts: boolean
 }
 
 export interface PlanPolicy {

@@ -66,12 +66,6 @@ export class Matches<P extends Routed> {
     this.policies[this.count++] = policy
   }
 
-  clear(): void {
-    const { policies, count } = this
-    for (let i = 0; i < count; i++) policies[i] = undefined
-    this.count = 0
-  }
-
   /** Also drops the second find of a policy with both `a.example.com` and `*.example.com`. */
   putInBundleOrder(): void {
     const { policies } = this

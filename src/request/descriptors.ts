@@ -34,7 +34,7 @@ export class Descriptors {
   /** The first `#readCount` are the keys that were asked for. */
   readonly #read: number[] = []
   #readCount = 0
-  #view: RequestView | undefined
+  view: RequestView | undefined
   #claims: Claims | undefined | typeof REPEATED
   #hasClaims = false
   #address: Address | undefined
@@ -45,12 +45,12 @@ export class Descriptors {
   }
 
   begin(view: RequestView, keys: readonly DescriptorKey[]): void {
-    if (keys.length !== this.#values.length) {
+    if (keys !== this.#keys) {
+      this.#keys = keys
       this.#values = new Array<FieldValue>(keys.length).fill(undefined)
       this.#states = new Uint8Array(keys.length)
     }
-    this.#keys = keys
-    this.#view = view
+    this.view = view
   }
 
   /** Lets go of the request and of all that was read of it. */
@@ -63,8 +63,7 @@ export class Descriptors {
       states[index] = UNREAD
     }
     this.#readCount = 0
-    this.#keys = NO_KEYS
-    this.#view = undefined
+    this.view = undefined
     if (this.#hasClaims) this.#claims = undefined
     this.#hasClaims = false
     if (this.#hasAddress) this.#address = undefined
@@ -96,9 +95,9 @@ export class Descriptors {
   #find(key: DescriptorKey): FieldValue {
     switch (key.kind) {
       case 'header':
-        return this.#view!.header(key.name)
+        return this.view!.header(key.name)
       case 'bearer':
-        return bearerToken(this.#view!.header('authorization'))
+        return bearerToken(this.view!.header('authorization'))
       case 'jwt': {
         const claims = this.#readClaims()
         return claims === REPEATED ? REPEATED : claims && claimText(claims, key.claim, key.segments)
@@ -123,11 +122,11 @@ export class Descriptors {
         const address = types && this.#readAddress()
         const listed = address && types.lookup(address)
         if (listed !== undefined) return listed
-        const named = this.#view!.header('x-asn-type')
+        const named = this.view!.header('x-asn-type')
         return named === REPEATED ? REPEATED : named?.trim()
       }
       case 'tor': {
-        const named = this.#view!.header('x-tor-exit')
+        const named = this.view!.header('x-tor-exit')
         if (named === REPEATED) return REPEATED
         const override = readTorOverride(named)
         if (override !== undefined) return String(override)
@@ -139,7 +138,7 @@ export class Descriptors {
 
   #readClaims(): Claims | undefined | typeof REPEATED {
     if (!this.#hasClaims) {
-      const token = bearerToken(this.#view!.header('authorization'))
+      const token = bearerToken(this.view!.header('authorization'))
       this.#claims = typeof token === 'string' ? readClaims(token) : token
       this.#hasClaims = true
     }
@@ -148,7 +147,7 @@ export class Descriptors {
 
   #readAddress(): Address | undefined {
     if (!this.#hasAddress) {
-      const chain = this.#view!.header('x-forwarded-for') as string | undefined // its lines are one list
+      const chain = this.view!.header('x-forwarded-for') as string | undefined // its lines are one list
       this.#address = clientAddress(chain, this.#identification.trustedProxies)
       this.#hasAddress = true
     }

@@ -7,7 +7,7 @@ export interface Counter {
 
 /** What one decision asks of a store, a row per counter. One object serves many decisions, so that asking allocates nothing. */
 export class Charges {
-  /** How many rows there are. Beyond them the lists hold numbers of earlier decisions, but none of their counters and values. */
+  /** How many rows there are. Beyond them the lists hold counters and numbers of earlier decisions, but none of their values. */
   length = 0
   valueCount = 0
   readonly counters: (Counter | undefined)[] = []
@@ -17,8 +17,7 @@ export class Charges {
   costs = new Float64Array(INITIAL_ROWS)
 
   clear(): void {
-    const { counters, values, length, valueCount } = this
-    for (let row = 0; row < length; row++) counters[row] = undefined
+    const { values, valueCount } = this
     for (let i = 0; i < valueCount; i++) values[i] = ''
     this.length = 0
     this.valueCount = 0
