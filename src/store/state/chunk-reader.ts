@@ -44,7 +44,6 @@ export class ChunkReader {
   }
 
   async #next(length: number): Promise<Buffer> {
-    if (length > this.#bytesLeft) throw new StateDamage(CUT_OFF)
     if (this.#end - this.#start < length) await this.#fill(length)
     const bytes = this.#chunk.subarray(this.#start, this.#start + length)
     this.#start += length

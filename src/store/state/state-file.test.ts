@@ -94,6 +94,19 @@ describe('a save', () => {
     expect([types.filter((type) => type === BUCKET).length, types.filter((type) => type === WINDOW).length]).toEqual([5, 5])
   })
 
+  test('has room for all of a kind, though each set ends with another', async () => {
+    const path = join(await newFolder(), 'state')
+    const table = newTable(400 * WAYS)
+    for (let set = 0; set < table.setCount; set++) {
+      for (let way = 0; way < WAYS; way++) {
+        const kind = way < WAYS - 1 ? BUCKET : WINDOW
+        table.write(table.claim(set, (set + 1) << 16, way, kind, 0, 0, 0), 50, WALL_MS + 1000, 100, 0)
+      }
+    }
+    expect(await stateFile(path, table, CLOCK).save()).toMatchObject({ counters: 400 * WAYS })
+    expect((await recordsIn(path)).filter(({ kind }) => kind === WINDOW)).toHaveLength(400)
+  })
+
   test('lets others run meanwhile', async () => {
     const path = join(await newFolder(), 'state')
     let isSaving = true

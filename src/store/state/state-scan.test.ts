@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -25,11 +26,12 @@ const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const CLOCK = clockAt(1000, NOON_MS)
 const MOMENT = { wallMs: NOON_MS - 5000, nowMs: 400 }
 const HOLE_BYTES = 8 * MAX_UNKNOWN_BYTES
-/** Of a kind that later programs may have, of something that is no record, and without a payload. */
+/** Of a kind that later programs may have, of something that is no record, of more than is written at once, and without a payload. */
 const UNKNOWN = [
   sectionBytes(3, recordsPayload({}, {}), MOMENT),
   sectionBytes(256, Buffer.from('keys, of any length'), MOMENT),
   sectionBytes(3, recordsPayload({}), { wallMs: 1, nowMs: 2 }),
+  sectionBytes(257, randomBytes(600_000), MOMENT),
   sectionBytes(4_000_000_000, Buffer.alloc(0), MOMENT),
 ]
 
@@ -45,7 +47,9 @@ describe('sections that this program does not know', () => {
       const { bytes } = await file.save()
       expect([await file.save(), (await stat(path)).size]).toEqual([{ counters: 1, bytes }, bytes])
       const saved = sectionsOf(await readFile(path))
-      expect(saved.filter(({ type }) => type !== BUCKET).map((section) => section.bytes)).toEqual(UNKNOWN)
+      expect(
+        Buffer.concat(saved.filter(({ type }) => type !== BUCKET).map((section) => section.bytes)).equals(Buffer.concat(UNKNOWN)),
+      ).toBe(true)
       expect(await readGood(path, CLOCK)).toMatchObject({ counters: 1, live: 1 })
     }
   })
@@ -68,7 +72,7 @@ describe('sections that this program does not know', () => {
 
     await writeFile(path, withSections(good, first, sectionBytes(301, Buffer.alloc(half - 23, 8))))
     const reason = `a newer program saved ${MAX_UNKNOWN_BYTES + 1} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`
-    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason })
+    expect(await complaintAbout(path)).toBe(reason)
   })
 
   test('take no more memory than the bound, however many they are', () => {
@@ -84,7 +88,7 @@ describe('sections that this program does not know', () => {
     const lying = Buffer.from(UNKNOWN[1]!)
     lying.writeUInt32LE(2 ** 32 - 1, 4)
     await writeFile(path, withSections(good, lying))
-    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason: 'it is cut off' })
+    expect(await complaintAbout(path)).toBe('it is cut off')
   })
 
   test('of a damaged file are read in bounded memory', async () => {
@@ -95,7 +99,7 @@ describe('sections that this program does not know', () => {
     await writeFile(path, Buffer.concat([(await readFile(path)).subarray(0, 40), header]))
     await truncate(path, 40 + 24 + HOLE_BYTES + 24 + 32)
     const before = process.memoryUsage().arrayBuffers
-    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason: 'its checksum is wrong: it was cut off or changed' })
+    expect(await complaintAbout(path)).toBe('its checksum is wrong: it was cut off or changed')
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(HOLE_BYTES / 2)
   })
 })
@@ -116,7 +120,7 @@ describe('a section of records, under a good checksum,', () => {
   ])('%s refuses the whole file', async (_, reason, section) => {
     const { path, good } = await savedFile()
     await writeFile(path, withSections(good, section))
-    expect(await readState(path, CLOCK)).toEqual({ kind: 'damaged', reason })
+    expect(await complaintAbout(path)).toBe(reason)
   })
 
   test('may come as often as it likes, or without a record', async () => {
@@ -163,6 +167,11 @@ async function savedFile(): Promise<{ path: string; good: Buffer }> {
   const path = join(await newFolder(), 'state')
   await save(path, tableOf(64, [bucketRecord(1, 50, 1000), windowRecord(2, 5, NOON_MS + 60_000)], 1000), CLOCK)
   return { path, good: await readFile(path) }
+}
+
+async function complaintAbout(path: string): Promise<string> {
+  const read = await readState(path, CLOCK)
+  return read.kind === 'damaged' ? read.reason : read.kind
 }
 
 function withLength(section: Buffer, length: number): Buffer {
