@@ -198,6 +198,7 @@ describeWithRedis('a reset in Redis', () => {
     const [one, two] = [newInstance(), newInstance()]
     const counter = open('bucket')(one)
     await one.reset(counter)
+    tick()
     await two.take(80, counter)
     tick(-HOUR_MS)
     await one.reset(counter)

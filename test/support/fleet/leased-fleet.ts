@@ -87,11 +87,13 @@ export class FleetInstance {
   readonly store: FleetStore
   readonly table: SharedArrayBuffer
   readonly #fleet: LeasedFleet
+  readonly #local: EmbeddedStore
 
   constructor(fleet: LeasedFleet, table: SharedArrayBuffer, owner = 1) {
     this.#fleet = fleet
     this.table = table
     const local = new EmbeddedStore(new SharedTable(table, owner), [1, 2])
+    this.#local = local
     const link = {
       groupOf: () => 0,
       isUsable: () => !fleet.isAway,
@@ -134,16 +136,35 @@ export class FleetInstance {
     return this.#ask('checkAll', counters)
   }
 
+  reset(counter: ReturnType<FleetStore['open']>): Promise<void> {
+    const { time } = this.#fleet
+    return this.store.resetAll(chargesOf([counter]), time.nowMs(), time.wallMs())
+  }
+
+  /** What its own counters have left for the caller. */
+  ownLeft(counter: ReturnType<FleetStore['open']>): number {
+    const { time } = this.#fleet
+    const answers = new Answers()
+    this.#local.checkAll(chargesOf([counter]), answers, time.nowMs(), time.wallMs())
+    return answers.levels[0]!
+  }
+
   async #ask(action: 'takeAll' | 'checkAll', counters: readonly ReturnType<FleetStore['open']>[]) {
     const { time } = this.#fleet
-    const [charges, answers] = [new Charges(), new Answers()]
-    for (const counter of counters) {
-      charges.addValue('caller')
-      charges.add(counter, 1)
-    }
+    const [charges, answers] = [chargesOf(counters), new Answers()]
     const outcome = await this.store[action](charges, answers, time.nowMs(), time.wallMs())
     const { levels, waitsMs } = answers
     const { length } = charges
     return { outcome, levels: [...levels.subarray(0, length)], waitsMs: [...waitsMs.subarray(0, length)] }
   }
+}
+
+/** One token of each, for the same caller. */
+function chargesOf(counters: readonly ReturnType<FleetStore['open']>[]): Charges {
+  const charges = new Charges()
+  for (const counter of counters) {
+    charges.addValue('caller')
+    charges.add(counter, 1)
+  }
+  return charges
 }

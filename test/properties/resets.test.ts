@@ -1,0 +1,103 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { calendarOf } from '../../src/limiter/calendar.ts'
+import { type Limit, WINDOW } from '../../src/limiter/limit.ts'
+import type { CounterStore } from '../../src/store/counter-store.ts'
+import { EmbeddedStore } from '../../src/store/embedded-store.ts'
+import { newTableBuffer, SharedTable } from '../../src/store/shared-table.ts'
+import { ClockedFleetStore } from '../support/redis/clocked-link.ts'
+import { usableLink } from '../support/redis/recorded-link.ts'
+import { runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { bucketLimit, dayLimit, resetRows, settleRows, takeRows } from '../support/store/charging.ts'
+import { MapStore } from '../support/store/map-store.ts'
+
+const START_MS = Date.UTC(2026, 0, 15, 23, 59)
+
+/** Rates and costs are halves and quarters, so that sums are exact in whatever order they are made. */
+const LIMITS: readonly Limit[] = [
+  bucketLimit(2 ** -10, 64),
+  bucketLimit(0.25, 64),
+  dayLimit(64),
+  { kind: WINDOW, tokens: 64, calendar: calendarOf('1m', 'Asia/Kathmandu') },
+]
+
+interface Step {
+  readonly what: 'take' | 'settle' | 'reset'
+  readonly store: number
+  readonly counter: number
+  readonly caller: string
+  readonly cost: number
+  /** Which of the takes before is settled. */
+  readonly which: number
+  readonly pauseMs: number
+}
+
+const step: fc.Arbitrary<Step> = fc.record({
+  what: fc.constantFrom('take', 'take', 'take', 'settle', 'settle', 'reset'),
+  store: fc.nat(1),
+  counter: fc.nat(LIMITS.length - 1),
+  caller: fc.constantFrom('a', 'b'),
+  cost: fc.oneof(fc.integer({ min: -40, max: 64 }), fc.integer({ min: 1, max: 12 })),
+  which: fc.nat(7),
+  pauseMs: fc.oneof(
+    { weight: 5, arbitrary: fc.integer({ min: 1, max: 20 }) },
+    { weight: 1, arbitrary: fc.nat(40_000).map((ms) => ms + 1) },
+  ),
+})
+const steps = fc.array(step, { minLength: 5, maxLength: 60 })
+
+test('takes, settlements and resets by two threads leave what they leave in a Map', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (all) => {
+      const table = newTableBuffer(256 * 1024)
+      await expectSameLevels(
+        [1, 2].map((owner) => new EmbeddedStore(new SharedTable(table, owner), [1, 2])),
+        all,
+      )
+    }),
+    { numRuns: 200 },
+  )
+})
+
+describeWithRedis('two instances on one Redis', () => {
+  test('leave with takes, settlements and resets what these leave in a Map', { timeout: 60_000 }, async () => {
+    const { link } = await usableLink((await runningRedis()).url, 5000)
+    let runs = 0
+    await fc.assert(
+      fc.asyncProperty(steps, async (all) => {
+        const prefix = `edge:${runs++}:`
+        await expectSameLevels([new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)], all)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+async function expectSameLevels(stores: readonly CounterStore[], all: readonly Step[]): Promise<void> {
+  const model = new MapStore()
+  const open = (store: CounterStore) => LIMITS.map((limit, i) => store.open({ identity: [String(i)], limit, sinceMs: 0 }))
+  const [opened, modelled] = [stores.map(open), open(model)]
+  const taken: { readonly counter: number; readonly caller: string; readonly wallMs: number; readonly store: number }[] = []
+  let wallMs = START_MS
+  for (const { what, store, counter, caller, cost, which, pauseMs } of all) {
+    wallMs += pauseMs
+    const nowMs = wallMs - START_MS
+    if (what === 'take') {
+      const row = (counters: ReturnType<typeof open>) => [{ counter: counters[counter]!, values: [caller], cost: Math.abs(cost) }]
+      const answer = await takeRows(stores[store]!, row(opened[store]!), nowMs, wallMs)
+      expect(answer).toEqual(await takeRows(model, row(modelled), nowMs, wallMs))
+      if (answer.taken === true) taken.unshift({ counter, caller, wallMs, store })
+    } else if (what === 'reset') {
+      const row = (counters: ReturnType<typeof open>) => [{ counter: counters[counter]!, values: [caller] }]
+      await resetRows(stores[store]!, row(opened[store]!), nowMs, wallMs)
+      await resetRows(model, row(modelled), nowMs, wallMs)
+    } else if (taken.length > 0) {
+      const one = taken[which % taken.length]!
+      const row = (counters: ReturnType<typeof open>) => [{ counter: counters[one.counter]!, values: [one.caller], cost }]
+      // By who has taken it: it alone has counted it.
+      await settleRows(stores[one.store]!, row(opened[one.store]!), nowMs, wallMs, one.wallMs)
+      await settleRows(model, row(modelled), nowMs, wallMs, one.wallMs)
+    }
+  }
+}
