@@ -28,7 +28,7 @@ interface Step {
   readonly counter: number
   readonly caller: string
   readonly cost: number
-  /** Which of the takes before is settled. */
+  /** Which of the takes before is settled. Nothing goes back that was not taken. */
   readonly which: number
   readonly pauseMs: number
 }
@@ -78,7 +78,13 @@ async function expectSameLevels(stores: readonly CounterStore[], all: readonly S
   const model = new MapStore()
   const open = (store: CounterStore) => LIMITS.map((limit, i) => store.open({ identity: [String(i)], limit, sinceMs: 0 }))
   const [opened, modelled] = [stores.map(open), open(model)]
-  const taken: { readonly counter: number; readonly caller: string; readonly wallMs: number; readonly store: number }[] = []
+  const taken: {
+    readonly counter: number
+    readonly caller: string
+    readonly wallMs: number
+    readonly store: number
+    readonly tokens: number
+  }[] = []
   let wallMs = START_MS
   for (const { what, store, counter, caller, cost, which, pauseMs } of all) {
     wallMs += pauseMs
@@ -87,14 +93,15 @@ async function expectSameLevels(stores: readonly CounterStore[], all: readonly S
       const row = (counters: ReturnType<typeof open>) => [{ counter: counters[counter]!, values: [caller], cost: Math.abs(cost) }]
       const answer = await takeRows(stores[store]!, row(opened[store]!), nowMs, wallMs)
       expect(answer).toEqual(await takeRows(model, row(modelled), nowMs, wallMs))
-      if (answer.taken === true) taken.unshift({ counter, caller, wallMs, store })
+      if (answer.taken === true) taken.unshift({ counter, caller, wallMs, store, tokens: Math.abs(cost) })
     } else if (what === 'reset') {
       const row = (counters: ReturnType<typeof open>) => [{ counter: counters[counter]!, values: [caller] }]
       await resetRows(stores[store]!, row(opened[store]!), nowMs, wallMs)
       await resetRows(model, row(modelled), nowMs, wallMs)
     } else if (taken.length > 0) {
-      const one = taken[which % taken.length]!
-      const row = (counters: ReturnType<typeof open>) => [{ counter: counters[one.counter]!, values: [one.caller], cost }]
+      const [one] = taken.splice(which % taken.length, 1) as [(typeof taken)[number]]
+      const back = Math.min(cost, one.tokens)
+      const row = (counters: ReturnType<typeof open>) => [{ counter: counters[one.counter]!, values: [one.caller], cost: back }]
       // By who has taken it: it alone has counted it.
       await settleRows(stores[one.store]!, row(opened[one.store]!), nowMs, wallMs, one.wallMs)
       await settleRows(model, row(modelled), nowMs, wallMs, one.wallMs)
