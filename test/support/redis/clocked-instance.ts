@@ -38,6 +38,7 @@ export class ClockedInstance {
   onWayOut: (action: string, keys: readonly string[]) => Promise<LinkError | undefined> | undefined = () => undefined
   onWayBack: (action: string) => Promise<LinkError | undefined> | undefined = () => undefined
   readonly #link: ClockedLink
+  readonly #shared: SharedCounters
   readonly #nodeAheadMs: (key: string) => number
 
   constructor(link: ClockedLink, prefix: string, { failureMode = 'closed', local, groupOf, nodeAheadMs }: InstanceOptions = {}) {
@@ -50,6 +51,7 @@ export class ClockedInstance {
       run: (script: Script, keys: readonly string[], args: readonly string[]) => this.#run(script, keys, args),
     }
     const shared = new SharedCounters(counterLink, clockedScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
+    this.#shared = shared
     const clock = { nowMs: () => link.nowMs, wallMs: () => this.wallMs }
     this.store = new FleetStore({ shared, local: this.local, failureMode, clock, listener: { onAnswer() {} } })
   }
@@ -60,6 +62,10 @@ export class ClockedInstance {
 
   open(limit: Limit, name = 'rule'): FleetCounter {
     return this.store.open({ identity: [name], limit, sinceMs: 0 })
+  }
+
+  keyOf(counter: FleetCounter): string {
+    return this.#shared.keyOf(chargesOf(0, [counter]), 0)
   }
 
   take(cost: number, ...counters: readonly FleetCounter[]): Promise<Reply> {

@@ -8,7 +8,7 @@ import type { RedisLink, Script } from '../../../src/store/redis/link/redis-link
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 
 /** Instead of the server's clock: the last two arguments say what time it is, and nothing expires by any other. */
-const CLOCK_OF_A_TEST = `
+export const CLOCK_OF_A_TEST = `
 local now, wall = tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
 local server = redis
 local redis = {
