@@ -7,6 +7,7 @@ const F32_SLACK = 2 ** -22
 
 /** A bucket's record is a level and the moment, by the growing clock, at which it was true. */
 export const bucket: Algorithm<BucketLimit> = {
+  clock: 'growing',
   isLeasable: true,
   hasWindows: false,
 

@@ -7,6 +7,7 @@ import type { Algorithm } from './algorithm.ts'
  * belongs to one can never land in another.
  */
 export const window: Algorithm<WindowLimit> = {
+  clock: 'wall',
   // Takes and settlements must find the window that they were made in.
   isLeasable: false,
   hasWindows: true,

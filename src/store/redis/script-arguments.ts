@@ -1,5 +1,5 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
-import { BUCKET, type Limit } from '../../limiter/limit.ts'
+import { BUCKET, type BucketLimit, type Limit, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
 import type { CounterRow, QuestionRow, ReturnRow } from './counter-rows.ts'
 import { windowsAround } from './windows-around.ts'
 
@@ -39,10 +39,21 @@ interface RowNumbers {
 
 function addRow(args: string[], { limit, ageMs }: CounterRow, { cost, most, momentMs, more, wallMs }: RowNumbers): void {
   const size = algorithmOf(limit).size(limit)
-  for (const number of [limit.kind, cost, size, most, momentMs, ...ownNumbers(limit, ageMs, more, wallMs)]) args.push(String(number))
+  for (const number of [limit.kind, cost, size, most, momentMs, ...ownNumbers(limit, { ageMs, more, wallMs })]) args.push(String(number))
 }
 
-/** What each kind reads besides. */
-function ownNumbers(limit: Limit, ageMs: number, more: number, wallMs: number): readonly number[] {
-  return limit.kind === BUCKET ? [limit.tokensPerMs, ageMs, more] : windowsAround(limit.calendar, wallMs)
+/** What each kind reads besides, in the order of its `columns` in the script. */
+const OWN_NUMBERS = {
+  [BUCKET]: ({ tokensPerMs }: BucketLimit, { ageMs, more }: OwnParts): readonly number[] => [tokensPerMs, ageMs, more],
+  [WINDOW]: ({ calendar }: WindowLimit, { wallMs }: OwnParts): readonly number[] => windowsAround(calendar, wallMs),
+}
+
+interface OwnParts {
+  readonly ageMs: number
+  readonly more: number
+  readonly wallMs: number
+}
+
+function ownNumbers(limit: Limit, parts: OwnParts): readonly number[] {
+  return (OWN_NUMBERS[limit.kind] as (limit: Limit, parts: OwnParts) => readonly number[])(limit, parts)
 }

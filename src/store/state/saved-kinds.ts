@@ -1,28 +1,18 @@
-import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import { ALGORITHMS } from '../../limiter/algorithms/algorithms.ts'
 import { RESET, spentShare } from '../record-kinds.ts'
 import type { TaggedRecord } from '../table-records.ts'
 import type { Moment } from './state-format.ts'
 
-/** The clock that a record's `at` is on: the process's own, which ends with it, or Unix time. */
-export type RecordClock = 'monotonic' | 'wall'
-
-/**
- * The kinds of records that are saved, each in sections of its own. All others end with the process: tokens that were leased and
- * saved would be used twice.
+/*
+ * Limits of every kind and resets are saved, each kind in sections of its own. Leases end with the process: tokens that were leased and saved would be
+ * used twice.
  */
-const SAVED_KINDS: readonly (readonly [kind: number, clock: RecordClock])[] = [
-  [BUCKET, 'monotonic'],
-  [WINDOW, 'wall'],
-  [RESET, 'wall'],
-]
-
-const CLOCKS: readonly (RecordClock | undefined)[] = byKind()
 
 /** No window is longer than a year, and no reset is kept longer than its window and a day. */
 const MAX_AHEAD_MS = 367 * 86_400_000
 
 export function isSavedKind(kind: number): boolean {
-  return CLOCKS[kind] !== undefined
+  return clockOf(kind) !== undefined
 }
 
 /**
@@ -30,14 +20,14 @@ export function isSavedKind(kind: number): boolean {
  * be kept for as long as that clock was ahead.
  */
 export function isKeptFrom(moment: Moment, kind: number, at: number): boolean {
-  const clock = CLOCKS[kind]
-  return clock === 'monotonic' || (clock === 'wall' && at <= moment.wallMs + MAX_AHEAD_MS)
+  const clock = clockOf(kind)
+  return clock === 'growing' || (clock === 'wall' && at <= moment.wallMs + MAX_AHEAD_MS)
 }
 
 /** Brings a record that was saved at one moment to another one; returns whether it still means anything. */
 export function bringTo(present: Moment, saved: Moment, record: TaggedRecord): boolean {
   if (!isKeptFrom(saved, record.kind, record.at)) return false
-  if (CLOCKS[record.kind] === 'monotonic') {
+  if (clockOf(record.kind) === 'growing') {
     // Time does not run backwards: what came back before the save stays, and nothing waits for a clock to come round again.
     const awayMs = Math.max(0, present.wallMs - saved.wallMs)
     record.at = Math.min(record.at - saved.nowMs - awayMs + present.nowMs, present.nowMs)
@@ -45,8 +35,7 @@ export function bringTo(present: Moment, saved: Moment, record: TaggedRecord): b
   return spentShare(record, present.nowMs, present.wallMs) > 0
 }
 
-function byKind(): readonly (RecordClock | undefined)[] {
-  const clocks = new Array<RecordClock | undefined>(256).fill(undefined)
-  for (const [kind, clock] of SAVED_KINDS) clocks[kind] = clock
-  return Object.freeze(clocks)
+/** The clock that `at` is on in records of a kind that is saved. */
+function clockOf(kind: number): 'growing' | 'wall' | undefined {
+  return kind === RESET ? 'wall' : ALGORITHMS[kind]?.clock
 }

@@ -39,7 +39,7 @@ export const DIGEST_BYTES = 32
 /** The type of the section that ends a file. */
 export const END = 0
 
-export const VERSION = 2
+const VERSION = 2
 const MAGIC = Buffer.from('EDGSTATE', 'latin1')
 
 export function encodeHeader(view: DataView, { hashKey, wallMs, nowMs }: Omit<StateHeader, 'version'>): void {
