@@ -3,7 +3,7 @@ import { StateFault } from './state-fault.ts'
 
 /**
  * Gives a file that is not to be trusted a name that nobody reads, and never one that is taken; its lock is held
- * meanwhile. Answers the name.
+ * meanwhile. Returns the name.
  */
 export async function setAside(path: string, wallMs: number): Promise<string> {
   const stamp = new Date(wallMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
