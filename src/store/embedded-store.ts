@@ -221,7 +221,9 @@ export class EmbeddedStore implements CounterStore {
     const { kind, level, at, size, rate } = rows.records[row]!
     const known = rows.slots[row]!
     const slot =
-      known >= 0 ? known : this.table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
+      known >= 0
+        ? known
+        : this.table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
     if (slot < 0) return
     rows.slots[row] = slot
     this.table.write(slot, level, at, size, rate)
