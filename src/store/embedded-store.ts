@@ -76,7 +76,7 @@ export class EmbeddedStore implements CounterStore {
   }
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void {
-    for (let row = 0; row < charges.length; row++) this.resetRow(charges, row, wallMs, nowMs, wallMs)
+    for (let row = 0; row < charges.length; row++) this.#resetRow(charges, row, undefined, nowMs, wallMs)
   }
 
   /**
@@ -84,6 +84,11 @@ export class EmbeddedStore implements CounterStore {
    * Returns false where that is known already.
    */
   resetRow(charges: Charges, row: number, momentMs: number, nowMs: number, wallMs: number): boolean {
+    return this.#resetRow(charges, row, momentMs, nowMs, wallMs)
+  }
+
+  /** Without a moment, at the present one, which is later than that of any reset before. */
+  #resetRow(charges: Charges, row: number, momentMs: number | undefined, nowMs: number, wallMs: number): boolean {
     const rows = this.#rows
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     rows.locate(charges, wallMs)
@@ -91,7 +96,9 @@ export class EmbeddedStore implements CounterStore {
     algorithm.begin(limit, record, nowMs, wallMs)
     const [set, low, high] = [rows.sets[row]!, rows.lows[row]!, rows.highs[row]!]
     this.table.lock(set)
-    const isNew = this.#resets.note(set, low, high, momentMs, record.at, nowMs, wallMs)
+    const windowEndMs = algorithm.clock === 'wall' ? record.at : 0
+    const moment = momentMs ?? this.#resets.nextMoment(set, low, high, wallMs)
+    const isNew = this.#resets.note(set, low, high, moment, windowEndMs, nowMs, wallMs)
     this.table.unlock(set)
     return isNew
   }
@@ -221,9 +228,7 @@ export class EmbeddedStore implements CounterStore {
     const { kind, level, at, size, rate } = rows.records[row]!
     const known = rows.slots[row]!
     const slot =
-      known >= 0
-        ? known
-        : this.table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
+      known >= 0 ? known : this.table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
     if (slot < 0) return
     rows.slots[row] = slot
     this.table.write(slot, level, at, size, rate)

@@ -5,6 +5,8 @@ import type { SharedTable } from './shared-table.ts'
 const SALT = 0x5e7_0000
 /** For so long, at least, something from before a reset may turn up. */
 const KEPT_MS = 86_400_000
+/** Two resets are never of one moment, whatever the clock does. */
+const TICK_MS = 0.001
 
 /**
  * When counters were reset, by the clock of the store that they are shared in, in the table that all threads share. A counter's reset is
@@ -21,6 +23,11 @@ export class Resets {
   momentOf(set: number, low: number, high: number): number {
     const slot = this.#table.find(set, low ^ SALT, high)
     return slot < 0 ? 0 : this.#table.level(slot)
+  }
+
+  /** For a reset at the present time. */
+  nextMoment(set: number, low: number, high: number, wallMs: number): number {
+    return Math.max(wallMs, this.momentOf(set, low, high) + TICK_MS)
   }
 
   /** Whether what was taken at that moment, by the same clock, is from before the counter's last reset. */

@@ -76,6 +76,17 @@ export function describeReset(name: string, newStore: () => CounterStore | Promi
       }
     })
 
+    test('can be done again in the same millisecond', async () => {
+      const counter = open(limit)
+      const now = tick()
+      const row = { counter, values: ['x'], cost: 80 }
+      for (let i = 0; i < 3; i++) {
+        expect((await takeRows(store, [row], now - NOON_MS, now)).taken).toBe(true)
+        await resetRows(store, [row], now - NOON_MS, now)
+      }
+      expect(await left(counter)).toBe(SIZE)
+    })
+
     test.each([
       ['goes back', 60],
       ['was used besides', -60],
