@@ -25,7 +25,8 @@
 local MAX_TTL_MS = 315360000000 -- ten years
 -- A clock that went back by less is waited for; one that went back further is believed.
 local MAX_WAIT_FOR_CLOCK_MS = 1000
--- For so long something may turn up from before a bucket's reset.
+-- For so long a bucket's reset is told: what turns up later from before it is believed. Instances remember it for as long from when they are told
+-- (src/store/resets.ts), or they would forget their own counts again and again. That of a window is told until the window is over.
 local RESET_KEPT_MS = 86400000
 -- Two resets are never of one moment, whatever the clock does.
 local TICK_MS = 0.001
@@ -96,6 +97,7 @@ function bucket.read(row)
   row.at = math.max(at, now)
   row.level = math.min(level, row.size)
   if isReturn then return end
+  if wall - row.reset >= RESET_KEPT_MS then row.reset = 0 end
   local most = row.reset > row.moment and row.size or row.most
   row.left = math.min(row.level, most)
   if row.more >= 0 then row.level = row.left end

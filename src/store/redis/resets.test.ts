@@ -206,6 +206,19 @@ describeWithRedis('a reset in Redis', () => {
     expect([await two.left(counter), two.ownLeft(counter)]).toEqual([SIZE, SIZE])
   })
 
+  test('of a bucket is told for a day; then what an instance has counted before it holds again', async () => {
+    const [one, two, three] = [newInstance(), newInstance(), newInstance()]
+    const counter = open('bucket')(one)
+    await two.take(40, counter)
+    await three.take(40, counter)
+    tick()
+    await one.reset(counter)
+    tick(DAY_MS - 1)
+    expect(await two.left(counter)).toBe(SIZE)
+    tick()
+    expect(await three.left(counter)).toBe(SIZE - 40)
+  })
+
   test('fits into the 40 bytes of a bucket, which is kept for a day then, full or not', async () => {
     const store = realStore()
     const counter = store.open({ identity: ['rule'], limit: bucketLimit(1, SIZE), sinceMs: 0 })
