@@ -147,6 +147,10 @@ export function describeReset(name: string, newStore: () => CounterStore | Promi
     })
   })
 
+  test(`${name}: a reset of no counters is none`, async () => {
+    await expect(resetRows(store, [], 0, NOON_MS)).resolves.toBeUndefined()
+  })
+
   describe(`${name}: a reset of a window`, () => {
     const limit: Limit = { kind: WINDOW, tokens: SIZE, calendar: calendarOf('1m', 'UTC') }
 
