@@ -156,12 +156,11 @@ function window.read(row)
     row.misses = true
     return
   end
-  local used, begun = unpack(redis.call('HMGET', row.key, row.number, -row.number))
-  used = tonumber(used)
+  local used = tonumber(redis.call('HGET', row.key, row.number))
   if used and not is_finite(used) then used = nil end
   row.exists = used and true
   row.used = used or 0
-  know_begun(row, used and tonumber(begun) or 0)
+  know_begun(row, used and tonumber(redis.call('HGET', row.key, -row.number)) or 0)
   row.left = row.size - row.used
   if isReturn then return end
   local isBelieved = row.number == row.present and row.reset <= row.moment
