@@ -204,6 +204,14 @@ function window.reset(row)
   window.write(row)
 end
 
+-- What a kind provides. Each works on one row, which has the arguments of its columns by name.
+--   columns    the arguments that it reads beside those of all rows, in the order of script-arguments.ts
+--   read       reads the record: `exists`, `left` (for the asking instance, so at most `most`, unless the record was reset since `moment`), `begun` and `reset`
+--              (know_begun), and what it will write; or sets `misses`, and nothing is done in any row
+--   take       takes `cost`, and leases up to `more` where it can: writes the record, `left` and `leased`
+--   give_back  gives `cost` back, or charges it where it is below zero; never called for a record that has nothing to do with the take
+--   reset      makes the record as new, begun at `begun`, which is below zero; it is kept for RESET_KEPT_MS at least
+--   write      writes a record whose clock went back (`stepped`), where it has one
 local KINDS = { [1] = bucket, [2] = window }
 local COLUMNS = { 'cost', 'size', 'most', 'moment' }
 

@@ -16,7 +16,7 @@ export function allowed(run: Run): Allowed {
 
 /** The decision of a run whose group at hand does not fit. */
 export function rejected(run: Run): Rejected {
-  const objection = worstObjection(run.group, run.wallMs)
+  const objection = worstObjection(run.group)
   const { rule, reason, limitText, retryAfterMs } = objection
   const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
   return conclude(run, 'reject', reason, limit, rule, objection) as Rejected

@@ -51,6 +51,32 @@ test('an embedded store and a Map decide the same', () => {
   )
 })
 
+test('times are told by the clock of the store that has decided', () => {
+  const clock = new ManualClock()
+  const store = new MapStore()
+  const AHEAD_MS = 3_600_000
+  // An hour ahead of ours, as a Redis may be.
+  const ahead: CounterStore = {
+    open: (spec) => store.open(spec),
+    takeAll: (charges, answers, nowMs, wallMs) => store.takeAll(charges, answers, nowMs, wallMs + AHEAD_MS),
+    checkAll: (charges, answers, nowMs, wallMs) => store.checkAll(charges, answers, nowMs, wallMs + AHEAD_MS),
+    settleAll: (charges, taken, nowMs, wallMs) => store.settleAll(charges, taken, nowMs, wallMs + AHEAD_MS),
+    resetAll: (charges, nowMs, wallMs) => store.resetAll(charges, nowMs, wallMs + AHEAD_MS),
+    stats: () => store.stats(),
+  }
+  const engine = new Engine({ clock, store: ahead })
+  engine.activate(planOf([policy('p', { rules: [llmRule('r', [], { tokens_per_day: 900, max_completion_tokens: 500 })] })]))
+  const untilMidnightMs = 86_400_000 - ((clock.wallMs() + AHEAD_MS) % 86_400_000)
+  const view = new PlainRequestView({ method: 'POST', uri: '/v1/chat' })
+  const [allowed, rejected] = [engine.decide(view), engine.decide(view)] as [Decision, Decision]
+  expect([allowed, rejected]).toMatchObject([
+    { action: 'allow', limit: { resetMs: untilMidnightMs } },
+    { action: 'reject', limit: { resetMs: untilMidnightMs } },
+  ])
+  expect(engine.inspect({ policy: 'p', rule: 'r', values: {} })).toMatchObject({ counters: [{ resetMs: untilMidnightMs }] })
+  expect(engine.explain(view)).toMatchObject({ policies: [{ rules: [{ counters: [{ resetMs: untilMidnightMs }] }] }] })
+})
+
 test('a store that answers later decides the same as one that answers at once, one request after the other', async () => {
   await fc.assert(
     fc.asyncProperty(batches, async (list) => {

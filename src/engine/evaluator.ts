@@ -116,7 +116,7 @@ export class Evaluator {
     if (taken === false) return this.#conclude(run, rejected(run))
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
     if (run.active!.plan.hasSettledCosts) run.hold(run.group)
-    run.limit = mostConstrained(run.group, run.wallMs)
+    run.limit = mostConstrained(run.group)
     return this.#simulate(run)
   }
 
@@ -149,7 +149,7 @@ export class Evaluator {
   }
 
   #afterSimulated(run: Run, group: Group, taken: Outcome): void {
-    if (taken === false) run.addWouldReject(worstObjection(group, run.wallMs))
+    if (taken === false) run.addWouldReject(worstObjection(group))
     else if (taken === true) run.hold(group)
   }
 

@@ -80,7 +80,7 @@ function check(run: Run, { charges, answers }: Group, store: CounterStore): Outc
 }
 
 function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Explanation {
-  const counters = countersByRule(run, groups, outcomes)
+  const counters = countersByRule(groups, outcomes)
   const matched = new Set(matchesOf(run))
   const policies = run.active!.plan.policies.map((policy) => {
     if (matched.has(policy)) return { policy, why: undefined, rules: policy.rules.map((rule) => explainRule(run, rule, counters)) }
@@ -90,17 +90,17 @@ function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly 
 }
 
 /** Of the rules that apply. */
-function countersByRule(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Map<PlanRule, ExplainedCounter[]> {
+function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Map<PlanRule, ExplainedCounter[]> {
   const found = new Map<PlanRule, ExplainedCounter[]>()
   for (const [g, { group }] of groups.entries()) {
-    const { levels, waitsMs } = group.answers
+    const { levels, waitsMs, wallMs } = group.answers
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
       const row = group.firstRows[i]!
       const known = outcomes[g] === 'unavailable' ? [] : rule.counters
       found.set(
         rule,
-        known.map((counter, c) => ({ ...statusOf(counter, levels[row + c]!, run.wallMs), waitMs: waitsMs[row + c]! })),
+        known.map((counter, c) => ({ ...statusOf(counter, levels[row + c]!, wallMs), waitMs: waitsMs[row + c]! })),
       )
     }
   }
@@ -132,9 +132,9 @@ function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonl
     return rejected(run)
   }
   takeFromLevels(run.group)
-  run.limit = mostConstrained(run.group, run.wallMs)
+  run.limit = mostConstrained(run.group)
   for (const [i, { group }] of shadows.entries()) {
-    if (outcomes[i + 1] === false) run.addWouldReject(worstObjection(group, run.wallMs))
+    if (outcomes[i + 1] === false) run.addWouldReject(worstObjection(group))
   }
   return allowed(run)
 }

@@ -54,7 +54,7 @@ export function inspectCounters(
   const answers = new Answers()
   const report = (isKnown: boolean): Inspection => {
     if (!isKnown) return { ok: false, error: 'store_unavailable' }
-    return { ok: true, rule, counters: rule.counters.map((counter, row) => statusOf(counter, answers.levels[row]!, wallMs)) }
+    return { ok: true, rule, counters: rule.counters.map((counter, row) => statusOf(counter, answers.levels[row]!, answers.wallMs)) }
   }
   const outcome = store.checkAll(charges, answers, nowMs, wallMs)
   if (outcome instanceof Promise) return outcome.then((later) => report(later !== 'unavailable'))

@@ -16,7 +16,7 @@ export interface Objection {
 }
 
 /** The rule that describes a reject: the one with the longest wait, the first in the bundle on ties. */
-export function worstObjection(group: Group, wallMs: number): Objection {
+export function worstObjection(group: Group): Objection {
   let worst = 0
   let longestMs = -1
   for (let i = 0; i < group.ruleCount; i++) {
@@ -30,7 +30,7 @@ export function worstObjection(group: Group, wallMs: number): Objection {
   const firstRow = group.firstRows[worst]!
   const row = firstRow + rule.counters.findIndex((_, c) => group.answers.waitsMs[firstRow + c]! > 0)
   const objecting = rule.counters[row - firstRow]!
-  const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit, wallMs)))
+  const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
   return {
     rule,
     reason: objecting.reason,
@@ -43,9 +43,9 @@ export function worstObjection(group: Group, wallMs: number): Objection {
 }
 
 /** How the most constrained rule stands: the one with the smallest share left, the first in the bundle on ties. */
-export function mostConstrained(group: Group, wallMs: number): RateLimit | undefined {
+export function mostConstrained(group: Group): RateLimit | undefined {
   if (group.ruleCount === 0) return undefined
-  const { levels } = group.answers
+  const { levels, wallMs } = group.answers
   let scarcest = group.rules[0]!
   let counter = scarcest.counters[0]!
   let level = levels[0]!
@@ -77,9 +77,9 @@ function ruleWaitMs(group: Group, index: number): number {
 }
 
 /** Where no wait would help, the time until the limit is whole again. */
-function knownWaitMs({ answers }: Group, row: number, limit: Limit, wallMs: number): number {
+function knownWaitMs({ answers }: Group, row: number, limit: Limit): number {
   const waitMs = answers.waitsMs[row]!
-  return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, answers.levels[row]!, wallMs) : waitMs
+  return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, answers.levels[row]!, answers.wallMs) : waitMs
 }
 
 /** Settlements may leave a debt; nobody is told of less than nothing. */

@@ -84,7 +84,7 @@ const bucketConfig = z.object(
   { error: 'an object with tokens_per_second and burst' },
 )
 
-const streamingConfig = z.object(
+export const streamingConfig = z.object(
   {
     enabled: flag('Watch streamed answers at all.').default(true),
     enforce_mid_stream: flag('Cut a stream that exceeds max_completion_tokens; false only counts.').default(true),
@@ -134,14 +134,16 @@ const ruleFields = {
 /** What every rule has, whatever its algorithm. */
 export const ruleFieldsSchema = z.object(ruleFields)
 
-const rule = z.discriminatedUnion(
-  'algorithm',
-  [
-    z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: bucketConfig }),
-    z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: llmConfig }),
-  ],
-  { error: (issue) => (issue.code === 'invalid_union' ? '"token_bucket" or "token_bucket_llm"' : 'a rule, an object') },
-)
+const ALGORITHMS = [
+  z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: bucketConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: llmConfig }),
+] as const
+
+const ALGORITHM_NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value)).join(' or ')
+
+const rule = z.discriminatedUnion('algorithm', ALGORITHMS, {
+  error: (issue) => (issue.code === 'invalid_union' ? ALGORITHM_NAMES : 'a rule, an object'),
+})
 
 export const policySchema = z.object(
   {

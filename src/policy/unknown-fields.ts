@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import { metadataSchema, NOTE_NAMES, policySchema } from './schema.ts'
+import { metadataSchema, NOTE_NAMES, policySchema, streamingConfig } from './schema.ts'
 import { closest } from './suggest.ts'
 
 export interface UnknownFields {
@@ -69,17 +69,19 @@ function hintFor(key: string, known: readonly string[], path: Path): string {
 }
 
 const { spec: SPEC } = policySchema.shape
-const [BUCKET, LLM] = SPEC.shape.rules.element.options
+const RULES = SPEC.shape.rules.element.options
 
 /** Which members each place has. */
 const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] = [
   ['spec', fieldsOf(SPEC)],
   ['spec.selector', fieldsOf(SPEC.shape.selector.unwrap())],
-  ['a rule', fieldsOf(BUCKET).filter((field) => field !== 'name' && field !== 'metadata')],
-  ['algorithm_config of token_bucket', fieldsOf(BUCKET.shape.algorithm_config)],
-  ['algorithm_config of token_bucket_llm', fieldsOf(LLM.shape.algorithm_config)],
+  ['a rule', fieldsOf(RULES[0]).filter((field) => field !== 'name' && field !== 'metadata')],
+  ...RULES.map(({ shape }): [string, readonly string[]] => [
+    `algorithm_config of ${shape.algorithm.value}`,
+    fieldsOf(shape.algorithm_config),
+  ]),
   // Who writes `enabled: false` on a policy or a rule means that one, not its streams.
-  ['algorithm_config.streaming', fieldsOf(LLM.shape.algorithm_config.shape.streaming.unwrap()).filter((field) => field !== 'enabled')],
+  ['algorithm_config.streaming', fieldsOf(streamingConfig).filter((field) => field !== 'enabled')],
 ]
 
 function fieldsOf(schema: z.ZodObject): readonly string[] {

@@ -13,7 +13,9 @@ export class Answers {
   levels = new Float64Array(INITIAL_ROWS)
   /** 0 where the row alone would pass, else how long until it would, or NEVER. */
   waitsMs = new Float64Array(INITIAL_ROWS)
-  takenWallMs = 0
+  /** When that was, by the clock of whoever said it. */
+  wallMs = 0
+  /** Who has given what was taken. */
   takenFrom: Origin = 'own'
 
   /** Makes room; what was there is gone. */

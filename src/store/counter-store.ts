@@ -41,7 +41,7 @@ export interface CounterSpec {
   readonly limit: Limit
   /** Since when this limit holds; until then, tokens came back as the limit before it said. */
   readonly sinceMs: number
-  /** Whether takes are for good and mostly of one token, so that tokens may be obtained ahead of need where the algorithm allows it. */
+  /** Whether takes are mostly of one token and for good, so that tokens may be obtained ahead of need where the algorithm allows it. */
   readonly isLeasable?: boolean
 }
 

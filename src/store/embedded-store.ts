@@ -52,7 +52,7 @@ export class EmbeddedStore implements CounterStore {
     answers.growTo(charges.length)
     rows.lock()
     const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
-    answers.takenWallMs = wallMs
+    answers.wallMs = wallMs
     answers.takenFrom = 'own'
     if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
     rows.unlock()
@@ -61,6 +61,7 @@ export class EmbeddedStore implements CounterStore {
 
   checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
     const rows = this.#locate(charges, answers, wallMs)
+    answers.wallMs = wallMs
     const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
     rows.unlock()
     return fits

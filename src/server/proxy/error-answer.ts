@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Rejected } from '../../engine/decision.ts'
+import type { RateLimit, Rejected } from '../../engine/decision.ts'
 import { REASONS, type Reason } from '../../engine/reasons.ts'
 import { headerValue } from '../http-request-view.ts'
 import { resetSeconds } from '../rate-limit-headers.ts'
@@ -24,13 +24,23 @@ export function respondError(res: ServerResponse, code: Reason, message: string,
 
 /** What a rejected client reads. */
 export function rejectMessage(decision: Rejected): string {
-  const { requested, available, reason, canRetry, limit } = decision
-  const retryAfterS = Math.max(1, resetSeconds(limit))
-  if (reason === 'token_bucket_exceeded') return `Rate limit exceeded. Retry in ${retryAfterS} s.`
-  const period = reason === 'tpm_exceeded' ? 'per-minute' : 'daily'
+  return MESSAGES[decision.reason](decision)
+}
+
+const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => string>> = {
+  token_bucket_exceeded: ({ limit }) => `Rate limit exceeded. Retry in ${retryAfterS(limit)} s.`,
+  tpm_exceeded: (decision) => budgetMessage('per-minute', decision),
+  tpd_exceeded: (decision) => budgetMessage('daily', decision),
+}
+
+function budgetMessage(period: string, { requested, available, canRetry, limit }: Rejected): string {
   const needs = `this request needs ${requested} tokens and ${available} are available`
-  if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS} s.`
+  if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS(limit)} s.`
   return `The ${period} token budget can never cover this request: ${needs}, of ${limit.limitText} at most. Ask for fewer tokens.`
+}
+
+function retryAfterS(limit: RateLimit): number {
+  return Math.max(1, resetSeconds(limit))
 }
 
 /** A small body is already on its way, and the connection can go on behind it. One that waits for `100 Continue` never comes. */

@@ -88,7 +88,7 @@ export class FleetStore implements CounterStore {
     const answer = leases.answer(action, charges, answers, nowMs, wallMs)
     if (typeof answer !== 'boolean') return this.#askShared({ action, charges, answers, request: answer, nowMs, wallMs, asked: 1 })
     listener.onAnswer(answer ? 'lease' : 'refusal')
-    answers.takenWallMs = wallMs
+    answers.wallMs = wallMs
     answers.takenFrom = 'shared'
     return answer
   }
@@ -100,7 +100,7 @@ export class FleetStore implements CounterStore {
     const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
     const calls = shared.callsFor(action, question)
     if (calls === undefined) return this.#askElsewhere(asking)
-    answers.takenWallMs = wallMs
+    answers.wallMs = wallMs
     return shared.ask(calls, charges, answers).then(
       (fits) => {
         if (fits === 'elsewhen') return this.#askAgain(asking)
@@ -138,7 +138,7 @@ export class FleetStore implements CounterStore {
       answers.levels[row] = algorithmOf(limit).size(limit)
       answers.waitsMs[row] = 0
     }
-    answers.takenWallMs = wallMs
+    answers.wallMs = wallMs
     answers.takenFrom = 'nobody'
     return true
   }
@@ -162,10 +162,10 @@ export class FleetStore implements CounterStore {
    * that is away or has forgotten hands out none of them anew. Returns false where the own count has no room for it: Redis
    * has forgotten, or was left, while this was on its way. What leases hold was obtained before, and is charged in any case.
    */
-  #takeOwn(charges: Charges, { takenWallMs }: Answers, request: RemoteRequest | undefined): boolean {
+  #takeOwn(charges: Charges, { wallMs }: Answers, request: RemoteRequest | undefined): boolean {
     const { shared, local, clock } = this.#parts
     const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
-    return local.chargeAll(charges, new Answers(), clock.nowMs(), takenWallMs, shared.slackMs, paid)
+    return local.chargeAll(charges, new Answers(), clock.nowMs(), wallMs, shared.slackMs, paid)
   }
 }
 

@@ -155,5 +155,5 @@ function write({ rows, answer }: QuestionCall, charges: Charges, answers: Answer
     answers.levels[row] = level
     answers.waitsMs[row] = fits ? 0 : algorithmOf(limit).waitMs(limit, level, cost, wallMs)
   }
-  answers.takenWallMs = wallMs
+  answers.wallMs = wallMs
 }

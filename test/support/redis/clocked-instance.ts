@@ -96,7 +96,7 @@ export class ClockedInstance {
     const [charges, answers] = [chargesOf(cost, counters), new Answers()]
     const outcome = await this.store[action](charges, answers, this.#link.nowMs, this.wallMs)
     const [levels, waitsMs] = [answers.levels, answers.waitsMs].map((all) => [...all.subarray(0, counters.length)])
-    return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: answers.takenWallMs }
+    return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: answers.wallMs }
   }
 
   async #run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {

@@ -18,7 +18,7 @@ export class MapStore implements CounterStore {
   }
 
   takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
-    answers.takenWallMs = wallMs
+    answers.wallMs = wallMs
     answers.takenFrom = 'own'
     const takes = this.#lookAtAll(charges, answers, nowMs, wallMs)
     if (takes.length < charges.length) return false
@@ -31,6 +31,7 @@ export class MapStore implements CounterStore {
   }
 
   checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
+    answers.wallMs = wallMs
     return this.#lookAtAll(charges, answers, nowMs, wallMs).length === charges.length
   }
 

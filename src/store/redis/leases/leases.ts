@@ -124,7 +124,7 @@ export class Leases {
       const untilMs = nowMs + this.#refusalMs(row, answers.levels[row.row]!)
       const leases = this.#lockedLeases(row)
       // Of a refusal from before a reset nobody is to hear.
-      const isStill = waitMs > 0 && !this.#isResetSince(row, answers.takenWallMs)
+      const isStill = waitMs > 0 && !this.#isResetSince(row, answers.wallMs)
       if (isStill) leases.noteRefused(untilMs, nowMs + waitMs, nowMs)
       else if (row.ask > 0) leases.forgetNote()
       this.#table.unlock(row.set)
