@@ -15,14 +15,18 @@ export interface RenewedLease {
   readonly charges: Charges
 }
 
-/** Asks for a lease alone, in the background of decisions. Undefined where there is none to be told of; never rejects. */
+/**
+ * Asks for a lease alone, in the background of decisions. Done when `onLease` has heard of it, in the very turn of the answer, for a decision
+ * whose answer comes with it must find it; or when it is known that there is none. Never rejects because of Redis.
+ */
 export async function leaseAlone(
   { row, counter, ask }: UncoveredRow,
   { values, valuesFrom }: Charges,
   shared: SharedCounters,
   local: EmbeddedStore,
   sentMs: number,
-): Promise<RenewedLease | undefined> {
+  onLease: (lease: RenewedLease) => void,
+): Promise<void> {
   // The charges at hand serve another decision by the time that Redis answers.
   const charges = new Charges()
   for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
@@ -38,5 +42,5 @@ export async function leaseAlone(
   } catch {
     return // counted where it happened
   }
-  return { key: shared.keyOf(charges, 0), grant: grantOf(calls, 0), level: answers.levels[0]!, calls, charges }
+  onLease({ key: shared.keyOf(charges, 0), grant: grantOf(calls, 0), level: answers.levels[0]!, calls, charges })
 }

@@ -169,13 +169,13 @@ export class Leases {
     this.#renewals.delete(renewal)
   }
 
-  async #renew(row: UncoveredRow, charges: Charges, sentMs: number): Promise<void> {
+  /** What failed is not asked for again until the note ends. */
+  #renew(row: UncoveredRow, charges: Charges, sentMs: number): Promise<void> {
     const { shared, local, clock } = this.#parts
-    const lease = await leaseAlone(row, charges, shared, local, sentMs)
-    // What failed is not asked for again until the note ends.
-    if (lease === undefined) return
-    meetResets(lease.calls, lease.charges, local, clock.nowMs(), (alone) => this.forget(alone, 0))
-    this.#add(row, lease.key, 0, lease.grant, lease.level, sentMs)
+    return leaseAlone(row, charges, shared, local, sentMs, (lease) => {
+      meetResets(lease.calls, lease.charges, local, clock.nowMs(), (alone) => this.forget(alone, 0))
+      this.#add(row, lease.key, 0, lease.grant, lease.level, sentMs)
+    })
   }
 
   /** Adds what was obtained to the key's leases; what they cannot keep goes back at once. Returns the tokens held. */

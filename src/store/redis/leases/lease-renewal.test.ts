@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { bucketLimit } from '../../../../test/support/store/charging.ts'
+import { Answers } from '../../answers.ts'
+import { Charges } from '../../charges.ts'
+import { newEmbeddedStore } from '../../embedded-store.ts'
+import { counterScript } from '../counter-script.ts'
+import { FleetStore } from '../fleet-store.ts'
+import type { Script } from '../link/redis-link.ts'
+import { SharedCounters } from '../shared-counters.ts'
+import { Leases } from './leases.ts'
+
+const SIZE = 1000
+
+test('a decision whose answer comes in one turn with that of a renewal before it counts what was leased by then', async () => {
+  let nowMs = 0
+  let level = SIZE
+  let isHeld = false
+  const held: (() => void)[] = []
+  // Redis, on one connection: it does calls in their order, and their answers may come all at once.
+  const run = (_: Script, _keys: readonly string[], args: readonly string[]): Promise<string> => {
+    const [cost, more] = [Number(args[2]), Number(args[8])]
+    const leased = Math.min(more, Math.floor((level - cost) / 2))
+    level -= cost + leased
+    const reply = `1 ${nowMs} ${level} ${leased} 0`
+    return isHeld ? new Promise((resolve) => held.push(() => resolve(reply))) : Promise.resolve(reply)
+  }
+  const clock = { nowMs: () => nowMs, wallMs: () => nowMs }
+  const local = newEmbeddedStore(64 * 1024)
+  const link = { groupOf: () => 0, isUsable: () => true, run }
+  const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt() {} })
+  const leases = new Leases({ shared, local, leaseMs: 1000, clock, listener: { onHeld() {}, onTokens() {} } })
+  const store = new FleetStore({ shared, local, leases, failureMode: 'closed', clock, listener: { onAnswer() {} } })
+  const counter = store.open({ identity: ['rule'], limit: bucketLimit(1e-9, SIZE), sinceMs: 0, isLeasable: true })
+  let used = 0
+  const take = (answers: Answers) => {
+    nowMs++
+    used++
+    const charges = new Charges()
+    charges.add(counter, 1)
+    return store.takeAll(charges, answers, nowMs, nowMs)
+  }
+
+  for (let i = 0; i < 20; i++) await take(new Answers())
+  isHeld = true
+  const answers = new Answers()
+  let outcome = take(answers)
+  // The renewal leaves while leases still cover decisions; then one has to ask itself.
+  while (typeof outcome === 'boolean') outcome = take(answers)
+  expect(held).toHaveLength(2)
+  for (const answer of held) answer()
+  expect(await outcome).toBe(true)
+  expect(Math.round(answers.levels[0]!)).toBe(SIZE - used)
+})
