@@ -19,7 +19,7 @@ import {
   readWorkers,
 } from './config-values.ts'
 import { DEFAULT_TRUSTED_PROXIES } from './request/client-address.ts'
-import { MIN_TABLE_BYTES } from './store/shared-table.ts'
+import { MIN_TABLE_BYTES } from './store/table-layout.ts'
 
 /** Everything that can be set from outside, read once at the start. */
 export type ServerConfig = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>

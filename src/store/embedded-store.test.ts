@@ -6,7 +6,8 @@ import type { Limit } from '../limiter/limit.ts'
 import { Answers } from './answers.ts'
 import { Charges } from './charges.ts'
 import { EmbeddedStore } from './embedded-store.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, SharedTable } from './shared-table.ts'
+import { SharedTable } from './shared-table.ts'
+import { MIN_TABLE_BYTES, newTableBuffer } from './table-layout.ts'
 
 const HASH_KEY = [0x5eed, -0x5eed] as const
 /** All happens at one instant, at which nothing comes back. */

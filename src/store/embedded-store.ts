@@ -8,7 +8,8 @@ import type { CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
 import type { HashState } from './half-sip-hash.ts'
 import { spentShare } from './record-kinds.ts'
 import { Resets } from './resets.ts'
-import { newTableBuffer, SharedTable } from './shared-table.ts'
+import { SharedTable } from './shared-table.ts'
+import { newTableBuffer } from './table-layout.ts'
 import { type HashedCounter, TableRows } from './table-rows.ts'
 
 /** A store with a table of its own, in `bytes` of memory that it never exceeds. */

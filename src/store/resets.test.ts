@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { runThread } from '../../test/support/threads/threads.ts'
 import { BUCKET } from '../limiter/limit.ts'
 import { Resets } from './resets.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, SharedTable } from './shared-table.ts'
+import { SharedTable } from './shared-table.ts'
+import { MIN_TABLE_BYTES, newTableBuffer } from './table-layout.ts'
 
 const DAY_MS = 86_400_000
 const [LOW, HIGH] = [0x1234_5678, 7]

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { runThread } from '../../test/support/threads/threads.ts'
 import { BUCKET, WINDOW } from '../limiter/limit.ts'
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from './record-kinds.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, SharedTable, wayOf } from './shared-table.ts'
+import { SharedTable } from './shared-table.ts'
+import { MIN_TABLE_BYTES, newTableBuffer, wayOf } from './table-layout.ts'
 
 const WAYS = 32
 

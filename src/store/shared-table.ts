@@ -1,6 +1,26 @@
 import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import { acquire, ownerOf, release, tryAcquire } from '../shared-lock.ts'
 import { spentShare } from './record-kinds.ts'
+import {
+  firstMark,
+  KIND_BITS,
+  LANE_EVICTIONS,
+  LANE_OCCUPIED,
+  LANE_WRITING,
+  LANES_BYTES,
+  laneWord,
+  MAX_OWNERS,
+  MIN_TABLE_BYTES,
+  markOf,
+  NO_UPPER_BITS,
+  recordWord,
+  SET_BYTES,
+  setWord,
+  TAG_BITS,
+  tagWord,
+  WAYS,
+  wayOf,
+} from './table-layout.ts'
 
 /**
  * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
@@ -236,66 +256,4 @@ export class SharedTable {
     for (let owner = 1; owner < MAX_OWNERS; owner++) sum += this.#doubles[(laneWord(owner) >>> 1) + lane]!
     return sum
   }
-}
-
-/** How much memory it takes to have this many slots. */
-export function tableBytesFor(slots: number): number {
-  return LANES_BYTES + Math.ceil(slots / WAYS) * SET_BYTES
-}
-
-export function newTableBuffer(bytes: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(Math.floor(bytes / 8) * 8)
-}
-
-/** A slot's place in its set. */
-export function wayOf(slot: number): number {
-  return slot & (WAYS - 1)
-}
-
-const MAX_OWNERS = 256
-/** Slots in a set. */
-export const WAYS = 32
-const LOCK_BYTES = 8
-const RECORD_BYTES = 32
-const SET_BYTES = LOCK_BYTES + WAYS * 2 + WAYS * RECORD_BYTES
-
-// Before the sets, a lane per owner that no other thread writes: [slot being written + 1, spare], occupied, evictions
-const LANE_BYTES = 64
-const LANE_WRITING = 0
-const LANE_OCCUPIED = 1
-const LANE_EVICTIONS = 2
-const LANES_BYTES = MAX_OWNERS * LANE_BYTES
-
-export const MIN_TABLE_BYTES = LANES_BYTES + SET_BYTES
-
-function laneWord(owner: number): number {
-  return owner * (LANE_BYTES / 4)
-}
-
-function setWord(set: number): number {
-  return LANES_BYTES / 4 + set * (SET_BYTES / 4)
-}
-
-function firstMark(set: number): number {
-  return (LANES_BYTES + LOCK_BYTES) / 2 + set * (SET_BYTES / 2)
-}
-
-// The first word of a record: what the mark does not have of the tag's low half, and the kind.
-const KIND_BITS = 0xff
-const NO_UPPER_BITS = 0x8000
-const TAG_BITS = ~0x7fff
-
-/** The upper half of a tag's low word; 1 stands for 0, which marks a slot that is empty, and the record's first word tells the two apart. */
-function markOf(low: number): number {
-  return low >>> 16 || 1
-}
-
-function tagWord(low: number): number {
-  return (low << 16) | (low >>> 16 === 0 ? NO_UPPER_BITS : 0)
-}
-
-/** Where a record begins, in 32-bit words; an even number. */
-function recordWord(slot: number): number {
-  const set = (slot / WAYS) | 0
-  return (LANES_BYTES + LOCK_BYTES + WAYS * 2) / 4 + set * (SET_BYTES / 4) + wayOf(slot) * (RECORD_BYTES / 4)
 }

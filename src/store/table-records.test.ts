@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRecord, newTable, resetRecord, tableOf, windowRecord } from '../../test/support/state/state.ts'
 import { BUCKET } from '../limiter/limit.ts'
-import { type SharedTable, WAYS } from './shared-table.ts'
+import type { SharedTable } from './shared-table.ts'
+import { WAYS } from './table-layout.ts'
 import { copyLive, RecordBatch, restore, type TaggedRecord } from './table-records.ts'
 
 describe('copying a set', () => {

@@ -1,6 +1,7 @@
 import type { CounterRecord } from '../limiter/record.ts'
 import { spentShare } from './record-kinds.ts'
-import { type SharedTable, WAYS } from './shared-table.ts'
+import type { SharedTable } from './shared-table.ts'
+import { WAYS } from './table-layout.ts'
 
 /** A record with its key. */
 export interface TaggedRecord extends CounterRecord {

@@ -3,8 +3,9 @@ import type { Limit } from '../limiter/limit.ts'
 import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import type { Charges, Counter } from './charges.ts'
 import { HalfSipHash, type HashState } from './half-sip-hash.ts'
-import { type SharedTable, wayOf } from './shared-table.ts'
+import type { SharedTable } from './shared-table.ts'
 import { SubjectWords } from './subject.ts'
+import { wayOf } from './table-layout.ts'
 
 /** A counter whose subjects have their places in a table. */
 export interface HashedCounter extends Counter {

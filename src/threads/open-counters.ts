@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import { newTableBuffer, SharedTable } from '../store/shared-table.ts'
+import { SharedTable } from '../store/shared-table.ts'
 import { setAside } from '../store/state/set-aside.ts'
 import { StateFile } from '../store/state/state-file.ts'
 import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
 import { readState, restoreInto, type SavedState, StateTooLarge } from '../store/state/state-read.ts'
+import { newTableBuffer } from '../store/table-layout.ts'
 import { ownerNumber, SUPERVISOR } from './shared-memory.ts'
 
 /** As many as may be lost where the parts of the table are unevenly full. One that loses more is too small. */

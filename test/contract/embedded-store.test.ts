@@ -1,5 +1,6 @@
 import { EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.ts'
-import { newTableBuffer, SharedTable } from '../../src/store/shared-table.ts'
+import { SharedTable } from '../../src/store/shared-table.ts'
+import { newTableBuffer } from '../../src/store/table-layout.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeReset, describeSharedReset } from './reset.ts'

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Counter } from '../../src/store/charges.ts'
 import { type EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.ts'
-import { MIN_TABLE_BYTES } from '../../src/store/shared-table.ts'
+import { MIN_TABLE_BYTES } from '../../src/store/table-layout.ts'
 import { anyShare } from '../support/random/numbers.ts'
 import { bucketLimit, dayLimit, takeRowsNow } from '../support/store/charging.ts'
 

@@ -21,7 +21,8 @@ import {
 import { startThread } from '../../../test/support/threads/threads.ts'
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from '../record-kinds.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, SharedTable, WAYS } from '../shared-table.ts'
+import { SharedTable } from '../shared-table.ts'
+import { MIN_TABLE_BYTES, newTableBuffer, WAYS } from '../table-layout.ts'
 import { StateFault } from './state-fault.ts'
 
 const WALL_MS = Date.UTC(2026, 0, 15)

@@ -13,7 +13,8 @@ import {
   windowRecord,
 } from '../../../test/support/state/state.ts'
 import { sealed } from '../../../test/support/state/version-1.ts'
-import { newTableBuffer, SharedTable } from '../shared-table.ts'
+import { SharedTable } from '../shared-table.ts'
+import { newTableBuffer } from '../table-layout.ts'
 import { restore } from '../table-records.ts'
 import { setAside } from './set-aside.ts'
 import { NONSENSE } from './state-damage.ts'

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { Clock } from '../../clock.ts'
-import { type SharedTable, tableBytesFor } from '../shared-table.ts'
+import type { SharedTable } from '../shared-table.ts'
+import { tableBytesFor } from '../table-layout.ts'
 import { restore } from '../table-records.ts'
 import { bringTo } from './saved-kinds.ts'
 import { StateDamage } from './state-damage.ts'

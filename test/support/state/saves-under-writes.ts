@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { MIN_TABLE_BYTES, newTableBuffer, SharedTable } from '../../../src/store/shared-table.ts'
+import { SharedTable } from '../../../src/store/shared-table.ts'
+import { MIN_TABLE_BYTES, newTableBuffer } from '../../../src/store/table-layout.ts'
 import { runThread } from '../threads/threads.ts'
 import { clockAt, recordsIn, save } from './state.ts'
 

@@ -5,10 +5,11 @@ import { onTestFinished } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
 import { BUCKET, WINDOW } from '../../../src/limiter/limit.ts'
 import { RESET } from '../../../src/store/record-kinds.ts'
-import { newTableBuffer, SharedTable, tableBytesFor } from '../../../src/store/shared-table.ts'
+import { SharedTable } from '../../../src/store/shared-table.ts'
 import { StateFile } from '../../../src/store/state/state-file.ts'
 import { readState, type SavedState } from '../../../src/store/state/state-read.ts'
 import { scanState } from '../../../src/store/state/state-scan.ts'
+import { newTableBuffer, tableBytesFor } from '../../../src/store/table-layout.ts'
 import { restore, type TaggedRecord } from '../../../src/store/table-records.ts'
 
 export const HASH_KEY = [0x5eed, -0x5eed] as const

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { newTableBuffer, SharedTable } from '../../shared-table.ts'
+import { SharedTable } from '../../shared-table.ts'
+import { newTableBuffer } from '../../table-layout.ts'
 import { KeyLeases } from './key-leases.ts'
 
 const LEASE_MS = 1000

@@ -1,5 +1,6 @@
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE } from '../../record-kinds.ts'
-import { type SharedTable, wayOf } from '../../shared-table.ts'
+import type { SharedTable } from '../../shared-table.ts'
+import { wayOf } from '../../table-layout.ts'
 import { USE } from './lease-blocks.ts'
 
 /** What is known of a key besides its tokens. */

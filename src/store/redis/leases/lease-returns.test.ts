@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { bucketLimit } from '../../../../test/support/store/charging.ts'
 import { LEASE_BLOCK } from '../../record-kinds.ts'
-import { newTableBuffer, SharedTable } from '../../shared-table.ts'
+import { SharedTable } from '../../shared-table.ts'
+import { newTableBuffer } from '../../table-layout.ts'
 import { LeaseReturns } from './lease-returns.ts'
 
 test('the end waits for all that is going back, also for what has not left yet', async () => {
