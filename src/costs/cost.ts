@@ -34,7 +34,7 @@ export interface Settling {
   settled(amount: number, usage: Usage): number | undefined
 }
 
-/** What is known at the end of a request of what it used. */
+/** What is known, when a request ends, of what it used. */
 export type Usage = 'nothing' | 'unknown' | TokenUsage
 
 interface TokenUsage {

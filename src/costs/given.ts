@@ -8,7 +8,7 @@ export const GIVEN: Cost = Object.freeze({
   settling: undefined,
 } satisfies Cost)
 
-/** A number as it may be given with a question. Anything else would turn a take into a gift. */
+/** A number as it may be given with a question. A negative one would add tokens, and NaN would pass every comparison. */
 export function checkedGiven(given: number): number {
   if (Number.isFinite(given) && given >= 0) return given
   throw new RangeError(`cost: expected a finite number of at least 0, got ${shown(given)}`)

@@ -23,7 +23,7 @@ export class LlmReservation implements Cost, Settling {
     return addTokens(promptTokens, maxCompletionTokens(requestedTokens, this.#llm.maxCompletionTokens, choices))
   }
 
-  /** Who did not read the request does not read the response either. */
+  /** Where the request's body was not read, the response is not read either. */
   holds({ body }: RequestFacts): boolean {
     return body !== undefined
   }
@@ -31,7 +31,7 @@ export class LlmReservation implements Cost, Settling {
   settled(_amount: number, usage: Usage): number | undefined {
     if (usage === 'nothing') return 0
     if (usage === 'unknown') return undefined
-    // What does not watch streams cannot say what one used.
+    // A rule that does not watch streams cannot say what one used.
     if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
     return addTokens(usage.tokens.prompt, usage.tokens.completion)
   }

@@ -69,7 +69,7 @@ export class Engine {
     return active === undefined ? NO_BUNDLE : this.#evaluator.decide(this.#evaluator.begin(active, view, options), options)
   }
 
-  /** For who decides in several steps, by one plan. Undefined: there is none yet. */
+  /** For callers that decide in several steps, by one plan. Undefined: there is none yet. */
   open(view: RequestView, options: OpenOptions = NO_OPTIONS): Evaluation | undefined {
     const { active } = this.#plans
     return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))

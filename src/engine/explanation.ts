@@ -139,7 +139,7 @@ function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonl
   return allowed(run)
 }
 
-/** A decision tells of what is left after it. */
+/** A decision reports what is left after it. */
 function takeFromLevels({ charges, answers }: Group): void {
   for (let row = 0; row < charges.length; row++) answers.levels[row]! -= charges.costs[row]!
 }

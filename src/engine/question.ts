@@ -12,7 +12,7 @@ export interface OpenOptions {
 export interface DecideOptions {
   /** What the body says, if it was read: then the decision has a reservation to settle. */
   readonly body?: RequestFacts['body']
-  /** The clock's time, for who knows it. */
+  /** The clock's time, where the caller has read it already. */
   readonly nowMs?: number | undefined
 }
 

@@ -11,7 +11,7 @@ export interface CounterRecord {
   rate: number
 }
 
-/** With numbers that are no integers: from the start, V8 then has room for any number in each field. */
+/** The fields begin as NaN, which is no small integer: V8 then makes room for any number in each of them from the start. */
 export function newRecord(): CounterRecord {
   return { kind: 0, level: Number.NaN, at: Number.NaN, size: Number.NaN, rate: Number.NaN }
 }

@@ -22,7 +22,7 @@ const ZONES = new Map<string, TimeZone>([['UTC', UTC]])
 
 /**
  * The zone of an IANA name, in upper or lower case, the same object for the same zone name. An unknown one throws a RangeError.
- * Spellings do not add up: there are at most two objects for each name that Intl knows.
+ * Other spellings take no more memory: there are at most two objects for each name that Intl knows.
  */
 export function timeZoneOf(name: string): TimeZone {
   const known = ZONES.get(UTC_NAMES.test(name) ? 'UTC' : name)

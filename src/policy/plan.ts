@@ -10,7 +10,7 @@ export interface Plan {
   /** As an integer, whatever way the bundle wrote it. */
   readonly version: bigint
   readonly policies: readonly PlanPolicy[]
-  /** For who asks for a policy by its name. */
+  /** For whoever asks for a policy by its id. */
   readonly policiesById: ReadonlyMap<string, PlanPolicy>
   readonly routes: RouteIndex<PlanPolicy>
   /** Every descriptor key of the bundle, once; rules name them by position. */
@@ -32,7 +32,7 @@ export interface PlanPolicy {
   readonly isShadow: boolean
   /** The selector's path as written: a label of bounded variety. */
   readonly route: string
-  /** As written, for who asks why it does not match. */
+  /** As written, for whoever asks why it does not match. */
   readonly selector: Selector
   readonly rules: readonly PlanRule[]
   /** The keys of all its rules, each once. */

@@ -3,14 +3,14 @@ import type { SharedTable } from './shared-table.ts'
 
 /** Tells a counter's tag from that of its reset, which is in the same set: one lock covers both. */
 const SALT = 0x5e7_0000
-/** For so long, at least, something from before a reset may turn up. */
+/** Something from before a reset may turn up for at least this long. */
 const KEPT_MS = 86_400_000
-/** Two resets are never of one moment, whatever the clock does. */
+/** No two resets of a counter have the same moment, whatever the clock does. */
 const TICK_MS = 0.001
 
 /**
  * When counters were reset, by the clock of the store that they are shared in, in the table that all threads share. A counter's reset is
- * kept for a day and until its window has ended. All of this under the lock of the set.
+ * kept for a day, or until its window has ended if that is later. All of this under the lock of the set.
  */
 export class Resets {
   readonly #table: SharedTable

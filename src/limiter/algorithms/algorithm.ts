@@ -5,7 +5,7 @@ import type { CounterRecord } from '../record.ts'
  * means anything; `wallMs` is Unix time. Each kind reads the clock that it counts by.
  */
 export interface Algorithm<L> {
-  /** The clock that a record's `at` is on: the growing one, which ends with the process, or wall time. */
+  /** The clock that a record's `at` is on: the growing one, which ends with the process, or wall time; then `at` is when the record ends. */
   readonly clock: 'growing' | 'wall'
   /** Whether tokens may be obtained ahead of need. */
   readonly isLeasable: boolean

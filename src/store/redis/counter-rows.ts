@@ -27,12 +27,12 @@ export interface QuestionRow extends CounterRow {
   readonly wallMs: number
 }
 
-/** Something that goes back; below zero, it is charged besides. */
+/** Tokens that go back; a negative number is charged in addition. */
 export interface ReturnRow extends CounterRow {
   readonly tokens: number
   /** When it was taken, by the clock of Redis. */
   readonly takenWallMs: number
-  /** What the refill has made up for since then stays away. */
+  /** Whether what the refill may have made up for since then is not given back. */
   readonly isLessRefill: boolean
 }
 

@@ -13,7 +13,7 @@ import { meetResets } from './meet-resets.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
-/** What decides while Redis is away: this process's own counters, nobody (all pass), or nobody (none passes). */
+/** What decides while Redis is away: this process's own counters, or nothing, and then every request passes (`open`) or none does (`closed`). */
 type FailureMode = 'local' | 'open' | 'closed'
 
 export interface FleetStoreParts {

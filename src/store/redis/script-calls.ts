@@ -6,7 +6,7 @@ import { type QuestionAction, questionArguments, type ReturnAction, returnArgume
 /** What counters need of a connection. */
 export type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
 
-/** A thousand answers later, a third of it counts. */
+/** By how much the slowest time fades with each answer: after a thousand, about a third of it is left. */
 const SLOWEST_FADES = 0.999
 
 /** Calls of the script: rows go out as text, and its answers come back as numbers. All rows of a call are of one group. */

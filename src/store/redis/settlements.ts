@@ -48,7 +48,7 @@ export class Settlements {
   }
 }
 
-/** Again and again: it will not be done. */
+/** Counts a refusal. Returns whether there were so many that trying once more is of no use. */
 function isRefused(error: unknown, settlement: Settlement): boolean {
   if ((error as LinkError).fate === 'refused') settlement.refusals++
   return settlement.refusals >= MAX_REFUSALS

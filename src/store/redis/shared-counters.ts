@@ -38,7 +38,7 @@ export class SharedCounters {
     this.#listener = listener
   }
 
-  /** By as much refill an own count may lag behind: it hears of a take when the answer is here. */
+  /** The time whose refill an own count may lag behind by: it is charged only when the answer has arrived. */
   get slackMs(): number {
     return Math.min(2 * this.#calls.slowestMs, this.#maxSlackMs)
   }
@@ -47,7 +47,7 @@ export class SharedCounters {
     return this.#keys.keyOf(charges, row)
   }
 
-  /** What the clock of Redis says when ours says `wallMs`, near enough to know the window: who asks by it is rarely told to ask again. */
+  /** What the clock of Redis says when ours says `wallMs`, near enough to know the window: whoever goes by it rarely has to ask again. */
   redisWallMs(wallMs: number): number {
     return wallMs + this.#aheadMs
   }
@@ -79,7 +79,7 @@ export class SharedCounters {
     return isElsewhen ? 'elsewhen' : fits
   }
 
-  /** Gives back what `ask` has taken and leased, and the refill since cannot have made up for. Never rejects. */
+  /** Gives back what `ask` has taken and leased, less what the refill may have made up for since. Never rejects. */
   async giveBack(calls: readonly QuestionCall[]): Promise<void> {
     await Promise.all(calls.map((call) => this.#giveBack(returnsOf(call, true))))
   }
@@ -94,7 +94,7 @@ export class SharedCounters {
     await this.#settlements.sendUnsent()
   }
 
-  /** Gives leased tokens back that the refill since cannot have made up for. Never rejects; returns whether it was done. */
+  /** Gives leased tokens back, less what the refill may have made up for since. Never rejects; returns whether it was done. */
   async giveBackLease(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<boolean> {
     if (!this.#link.isUsable(this.#link.groupOf(key))) return false
     try {

@@ -1,4 +1,4 @@
-/** As many as are kept while Redis is away. */
+/** The most that are kept while Redis is away. */
 const CAPACITY = 10_000
 
 /** Settlements that are known not to have reached Redis: they can be sent later without being done twice. */

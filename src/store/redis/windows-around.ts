@@ -9,7 +9,7 @@ interface Around {
   readonly numbers: WindowNumbers
 }
 
-/** Of the present windows: to find all three is a search each, where the zone is not UTC. */
+/** The present windows of each calendar: where the zone is not UTC, finding them takes three searches. */
 const KNOWN = new WeakMap<Calendar, Around>()
 
 /** The window of that time, the one before it and the one after it. */

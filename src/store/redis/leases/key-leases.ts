@@ -102,7 +102,7 @@ export class KeyLeases {
     this.elapsedMs = this.#leaseMs
     if (lives >= 2) return
     if (lives >= 1) this.used = obtained * (2 - lives)
-    // Obtained in the last lease life is used in it, for what is left now was left then, too.
+    // What was obtained in the last lease life stands for what was used in it: about as much was left at its beginning as is left now.
     else if (obtainedBefore > 0) this.used = obtained + obtainedBefore * (1 - lives)
     else {
       this.used = Math.max(0, obtained - this.left)

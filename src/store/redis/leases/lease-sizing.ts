@@ -23,7 +23,7 @@ export function isRunningOut(leftTokens: number, usedTokens: number, elapsedMs: 
 }
 
 /**
- * For how long to believe that there is nothing to be had, `level` being what there was: until there is one token, and
+ * For how long to believe that there is nothing to get, `level` being what there was: until there is one token, and
  * where many come back in a short while, until there are some worth a round trip. Never as long as to fill the bucket,
  * for then refill is lost; nor longer than a lease lives, for others may give back what they do not use.
  */

@@ -123,7 +123,7 @@ export class Leases {
       const waitMs = answers.waitsMs[row.row]!
       const untilMs = nowMs + this.#refusalMs(row, answers.levels[row.row]!)
       const leases = this.#lockedLeases(row)
-      // Of a refusal from before a reset nobody is to hear.
+      // A refusal from before a reset must not be remembered.
       const isStill = waitMs > 0 && !this.#isResetSince(row, answers.wallMs)
       if (isStill) leases.noteRefused(untilMs, nowMs + waitMs, nowMs)
       else if (row.ask > 0) leases.forgetNote()
