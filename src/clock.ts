@@ -18,7 +18,7 @@ export const systemClock: Clock = {
 /** For so long one reading of the wall clock is good enough to go by. */
 const READING_MS = 1
 
-/** Unix time for whoever has just read the other clock: reading both for each decision would cost a tenth of it. */
+/** Unix time for whoever has just read the other clock: reading both for each decision would cost several percent of it. */
 export class WallTime {
   readonly #clock: Clock
   #readAtMs = Number.NEGATIVE_INFINITY

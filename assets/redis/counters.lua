@@ -25,10 +25,10 @@
 local MAX_TTL_MS = 315360000000 -- ten years
 -- A clock that went back by less is waited for; one that went back further is believed.
 local MAX_WAIT_FOR_CLOCK_MS = 1000
--- For so long a bucket's reset is told: what turns up later from before it is believed. Instances remember it for as long from when they are told
+-- A bucket's reset is told for this long: what turns up later from before it is believed. Instances remember it for as long from when they are told
 -- (src/store/resets.ts), or they would forget their own counts again and again. That of a window is told until the window is over.
 local RESET_KEPT_MS = 86400000
--- Two resets are never of one moment, whatever the clock does.
+-- No two resets of a counter have the same moment, whatever the clock does.
 local TICK_MS = 0.001
 
 local action = ARGV[1]
@@ -220,7 +220,7 @@ local function covers(row)
 end
 
 -- Whether a counter has nothing to do with a take: it was reset since, or begun since by whoever did not know of it.
-local function is_stranger(row)
+local function is_unrelated(row)
   if row.reset > 0 then return row.moment <= row.reset end
   return action == 'give_back' and row.exists and row.begun > row.moment
 end
@@ -252,7 +252,7 @@ local answer = { fits and 1 or 0, exact(wall) }
 for _, row in ipairs(rows) do
   local kind = KINDS[row.kind]
   if isReturn then
-    if row.cost ~= 0 and not is_stranger(row) then kind.give_back(row) end
+    if row.cost ~= 0 and not is_unrelated(row) then kind.give_back(row) end
   elseif action == 'reset' then
     -- The moments of resets rise, whatever the clock does: else whoever knows of the last one would not hear of this one.
     row.reset = math.max(wall, row.reset + TICK_MS, row.moment + TICK_MS)

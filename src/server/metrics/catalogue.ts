@@ -81,7 +81,7 @@ export const CATALOGUE = {
   edge_redis_leased_tokens_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'Tokens had ahead of need: leased, given_back unused, or lost (unused, and they could not go back).',
+    help: 'Tokens obtained ahead of need: leased, given_back unused, or lost (unused, and they could not go back).',
   },
   edge_llm_tokens_reserved_total: {
     type: 'counter',

@@ -4,12 +4,12 @@ import { Answers, type Taken } from '../answers.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
+import { applyResets } from './apply-resets.ts'
 import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import type { Leases } from './leases/leases.ts'
 import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/redis-link.ts'
-import { meetResets } from './meet-resets.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
@@ -70,9 +70,9 @@ export class FleetStore implements CounterStore {
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
       const own = this.#ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
-      this.#meetResets(calls, charges)
+      this.#applyResets(calls, charges)
       if (failure !== undefined) throw failure
-      if (calls.every(({ answer }) => answer!.fits !== 'elsewhen')) return
+      if (calls.every(({ answer }) => answer!.fits !== 'other_window')) return
     }
     throw clockRunsAway()
   }
@@ -103,9 +103,9 @@ export class FleetStore implements CounterStore {
     answers.wallMs = wallMs
     return shared.ask(calls, charges, answers).then(
       (fits) => {
-        if (fits === 'elsewhen') return this.#askAgain(asking)
+        if (fits === 'other_window') return this.#askAgain(asking)
         this.#parts.listener.onAnswer('redis')
-        this.#meetResets(calls, charges)
+        this.#applyResets(calls, charges)
         const holds = fits && (action === 'check' || this.#takeOwn(charges, answers, request))
         if (fits && !holds) void shared.giveBack(calls)
         answers.takenFrom = 'shared'
@@ -152,9 +152,9 @@ export class FleetStore implements CounterStore {
     return { levels: own.levels, resetsMs }
   }
 
-  #meetResets(calls: readonly QuestionCall[], charges: Charges): void {
+  #applyResets(calls: readonly QuestionCall[], charges: Charges): void {
     const { local, leases, clock } = this.#parts
-    meetResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
+    applyResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
   }
 
   /**
@@ -182,5 +182,9 @@ interface Asking {
 }
 
 function clockRunsAway(): LinkError {
-  return new LinkError('refused', 'clock', 'the clock of Redis left the windows that were named for it twice; nothing was done')
+  return new LinkError(
+    'refused',
+    'clock',
+    'the clock of Redis left the windows that were named for it twice; counters on that node are as they were',
+  )
 }

@@ -2,8 +2,8 @@ import { LinkError } from './link/redis-link.ts'
 
 /** What the script says, see `assets/redis/counters.lua`. */
 export interface ScriptAnswer {
-  /** Whether all rows fit; 'elsewhen': a row does not know the windows of this time, and nothing was done. */
-  readonly fits: boolean | 'elsewhen'
+  /** Whether all rows fit; 'other_window': a row does not know the windows of this time, and nothing was done. */
+  readonly fits: boolean | 'other_window'
   readonly wallMs: number
   /** For each row what is left, how much was leased, and when it was reset last, or 0. */
   readonly levels: readonly number[]
@@ -23,5 +23,5 @@ export function readAnswer(reply: unknown, rowCount: number): ScriptAnswer {
     throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
   }
   const column = (which: number) => rows.filter((_, i) => i % COLUMNS === which)
-  return { fits: isElsewhen ? 'elsewhen' : fits === 1, wallMs: wallMs!, levels: column(0), leased: column(1), resetsMs: column(2) }
+  return { fits: isElsewhen ? 'other_window' : fits === 1, wallMs: wallMs!, levels: column(0), leased: column(1), resetsMs: column(2) }
 }

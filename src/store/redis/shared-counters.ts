@@ -59,24 +59,24 @@ export class SharedCounters {
   }
 
   /**
-   * Takes or checks, and writes the answers into `answers`. Returns whether all fit; 'elsewhen' where nothing was taken, for Redis is in a
+   * Takes or checks, and writes the answers into `answers`. Returns whether all fit; 'other_window' where nothing was taken, for Redis is in a
    * window that the question did not name, and `redisWallMs` knows better now. Rejects with a LinkError where a node has not answered; what
    * other nodes took is given back.
    */
-  async ask(calls: readonly QuestionCall[], charges: Charges, answers: Answers): Promise<boolean | 'elsewhen'> {
+  async ask(calls: readonly QuestionCall[], charges: Charges, answers: Answers): Promise<boolean | 'other_window'> {
     const failure = await this.#runAll(calls)
-    const isElsewhen = calls.some(({ answer }) => answer?.fits === 'elsewhen')
+    const isElsewhen = calls.some(({ answer }) => answer?.fits === 'other_window')
     const fits = failure === undefined && calls.every(({ answer }) => answer!.fits === true)
     for (const call of calls) {
       const { answer, action } = call
-      if (answer === undefined || answer.fits === 'elsewhen') continue
+      if (answer === undefined || answer.fits === 'other_window') continue
       const isGivenBack = !fits && answer.fits && action === 'take'
       // All of it: were each reject to cost what the refill may have made up for, a flood of them would use up the others' limits.
       if (isGivenBack) void this.#giveBack(returnsOf(call, false))
       if (!isElsewhen) write(call, charges, answers, isGivenBack)
     }
     if (failure !== undefined) throw failure
-    return isElsewhen ? 'elsewhen' : fits
+    return isElsewhen ? 'other_window' : fits
   }
 
   /** Gives back what `ask` has taken and leased, less what the refill may have made up for since. Never rejects. */
@@ -129,7 +129,7 @@ export class SharedCounters {
     try {
       const answer = await this.#calls.ask(action, rows)
       call.answer = answer
-      if (answer.fits === 'elsewhen') this.#aheadMs = answer.wallMs - call.askedWallMs
+      if (answer.fits === 'other_window') this.#aheadMs = answer.wallMs - call.askedWallMs
     } catch (error) {
       if (action === 'take' && isInDoubt(error)) this.#listener.onDoubt(rows.every(({ cost }) => cost === 0) ? 'lease' : 'take')
       throw error

@@ -9,7 +9,7 @@ const COUNT_BYTES = 8
 const DAY_MS = 86_400_000
 
 /**
- * Reads on behind the header of a file of version 1, which edge 0.1 wrote: records, their number (f64), and a sha256 of all before it. A
+ * Reads on behind the header of a file of version 1, which earlier builds wrote: records, their number (f64), and a sha256 of all before it. A
  * record is a bucket; one whose rate is 0 is a UTC day, with its end on the monotonic clock. Returns the number of records.
  */
 export async function scanVersion1(reader: ChunkReader, saved: Moment, listener: ScanListener): Promise<number> {

@@ -4,8 +4,8 @@ import type { Answers } from '../../answers.ts'
 import type { Charges } from '../../charges.ts'
 import type { EmbeddedStore } from '../../embedded-store.ts'
 import type { SharedTable } from '../../shared-table.ts'
+import { applyResets } from '../apply-resets.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
-import { meetResets } from '../meet-resets.ts'
 import { type Grant, grantOf, type QuestionCall } from '../question-call.ts'
 import type { SharedCounters } from '../shared-counters.ts'
 import { KeyLeases } from './key-leases.ts'
@@ -173,7 +173,7 @@ export class Leases {
   #renew(row: UncoveredRow, charges: Charges, sentMs: number): Promise<void> {
     const { shared, local, clock } = this.#parts
     return leaseAlone(row, charges, shared, local, sentMs, (lease) => {
-      meetResets(lease.calls, lease.charges, local, clock.nowMs(), (alone) => this.forget(alone, 0))
+      applyResets(lease.calls, lease.charges, local, clock.nowMs(), (alone) => this.forget(alone, 0))
       this.#add(row, lease.key, 0, lease.grant, lease.level, sentMs)
     })
   }
