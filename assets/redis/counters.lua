@@ -210,7 +210,7 @@ end
 --              (know_begun), and what it will write; or sets `misses`, and nothing is done in any row
 --   take       takes `cost`, and leases up to `more` where it can: writes the record, `left` and `leased`
 --   give_back  gives `cost` back, or charges it where it is below zero; never called for a record that has nothing to do with the take
---   reset      makes the record as new, begun at `begun`, which is below zero; it is kept for RESET_KEPT_MS at least
+--   reset      makes the record as new, begun at `begun`, which is below zero; it is kept for RESET_KEPT_MS, or as long as its window
 --   write      writes a record whose clock went back (`stepped`), where it has one
 local KINDS = { [1] = bucket, [2] = window }
 local COLUMNS = { 'cost', 'size', 'most', 'moment' }
@@ -260,7 +260,7 @@ for _, row in ipairs(rows) do
     kind.reset(row)
   elseif action == 'take' and fits then
     kind.take(row)
-  elseif row.stepped then
+  elseif row.stepped and action == 'take' then
     -- Or an empty bucket would be read like this again and again, until the clock is where it was.
     kind.write(row)
   end

@@ -10,7 +10,7 @@ export interface Allowed extends Evaluated {
   readonly reason: 'all_rules_passed' | LimitReason
   /** The most constrained enforcing rule; absent when none applied. */
   readonly limit: RateLimit | undefined
-  /** What LLM rules took and is to be settled; where no body is read, nothing is. */
+  /** What rules took and is to be settled; where no body is read, nothing is. */
   readonly reservation: Reservation | undefined
 }
 

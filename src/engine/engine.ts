@@ -108,7 +108,8 @@ export class Engine {
   reset(name: CounterName): Inspection | Promise<Inspection> {
     const found = findCounters(this.#plans.active, name)
     if (typeof found === 'string') return { ok: false, error: found }
-    const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), this.#clock.wallMs())
+    // Other threads may have carried a reading of the wall clock on by up to a millisecond: what they took was before this.
+    const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), Math.floor(this.#clock.wallMs()) + 1)
     const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
     return done instanceof Promise ? done.then(inspect) : inspect()
   }

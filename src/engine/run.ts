@@ -115,11 +115,11 @@ export class Run implements RequestFacts {
       const rule = group.rules[i]!
       if (rule.cost.settling === undefined || !rule.cost.settling.holds(this)) continue
       const { costs, values, valuesFrom } = group.charges
-      const { wallMs, takenFrom } = group.answers
+      const { wallMs, momentMs, takenFrom } = group.answers
       const row = group.firstRows[i]!
       if (this.holds.length === 0) this.holds = []
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
-      this.holds.push({ active: this.active!, rule, amount: costs[row]!, values: own, taken: { wallMs, from: takenFrom } })
+      this.holds.push({ active: this.active!, rule, amount: costs[row]!, values: own, taken: { wallMs, momentMs, from: takenFrom } })
     }
   }
 

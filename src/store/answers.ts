@@ -3,7 +3,10 @@ export type Origin = 'own' | 'shared' | 'nobody'
 
 /** When and from whom something was taken, by the clock of whoever gave it. A settlement goes back there. */
 export interface Taken {
+  /** In the window that it was taken from. */
   readonly wallMs: number
+  /** Later than every reset before the take, and no later than any after it, whatever the clock did. */
+  readonly momentMs: number
   readonly from: Origin
 }
 
@@ -15,6 +18,8 @@ export class Answers {
   waitsMs = new Float64Array(INITIAL_ROWS)
   /** When that was, by the clock of whoever said it. */
   wallMs = 0
+  /** The same for telling a take from resets: later than every one before it, whatever the clock did. */
+  momentMs = 0
   /** Who has given what was taken. */
   takenFrom: Origin = 'own'
 

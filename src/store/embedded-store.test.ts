@@ -29,7 +29,7 @@ describe('what was taken elsewhere', () => {
     const counters = limits.map((limit, i) => store.open({ identity: [`${i}`], limit, sinceMs: 0 }))
     const charges = new Charges()
     for (const [i, cost] of costs.entries()) charges.add(counters[i]!, cost)
-    const isCharged = store.chargeAll(charges, new Answers(), NOW_MS, 0, slackMs, paid)
+    const isCharged = store.chargeAll(charges, new Answers(), { wallMs: 0, momentMs: 0 }, NOW_MS, slackMs, paid)
     const looks = counters.map((counter) => ({ counter, cost: 0 }))
     return { isCharged, levels: takeRowsNow(store, looks, NOW_MS).levels }
   }
@@ -109,7 +109,7 @@ describe('a settlement in a table', () => {
     Atomics.notify(gate.words, 0)
     for (let i = 0; i < 40_000; i++) {
       store.checkAll(charges, answers, NOW_MS, 0)
-      store.settleAll(charges, { wallMs: 0, from: 'own' }, NOW_MS, 0)
+      store.settleAll(charges, { wallMs: 0, momentMs: 0, from: 'own' }, NOW_MS, 0)
     }
     expect(await taking).toBe(40_000)
     expect(spent(buffer, row)).toBe(100_000)

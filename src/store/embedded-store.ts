@@ -54,6 +54,7 @@ export class EmbeddedStore implements CounterStore {
     rows.lock()
     const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
     answers.wallMs = wallMs
+    answers.momentMs = this.#resets.takeMoment(wallMs)
     answers.takenFrom = 'own'
     if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
     rows.unlock()
@@ -73,12 +74,15 @@ export class EmbeddedStore implements CounterStore {
     rows.locate(charges, taken.wallMs)
     rows.lock()
     for (let row = 0; row < charges.length; row++) this.#look(rows, charges, row, nowMs, taken.wallMs)
-    for (let place = 0; place < charges.length; place++) this.#settle(rows, charges, place, taken.wallMs, nowMs, wallMs)
+    for (let place = 0; place < charges.length; place++) this.#settle(rows, charges, place, taken.momentMs, nowMs, wallMs)
     rows.unlock()
   }
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void {
-    for (let row = 0; row < charges.length; row++) this.#resetRow(charges, row, undefined, nowMs, wallMs)
+    for (let row = 0; row < charges.length; row++) {
+      if (!this.#resetRow(charges, row, undefined, nowMs, wallMs))
+        throw new Error('a reset from a later time is known: set the clock right')
+    }
   }
 
   /**
@@ -99,7 +103,7 @@ export class EmbeddedStore implements CounterStore {
     const [set, low, high] = [rows.sets[row]!, rows.lows[row]!, rows.highs[row]!]
     this.table.lock(set)
     const windowEndMs = algorithm.clock === 'wall' ? record.at : 0
-    const moment = momentMs ?? this.#resets.nextMoment(set, low, high, wallMs)
+    const moment = momentMs ?? this.#resets.nextMoment(wallMs)
     const isNew = this.#resets.note(set, low, high, moment, windowEndMs, nowMs, wallMs)
     this.table.unlock(set)
     return isNew
@@ -117,10 +121,18 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /**
-   * Charges what was taken elsewhere at `wallMs`, by the clock of that place, all rows or none: where no counter needs more than comes
+   * Charges what was taken elsewhere, all rows or none: where no counter needs more than comes
    * back to it within `slackMs`. The rows in `paid` are charged whether or not there is enough, and those that were reset since are not.
    */
-  chargeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number, slackMs: number, paid: readonly number[]): boolean {
+  chargeAll(
+    charges: Charges,
+    answers: Answers,
+    taken: Omit<Taken, 'from'>,
+    nowMs: number,
+    slackMs: number,
+    paid: readonly number[],
+  ): boolean {
+    const { wallMs, momentMs } = taken
     const rows = this.#locate(charges, answers, wallMs)
     let fits = true
     for (let row = 0; row < charges.length; row++) {
@@ -128,10 +140,10 @@ export class EmbeddedStore implements CounterStore {
       const isThere = this.#answer(rows, charges, answers, row, nowMs, wallMs)
       const slack = algorithm.refillIn(limit, slackMs)
       const isCharged = isThere || answers.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)
-      fits = (isCharged || this.#isResetSince(rows, row, wallMs)) && fits
+      fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits
     }
     for (let place = 0; fits && place < charges.length; place++) {
-      if (!this.#isResetSince(rows, rows.order[place]!, wallMs)) this.#take(rows, charges, answers, place, nowMs, wallMs)
+      if (!this.#isResetSince(rows, rows.order[place]!, momentMs)) this.#take(rows, charges, answers, place, nowMs, wallMs)
     }
     rows.unlock()
     return fits
@@ -206,14 +218,14 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /** Gives the row at `place` of the order back. */
-  #settle(rows: TableRows, charges: Charges, place: number, takenWallMs: number, nowMs: number, wallMs: number): void {
+  #settle(rows: TableRows, charges: Charges, place: number, takenMs: number, nowMs: number, wallMs: number): void {
     const row = rows.order[place]!
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     const cost = charges.costs[row]!
     const isThere = rows.slots[row]! >= 0
     // A counter that is not there has nothing spent that could go back.
     if (cost === 0 || (!isThere && cost > 0)) return
-    if (this.#isResetSince(rows, row, takenWallMs)) return
+    if (this.#isResetSince(rows, row, takenMs)) return
     const record = rows.records[row]!
     algorithm.settle(limit, record, cost)
     // Nor is a debt carried into a window that is over.

@@ -6,7 +6,7 @@ const SALT = 0x5e7_0000
 /** Something from before a reset may turn up for at least this long. */
 const KEPT_MS = 86_400_000
 /** No two resets of a counter have the same moment, whatever the clock does. */
-const TICK_MS = 0.001
+export const TICK_MS = 0.001
 
 /**
  * When counters were reset, by the clock of the store that they are shared in, in the table that all threads share. A counter's reset is
@@ -26,8 +26,14 @@ export class Resets {
   }
 
   /** For a reset at the present time. */
-  nextMoment(set: number, low: number, high: number, wallMs: number): number {
-    return Math.max(wallMs, this.momentOf(set, low, high) + TICK_MS)
+  nextMoment(wallMs: number): number {
+    return Math.max(wallMs, this.#table.lastResetMs + TICK_MS)
+  }
+
+  /** For a take at the present time, under the locks of its sets: later than all resets there were. */
+  takeMoment(wallMs: number): number {
+    const lastMs = this.#table.lastResetMs
+    return wallMs > lastMs ? wallMs : lastMs + TICK_MS
   }
 
   /** Whether what was taken at that moment, by the same clock, is from before the counter's last reset. */
@@ -43,6 +49,7 @@ export class Resets {
   note(set: number, low: number, high: number, momentMs: number, windowEndMs: number, nowMs: number, wallMs: number): boolean {
     const table = this.#table
     if (this.momentOf(set, low, high) >= momentMs) return false
+    table.lastResetMs = Math.max(table.lastResetMs, momentMs)
     const counter = table.find(set, low, high)
     if (counter >= 0) table.forget(counter)
     const known = table.find(set, low ^ SALT, high)

@@ -8,6 +8,7 @@ import {
   LANE_OCCUPIED,
   LANE_WRITING,
   LANES_BYTES,
+  LAST_RESET,
   laneWord,
   MAX_OWNERS,
   MIN_TABLE_BYTES,
@@ -63,6 +64,16 @@ export class SharedTable {
   /** Slots that hold a key, live or long refilled. */
   get occupiedSlots(): number {
     return this.#sumLanes(LANE_OCCUPIED)
+  }
+
+  /** The latest moment of any reset in the table. */
+  get lastResetMs(): number {
+    return this.#doubles[LAST_RESET]!
+  }
+
+  /** Without a lock for all sets: two resets at once may leave the earlier one here, by as much as their moments differ. */
+  set lastResetMs(momentMs: number) {
+    this.#doubles[LAST_RESET] = momentMs
   }
 
   get forcedEvictions(): number {

@@ -27,6 +27,8 @@ export const LANE_WRITING = 0
 export const LANE_OCCUPIED = 1
 export const LANE_EVICTIONS = 2
 export const LANES_BYTES = MAX_OWNERS * LANE_BYTES
+/** In doubles. Nobody is owner 0, so the first lane has room for it. */
+export const LAST_RESET = 0
 
 export const MIN_TABLE_BYTES = LANES_BYTES + SET_BYTES
 

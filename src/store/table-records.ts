@@ -1,5 +1,5 @@
 import type { CounterRecord } from '../limiter/record.ts'
-import { spentShare } from './record-kinds.ts'
+import { RESET, spentShare } from './record-kinds.ts'
 import type { SharedTable } from './shared-table.ts'
 import { WAYS } from './table-layout.ts'
 
@@ -59,6 +59,7 @@ export function restore(table: SharedTable, record: TaggedRecord, nowMs: number,
   if (share === 0) return
   const { kind, low, high, level, at, size, rate } = record
   const set = table.setOf(high)
+  if (kind === RESET) table.lastResetMs = Math.max(table.lastResetMs, level)
   table.lock(set)
   let known = table.find(set, low, high)
   if (known >= 0 && table.kind(known) !== kind) {

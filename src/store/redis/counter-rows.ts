@@ -1,5 +1,6 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../../limiter/limit.ts'
+import type { Taken } from '../answers.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterKeys } from './counter-keys.ts'
 import type { SharedCounter } from './shared-counter.ts'
@@ -32,6 +33,8 @@ export interface ReturnRow extends CounterRow {
   readonly tokens: number
   /** When it was taken, by the clock of Redis. */
   readonly takenWallMs: number
+  /** The same, but later than every reset before it. */
+  readonly momentMs: number
   /** Whether what the refill may have made up for since then is not given back. */
   readonly isLessRefill: boolean
 }
@@ -75,11 +78,12 @@ export function questionRows(keys: CounterKeys, question: Question, slackMs: num
   })
 }
 
-export function settlementRows(keys: CounterKeys, charges: Charges, takenWallMs: number, nowMs: number): ReturnRow[] {
+export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number): ReturnRow[] {
+  const { wallMs: takenWallMs, momentMs } = taken
   return rowsOf(charges).map((row) => {
     const { limit, sinceMs } = charges.counters[row] as SharedCounter
     const tokens = charges.costs[row]!
-    return { key: keys.keyOf(charges, row), limit, ageMs: nowMs - sinceMs, tokens, takenWallMs, isLessRefill: false }
+    return { key: keys.keyOf(charges, row), limit, ageMs: nowMs - sinceMs, tokens, takenWallMs, momentMs, isLessRefill: false }
   })
 }
 

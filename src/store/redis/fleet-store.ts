@@ -58,7 +58,7 @@ export class FleetStore implements CounterStore {
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void> {
     if (taken.from === 'nobody') return
     this.#parts.local.settleAll(charges, taken, nowMs, wallMs)
-    if (taken.from === 'shared') return this.#parts.shared.settle(charges, taken.wallMs, nowMs)
+    if (taken.from === 'shared') return this.#parts.shared.settle(charges, taken, nowMs)
   }
 
   /**
@@ -89,6 +89,7 @@ export class FleetStore implements CounterStore {
     if (typeof answer !== 'boolean') return this.#askShared({ action, charges, answers, request: answer, nowMs, wallMs, asked: 1 })
     listener.onAnswer(answer ? 'lease' : 'refusal')
     answers.wallMs = wallMs
+    answers.momentMs = wallMs
     answers.takenFrom = 'shared'
     return answer
   }
@@ -101,6 +102,7 @@ export class FleetStore implements CounterStore {
     const calls = shared.callsFor(action, question)
     if (calls === undefined) return this.#askElsewhere(asking)
     answers.wallMs = wallMs
+    answers.momentMs = wallMs
     return shared.ask(calls, charges, answers).then(
       (fits) => {
         if (fits === 'other_window') return this.#askAgain(asking)
@@ -139,6 +141,7 @@ export class FleetStore implements CounterStore {
       answers.waitsMs[row] = 0
     }
     answers.wallMs = wallMs
+    answers.momentMs = wallMs
     answers.takenFrom = 'nobody'
     return true
   }
@@ -162,10 +165,10 @@ export class FleetStore implements CounterStore {
    * that is away or has forgotten hands out none of them anew. Returns false where the own count has no room for it: Redis
    * has forgotten, or was left, while this was on its way. What leases hold was obtained before, and is charged in any case.
    */
-  #takeOwn(charges: Charges, { wallMs }: Answers, request: RemoteRequest | undefined): boolean {
+  #takeOwn(charges: Charges, answers: Answers, request: RemoteRequest | undefined): boolean {
     const { shared, local, clock } = this.#parts
     const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
-    return local.chargeAll(charges, new Answers(), clock.nowMs(), wallMs, shared.slackMs, paid)
+    return local.chargeAll(charges, new Answers(), answers, clock.nowMs(), shared.slackMs, paid)
   }
 }
 

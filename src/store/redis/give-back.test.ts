@@ -73,7 +73,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
 
   test('in a lease is not given back to a bucket that was begun afterwards, and to an older one it is', async () => {
     const [late, other] = [await instance(LIMITS.bucket, true), await instance(LIMITS.bucket, true)]
-    const { tokens, wallMs } = grantOf(await late.ask(1, 20), 0)
+    const { tokens, momentMs: wallMs } = grantOf(await late.ask(1, 20), 0)
     expect(tokens).toBe(20)
     await redis.command('FLUSHALL')
     await other.take(SIZE)
@@ -91,7 +91,12 @@ describeWithRedis('what Redis granted before it forgot', () => {
     await one.take(10)
     const charges = new Charges()
     charges.add(one.counter, 30)
-    await one.store.settleAll(charges, { wallMs: systemClock.wallMs(), from: 'shared' }, systemClock.nowMs(), systemClock.wallMs())
+    await one.store.settleAll(
+      charges,
+      { wallMs: systemClock.wallMs(), momentMs: systemClock.wallMs(), from: 'shared' },
+      systemClock.nowMs(),
+      systemClock.wallMs(),
+    )
     expect(await leftOf(LIMITS[kind])).toBe(SIZE - 40 - 10 + 30)
   })
 

@@ -11,17 +11,17 @@ export interface ScriptAnswer {
   readonly resetsMs: readonly number[]
 }
 
-const ELSEWHEN = 2
+const OTHER_WINDOW = 2
 const COLUMNS = 3
 
 /** Throws a LinkError where it is something else. */
 export function readAnswer(reply: unknown, rowCount: number): ScriptAnswer {
   const numbers = String(reply).split(' ').map(Number)
   const [fits, wallMs, ...rows] = numbers
-  const isElsewhen = fits === ELSEWHEN && rows.length === 0 && wallMs !== undefined
-  if (numbers.some(Number.isNaN) || !(isElsewhen || (numbers.length >= 2 && rows.length === COLUMNS * rowCount))) {
+  const isOtherWindow = fits === OTHER_WINDOW && rows.length === 0 && wallMs !== undefined
+  if (numbers.some(Number.isNaN) || !(isOtherWindow || (numbers.length >= 2 && rows.length === COLUMNS * rowCount))) {
     throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
   }
   const column = (which: number) => rows.filter((_, i) => i % COLUMNS === which)
-  return { fits: isElsewhen ? 'other_window' : fits === 1, wallMs: wallMs!, levels: column(0), leased: column(1), resetsMs: column(2) }
+  return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs: wallMs!, levels: column(0), leased: column(1), resetsMs: column(2) }
 }

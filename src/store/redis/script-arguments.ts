@@ -22,8 +22,8 @@ export function questionArguments(action: QuestionAction, rows: readonly Questio
 export function returnArguments(action: ReturnAction, rows: readonly ReturnRow[]): string[] {
   const args: string[] = [action]
   for (const row of rows) {
-    const { tokens, takenWallMs, isLessRefill } = row
-    addRow(args, row, { cost: tokens, most: 0, momentMs: takenWallMs, more: isLessRefill ? 1 : 0, wallMs: takenWallMs })
+    const { tokens, takenWallMs, momentMs, isLessRefill } = row
+    addRow(args, row, { cost: tokens, most: 0, momentMs, more: isLessRefill ? 1 : 0, wallMs: takenWallMs })
   }
   return args
 }

@@ -1,12 +1,12 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { BucketLimit } from '../../limiter/limit.ts'
-import type { Answers } from '../answers.ts'
+import type { Answers, Taken } from '../answers.ts'
 import type { Charges } from '../charges.ts'
 import { CounterKeys } from './counter-keys.ts'
 import { type Question, questionRows, type ReturnRow, settlementRows } from './counter-rows.ts'
 import { type DoubtListener, isInDoubt } from './doubt.ts'
 import type { LinkError, Script } from './link/redis-link.ts'
-import { type QuestionCall, returnsOf } from './question-call.ts'
+import { type QuestionCall, returnsOf, takenMs } from './question-call.ts'
 import { type CounterLink, ScriptCalls } from './script-calls.ts'
 import { Settlements } from './settlements.ts'
 import { groupsOf } from './slot-groups.ts'
@@ -65,7 +65,8 @@ export class SharedCounters {
    */
   async ask(calls: readonly QuestionCall[], charges: Charges, answers: Answers): Promise<boolean | 'other_window'> {
     const failure = await this.#runAll(calls)
-    const isElsewhen = calls.some(({ answer }) => answer?.fits === 'other_window')
+    answers.momentMs = 0
+    const isOtherWindow = calls.some(({ answer }) => answer?.fits === 'other_window')
     const fits = failure === undefined && calls.every(({ answer }) => answer!.fits === true)
     for (const call of calls) {
       const { answer, action } = call
@@ -73,10 +74,10 @@ export class SharedCounters {
       const isGivenBack = !fits && answer.fits && action === 'take'
       // All of it: were each reject to cost what the refill may have made up for, a flood of them would use up the others' limits.
       if (isGivenBack) void this.#giveBack(returnsOf(call, false))
-      if (!isElsewhen) write(call, charges, answers, isGivenBack)
+      if (!isOtherWindow) write(call, charges, answers, isGivenBack)
     }
     if (failure !== undefined) throw failure
-    return isElsewhen ? 'other_window' : fits
+    return isOtherWindow ? 'other_window' : fits
   }
 
   /** Gives back what `ask` has taken and leased, less what the refill may have made up for since. Never rejects. */
@@ -85,8 +86,8 @@ export class SharedCounters {
   }
 
   /** Done when Redis has it, when it is kept for later, or when nobody can tell. Never rejects. */
-  async settle(charges: Charges, takenWallMs: number, nowMs: number): Promise<void> {
-    await this.#settlements.settle(settlementRows(this.#keys, charges, takenWallMs, nowMs))
+  async settle(charges: Charges, taken: Taken, nowMs: number): Promise<void> {
+    await this.#settlements.settle(settlementRows(this.#keys, charges, taken, nowMs))
   }
 
   /** Sends settlements that could not be sent before. */
@@ -95,10 +96,12 @@ export class SharedCounters {
   }
 
   /** Gives leased tokens back, less what the refill may have made up for since. Never rejects; returns whether it was done. */
-  async giveBackLease(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<boolean> {
+  async giveBackLease(key: string, limit: BucketLimit, tokens: number, leasedMs: number): Promise<boolean> {
     if (!this.#link.isUsable(this.#link.groupOf(key))) return false
     try {
-      await this.#calls.giveBack('give_back', [{ key, limit, ageMs: 0, tokens, takenWallMs: leasedWallMs, isLessRefill: true }])
+      await this.#calls.giveBack('give_back', [
+        { key, limit, ageMs: 0, tokens, takenWallMs: leasedMs, momentMs: leasedMs, isLessRefill: true },
+      ])
       return true
     } catch (error) {
       if (isInDoubt(error)) this.#listener.onDoubt('lease')
@@ -156,4 +159,5 @@ function write({ rows, answer }: QuestionCall, charges: Charges, answers: Answer
     answers.waitsMs[row] = fits ? 0 : algorithmOf(limit).waitMs(limit, level, cost, wallMs)
   }
   answers.wallMs = wallMs
+  answers.momentMs = Math.max(answers.momentMs, ...rows.map((_, i) => takenMs(answer!, i)))
 }

@@ -68,3 +68,15 @@ describe.each([
     expect(bringTo({ wallMs: NOON_MS, nowMs: 77 }, SAVED, recordUntil(NOON_MS + 367 * DAY_MS + 1))).toBe(false)
   })
 })
+
+const AT_SAVE = { wallMs: 1000 * 86_400_000, nowMs: 5000 }
+
+test.each([
+  ['before it was saved', AT_SAVE.wallMs - 1, true],
+  ['by a clock of Redis that is some hours ahead', AT_SAVE.wallMs + DAY_MS, true],
+  ['by a clock that was wrong', AT_SAVE.wallMs + DAY_MS + 1, false],
+  ['beyond all time', 1e300, false],
+])('a reset %s is kept: %s', (_, momentMs, isKept) => {
+  const record = { kind: RESET, low: 1, high: 1, level: momentMs, at: AT_SAVE.wallMs + 2 * DAY_MS, size: 1, rate: 0 }
+  expect(bringTo({ wallMs: AT_SAVE.wallMs + 10, nowMs: 1 }, AT_SAVE, record)).toBe(isKept)
+})

@@ -79,7 +79,7 @@ async function twoWorkers(kind: keyof typeof LIMITS): Promise<{ settling: Worker
       async settle(tokens) {
         const charges = new Charges()
         charges.add(open(store), tokens)
-        await store.settleAll(charges, { wallMs, from: 'shared' }, NOW_MS, wallMs)
+        await store.settleAll(charges, { wallMs, momentMs: wallMs, from: 'shared' }, NOW_MS, wallMs)
       },
     }
   }

@@ -40,7 +40,7 @@ describeWithRedis('a Redis user with the documented rights', () => {
       return Math.round(answers.levels[0]!)
     }
     expect(await store.takeAll(chargesOf(70), answers, ...at())).toBe(true)
-    await store.settleAll(chargesOf(20), { wallMs: answers.wallMs, from: 'shared' }, ...at())
+    await store.settleAll(chargesOf(20), { ...answers, from: 'shared' }, ...at())
     expect(await left()).toBe(SIZE - 50)
     const own = { levels: new Float64Array([SIZE]), resetsMs: new Float64Array(1) }
     const [nowMs, wallMs] = at()

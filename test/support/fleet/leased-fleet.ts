@@ -28,6 +28,8 @@ export class LeasedFleet {
   /** Of all instances. */
   calls = 0
   isAway = false
+  /** By so much the clock of Redis is behind that of the instances. */
+  behindMs = 0
   /** Calls get no answer. */
   holdsCalls = false
   /** The arguments of calls that have no answer yet. */
@@ -74,7 +76,7 @@ export class LeasedFleet {
   /** Runs the script at once. */
   async call(keys: readonly string[], args: readonly string[]): Promise<string> {
     const { options, script, time } = this
-    const clocked = [...args, time.nowMs(), time.wallMs()]
+    const clocked = [...args, time.nowMs() - this.behindMs, time.wallMs() - this.behindMs]
     return (await options.redis.command('EVALSHA', script.sha, keys.length, ...keys, ...clocked)) as string
   }
 }

@@ -84,7 +84,7 @@ export class ClockedInstance {
   }
 
   async settle(counter: FleetCounter, cost: number, takenWallMs: number): Promise<void> {
-    const taken = { wallMs: takenWallMs, from: 'shared' } as const
+    const taken = { wallMs: takenWallMs, momentMs: takenWallMs, from: 'shared' } as const
     await this.store.settleAll(chargesOf(cost, [counter]), taken, this.#link.nowMs, this.wallMs)
   }
 

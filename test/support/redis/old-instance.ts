@@ -37,7 +37,7 @@ export class OldInstance {
 
   async settle(cost: number): Promise<void> {
     const { nowMs, wallMs } = this.#link
-    this.#local.settleAll(this.#charges(cost), { wallMs, from: 'own' }, nowMs, wallMs)
+    this.#local.settleAll(this.#charges(cost), { wallMs, momentMs: wallMs, from: 'own' }, nowMs, wallMs)
     await this.#run('settle', cost, 0, SETTLED)
   }
 

@@ -42,7 +42,7 @@ export async function settleRows(
   wallMs = 0,
   takenWallMs = wallMs,
 ): Promise<void> {
-  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, from: 'own' }, nowMs, wallMs)
+  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'own' }, nowMs, wallMs)
 }
 
 /** One resetAll. */

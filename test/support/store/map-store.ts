@@ -3,6 +3,9 @@ import type { Answers, Taken } from '../../../src/store/answers.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
 
+/** Less than any two resets of a test are apart. */
+const TICK_MS = 0.001
+
 /**
  * What a store must do, in the plainest words there are: a Map, and every key as text. Grows without bound. The rows of
  * one decision are about different keys.
@@ -12,6 +15,7 @@ export class MapStore implements CounterStore {
   readonly #usedInWindow = new Map<string, number>()
   /** When each key was reset last. */
   readonly #resets = new Map<string, number>()
+  #lastResetMs = Number.NEGATIVE_INFINITY
 
   open(spec: CounterSpec): Counter {
     return new MapCounter(spec)
@@ -19,6 +23,7 @@ export class MapStore implements CounterStore {
 
   takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
     answers.wallMs = wallMs
+    answers.momentMs = wallMs > this.#lastResetMs ? wallMs : this.#lastResetMs + TICK_MS
     answers.takenFrom = 'own'
     const takes = this.#lookAtAll(charges, answers, nowMs, wallMs)
     if (takes.length < charges.length) return false
@@ -40,7 +45,7 @@ export class MapStore implements CounterStore {
       const counter = charges.counters[row] as MapCounter
       const values = valuesOf(charges, row)
       const cost = charges.costs[row]!
-      if (cost === 0 || taken.wallMs <= (this.#resets.get(keyOf(counter, values, taken.wallMs)) ?? -1)) continue
+      if (cost === 0 || taken.momentMs <= (this.#resets.get(keyOf(counter, values, taken.wallMs)) ?? -1)) continue
       if (counter.limit.kind === BUCKET) {
         const { key, state } = this.#bucketNow(counter, values, nowMs)
         // What nobody has taken from has nothing to get back.
@@ -59,7 +64,8 @@ export class MapStore implements CounterStore {
       const key = keyOf(charges.counters[row] as MapCounter, valuesOf(charges, row), wallMs)
       this.#buckets.delete(key)
       this.#usedInWindow.delete(key)
-      this.#resets.set(key, wallMs)
+      this.#lastResetMs = Math.max(wallMs, this.#lastResetMs + TICK_MS)
+      this.#resets.set(key, this.#lastResetMs)
     }
   }
 

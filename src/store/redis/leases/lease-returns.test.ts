@@ -24,7 +24,7 @@ test('the end waits for all that is going back, also for what has not left yet',
   for (let i = 0; i < 500; i++) {
     const [set, blockLow, high] = [i % table.setCount, (i << 16) | 1, i]
     table.write(table.claim(set, blockLow, high, LEASE_BLOCK, 0, 0, 0), 1, 1000, 1, 0)
-    returns.add({ key: `${i}`, limit: bucketLimit(1, 1000), set, blockLow, high, endMs: 1000, leasedWallMs: 0 })
+    returns.add({ key: `${i}`, limit: bucketLimit(1, 1000), set, blockLow, high, endMs: 1000, leasedMs: 0 })
   }
   void returns.sweep(1000)
   await returns.endAll()

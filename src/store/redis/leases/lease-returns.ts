@@ -17,7 +17,7 @@ export interface Lease extends BlockPlace {
   readonly key: string
   readonly limit: BucketLimit
   /** When it was granted, by the clock of Redis. */
-  readonly leasedWallMs: number
+  readonly leasedMs: number
 }
 
 /** Gives back what is left of leases: late in their lives, and at the end of the thread's. */
@@ -55,8 +55,8 @@ export class LeaseReturns {
     await Promise.all(this.#underWay)
   }
 
-  async giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
-    await this.#noted(this.#giveBack(key, limit, tokens, leasedWallMs))
+  async giveBack(key: string, limit: BucketLimit, tokens: number, leasedMs: number): Promise<void> {
+    await this.#noted(this.#giveBack(key, limit, tokens, leasedMs))
   }
 
   /** It is waited for at the end. */
@@ -66,8 +66,8 @@ export class LeaseReturns {
     this.#underWay.delete(done)
   }
 
-  async #giveBack(key: string, limit: BucketLimit, tokens: number, leasedWallMs: number): Promise<void> {
-    const isDone = await this.#shared.giveBackLease(key, limit, tokens, leasedWallMs)
+  async #giveBack(key: string, limit: BucketLimit, tokens: number, leasedMs: number): Promise<void> {
+    const isDone = await this.#shared.giveBackLease(key, limit, tokens, leasedMs)
     this.#listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
   }
 
@@ -76,11 +76,11 @@ export class LeaseReturns {
   }
 
   async #end(lease: Lease): Promise<void> {
-    const { key, limit, set, leasedWallMs } = lease
+    const { key, limit, set, leasedMs } = lease
     this.#listener.onHeld(-1)
     this.#table.lock(set)
     const tokens = takeOut(this.#table, lease)
     this.#table.unlock(set)
-    if (tokens > 0) await this.giveBack(key, limit, tokens, leasedWallMs)
+    if (tokens > 0) await this.giveBack(key, limit, tokens, leasedMs)
   }
 }

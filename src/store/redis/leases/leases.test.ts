@@ -246,9 +246,40 @@ describeWithRedis('a leased limit', () => {
     for (let i = 0; i < 1000; i++) expect((await one.check(one.open(AMPLE))).outcome).toBe(true)
     const scarce = one.open(bucketLimit(0.001, 1), true, 'scarce')
     await finish(fleet, one.take(scarce))
-    expect((await finish(fleet, one.check(scarce))).outcome).toBe(false)
+    expect((await finish(fleet, one.take(scarce))).outcome).toBe(false)
     for (let i = 0; i < 10; i++) expect(await one.check(scarce)).toMatchObject({ outcome: false, waitsMs: [1000] })
     expect(fleet.calls).toBe(calls + 2)
+  })
+
+  test.each([0, 1, 5])('admits the same after %i checks: what they were refused is not remembered', async (checks) => {
+    const fleet = await newFleet()
+    const [one, other] = [fleet.newInstance(), fleet.newInstance()]
+    const limit = bucketLimit(0.1, 200)
+    while ((await take(fleet, other, limit)).outcome === true);
+    for (let i = 0; i < checks; i++) expect((await finish(fleet, one.check(one.open(limit)))).outcome).toBe(false)
+    await fleet.time.advance(11)
+    let admitted = 0
+    for (let i = 0; i < 14; i++) {
+      if ((await take(fleet, one, limit)).outcome === true) admitted++
+      await fleet.time.advance(10)
+    }
+    expect(admitted).toBe(14)
+  })
+
+  test('is not drained where the clock of Redis goes back after a reset', async () => {
+    const fleet = await newFleet()
+    const one = fleet.newInstance()
+    const limit = bucketLimit(1e-9, 500)
+    await use(fleet, one, limit, 20)
+    await finish(fleet, one.reset(one.open(limit)))
+    fleet.behindMs = 2000
+    let admitted = 0
+    for (let i = 0; i < 700; i++) {
+      if ((await take(fleet, one, limit)).outcome === true) admitted++
+      await fleet.time.advance(1)
+      if (i % 100 === 0) await fleet.sweep(one)
+    }
+    expect(admitted).toBe(500)
   })
 
   test('begins without leases when it is changed', async () => {

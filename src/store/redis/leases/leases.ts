@@ -117,19 +117,21 @@ export class Leases {
     answers.levels[row.row] = Math.min(level + left, burst)
   }
 
+  /** A check leaves nothing behind: what an operator asks changes no decision. */
   #onRefusal({ takes, uncovered, held }: RemoteRequest, answers: Answers): void {
+    if (!takes) return
     const nowMs = this.#parts.clock.nowMs()
     for (const row of uncovered) {
       const waitMs = answers.waitsMs[row.row]!
       const untilMs = nowMs + this.#refusalMs(row, answers.levels[row.row]!)
       const leases = this.#lockedLeases(row)
       // A refusal from before a reset must not be remembered.
-      const isStill = waitMs > 0 && !this.#isResetSince(row, answers.wallMs)
+      const isStill = waitMs > 0 && !this.#isResetSince(row, answers.momentMs)
       if (isStill) leases.noteRefused(untilMs, nowMs + waitMs, nowMs)
       else if (row.ask > 0) leases.forgetNote()
       this.#table.unlock(row.set)
     }
-    if (takes) this.#putBack(held, nowMs)
+    this.#putBack(held, nowMs)
   }
 
   #requestFor(takes: boolean, charges: Charges, answers: Answers, sentMs: number): RemoteRequest {
@@ -182,11 +184,11 @@ export class Leases {
   #add(row: UncoveredRow, key: string, cost: number, grant: Grant, seen: number, sentMs: number): number {
     const { clock, leaseMs, listener } = this.#parts
     const { set, high, counter } = row
-    const { tokens: leased, wallMs: leasedWallMs } = grant
+    const { tokens: leased, momentMs: leasedMs } = grant
     const endMs = sentMs + leaseMs
     const nowMs = clock.nowMs()
     const leases = this.#lockedLeases(row)
-    const isVoid = this.#isResetSince(row, leasedWallMs)
+    const isVoid = this.#isResetSince(row, leasedMs)
     const slot = leases.add(cost, isVoid || this.#rows.isClosed ? 0 : leased, seen, endMs, nowMs)
     const blockLow = slot < 0 ? 0 : this.#table.low(slot)
     const { left, overwritten } = leases
@@ -196,10 +198,10 @@ export class Leases {
     if (leased === 0) return left
     listener.onTokens('leased', leased)
     const limit = counter.limit as BucketLimit
-    if (slot >= 0) this.#returns.add({ key, limit, set, blockLow, high, endMs, leasedWallMs })
+    if (slot >= 0) this.#returns.add({ key, limit, set, blockLow, high, endMs, leasedMs })
     // Redis would not take them back: its counter does not know them any more.
     else if (isVoid) listener.onTokens('lost', leased)
-    else void this.#returns.giveBack(key, limit, leased, leasedWallMs)
+    else void this.#returns.giveBack(key, limit, leased, leasedMs)
     return left
   }
 
@@ -222,8 +224,8 @@ export class Leases {
   }
 
   /** Under the lock. */
-  #isResetSince({ set, low, high }: UncoveredRow, wallMs: number): boolean {
-    return this.#parts.local.isResetSince(set, low, high, wallMs)
+  #isResetSince({ set, low, high }: UncoveredRow, takenMs: number): boolean {
+    return this.#parts.local.isResetSince(set, low, high, takenMs)
   }
 
   /** Locks the set, too: whoever calls unlocks it. */
