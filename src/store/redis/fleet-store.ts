@@ -38,6 +38,9 @@ const MAX_ASKED = 2
 /** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides: only a reset rejects because of it. */
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
+  // What the own counters say: read before anything is waited for, so that one of each serves all decisions.
+  readonly #own = new Answers()
+  #resetsMs = new Float64Array(16)
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
@@ -146,13 +149,12 @@ export class FleetStore implements CounterStore {
     return true
   }
 
-  /** In the windows that Redis is in, as far as that is known. */
+  /** In the windows that Redis is in, as far as that is known. Good until the next call. */
   #ownCounts(charges: Charges, nowMs: number, wallMs: number): OwnCounts {
     const { shared, local } = this.#parts
-    const own = new Answers()
-    const resetsMs = new Float64Array(charges.length)
-    local.checkWithResets(charges, own, resetsMs, nowMs, shared.redisWallMs(wallMs))
-    return { levels: own.levels, resetsMs }
+    if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
+    local.checkWithResets(charges, this.#own, this.#resetsMs, nowMs, shared.redisWallMs(wallMs))
+    return { levels: this.#own.levels, resetsMs: this.#resetsMs }
   }
 
   #applyResets(calls: readonly QuestionCall[], charges: Charges): void {
@@ -168,7 +170,7 @@ export class FleetStore implements CounterStore {
   #takeOwn(charges: Charges, answers: Answers, request: RemoteRequest | undefined): boolean {
     const { shared, local, clock } = this.#parts
     const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
-    return local.chargeAll(charges, new Answers(), answers, clock.nowMs(), shared.slackMs, paid)
+    return local.chargeAll(charges, this.#own, answers, clock.nowMs(), shared.slackMs, paid)
   }
 }
 

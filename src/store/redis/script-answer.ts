@@ -16,12 +16,18 @@ const COLUMNS = 3
 
 /** Throws a LinkError where it is something else. */
 export function readAnswer(reply: unknown, rowCount: number): ScriptAnswer {
-  const numbers = String(reply).split(' ').map(Number)
-  const [fits, wallMs, ...rows] = numbers
-  const isOtherWindow = fits === OTHER_WINDOW && rows.length === 0 && wallMs !== undefined
-  if (numbers.some(Number.isNaN) || !(isOtherWindow || (numbers.length >= 2 && rows.length === COLUMNS * rowCount))) {
-    throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
+  const texts = String(reply).split(' ')
+  const fits = Number(texts[0])
+  const wallMs = Number(texts[1])
+  const isOtherWindow = fits === OTHER_WINDOW && texts.length === 2
+  let hasOnlyNumbers = texts.length === 2 + (isOtherWindow ? 0 : COLUMNS * rowCount) && !Number.isNaN(fits + wallMs)
+  const columns: [number[], number[], number[]] = [[], [], []]
+  for (let i = 2; i < texts.length; i++) {
+    const number = Number(texts[i])
+    if (Number.isNaN(number)) hasOnlyNumbers = false
+    columns[(i - 2) % COLUMNS]!.push(number)
   }
-  const column = (which: number) => rows.filter((_, i) => i % COLUMNS === which)
-  return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs: wallMs!, levels: column(0), leased: column(1), resetsMs: column(2) }
+  if (!hasOnlyNumbers) throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
+  const [levels, leased, resetsMs] = columns
+  return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs, levels, leased, resetsMs }
 }

@@ -39,7 +39,8 @@ interface RowNumbers {
 
 function addRow(args: string[], { limit, ageMs }: CounterRow, { cost, most, momentMs, more, wallMs }: RowNumbers): void {
   const size = algorithmOf(limit).size(limit)
-  for (const number of [limit.kind, cost, size, most, momentMs, ...ownNumbers(limit, { ageMs, more, wallMs })]) args.push(String(number))
+  args.push(String(limit.kind), String(cost), String(size), String(most), String(momentMs))
+  for (const number of ownNumbers(limit, { ageMs, more, wallMs })) args.push(String(number))
 }
 
 /** What each kind reads besides, in the order of its `columns` in the script. */

@@ -64,7 +64,14 @@ export class SharedCounters {
    * other nodes took is given back.
    */
   async ask(calls: readonly QuestionCall[], charges: Charges, answers: Answers): Promise<boolean | 'other_window'> {
-    const failure = await this.#runAll(calls)
+    let failure: LinkError | undefined
+    try {
+      // Most decisions take one call.
+      if (calls.length === 1) await this.#run(calls[0]!)
+      else failure = await this.#runAll(calls)
+    } catch (error) {
+      failure = error as LinkError
+    }
     answers.momentMs = 0
     const isOtherWindow = calls.some(({ answer }) => answer?.fits === 'other_window')
     const fits = failure === undefined && calls.every(({ answer }) => answer!.fits === true)
@@ -118,7 +125,7 @@ export class SharedCounters {
   #callsFor(action: QuestionCall['action'], question: Question): QuestionCall[] {
     const { wallMs: askedWallMs } = question
     const rows = questionRows(this.#keys, question, this.slackMs, this.redisWallMs(askedWallMs))
-    return groupsOf(this.#link, rows).map((group) => ({ ...group, action, askedWallMs, answer: undefined }))
+    return groupsOf(this.#link, rows).map(({ number, rows }) => ({ number, rows, action, askedWallMs, answer: undefined }))
   }
 
   /** Returns what the first call failed with that did. */
@@ -159,5 +166,5 @@ function write({ rows, answer }: QuestionCall, charges: Charges, answers: Answer
     answers.waitsMs[row] = fits ? 0 : algorithmOf(limit).waitMs(limit, level, cost, wallMs)
   }
   answers.wallMs = wallMs
-  answers.momentMs = Math.max(answers.momentMs, ...rows.map((_, i) => takenMs(answer!, i)))
+  for (let i = 0; i < rows.length; i++) answers.momentMs = Math.max(answers.momentMs, takenMs(answer!, i))
 }
