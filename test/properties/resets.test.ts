@@ -10,18 +10,19 @@ import { ClockedFleetStore } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
-import { bucketLimit, dayLimit, resetRows, settleRows, takeRows } from '../support/store/charging.ts'
+import { bucketLimit, dayLimit, resetRows, settleRows, type Taken, takeRows } from '../support/store/charging.ts'
 import { MapStore } from '../support/store/map-store.ts'
 
 const START_MS = Date.UTC(2026, 0, 15, 23, 59)
 
+const WINDOWS: readonly Limit[] = [dayLimit(64), { kind: WINDOW, tokens: 64, calendar: calendarOf('1m', 'Asia/Kathmandu') }]
 /** Rates and costs are halves and quarters, so that sums are exact in whatever order they are made. */
-const LIMITS: readonly Limit[] = [
-  bucketLimit(2 ** -10, 64),
-  bucketLimit(0.25, 64),
-  dayLimit(64),
-  { kind: WINDOW, tokens: 64, calendar: calendarOf('1m', 'Asia/Kathmandu') },
-]
+const LIMITS: readonly Limit[] = [bucketLimit(2 ** -10, 64), bucketLimit(0.25, 64), ...WINDOWS]
+/**
+ * Hardly anything comes back. An instance holds the fleet's count to its own, and that misses the refill that a bucket gets which others have taken from and
+ * given back to: by so much the two may differ, and no further.
+ */
+const SLOW_LIMITS: readonly Limit[] = [bucketLimit(2 ** -40, 64), bucketLimit(2 ** -36, 64), ...WINDOWS]
 
 interface Step {
   readonly what: 'take' | 'settle' | 'reset'
@@ -55,6 +56,7 @@ test('takes, settlements and resets by two threads leave what they leave in a Ma
       await expectSameLevels(
         [1, 2].map((owner) => new EmbeddedStore(new SharedTable(table, owner), [1, 2])),
         all,
+        LIMITS,
       )
     }),
     { numRuns: 200 },
@@ -68,16 +70,16 @@ describeWithRedis('two instances on one Redis', () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         const prefix = `edge:${runs++}:`
-        await expectSameLevels([new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)], all)
+        await expectSameLevels([new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)], all, SLOW_LIMITS)
       }),
       { numRuns: 60 },
     )
   })
 })
 
-async function expectSameLevels(stores: readonly CounterStore[], all: readonly Step[]): Promise<void> {
+async function expectSameLevels(stores: readonly CounterStore[], all: readonly Step[], limits: readonly Limit[]): Promise<void> {
   const model = new MapStore()
-  const open = (store: CounterStore) => LIMITS.map((limit, i) => store.open({ identity: [String(i)], limit, sinceMs: 0 }))
+  const open = (store: CounterStore) => limits.map((limit, i) => store.open({ identity: [String(i)], limit, sinceMs: 0 }))
   const [opened, modelled] = [stores.map(open), open(model)]
   const taken: {
     readonly counter: number
@@ -93,7 +95,9 @@ async function expectSameLevels(stores: readonly CounterStore[], all: readonly S
     if (what === 'take') {
       const row = (counters: ReturnType<typeof open>) => [{ counter: counters[counter]!, values: [caller], cost: Math.abs(cost) }]
       const answer = await takeRows(stores[store]!, row(opened[store]!), nowMs, wallMs)
-      expect(answer).toEqual(await takeRows(model, row(modelled), nowMs, wallMs))
+      const expected = await takeRows(model, row(modelled), nowMs, wallMs)
+      if (limits === LIMITS) expect(answer).toEqual(expected)
+      else expect(rounded(answer)).toEqual(rounded(expected))
       if (answer.taken === true) taken.unshift({ counter, caller, wallMs, store, tokens: Math.abs(cost) })
     } else if (what === 'reset') {
       const row = (counters: ReturnType<typeof open>) => [{ counter: counters[counter]!, values: [caller] }]
@@ -108,4 +112,8 @@ async function expectSameLevels(stores: readonly CounterStore[], all: readonly S
       await settleRows(model, row(modelled), nowMs, wallMs, one.wallMs)
     }
   }
+}
+
+function rounded({ taken, levels }: Taken): { taken: Taken['taken']; levels: readonly number[] } {
+  return { taken, levels: levels.map(Math.round) }
 }
