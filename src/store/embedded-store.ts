@@ -80,21 +80,15 @@ export class EmbeddedStore implements CounterStore {
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void {
     for (let row = 0; row < charges.length; row++) {
-      if (!this.#resetRow(charges, row, undefined, nowMs, wallMs))
-        throw new Error('a reset from a later time is known: set the clock right')
+      if (!this.resetRow(charges, row, undefined, nowMs, wallMs)) throw new Error('a reset from a later time is known: set the clock right')
     }
   }
 
   /**
-   * Notes that a counter was reset at `momentMs`, by the clock of the store that it is shared in, and forgets what was counted before.
-   * Returns false where that is known already.
+   * Notes that a counter was reset at `momentMs`, by the clock of the store that it is shared in, or else now, and forgets what was counted
+   * before. Returns false where that reset, or a later one, is known already.
    */
-  resetRow(charges: Charges, row: number, momentMs: number, nowMs: number, wallMs: number): boolean {
-    return this.#resetRow(charges, row, momentMs, nowMs, wallMs)
-  }
-
-  /** Without a moment, at the present one, which is later than that of any reset before. */
-  #resetRow(charges: Charges, row: number, momentMs: number | undefined, nowMs: number, wallMs: number): boolean {
+  resetRow(charges: Charges, row: number, momentMs: number | undefined, nowMs: number, wallMs: number): boolean {
     const rows = this.#rows
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     rows.locate(charges, wallMs)
@@ -103,7 +97,7 @@ export class EmbeddedStore implements CounterStore {
     const [set, low, high] = [rows.sets[row]!, rows.lows[row]!, rows.highs[row]!]
     this.table.lock(set)
     const windowEndMs = algorithm.clock === 'wall' ? record.at : 0
-    const moment = momentMs ?? this.#resets.nextMoment(wallMs)
+    const moment = momentMs ?? this.#resets.nextMoment(set, low, high, wallMs)
     const isNew = this.#resets.note(set, low, high, moment, windowEndMs, nowMs, wallMs)
     this.table.unlock(set)
     return isNew

@@ -36,6 +36,16 @@ describe('a reset', () => {
     expect(resets.momentOf(0, LOW, HIGH)).toBe(5000)
   })
 
+  test('at the present time is later than the last one of its counter, also where another thread has told of an earlier one since', () => {
+    const table = tableWithCounter()
+    const resets = new Resets(table)
+    resets.note(0, LOW, HIGH, 5000, 0, 0, 5000)
+    table.lastResetMs = 100
+    expect(resets.nextMoment(0, LOW, HIGH, 200)).toBeGreaterThan(5000)
+    expect(resets.nextMoment(0, LOW + 1, HIGH, 200)).toBe(200)
+    expect(resets.nextMoment(0, LOW + 1, HIGH, 50)).toBeGreaterThan(100)
+  })
+
   test('is kept for a day, and until the window has ended where that is later', () => {
     for (const [windowEndMs, keptUntilMs] of [
       [0, 5000 + DAY_MS],

@@ -26,8 +26,8 @@ export class Resets {
   }
 
   /** For a reset at the present time. */
-  nextMoment(wallMs: number): number {
-    return Math.max(wallMs, this.#table.lastResetMs + TICK_MS)
+  nextMoment(set: number, low: number, high: number, wallMs: number): number {
+    return Math.max(wallMs, this.#table.lastResetMs + TICK_MS, this.momentOf(set, low, high) + TICK_MS)
   }
 
   /** For a take at the present time, under the locks of its sets: later than all resets there were. */

@@ -10,7 +10,7 @@ import { CLOCK_OF_A_TEST, type ClockedLink } from './clocked-link.ts'
 const DAY_MS = 86_400_000
 const SETTLED = -1
 
-/** What version 0.1 does on one counter in Redis: with its script, its arguments and its own count. */
+/** What builds from before the table of kinds do on one counter in Redis: with its script, its arguments and its own count. */
 export class OldInstance {
   readonly #link: ClockedLink
   readonly #key: string
@@ -64,6 +64,6 @@ export class OldInstance {
 }
 
 function oldScript(): Script {
-  const text = `${CLOCK_OF_A_TEST}\n${readFileSync(new URL('./counters-0.1.lua', import.meta.url), 'utf8')}`
+  const text = `${CLOCK_OF_A_TEST}\n${readFileSync(new URL('./earlier-counters.lua', import.meta.url), 'utf8')}`
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
