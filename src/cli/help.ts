@@ -1,4 +1,4 @@
-import { SETTINGS, type Setting } from '../config.ts'
+import { SETTINGS, type Setting } from '../config/config.ts'
 import { flagRows } from '../fake-llm/flags.ts'
 
 export const HELP = `edge: may this request go on?

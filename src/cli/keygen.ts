@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { rm, stat, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { publicKeyText } from '../source/signature.ts'
+import { publicKeyText } from '../bundle/signature.ts'
 import { writingProblem } from './file-problem.ts'
 import { KEYGEN_HELP } from './help.ts'
 

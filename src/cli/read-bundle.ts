@@ -1,9 +1,9 @@
+import { MAX_BUNDLE_BYTES } from '../bundle/bundle-source.ts'
+import { readInThread } from '../bundle/read-in-thread.ts'
+import type { SharedBundle } from '../bundle/shared-bundle.ts'
+import { readFileBounded } from '../files/read-file-bounded.ts'
 import { formatOf } from '../policy/bundle-format.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
-import { MAX_BUNDLE_BYTES } from '../source/bundle-source.ts'
-import { readFileBounded } from '../source/read-file-bounded.ts'
-import type { SharedBundle } from '../source/shared-bundle.ts'
-import { readInThread } from '../threads/read-in-thread.ts'
 import { readingProblem } from './file-problem.ts'
 
 export interface ReadBundle {

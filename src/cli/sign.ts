@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, sign as signBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { replaceFile } from '../replace-file.ts'
+import { replaceFile } from '../files/replace-file.ts'
 import { readingProblem, writingProblem } from './file-problem.ts'
 import { SIGN_HELP } from './help.ts'
 import { readBundle } from './read-bundle.ts'

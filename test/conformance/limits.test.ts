@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { Edge } from '../support/service/edge.ts'
 import { ask, type Fields } from '../support/service/http.ts'

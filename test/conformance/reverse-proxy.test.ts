@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { CHAT, HELLO, llmProxy, proxyEnv } from '../support/llm/llm-proxy.ts'
 import { answeringLlm, type ScriptedLlm, scriptedLlm } from '../support/llm/scripted-llm.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { Edge } from '../support/service/edge.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SETTINGS, type Setting } from '../../src/config.ts'
+import { SETTINGS, type Setting } from '../../src/config/config.ts'
 import { codeWords, readText, tableRows } from './markdown.ts'
 
 test("the README's configuration table lists every setting with its option and default, in the order of the source", () => {

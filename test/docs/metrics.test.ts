@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CATALOGUE } from '../../src/server/metrics/catalogue.ts'
+import { CATALOGUE } from '../../src/telemetry/metrics/catalogue.ts'
 import { codeWords, readText, tableRows } from './markdown.ts'
 
 test('docs/metrics.md lists every metric with its type and labels, in the order of the source', () => {

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Clock } from '../../clock.ts'
-import { replaceFile } from '../../replace-file.ts'
+import { replaceFile } from '../../files/replace-file.ts'
 import type { SharedTable } from '../shared-table.ts'
 import { copyLive, RecordBatch } from '../table-records.ts'
 import { StateFault } from './state-fault.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { WorkerHost } from '../../../src/threads/host.ts'
-import type { ToWorker } from '../../../src/threads/messages.ts'
+import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
+import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { decisionBytes, original } from '../../support/service/wire.ts'
 import { Crowd } from '../../support/workers/crowd.ts'

@@ -1,5 +1,7 @@
 // What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
 
+import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
+import { HttpRequestView } from '../../../dist/http/raw-headers.js'
 import { AnswerReader } from '../../../dist/llm/answer.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
 import { SseFraming } from '../../../dist/llm/sse-framing.js'
@@ -7,14 +9,12 @@ import { StreamFilter } from '../../../dist/llm/stream-filter.js'
 import { normalizeHost } from '../../../dist/policy/host.js'
 import { parseBundle } from '../../../dist/policy/parse.js'
 import { normalizePath } from '../../../dist/policy/path.js'
+import { ResponseReader } from '../../../dist/proxy/backend/response-reader.js'
+import { ProxiedRequestView } from '../../../dist/proxy/proxied-request-view.js'
 import { bearerToken } from '../../../dist/request/bearer.js'
 import { CidrMap } from '../../../dist/request/cidr-map.js'
 import { clientAddress, TrustedProxies } from '../../../dist/request/client-address.js'
 import { readClaims } from '../../../dist/request/jwt.js'
-import { ResponseReader } from '../../../dist/server/backend/response-reader.js'
-import { DebugSessions, withoutDebugCookie } from '../../../dist/server/debug-sessions.js'
-import { HttpRequestView } from '../../../dist/server/http-request-view.js'
-import { ProxiedRequestView } from '../../../dist/server/proxy/proxied-request-view.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })

@@ -1,5 +1,5 @@
-import type { WorkerHost, WorkerLink } from '../../../src/threads/host.ts'
-import type { ToWorker } from '../../../src/threads/messages.ts'
+import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
+import type { WorkerHost, WorkerLink } from '../../../src/runtime/threads/worker-host.ts'
 
 /** Keeps some messages from the workers of another host until it is told to let them go, as a machine that is too busy does. */
 export class HoldingHost {

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../../src/clock.ts'
-import type { ServerConfig } from '../../../src/config.ts'
-import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from '../../../src/threads/host.ts'
-import type { ToWorker } from '../../../src/threads/messages.ts'
-import type { SharedMemory } from '../../../src/threads/shared-memory.ts'
-import { Worker } from '../../../src/threads/worker.ts'
+import type { ServerConfig } from '../../../src/config/config.ts'
+import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
+import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
+import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
+import { Worker } from '../../../src/runtime/worker.ts'
 
 /** The one worker of a service lives in the test's own thread, where a test can hold its clock and read its log. */
 export class InlineHost implements WorkerHost {

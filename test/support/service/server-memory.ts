@@ -1,10 +1,10 @@
-import { type ConnectionKind, ConnectionPlaces, newPlacesBuffer } from '../../../src/server/connection-places.ts'
-import { ConnectionShares, newSharesBuffer } from '../../../src/server/connection-shares.ts'
-import { MetricMemory, newMetricBuffer } from '../../../src/server/metrics/metric-memory.ts'
-import { BodyMemory, newBodyMemoryBuffer } from '../../../src/server/proxy/body-memory.ts'
-import { newRevokedBuffer, RevokedSessions } from '../../../src/server/revoked-sessions.ts'
-import type { ServerParts } from '../../../src/server/server.ts'
-import { newWrongSecretsBuffer, WrongSecrets } from '../../../src/server/wrong-secrets.ts'
+import { newWrongSecretsBuffer, WrongSecrets } from '../../../src/admin/wrong-secrets.ts'
+import { newRevokedBuffer, RevokedSessions } from '../../../src/decide/revoked-sessions.ts'
+import { type ConnectionKind, ConnectionPlaces, newPlacesBuffer } from '../../../src/listen/connection-places.ts'
+import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
+import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.ts'
+import type { ServerParts } from '../../../src/runtime/edge-server.ts'
+import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 
 /** The memory that a server shares with others, for one that is alone. */
 export function serverMemory(): Pick<ServerParts, 'metricMemory' | 'logouts' | 'wrongSecrets' | 'shares' | 'bodyMemory' | 'places'> {

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads'
-import { MetricMemory } from '../../../dist/server/metrics/metric-memory.js'
+import { MetricMemory } from '../../../dist/telemetry/metrics/metric-memory.js'
 import { passGate } from './gate.mjs'
 
 /** Registers names that others register at the same time, and counts under each. */

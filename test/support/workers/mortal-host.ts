@@ -1,9 +1,9 @@
 import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads'
-import { newBrokenLine } from '../../../src/logging/log-stream.ts'
-import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from '../../../src/threads/host.ts'
-import type { ToWorker } from '../../../src/threads/messages.ts'
-import type { SharedMemory } from '../../../src/threads/shared-memory.ts'
-import type { Settings, ThreadData } from '../../../src/threads/thread-host.ts'
+import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
+import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
+import type { Settings, ThreadData } from '../../../src/runtime/threads/thread-host.ts'
+import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
+import { newBrokenLine } from '../../../src/telemetry/log-stream.ts'
 import { openDescriptorPort } from './descriptor-port.ts'
 
 const ENTRY = new URL('./mortal-worker.mjs', import.meta.url)

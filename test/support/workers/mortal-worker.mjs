@@ -1,12 +1,12 @@
 import { workerData } from 'node:worker_threads'
+import { ownerNumber } from '../../../dist/runtime/shared-memory.js'
 import { acquire } from '../../../dist/shared-lock.js'
 import { SharedTable } from '../../../dist/store/shared-table.js'
-import { ownerNumber } from '../../../dist/threads/shared-memory.js'
 
 /** A worker as it is in the product, that dies or hangs when the test says so. */
 const { hand, memory, worker, isStillborn } = workerData
 if (isStillborn) throw new Error('stillborn')
-await import('../../../dist/threads/worker-thread.js')
+await import('../../../dist/runtime/threads/worker-thread.js')
 
 const ends = {
   throw() {

@@ -1,0 +1,148 @@
+import { readFile, stat } from 'node:fs/promises'
+import type { Logger } from 'pino'
+import { DISK_PATIENCE_MS, DiskHangs, diskAnswer } from '../files/disk-answer.ts'
+import { replaceFile } from '../files/replace-file.ts'
+import { isSameBundle, type OfferedBundle } from './bundle-source.ts'
+import { decodeCached, encodeCached, MAX_CACHED_BYTES } from './cached-bundle.ts'
+
+/** Counts attempts to write by their result. */
+export interface CacheWriteCounter {
+  series(result: 'written' | 'failed'): { count: number }
+}
+
+/** Keeps the last bundle that a source gave and that was good, in a file of this process alone. A disk that hangs holds up nobody. */
+export class BundleCache {
+  readonly path: string
+  readonly #logger: Logger
+  readonly #writes: CacheWriteCounter
+  /** What belongs into the file. */
+  #bundle: OfferedBundle | undefined
+  #isDue = false
+  /** The file as it was when it was last known to be whole. */
+  #seen = ''
+  /** One at a time: each that hangs holds one of the few threads that also look up names of hosts. */
+  #working: Promise<void> | undefined
+  readonly #late = new Set<Promise<unknown>>()
+  #problem: string | undefined
+
+  constructor(path: string, logger: Logger, writes: CacheWriteCounter) {
+    this.path = path
+    this.#logger = logger
+    this.#writes = writes
+    for (const result of ['written', 'failed'] as const) writes.series(result)
+  }
+
+  /** Whether the disk is waited for, and may be for ever. */
+  get isSlow(): boolean {
+    return this.#late.size > 0
+  }
+
+  /** Undefined when there is none. Throws when it is damaged, cannot be read, or the disk does not answer. */
+  async read(): Promise<OfferedBundle | undefined> {
+    const reading = readWhole(this.path)
+    try {
+      const { bundle, fingerprint } = await diskAnswer(reading)
+      this.#bundle = bundle
+      this.#seen = fingerprint
+      return bundle
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      if (error instanceof DiskHangs) this.#lateUntil(reading)
+      throw error
+    }
+  }
+
+  /** To be written with the next `save`, unless the file has it. */
+  keep(bundle: OfferedBundle): void {
+    const held = this.#bundle
+    if (held !== undefined) {
+      // A source that forgets to send a signature does not take away the one that came before.
+      const signature = bundle.signature ?? held.signature
+      if (isSameBundle({ ...bundle, signature }, held)) return
+    }
+    this.#bundle = bundle
+    this.#isDue = true
+  }
+
+  /** Begins to write what the file has not, or has no longer. A failure is told once for each change of its reason, and tried again next time. */
+  save(): void {
+    if (this.#bundle === undefined || this.#working !== undefined) return
+    const timer = setTimeout(() => {
+      this.#lateUntil(this.#working!)
+      this.#failed(new DiskHangs())
+    }, DISK_PATIENCE_MS).unref()
+    this.#working = this.#work().finally(() => {
+      clearTimeout(timer)
+      this.#working = undefined
+    })
+  }
+
+  /** Waits for a write under way. */
+  async close(): Promise<void> {
+    const working = this.#working
+    if (working !== undefined) await diskAnswer(working).catch(() => this.#lateUntil(working))
+  }
+
+  #lateUntil(work: Promise<unknown>): void {
+    this.#late.add(work)
+    const done = (): void => void this.#late.delete(work)
+    work.then(done, done)
+  }
+
+  async #work(): Promise<void> {
+    if (!this.#isDue && (await this.#isLost())) this.#isDue = true // not `||=`: another may have become due meanwhile
+    try {
+      // Another bundle may come while one is written.
+      while (this.#isDue) await this.#write(this.#bundle!)
+    } catch (error) {
+      this.#isDue = true
+      this.#failed(error as Error)
+    }
+  }
+
+  /** Whether it was removed or damaged. A whole one that somebody else put there stays. */
+  async #isLost(): Promise<boolean> {
+    try {
+      if ((await fingerprintOf(this.path)) !== this.#seen) this.#seen = (await readWhole(this.path)).fingerprint
+      return false
+    } catch {
+      return true
+    }
+  }
+
+  async #write(bundle: OfferedBundle): Promise<void> {
+    this.#isDue = false
+    // A fixed name, so that processes that are killed do not leave one file each.
+    await replaceFile(this.path, (handle) => handle.writeFile(encodeCached(bundle)), { besidePath: `${this.path}.new` })
+    this.#seen = await fingerprintOf(this.path)
+    this.#writes.series('written').count++
+    if (this.#problem !== undefined) this.#logger.info({ event: 'bundle_cached_again', path: this.path }, 'the bundle is cached again')
+    this.#problem = undefined
+  }
+
+  #failed({ code, message: reason }: NodeJS.ErrnoException): void {
+    this.#writes.series('failed').count++
+    const problem = code ?? reason
+    if (problem !== this.#problem) {
+      const fields = { event: 'bundle_not_cached', path: this.path, reason }
+      this.#logger.error(
+        fields,
+        'the bundle could not be cached; a start without the source is with what is there from before, if anything is',
+      )
+    }
+    this.#problem = problem
+  }
+}
+
+async function readWhole(path: string): Promise<{ bundle: OfferedBundle; fingerprint: string }> {
+  const fingerprint = await fingerprintOf(path)
+  return { bundle: decodeCached(await readFile(path)), fingerprint }
+}
+
+async function fingerprintOf(path: string): Promise<string> {
+  const found = await stat(path, { bigint: true })
+  const { dev, ino, size, mtimeNs, ctimeNs } = found
+  if (!found.isFile()) throw new Error('it is not a regular file') // a pipe would be waited on for ever
+  if (size > MAX_CACHED_BYTES) throw new Error('it is too large for a cached bundle')
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
+}

@@ -1,0 +1,106 @@
+import { WatchedFile } from '../files/watched-file.ts'
+import { type BundleFormat, formatOf } from '../policy/bundle-format.ts'
+import type { BundleIntake } from './bundle-intake.ts'
+import { BundleReport, type ReportParts } from './bundle-report.ts'
+import { type BundleSource, MAX_BUNDLE_BYTES, type SourceStatus } from './bundle-source.ts'
+
+const MAX_SIGNATURE_BYTES = 4096
+
+/** Two files cannot be replaced at once: this long a bundle and its signature may be out of step before it is said. */
+const SIGNATURE_PATIENCE_MS = 1500
+
+/** Offers a file's content to the intake, at the start and whenever it or its signature (`FILE.sig`) changes. */
+export class BundleFile implements BundleSource {
+  readonly #format: BundleFormat
+  readonly #intake: BundleIntake
+  readonly #report: BundleReport
+  readonly #file: WatchedFile
+  readonly #signatureFile: WatchedFile | undefined
+  #bytes: Buffer | undefined
+  #signature: string | undefined
+  /** The bundle was refused for want of a signature, and the next one may be right. */
+  #lacksSignature = false
+  #patience: NodeJS.Timeout | undefined
+  /** Ends when the last offer does. */
+  #offered: Promise<void> = Promise.resolve()
+
+  constructor(path: string, isSigned: boolean, intake: BundleIntake, parts: ReportParts) {
+    this.#format = formatOf(path)
+    this.#intake = intake
+    this.#report = new BundleReport({ path }, parts)
+    this.#file = new WatchedFile(path, MAX_BUNDLE_BYTES, {
+      onContent: (bytes) => {
+        this.#bytes = bytes
+        return this.#offer()
+      },
+      onProblem: (error) => {
+        // What is no longer there is not taken when its signature comes.
+        this.#lacksSignature = false
+        clearTimeout(this.#patience)
+        this.#report.unreadable(error)
+      },
+    })
+    this.#signatureFile = isSigned ? this.#watchSignature(`${path}.sig`, parts) : undefined
+  }
+
+  get status(): SourceStatus {
+    return { isCached: false, problem: this.#report.problem, isDiskSlow: false }
+  }
+
+  async start(): Promise<void> {
+    // Both settle at the same time, and the bundle is offered when the signature is known.
+    if (this.#signatureFile !== undefined) this.#offered = this.#signatureFile.start()
+    await this.#file.start()
+  }
+
+  async reload(): Promise<void> {
+    this.#lacksSignature = false // the bundle is offered in any case
+    await this.#signatureFile?.reload()
+    await this.#file.reload()
+  }
+
+  stop(): void {
+    clearTimeout(this.#patience)
+    this.#signatureFile?.stop()
+    this.#file.stop()
+  }
+
+  #watchSignature(path: string, parts: ReportParts): WatchedFile {
+    const report = new BundleReport({ path }, parts)
+    return new WatchedFile(path, MAX_SIGNATURE_BYTES, {
+      onContent: (bytes) => {
+        this.#signature = bytes.toString('latin1')
+        // One that comes before its bundle is no news of the active one.
+        return this.#lacksSignature ? this.#offer() : undefined
+      },
+      onProblem: (error) => {
+        this.#signature = undefined
+        // That one is missing is said of the bundle.
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') report.unreadable(error)
+      },
+    })
+  }
+
+  /** One at a time: either file may have changed meanwhile. */
+  #offer(isPatient = true): Promise<void> {
+    clearTimeout(this.#patience)
+    const offered = this.#offered.then(() => this.#offerNow(isPatient))
+    // Whoever offers hears of a failure; the next one is offered all the same.
+    this.#offered = offered.catch(() => {})
+    return offered
+  }
+
+  async #offerNow(isPatient: boolean): Promise<void> {
+    const taken = await this.#intake.offer({ bytes: this.#bytes!, format: this.#format, signature: this.#signature })
+    this.#lacksSignature = taken.result === 'refused' && taken.lacksSignature === true
+    if (this.#lacksSignature && isPatient) {
+      clearTimeout(this.#patience)
+      this.#patience = setTimeout(() => {
+        this.#offer(false).catch((error: Error) => this.#report.unreadable(error))
+      }, SIGNATURE_PATIENCE_MS)
+      this.#patience.unref()
+    } else {
+      this.#report.taken(taken)
+    }
+  }
+}

@@ -1,0 +1,8 @@
+/** Where the thread begins that reads one bundle. */
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { readBundle } from './bundle-reader.ts'
+import type { BundleThreadData } from './read-in-thread.ts'
+
+const { bytes, format } = workerData as BundleThreadData
+parentPort!.postMessage(readBundle(bytes, format))

@@ -1,0 +1,140 @@
+import type { KeyObject } from 'node:crypto'
+import { readPublicKeys } from '../bundle/signature.ts'
+import { TrustedProxies } from '../request/client-address.ts'
+import { parseRedisAddress, type RedisAddress } from '../store/redis/link/redis-address.ts'
+import { availableCores } from './cores.ts'
+
+/** The message completes the sentence "EDGE_X: expected …". */
+export class BadValue extends Error {}
+
+export function readAny(text: string | undefined): string | undefined {
+  return text || undefined
+}
+
+/** A header's value has no white space at its ends, so such a secret could never be sent. The message does not show it. */
+export function readSecret(text: string | undefined): string | undefined {
+  if (text !== undefined && text !== text.trim()) throw new BadValue('a secret without white space at its ends')
+  return text || undefined
+}
+
+export function readPort(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw bad('a port from 0 to 65535', text)
+  return Number(text)
+}
+
+export function readHost(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^[\w.:%-]+$/.test(text)) throw bad('a host name or an address without port', text)
+  return text
+}
+
+export function readChoice<Choice extends string>(text: string, choices: readonly Choice[]): Choice {
+  if (!(choices as readonly string[]).includes(text)) throw bad(`one of ${choices.join(', ')}`, text)
+  return text as Choice
+}
+
+/** The value is not repeated in the message: URLs may carry passwords. */
+export function readBackendUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== '') throw new BadValue('a URL without user, password, query or fragment')
+  return url
+}
+
+/** A query is allowed, since some sources are reached by a link that was signed in advance. */
+export function readConfigUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  if (`${url.username}${url.password}${url.hash}` !== '') {
+    throw new BadValue('a URL without user, password or fragment; a token goes into EDGE_CONFIG_TOKEN')
+  }
+  return url
+}
+
+/** RFC 6750 allows less; this is what a header can carry. */
+export function readToken(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^[\x21-\x7e]*$/.test(text)) throw new BadValue('a token of visible ASCII characters')
+  return text || undefined
+}
+
+/** The value is not repeated in the message: it might be the private key by mistake. */
+export function readKeys(text: string | undefined): readonly KeyObject[] {
+  if (text === undefined) return []
+  const keys = readPublicKeys(text)
+  if (keys === undefined) throw new BadValue('an Ed25519 public key, as edge keygen prints it or as PEM; several with commas between')
+  return keys
+}
+
+export function readSeconds(text: string, least: number, most: number): number {
+  const isInRange = Number(text) >= least && Number(text) <= most
+  if (!/^\d{1,5}(?:\.\d{1,3})?$/.test(text) || !isInRange) throw bad(`seconds from ${least} to ${most}`, text)
+  return Number(text)
+}
+
+export function readTrustedProxies(text: string): TrustedProxies {
+  const badEntries: string[] = []
+  const proxies = new TrustedProxies(text, (entry) => badEntries.push(entry))
+  if (badEntries.length > 0) {
+    throw bad('CIDRs, addresses or the words loopback, linklocal, uniquelocal, separated by commas', badEntries.join(', '))
+  }
+  return proxies
+}
+
+/** The value is not repeated in the message: it may carry passwords. */
+export function readRedisAddress(text: string | undefined): RedisAddress | undefined {
+  if (text === undefined) return undefined
+  try {
+    return parseRedisAddress(text)
+  } catch (error) {
+    throw new BadValue((error as Error).message)
+  }
+}
+
+export function readRedisPrefix(text: string): string {
+  if (!/^[!-~]{1,64}$/.test(text)) throw bad('1 to 64 printable ASCII characters without white space', text)
+  return text
+}
+
+const MAX_WORKERS = 254
+
+export function readWorkers(text: string | undefined): number {
+  if (text === undefined) return Math.min(availableCores(), MAX_WORKERS)
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > MAX_WORKERS) throw bad(`a number of threads from 1 to ${MAX_WORKERS}`, text)
+  return count
+}
+
+export function readConnections(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,7}$/.test(text) || Number(text) < 1) throw bad('a number of connections from 1', text)
+  return Number(text)
+}
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
+
+export function readSize(text: string, least: number, most: number): number {
+  const [, digits, unit] = /^(\d{1,15})([kmg]?)b?$/i.exec(text) ?? []
+  const bytes = digits === undefined ? Number.NaN : Number(digits) * UNITS[unit!.toLowerCase()]!
+  if (!(bytes >= least && bytes <= most)) throw bad(`a size from ${least} to ${sizeText(most)} bytes, such as 64m`, text)
+  return bytes
+}
+
+function sizeText(bytes: number): string {
+  return bytes >= UNITS['g']! ? `${bytes / UNITS['g']!}g` : `${bytes / UNITS['m']!}m`
+}
+
+// setTimeout takes no more
+const MAX_DURATION_MS = 2 ** 31 - 1
+
+export function readDurationMs(text: string, least = 0, most = MAX_DURATION_MS): number {
+  const isInRange = Number(text) >= least && Number(text) <= most
+  if (!/^\d{1,10}$/.test(text) || !isInRange) {
+    throw bad(`whole milliseconds from ${least}${most < MAX_DURATION_MS ? ` to ${most}` : ''}`, text)
+  }
+  return Number(text)
+}
+
+function bad(expected: string, text: string): BadValue {
+  return new BadValue(`${expected}, got ${JSON.stringify(text)}`)
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { BAD_VALUES, badEnvironments } from '../../test/support/service/bad-values.ts'
+import { readConfig, SETTINGS } from './config.ts'
+
+describe('bad values', () => {
+  test.for(badEnvironments())('are all named: %j', (env) => {
+    expect(problems(env).map((problem) => problem.split(': expected ')[0])).toEqual(BAD_VALUES.map(([variable]) => variable))
+  })
+
+  test.for(BAD_VALUES.flatMap(([variable, values]) => values.map((value) => [variable, value] as const)))(
+    '%s=%s: one of it alone is enough',
+    ([variable, value]) => {
+      expect(problems({ [variable]: value })).toEqual([expect.stringMatching(new RegExp(`^${variable}: expected .`))])
+    },
+  )
+
+  test.for(['constructor', '__proto__', 'toString'])('EDGE_TRUSTED_PROXIES=%s is no word for a network', (word) => {
+    expect(problems({ EDGE_TRUSTED_PROXIES: `loopback,${word}` })).toEqual([expect.stringMatching(/^EDGE_TRUSTED_PROXIES: expected /)])
+  })
+
+  test('every bad entry of EDGE_TRUSTED_PROXIES is named', () => {
+    expect(problems({ EDGE_TRUSTED_PROXIES: 'x,loopback,10.0.0.0/99' })).toEqual([expect.stringContaining('got "x, 10.0.0.0/99"')])
+  })
+
+  test('as options are named as options, beside those of the environment', () => {
+    const named = problems({ EDGE_PORT: '0', EDGE_LOG_LEVEL: 'z' }, { port: 'x', 'store-size': 'y' })
+    expect(named.map((problem) => problem.split(':')[0])).toEqual(['--port', 'EDGE_LOG_LEVEL', '--store-size'])
+  })
+})
+
+describe('what may be secret in a bad value is not repeated', () => {
+  test('a debug secret that no header can carry', () => {
+    const [problem, ...others] = problems({ EDGE_DEBUG_SESSION_SECRET: 's3cret\n' })
+    expect(others).toEqual([])
+    expect(problem).toContain('EDGE_DEBUG_SESSION_SECRET: expected a secret without white space at its ends')
+    expect(problem).not.toContain('s3cret')
+  })
+
+  test('a Redis URL: it may hold a password', () => {
+    const [problem, ...others] = problems({ EDGE_REDIS_URL: 'redis://user:s3c/ret@host' })
+    expect(others).toEqual([])
+    expect(problem).toMatch(/^EDGE_REDIS_URL: expected .*%2F/)
+    expect(problem).not.toMatch(/s3c|ret@/)
+  })
+
+  test.for([
+    ['EDGE_BACKEND_URL', 'ftp://user:hunter2@backend'],
+    ['EDGE_CONFIG_URL', 'http://user:hunter2@bundles.example/'],
+    ['EDGE_CONFIG_URL', 'ftp://bundles.example/?token=hunter2'],
+    ['EDGE_CONFIG_TOKEN', 'hunter2 hunter2'],
+    ['EDGE_CONFIG_PUBLIC_KEY', 'hunter2'],
+  ] as const)('%s=%s', ([variable, value]) => {
+    const named = problems({ [variable]: value })
+    expect(named[0]).toContain(variable)
+    expect(named.join('\n')).not.toContain('hunter2')
+  })
+})
+
+describe('values that contradict one another', () => {
+  test('a file and a URL at once', () => {
+    expect(problems({ EDGE_CONFIG_FILE: 'b', EDGE_CONFIG_URL: 'http://127.0.0.1/' })).toEqual([
+      'EDGE_CONFIG_URL: expected one source of bundles, but EDGE_CONFIG_FILE is set too',
+    ])
+  })
+
+  test('a token and a cache without a URL', () => {
+    const named = problems({ EDGE_CONFIG_FILE: 'b', EDGE_CONFIG_TOKEN: 'hunter2', EDGE_CONFIG_CACHE_FILE: 'c' })
+    expect(named).toEqual([
+      expect.stringMatching(/^EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it/),
+      expect.stringMatching(/^EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it/),
+    ])
+    expect(named.join('\n')).not.toContain('hunter2')
+  })
+
+  test('reverse_proxy without a backend', () => {
+    expect(problems({ EDGE_MODE: 'reverse_proxy' })).toEqual([expect.stringMatching(/^EDGE_BACKEND_URL: expected /)])
+  })
+
+  test('one port for two purposes', () => {
+    expect(problems({ EDGE_PORT: '18080', EDGE_ADMIN_PORT: '18080' })).toEqual([
+      'EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (18080)',
+    ])
+  })
+
+  test('less memory for all bodies than one may have', () => {
+    expect(problems({ EDGE_BODY_MEMORY: '8m' })).toEqual([
+      'EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (16777216 bytes), got 8388608',
+    ])
+  })
+
+  test('a head that may take longer than its request', () => {
+    expect(problems({ EDGE_REQUEST_TIMEOUT_MS: '30000' })).toEqual([
+      'EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (30000), got 60000',
+    ])
+  })
+})
+
+describe('good values', () => {
+  test('an option wins over the environment, even over a bad one', () => {
+    expect(readConfig({ EDGE_PORT: 'nonsense' }, { port: '0' })).toMatchObject({ ok: true, config: { port: 0 } })
+  })
+
+  test('an empty variable counts as unset', () => {
+    const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
+    expect(readConfig(empty, {})).toEqual(readConfig({}, {}))
+    expect(readConfig({}, {}).ok).toBe(true)
+  })
+})
+
+function problems(env: Readonly<Record<string, string>>, flags: Readonly<Record<string, string>> = {}): readonly string[] {
+  const result = readConfig(env, flags)
+  if (result.ok) throw new Error('all is well')
+  return result.problems
+}

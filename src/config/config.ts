@@ -1,0 +1,339 @@
+import { DEFAULT_TRUSTED_PROXIES } from '../request/client-address.ts'
+import { MIN_TABLE_BYTES } from '../store/table-layout.ts'
+import {
+  BadValue,
+  readAny,
+  readBackendUrl,
+  readChoice,
+  readConfigUrl,
+  readConnections,
+  readDurationMs,
+  readHost,
+  readKeys,
+  readPort,
+  readRedisAddress,
+  readRedisPrefix,
+  readSeconds,
+  readSecret,
+  readSize,
+  readToken,
+  readTrustedProxies,
+  readWorkers,
+} from './config-values.ts'
+
+/** Everything that can be set from outside, read once at the start. */
+export type ServerConfig = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>
+
+export interface Setting<Value> {
+  readonly env: string
+  /** Secrets have none: command lines are public. */
+  readonly flag?: string
+  /** What is read when nothing is set. Undefined: the setting may be absent. */
+  readonly fallback?: string
+  readonly about: string
+  /** Throws a BadValue that completes the sentence "EDGE_X: expected …". */
+  read(text: string | undefined): Value
+}
+
+const MODES = ['decision_service', 'reverse_proxy'] as const
+const BACKEND_HOSTS = ['backend', 'client'] as const
+const REDIS_MODES = ['exact', 'leased'] as const
+const REDIS_FAILURE_MODES = ['local', 'open', 'closed'] as const
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const MAX_STORE_BYTES = 8 * 1024 ** 3
+/** JavaScript's texts end before 512 MiB. */
+const MAX_BODY_BYTES = 256 * 1024 ** 2
+const MAX_BODY_MEMORY_BYTES = 64 * 1024 ** 3
+/** So long a decision may wait, and a lease may live. */
+const MAX_REDIS_MS = 60_000
+/** A shorter one would be renewed more often than it saves. */
+const MIN_LEASE_MS = 50
+
+export const SETTINGS = {
+  port: { env: 'EDGE_PORT', flag: 'port', fallback: '8080', about: 'port to listen on', read: (text) => readPort(text!) },
+  host: { env: 'EDGE_HOST', flag: 'host', about: 'address to listen on; all interfaces when unset', read: readHost },
+  mode: {
+    env: 'EDGE_MODE',
+    flag: 'mode',
+    fallback: 'decision_service',
+    about: 'decision_service answers a gateway; reverse_proxy stands before a backend itself',
+    read: (text) => readChoice(text!, MODES),
+  },
+  backendUrl: {
+    env: 'EDGE_BACKEND_URL',
+    flag: 'backend-url',
+    about: 'where reverse_proxy sends what it allows; required there, not read elsewhere',
+    read: readBackendUrl,
+  },
+  backendHost: {
+    env: 'EDGE_BACKEND_HOST',
+    flag: 'backend-host',
+    fallback: 'backend',
+    about: "Host that the backend sees: backend (the URL's own) or client (what the client sent)",
+    read: (text) => readChoice(text!, BACKEND_HOSTS),
+  },
+  backendConnectTimeoutMs: {
+    env: 'EDGE_BACKEND_CONNECT_TIMEOUT_MS',
+    flag: 'backend-connect-timeout-ms',
+    fallback: '5000',
+    about: 'how long a connection to the backend may take',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  backendHeadersTimeoutMs: {
+    env: 'EDGE_BACKEND_HEADERS_TIMEOUT_MS',
+    flag: 'backend-headers-timeout-ms',
+    fallback: '300000',
+    about: "how long the head of the backend's answer may take; 0: for ever",
+    read: (text) => readDurationMs(text!),
+  },
+  backendIdleTimeoutMs: {
+    env: 'EDGE_BACKEND_IDLE_TIMEOUT_MS',
+    flag: 'backend-idle-timeout-ms',
+    fallback: '300000',
+    about: 'how long a body may pause in the middle, either way; 0: for ever',
+    read: (text) => readDurationMs(text!),
+  },
+  backendMaxConnections: {
+    env: 'EDGE_BACKEND_MAX_CONNECTIONS',
+    flag: 'backend-max-connections',
+    about: 'connections to the backend at most, all workers together; unset: half of what the limit of open files leaves',
+    read: readConnections,
+  },
+  backendQueueMs: {
+    env: 'EDGE_BACKEND_QUEUE_MS',
+    flag: 'backend-queue-ms',
+    fallback: '1000',
+    about: 'how long a request waits for one of these connections; 503 after that',
+    read: (text) => readDurationMs(text!),
+  },
+  maxBodyBytes: {
+    env: 'EDGE_MAX_BODY_BYTES',
+    flag: 'max-body-bytes',
+    fallback: '16m',
+    about: 'how much of a body is read for a token budget, such as 512k, 16m; more is refused with 413',
+    read: (text) => readSize(text!, 1, MAX_BODY_BYTES),
+  },
+  bodyMemoryBytes: {
+    env: 'EDGE_BODY_MEMORY',
+    flag: 'body-memory',
+    fallback: '256m',
+    about: 'memory for all request bodies that are read for token budgets at a time',
+    read: (text) => readSize(text!, 1, MAX_BODY_MEMORY_BYTES),
+  },
+  configFile: {
+    env: 'EDGE_CONFIG_FILE',
+    flag: 'config-file',
+    about: 'policy bundle, JSON or YAML, reloaded when it changes',
+    read: readAny,
+  },
+  configUrl: {
+    env: 'EDGE_CONFIG_URL',
+    flag: 'config-url',
+    about: 'policy bundle, http or https, in place of a file',
+    read: readConfigUrl,
+  },
+  configToken: {
+    env: 'EDGE_CONFIG_TOKEN',
+    about: 'bearer token for EDGE_CONFIG_URL',
+    read: readToken,
+  },
+  configPollMs: {
+    env: 'EDGE_CONFIG_POLL_INTERVAL',
+    flag: 'config-poll-interval',
+    fallback: '30',
+    about: 'seconds between two looks at EDGE_CONFIG_URL',
+    read: (text) => readSeconds(text!, 0.1, 86_400) * 1000,
+  },
+  configCacheFile: {
+    env: 'EDGE_CONFIG_CACHE_FILE',
+    flag: 'config-cache-file',
+    about: 'keeps the last good bundle from EDGE_CONFIG_URL, for a start without it',
+    read: readAny,
+  },
+  configPublicKeys: {
+    env: 'EDGE_CONFIG_PUBLIC_KEY',
+    flag: 'config-public-key',
+    about: 'takes only bundles that this Ed25519 key signed, as edge keygen prints it; several with commas between',
+    read: readKeys,
+  },
+  debugSessionSecret: {
+    env: 'EDGE_DEBUG_SESSION_SECRET',
+    about: 'opens debug sessions; their endpoints answer 404 without it',
+    read: readSecret,
+  },
+  logLevel: {
+    env: 'EDGE_LOG_LEVEL',
+    flag: 'log-level',
+    fallback: 'info',
+    about: LOG_LEVELS.join(', '),
+    read: (text) => readChoice(text!, LOG_LEVELS),
+  },
+  adminPort: {
+    env: 'EDGE_ADMIN_PORT',
+    flag: 'admin-port',
+    about: 'port of its own for /livez, /readyz, /metrics and the debug endpoints',
+    read: (text) => (text === undefined ? undefined : readPort(text)),
+  },
+  trustedProxies: {
+    env: 'EDGE_TRUSTED_PROXIES',
+    flag: 'trusted-proxies',
+    fallback: DEFAULT_TRUSTED_PROXIES,
+    about: 'CIDRs that are believed about who they forward for; also the words loopback, linklocal, uniquelocal',
+    read: (text) => readTrustedProxies(text!),
+  },
+  storeBytes: {
+    env: 'EDGE_STORE_SIZE',
+    flag: 'store-size',
+    fallback: '64m',
+    about: 'memory for counters, such as 512k, 64m, 2g; 64m hold a million callers',
+    read: (text) => readSize(text!, MIN_TABLE_BYTES, MAX_STORE_BYTES),
+  },
+  workers: {
+    env: 'EDGE_WORKERS',
+    flag: 'workers',
+    about: 'threads that serve, all on the same counters; unset: the cores that this process may use',
+    read: readWorkers,
+  },
+  stateFile: {
+    env: 'EDGE_STATE_FILE',
+    flag: 'state-file',
+    about: 'keeps the counters over a restart: saved every 5 seconds and at shutdown',
+    read: readAny,
+  },
+  redis: {
+    env: 'EDGE_REDIS_URL',
+    about: 'counters in Redis or Valkey, shared by a fleet: redis://, rediss://, redis+sentinel:// or a list of cluster nodes',
+    read: readRedisAddress,
+  },
+  redisPrefix: {
+    env: 'EDGE_REDIS_PREFIX',
+    flag: 'redis-prefix',
+    fallback: 'edge:',
+    about: 'how all keys in Redis begin',
+    read: (text) => readRedisPrefix(text!),
+  },
+  redisMode: {
+    env: 'EDGE_REDIS_MODE',
+    flag: 'redis-mode',
+    fallback: 'exact',
+    about: 'exact asks Redis for every decision; leased takes tokens ahead of need and answers from them',
+    read: (text) => readChoice(text!, REDIS_MODES),
+  },
+  redisLeaseMs: {
+    env: 'EDGE_REDIS_LEASE_MS',
+    flag: 'redis-lease-ms',
+    fallback: '1000',
+    about: 'how long tokens that were taken ahead of need are good for',
+    read: (text) => readDurationMs(text!, MIN_LEASE_MS, MAX_REDIS_MS),
+  },
+  redisTimeoutMs: {
+    env: 'EDGE_REDIS_TIMEOUT_MS',
+    flag: 'redis-timeout-ms',
+    fallback: '50',
+    about: 'how long a decision waits for Redis',
+    read: (text) => readDurationMs(text!, 1, MAX_REDIS_MS),
+  },
+  redisFailureMode: {
+    env: 'EDGE_REDIS_FAILURE_MODE',
+    flag: 'redis-failure-mode',
+    fallback: 'local',
+    about: 'without Redis: local (counters of this instance), open (allow) or closed (503)',
+    read: (text) => readChoice(text!, REDIS_FAILURE_MODES),
+  },
+  geoipFile: {
+    env: 'EDGE_GEOIP_FILE',
+    flag: 'geoip-file',
+    about: 'MMDB for ip:country instead of the one that comes along',
+    read: readAny,
+  },
+  ipTypeFile: { env: 'EDGE_IP_TYPE_FILE', flag: 'ip-type-file', about: 'list of "CIDR,type" lines for ip:type', read: readAny },
+  torExitsFile: { env: 'EDGE_TOR_EXITS_FILE', flag: 'tor-exits-file', about: 'list of Tor exit addresses for ip:tor', read: readAny },
+  keepAliveMs: {
+    env: 'EDGE_KEEPALIVE_MS',
+    flag: 'keepalive-ms',
+    fallback: '75000',
+    about: 'how long an idle connection stays open',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  headersTimeoutMs: {
+    env: 'EDGE_HEADERS_TIMEOUT_MS',
+    flag: 'headers-timeout-ms',
+    fallback: '60000',
+    about: 'how long the head of a request may take',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  requestTimeoutMs: {
+    env: 'EDGE_REQUEST_TIMEOUT_MS',
+    flag: 'request-timeout-ms',
+    fallback: '300000',
+    about: 'how long a whole request may take; not for what reverse_proxy passes on',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  drainMs: {
+    env: 'EDGE_DRAIN_MS',
+    flag: 'drain-ms',
+    fallback: '0',
+    about: 'how long to serve on after SIGTERM, not ready, before the listeners close',
+    read: (text) => readDurationMs(text!),
+  },
+  shutdownMs: {
+    env: 'EDGE_SHUTDOWN_MS',
+    flag: 'shutdown-ms',
+    fallback: '30000',
+    about: 'how long open streams of reverse_proxy may take to end after that',
+    read: (text) => readDurationMs(text!),
+  },
+} satisfies Record<string, Setting<unknown>>
+
+export type ConfigResult =
+  | { readonly ok: true; readonly config: ServerConfig }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+/** Reads flags, then the environment. An empty value counts as unset. Every bad value is reported. */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>>,
+): ConfigResult {
+  const problems: string[] = []
+  const config: Record<string, unknown> = {}
+  for (const [name, setting] of Object.entries<Setting<unknown>>(SETTINGS)) {
+    const fromFlag = setting.flag === undefined ? undefined : flags[setting.flag]
+    const origin = fromFlag === undefined ? setting.env : `--${setting.flag}`
+    try {
+      config[name] = setting.read(fromFlag ?? (env[setting.env] || setting.fallback))
+    } catch (error) {
+      if (!(error instanceof BadValue)) throw error
+      problems.push(`${origin}: expected ${error.message}`)
+    }
+  }
+  const result = Object.freeze(config) as ServerConfig
+  problems.push(...contradictions(result))
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, config: result }
+}
+
+function* contradictions(config: ServerConfig): Generator<string> {
+  // One that was given and is bad has its own complaint.
+  if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
+    yield 'EDGE_BACKEND_URL: expected a URL, for EDGE_MODE is reverse_proxy'
+  if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
+    yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
+  }
+  if (config.bodyMemoryBytes < config.maxBodyBytes) {
+    yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
+  }
+  yield* configContradictions(config)
+  if (config.headersTimeoutMs > config.requestTimeoutMs) {
+    yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
+  }
+}
+
+function* configContradictions(config: ServerConfig): Generator<string> {
+  if (config.configFile !== undefined && config.configUrl !== undefined) {
+    yield 'EDGE_CONFIG_URL: expected one source of bundles, but EDGE_CONFIG_FILE is set too'
+  }
+  if (!('configUrl' in config) || config.configUrl !== undefined) return
+  if (config.configToken !== undefined) yield 'EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it, for the token is sent there alone'
+  if (config.configCacheFile !== undefined) {
+    yield 'EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it, for a file needs no cache'
+  }
+}

@@ -1,0 +1,235 @@
+import type { Socket } from 'node:net'
+import type { DecisionAnswer } from './decision-endpoint.ts'
+import { type HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
+
+/** What all connections of a wire share. */
+export interface WireHouse {
+  /** Hands over whatever comes next. */
+  readonly isDraining: boolean
+  /** The time, as of a moment ago: at most one sweep old. */
+  readonly roughMs: number
+  /** A reader that nobody uses. Who keeps it beyond its turn takes it out of the house and gives it back. */
+  readonly reader: HeadReader
+  takeReader(): void
+  giveBack(reader: HeadReader): void
+  decide(question: HeadReader): DecisionAnswer | Promise<DecisionAnswer>
+  textOf(answer: DecisionAnswer): string
+  /** `node:http` has this connection from now on. */
+  handOver(socket: Socket): void
+  forget(connection: WireConnection): void
+}
+
+export interface WireTimeouts {
+  /** For a head, from the connection's begin or else from its first byte. */
+  readonly headMs: number
+  /** For a connection that has nothing under way, and for one that does not read its answers. */
+  readonly idleMs: number
+}
+
+/** `node:http` answers in these words when a head does not come in time, or ends in the middle. */
+const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
+const CUT_SHORT = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
+
+/** Answers to pipelined requests leave together, but well below what makes a socket ask for a pause (16 KiB). */
+const BATCH_CHARACTERS = 8 * 1024
+
+/** Each piece makes the head be read anew from its start. What that costs is bounded: `node:http` reads on where it left off. */
+const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
+
+const NO_BYTES = Buffer.alloc(0)
+
+type State =
+  /** Nothing has come yet. */
+  | 'silent'
+  /** A head is here in part. */
+  | 'head'
+  /** The engine is asked, and nothing is read. */
+  | 'deciding'
+  /** The client does not read its answers, and nothing is read from it. */
+  | 'stalled'
+  | 'idle'
+
+/** A connection for as long as it asks nothing but plain questions. */
+export class WireConnection {
+  readonly #house: WireHouse
+  readonly #socket: Socket
+  #state: State = 'silent'
+  /** When the state began; when a head did. */
+  #sinceMs = performance.now()
+  #isFirstHead = true
+  #hasEnded = false
+  /** The head that is here in part, how much was read for it so far, and when the last piece came. */
+  #partial = NO_BYTES
+  #rereadBytes = 0
+  #lastPieceMs = 0
+  /** Of a client that does not keep up, when we last looked. */
+  #unsent = 0
+  readonly #onData = (chunk: Buffer): void => this.#read(chunk)
+  readonly #onEnd = (): void => this.#end()
+  readonly #onDrain = (): void => this.#goOn()
+  readonly #onClose = (): void => this.#house.forget(this)
+
+  constructor(house: WireHouse, socket: Socket) {
+    this.#house = house
+    this.#socket = socket
+    socket.on('data', this.#onData)
+    socket.on('end', this.#onEnd)
+    socket.on('error', ignore)
+    socket.on('close', this.#onClose)
+  }
+
+  /** Ends the connection if what it waits for has taken too long. */
+  check(nowMs: number, { headMs, idleMs }: WireTimeouts): void {
+    const waitedMs = nowMs - this.#sinceMs
+    switch (this.#state) {
+      case 'silent':
+        if (waitedMs > headMs) this.#refuse(TIMED_OUT)
+        break
+      case 'head':
+        if (waitedMs > headMs) this.#refuse(TIMED_OUT)
+        else if (!this.#isFirstHead && nowMs - this.#lastPieceMs > idleMs) this.#socket.destroy()
+        break
+      case 'stalled':
+        if (this.#keepsReading()) this.#sinceMs = nowMs
+        else if (waitedMs > idleMs) this.#socket.destroy()
+        break
+      case 'idle':
+        if (waitedMs > idleMs) this.#socket.destroy()
+        break
+      case 'deciding':
+    }
+  }
+
+  /** Whether less waits to be sent than when we last looked. */
+  #keepsReading(): boolean {
+    const before = this.#unsent
+    this.#unsent = this.#socket.writableLength
+    return this.#unsent < before
+  }
+
+  /** To be called when the house drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
+  drain(): void {
+    if (this.#state === 'silent' || this.#state === 'head') this.#handOver(this.#partial)
+  }
+
+  closeIfIdle(): void {
+    if (this.#state === 'idle' && this.#socket.writableLength === 0) this.#socket.destroy()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #read(chunk: Buffer): void {
+    const house = this.#house
+    if (house.isDraining) return this.#handOver(chunk)
+    const bytes = this.#state === 'head' ? Buffer.concat([this.#partial, chunk]) : chunk
+    const { reader } = house
+    reader.begin(bytes)
+    let text = ''
+    let at = 0
+    while (at < bytes.length) {
+      const end = reader.read(at)
+      if (end === INCOMPLETE || end === OTHER) return this.#leaveOff(text, bytes.subarray(at), end)
+      at = end
+      const answer = house.decide(reader)
+      if (answer instanceof Promise) return this.#await(answer, reader, text, bytes.subarray(at))
+      text += house.textOf(answer)
+      if (text.length < BATCH_CHARACTERS) continue
+      if (!this.#answer(text)) return this.#stall(bytes.subarray(at))
+      text = ''
+    }
+    if (text !== '' && !this.#answer(text)) this.#stall(NO_BYTES)
+  }
+
+  /** What came last is no whole head. */
+  #leaveOff(text: string, rest: Buffer, why: typeof INCOMPLETE | typeof OTHER): void {
+    const keepsUp = text === '' || this.#answer(text)
+    if (why === OTHER) this.#handOver(rest)
+    else if (keepsUp) this.#collect(rest)
+    else this.#stall(rest)
+  }
+
+  /** Answers false when the client does not keep up. */
+  #answer(text: string): boolean {
+    this.#state = 'idle'
+    this.#sinceMs = this.#house.roughMs
+    this.#isFirstHead = false
+    if (this.#rereadBytes > 0) {
+      this.#partial = NO_BYTES
+      this.#rereadBytes = 0
+    }
+    return this.#socket.write(text, 'latin1')
+  }
+
+  #collect(part: Buffer): void {
+    this.#rereadBytes += part.length
+    if (this.#rereadBytes > MAX_REREAD_BYTES) return this.#handOver(part)
+    this.#lastPieceMs = performance.now()
+    if (this.#state === 'idle') this.#sinceMs = this.#lastPieceMs
+    this.#state = 'head'
+    // A copy of its own: a few bytes must not hold on to the whole read that they came with.
+    this.#partial = Buffer.allocUnsafeSlow(part.length)
+    part.copy(this.#partial)
+  }
+
+  /** One question at a time: answers keep their order, and what is not yet asked stays in the socket. */
+  #await(answer: Promise<DecisionAnswer>, reader: HeadReader, text: string, rest: Buffer): void {
+    if (text !== '') this.#answer(text)
+    this.#state = 'deciding'
+    this.#house.takeReader()
+    this.#pause(rest)
+    void answer.then((later) => {
+      this.#house.giveBack(reader)
+      if (this.#socket.destroyed) return
+      const keepsUp = this.#answer(this.#house.textOf(later))
+      if (this.#hasEnded) this.#socket.end()
+      else if (keepsUp) this.#socket.resume()
+      else this.#stall(NO_BYTES)
+    })
+  }
+
+  #stall(rest: Buffer): void {
+    this.#state = 'stalled'
+    this.#pause(rest)
+    this.#socket.once('drain', this.#onDrain)
+  }
+
+  #goOn(): void {
+    this.#state = 'idle'
+    this.#sinceMs = this.#house.roughMs
+    this.#socket.resume()
+  }
+
+  /** Back in the socket, the rest comes again as if it had just been read, and before the client's end if that is here too. */
+  #pause(rest: Buffer): void {
+    this.#socket.pause()
+    if (rest.length > 0) this.#socket.unshift(rest)
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    if (this.#state === 'head') this.#refuse(CUT_SHORT)
+    else if (this.#state !== 'deciding') this.#socket.end()
+  }
+
+  #refuse(text: string): void {
+    this.#socket.write(text, 'latin1')
+    this.#socket.destroy()
+  }
+
+  #handOver(rest: Buffer): void {
+    const socket = this.#socket
+    socket.off('data', this.#onData)
+    socket.off('end', this.#onEnd)
+    socket.off('error', ignore)
+    socket.off('close', this.#onClose)
+    this.#house.forget(this)
+    this.#house.handOver(socket)
+    if (rest.length > 0) socket.unshift(rest)
+  }
+}
+
+function ignore(): void {
+  // a 'close' follows
+}

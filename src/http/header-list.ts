@@ -1,0 +1,2 @@
+/** Names and values in turn, as they go on the wire. */
+export type HeaderList = string[]

@@ -1,0 +1,110 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { WatchedFile } from '../files/watched-file.ts'
+import { inSlices } from '../slices.ts'
+import { checkCountryFile, type IpData } from './ip-database.ts'
+import { shareList } from './ip-list.ts'
+
+type IpFileKind = IpData['kind']
+
+export type IpFilePaths = Readonly<Record<IpFileKind, string | undefined>>
+
+/** What a file holds, in memory that threads share. */
+export interface IpFile {
+  readonly path: string
+  readonly data: IpData
+}
+
+export interface IpFileListener {
+  /** Something good to use. */
+  onContent(file: IpFile): void
+  onLoaded(path: string, entryCount: number | undefined): void
+  /** The file stays out; what was loaded before stays in. */
+  onProblem(path: string, problem: string): void
+}
+
+export interface FollowedFiles {
+  /** All have been looked at once. */
+  readonly started: Promise<void>
+  stop(): void
+}
+
+const MAX_IP_FILE_BYTES = 256 * 1024 * 1024
+
+/**
+ * Reads the IP databases, and again whenever they change, a little at a time: the thread that reads them has more to do. What cannot be
+ * loaded goes no further than here.
+ */
+export function followIpFiles(paths: IpFilePaths, listener: IpFileListener): FollowedFiles {
+  const stopping = new AbortController()
+  const files = (['geoip', 'ipType', 'torExits'] as const).flatMap((kind) => {
+    const path = paths[kind]
+    return path === undefined ? [] : [follow(kind, path, listener, stopping.signal)]
+  })
+  const start = async (): Promise<void> => {
+    const path = embeddedCountryFile()
+    listener.onContent({ path, data: await inSlices(shareCountries(await readFile(path))) })
+    await Promise.all(files.map((file) => file.start()))
+  }
+  return {
+    started: start(),
+    stop() {
+      stopping.abort()
+      for (const file of files) file.stop()
+    },
+  }
+}
+
+function follow(kind: IpFileKind, path: string, listener: IpFileListener, stopping: AbortSignal): WatchedFile {
+  return new WatchedFile(path, MAX_IP_FILE_BYTES, {
+    async onContent(bytes) {
+      try {
+        const { data, entryCount } = await inSlices(untilStopped(readSteps(kind, bytes), stopping))
+        listener.onContent({ path, data })
+        listener.onLoaded(path, entryCount)
+      } catch (error) {
+        if (!stopping.aborted) listener.onProblem(path, (error as Error).message)
+      }
+    },
+    onProblem: (error) => listener.onProblem(path, error.message),
+  })
+}
+
+interface ReadFile {
+  readonly data: IpData
+  /** Where that can be told. */
+  readonly entryCount?: number
+}
+
+function* readSteps(kind: IpFileKind, bytes: Buffer): Generator<void, ReadFile> {
+  if (kind === 'geoip') {
+    checkCountryFile(bytes)
+    return { data: yield* shareCountries(bytes) }
+  }
+  const { networks, entryCount } = yield* shareList(kind, bytes)
+  return { data: { kind, networks }, entryCount }
+}
+
+function* untilStopped<Result>(steps: Generator<void, Result>, stopping: AbortSignal): Generator<void, Result> {
+  for (;;) {
+    stopping.throwIfAborted()
+    const { done, value } = steps.next()
+    if (done) return value
+    yield
+  }
+}
+
+function embeddedCountryFile(): string {
+  return createRequire(import.meta.url).resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb')
+}
+
+const COPIED_BYTES_A_STEP = 1024 * 1024
+
+function* shareCountries(bytes: Buffer): Generator<void, IpData> {
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length))
+  for (let from = 0; from < bytes.length; from += COPIED_BYTES_A_STEP) {
+    shared.set(bytes.subarray(from, from + COPIED_BYTES_A_STEP), from)
+    yield
+  }
+  return { kind: 'geoip', bytes: shared.buffer as SharedArrayBuffer }
+}

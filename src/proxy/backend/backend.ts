@@ -1,0 +1,181 @@
+import type { Socket } from 'node:net'
+import type { ConnectionPlaces } from '../../listen/connection-places.ts'
+import { BackendCall, type BackendHandler, type BackendRequest } from './backend-call.ts'
+import { BackendConnection } from './backend-connection.ts'
+import { ConnectionQueue, type QueueListener } from './connection-queue.ts'
+
+export interface BackendOptions {
+  readonly url: URL
+  readonly connectTimeoutMs: number
+  readonly headersTimeoutMs: number
+  readonly idleTimeoutMs: number
+  /** How long a request waits for a connection when all are in use. */
+  readonly queueMs: number
+}
+
+export interface BackendListener extends QueueListener {
+  /** So many connections are open; called whenever that changes. */
+  onOpenConnections(count: number): void
+}
+
+/** Backends close idle connections, and a request on its way then is lost: ours go first. */
+const IDLE_MS = 4000
+const HINT_MARGIN_MS = 1000
+/** How often a worker looks whether others have given up a connection, or want one. */
+const LOOK_MS = 50
+/** A place that is handed over stays free until the other worker looks. */
+const HAND_OVER_MS = 2 * LOOK_MS
+/** So often in the time that a request may wait: often enough that nobody waits in vain, and rarely enough to lose little to it. */
+const HAND_OVERS = 4
+
+/**
+ * Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. Idle ones
+ * and WebSockets take places too; when all places are taken, requests wait.
+ */
+export class Backend {
+  readonly options: BackendOptions
+  readonly #places: ConnectionPlaces
+  readonly #listener: BackendListener
+  readonly #idle: BackendConnection[] = []
+  readonly #open = new Set<BackendConnection>()
+  readonly #queue: ConnectionQueue<BackendCall>
+  #looking: NodeJS.Timeout | undefined
+  /** Until then the places that others wait for are left to them. */
+  #abstainUntilMs = 0
+  #nextHandOverMs = 0
+  #isServingQueue = false
+  #isClosed = false
+
+  constructor(options: BackendOptions, places: ConnectionPlaces, listener: BackendListener) {
+    this.options = options
+    this.#places = places
+    this.#listener = listener
+    this.#queue = new ConnectionQueue(options.queueMs, {
+      onQueueLength: (count) => {
+        places.waiting = count
+        listener.onQueueLength(count)
+      },
+      onQueueWait: (seconds) => listener.onQueueWait(seconds),
+    })
+  }
+
+  send(request: BackendRequest, handler: BackendHandler): BackendCall {
+    return new BackendCall(this, request, handler)
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#looking)
+    this.#queue.clear()
+    for (const connection of [...this.#open]) this.drop(connection)
+  }
+
+  /** Gives the call a connection: now, or when there is one. One that was used before comes ready to be written to. */
+  connect(call: BackendCall): void {
+    // Whoever waits longer is served first.
+    if (this.#queue.first === undefined && this.#give(call)) return
+    this.#queue.add(call)
+    this.#look()
+  }
+
+  /** The call does not wait for a connection any more. */
+  cancel(call: BackendCall): void {
+    this.#queue.remove(call)
+  }
+
+  /** Keeps a connection for the next request. */
+  giveBack(connection: BackendConnection): void {
+    const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
+    if (this.#isClosed || restMs <= 0) return this.drop(connection)
+    if (this.#queue.first !== undefined && this.#places.isOwedElsewhere && this.#mayHandOver()) return this.drop(connection)
+    connection.rest(restMs)
+    this.#idle.push(connection)
+    this.#look()
+    this.#serveQueueSoon()
+  }
+
+  /** The connection is a WebSocket's from now on, and keeps its place until that closes. */
+  becomeTunnel(connection: BackendConnection, socket: Socket): void {
+    this.#open.delete(connection)
+    this.#listener.onOpenConnections(this.#open.size)
+    socket.once('close', () => this.#leavePlace())
+  }
+
+  drop(connection: BackendConnection): void {
+    connection.destroy()
+    const place = this.#idle.indexOf(connection)
+    if (place >= 0) this.#idle.splice(place, 1)
+    if (!this.#open.delete(connection)) return
+    this.#listener.onOpenConnections(this.#open.size)
+    this.#leavePlace()
+  }
+
+  #give(call: BackendCall): boolean {
+    const idle = call.needsFresh ? undefined : this.#idle.pop()
+    if (idle !== undefined) {
+      idle.use(call)
+      call.onGiven(idle)
+      return true
+    }
+    if (!this.#takePlace()) return false
+    const connection = new BackendConnection(this.options.url, this.options.connectTimeoutMs, call, (closed) => this.drop(closed))
+    this.#open.add(connection)
+    this.#listener.onOpenConnections(this.#open.size)
+    call.onGiven(connection)
+    return true
+  }
+
+  /** A worker whose own queue never ends would keep its places for good, and those who wait in another would get none. */
+  #mayHandOver(): boolean {
+    const nowMs = performance.now()
+    if (nowMs < this.#nextHandOverMs) return false
+    this.#abstainUntilMs = nowMs + HAND_OVER_MS
+    this.#nextHandOverMs = nowMs + Math.max(this.options.queueMs / HAND_OVERS, HAND_OVER_MS)
+    return true
+  }
+
+  #takePlace(): boolean {
+    if (performance.now() < this.#abstainUntilMs && this.#places.isWantedElsewhere) return false
+    if (this.#places.take()) return true
+    const [oldest] = this.#idle
+    if (oldest === undefined) return false
+    this.drop(oldest)
+    return this.#places.take()
+  }
+
+  #leavePlace(): void {
+    this.#places.giveBack()
+    this.#serveQueueSoon()
+  }
+
+  /** In a turn of its own: whoever gives a connection up is in the middle of something. */
+  #serveQueueSoon(): void {
+    if (this.#isServingQueue || this.#queue.first === undefined) return
+    this.#isServingQueue = true
+    setImmediate(() => {
+      this.#isServingQueue = false
+      this.#serveQueue()
+    })
+  }
+
+  #serveQueue(): void {
+    for (let call = this.#queue.first; call !== undefined; call = this.#queue.first) {
+      if (this.#isClosed || !this.#give(call)) return
+      this.#queue.serve(call)
+    }
+  }
+
+  /** What other workers do is not told to this one: it looks, as long as that matters to it. */
+  #look(): void {
+    this.#looking ??= setInterval(() => {
+      this.#serveQueue()
+      if (this.#queue.first === undefined && this.#places.isWantedElsewhere) {
+        for (const connection of this.#idle.slice(0, Math.ceil(this.#idle.length / 2))) this.drop(connection)
+      }
+      if (this.#queue.first !== undefined || this.#idle.length > 0) return
+      clearInterval(this.#looking)
+      this.#looking = undefined
+    }, LOOK_MS).unref()
+  }
+}

@@ -1,0 +1,22 @@
+import { type LlmRequest, LlmRequestReader } from '../llm/llm-request.ts'
+import { BodyScan } from './body-scan.ts'
+import { codingOf } from './content-coding.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
+import type { WorkSlices } from './work-slices.ts'
+
+/** What a body says of its cost; or why that cannot be told. */
+export type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated_descriptor'
+
+export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number, slices: WorkSlices): Promise<BodyCost> {
+  const coding = codingOf(request.header('content-encoding'))
+  // What cannot be decoded is counted as it is.
+  const reader = new LlmRequestReader(coding === undefined ? 'latin1' : 'utf8')
+  return new Promise((resolve, reject) => {
+    const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, onBroken: reject })
+    if (bytes.length > 0) scan.write(bytes)
+    scan.end((outcome) => {
+      if (outcome === 'read') resolve(reader.end())
+      else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
+    })
+  })
+}

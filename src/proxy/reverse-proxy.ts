@@ -1,0 +1,224 @@
+import type { ServerResponse } from 'node:http'
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { DebugSessions } from '../decide/debug-sessions.ts'
+import { decisionHeaders } from '../decide/decision-headers.ts'
+import { DecisionLog } from '../decide/decision-log.ts'
+import type { Allowed, Decision } from '../engine/decision.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { Evaluation } from '../engine/evaluation.ts'
+import { REASONS, type Reason } from '../engine/reasons.ts'
+import type { Reservation } from '../engine/reservation.ts'
+import type { HeaderList } from '../http/header-list.ts'
+import { cookieHeader } from '../http/raw-headers.ts'
+import type { LlmRequest } from '../llm/llm-request.ts'
+import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
+import type { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
+import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+import { Sampler } from '../telemetry/sampler.ts'
+import type { Backend } from './backend/backend.ts'
+import type { BackendFailure } from './backend/backend-failure.ts'
+import type { BodyClaims } from './body-claims.ts'
+import type { ClientConnection } from './client-connection.ts'
+import { rejectMessage, respondError } from './error-answer.ts'
+import { Exchange, type ExchangeParts } from './exchange.ts'
+import type { LlmAnswerParts } from './llm-answer.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
+import { ProxiedRequestView } from './proxied-request-view.ts'
+import { type ReadBody, readBody } from './request-body.ts'
+import { Settlement } from './settlement.ts'
+import type { EarlyBytes } from './tunnel.ts'
+import { WorkSlices } from './work-slices.ts'
+
+export interface ProxyParts {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly backend: Backend
+  readonly decisions: DecisionMetrics
+  readonly llmMetrics: LlmMetrics
+  readonly backendMetrics: BackendMetrics
+  readonly debugSessions: DebugSessions | undefined
+  readonly backendHost: 'backend' | 'client'
+  readonly maxBodyBytes: number
+  readonly bodyClaims: BodyClaims
+}
+
+/** Stands between clients and the backend: decides on each request first, and lets it through or answers itself. */
+export class ReverseProxy {
+  readonly #parts: ProxyParts
+  readonly #log: DecisionLog
+  readonly #failures = new Sampler<Reason>(new Map())
+  /** Bodies and answers of all requests share them. */
+  readonly #slices = new WorkSlices()
+  readonly #basePath: string
+  readonly #exchangeParts: ExchangeParts
+
+  constructor(parts: ProxyParts) {
+    this.#parts = parts
+    this.#log = new DecisionLog(parts.logger)
+    this.#exchangeParts = {
+      backend: parts.backend,
+      metrics: parts.backendMetrics,
+      nowMs: () => parts.clock.nowMs(),
+      onFailure: (res, failure, fields) => this.#failBackend(res, failure, fields),
+      onBroken: (res, error) => this.fail(res, error),
+    }
+    this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
+  }
+
+  handle(arrival: Arrival): void {
+    const { engine, clock, debugSessions } = this.#parts
+    const { request, client, res } = arrival
+    const explains = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
+    const evaluation = engine.open(new ProxiedRequestView(request, client.peer), { explains })
+    if (evaluation === undefined) return this.refuse(res, 'no_bundle_loaded')
+    const incoming = new Incoming(arrival, evaluation, explains, clock.nowMs())
+    const need = evaluation.needsBody()
+    if (need !== 'no') {
+      this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
+      return
+    }
+    const decision = evaluation.decide()
+    if (decision instanceof Promise) {
+      decision.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.fail(res, error))
+    } else this.#answer(incoming, decision)
+  }
+
+  /** Something of ours broke. The client learns that, the log learns what. */
+  fail(res: ServerResponse, error: unknown): void {
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
+    if (res.headersSent) res.destroy()
+    else this.refuse(res, 'internal_error')
+  }
+
+  /** A request that could not even be read. */
+  noteMalformed(detail: string): void {
+    this.#parts.decisions.countRefused('bad_request')
+    this.#log.noteRefused('bad_request', this.#parts.clock.nowMs(), detail)
+  }
+
+  /** A token budget must see the body first. What the head alone decides is decided before it is read. */
+  async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
+    const { clock, maxBodyBytes, bodyClaims, backend } = this.#parts
+    const { request, res, evaluation } = incoming
+    if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(res, 'body_too_large')
+    const objection = await evaluation.precheck()
+    if (objection !== undefined) return this.#answer(incoming, objection)
+    const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
+    const body = await readBody(request, bodyClaims, options, () => invite(incoming))
+    if (body === undefined) return // the client went away, and nothing was taken
+    incoming.body = body
+    try {
+      // Rules in shadow mode do without an estimate, as if there were no body to be read.
+      const llm = typeof body.llm === 'string' ? undefined : body.llm
+      if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
+      incoming.llm = llm
+      incoming.startMs = clock.nowMs()
+      this.#answer(incoming, await evaluation.decide({ body: llm }))
+    } finally {
+      // Where it is forwarded, it is not released here.
+      incoming.body?.release()
+    }
+  }
+
+  #answer(incoming: Incoming, decision: Decision): void {
+    const { res, explains, startMs } = incoming
+    if (decision.action === 'refuse') return this.refuse(res, decision.reason)
+    const nowMs = this.#parts.clock.nowMs()
+    this.#parts.decisions.count(decision, nowMs - startMs)
+    this.#log.note(decision, nowMs)
+    const fields = decisionHeaders(decision, explains, nowMs - startMs)
+    if (decision.action === 'reject') respondError(res, decision.reason, rejectMessage(decision), fields)
+    else this.#forward(incoming, decision, fields)
+  }
+
+  #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList): void {
+    const { backend, backendHost } = this.#parts
+    const { request, client, res, early, body } = incoming
+    const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
+    if (client.isGone) {
+      // It went while its body was read or the store was asked.
+      llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
+      return
+    }
+    if (body === undefined) invite(incoming)
+    const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
+    const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
+    new Exchange(this.#exchangeParts, { request, client, res, fields, llm, early, host, target }, body)
+    incoming.body = undefined
+  }
+
+  #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmAnswerParts {
+    const { engine, logger, llmMetrics: metrics, maxBodyBytes } = this.#parts
+    const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
+    const settlement = new Settlement(reservation, { engine, metrics, logger })
+    return { settlement, request: llm, isActivated, maxBodyBytes, slices: this.#slices, metrics, logger }
+  }
+
+  /** The backend gave no answer, or not the whole of it. Half an answer is broken off, not ended as if it were whole. */
+  #failBackend(res: ServerResponse, failure: BackendFailure, fields: HeaderList): void {
+    const { backendMetrics, logger, clock } = this.#parts
+    const { code, message } = failure
+    backendMetrics.countFailure(code)
+    const unlogged = this.#failures.admit(code, clock.nowMs())
+    if (unlogged !== undefined)
+      logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole answer')
+    if (res.headersSent) reset(res)
+    else respondError(res, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
+  }
+
+  refuse(res: ServerResponse, reason: Reason, detail?: string): void {
+    this.#parts.decisions.countRefused(reason)
+    this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
+    // RFC 9110 15.5.9: an upload that was given up is the last on its connection
+    if (reason === 'bad_request' || reason === 'upload_too_slow') res.shouldKeepAlive = false
+    const fields = reason === 'body_memory_exhausted' ? ['Retry-After', '1'] : []
+    respondError(res, reason, detail ?? REASONS[reason].meaning, fields)
+  }
+}
+
+/** A request that came, and who waits for its answer. */
+export interface Arrival {
+  readonly request: ProxiedRequest
+  readonly client: ClientConnection
+  readonly res: ServerResponse
+  /** What a client that asks for another protocol has sent behind its request. */
+  readonly early: EarlyBytes | undefined
+}
+
+/** A request on its way to a decision. */
+class Incoming {
+  readonly request: ProxiedRequest
+  readonly client: ClientConnection
+  readonly res: ServerResponse
+  readonly early: EarlyBytes | undefined
+  readonly evaluation: Evaluation
+  readonly explains: boolean
+  /** When its decision began. */
+  startMs: number
+  /** What the body says of its cost, once it was read. */
+  llm: LlmRequest | undefined
+  /** The body where it was read, until it is forwarded. */
+  body: ReadBody | undefined
+
+  constructor({ request, client, res, early }: Arrival, evaluation: Evaluation, explains: boolean, startMs: number) {
+    this.request = request
+    this.client = client
+    this.res = res
+    this.early = early
+    this.evaluation = evaluation
+    this.explains = explains
+    this.startMs = startMs
+  }
+}
+
+/** RFC 9110 10.1.1: a client that waits for leave to send its body gets it now. */
+function invite({ request, res }: Incoming): void {
+  if (request.header('expect')?.toLowerCase() === '100-continue' && request.req.httpVersion === '1.1') res.writeContinue()
+}
+
+function reset(res: ServerResponse): void {
+  if (res.socket === null) res.destroy()
+  else res.socket.resetAndDestroy()
+}

@@ -1,0 +1,77 @@
+import type { Logger } from 'pino'
+import type { Usage } from '../costs/cost.ts'
+import type { Engine } from '../engine/engine.ts'
+import { type Hold, type Reservation, settledAmount } from '../engine/reservation.ts'
+import type { TokenCounts } from '../llm/usage.ts'
+import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+
+/** What ended an answer. */
+export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
+
+export interface SettlementParts {
+  readonly engine: Engine
+  readonly metrics: LlmMetrics
+  readonly logger: Logger
+}
+
+/** A reservation and its one settlement: of all the ends that an answer can have, the first counts. */
+export class Settlement {
+  readonly reservation: Reservation
+  readonly #parts: SettlementParts
+  #isSettled = false
+
+  constructor(reservation: Reservation, parts: SettlementParts) {
+    this.reservation = reservation
+    this.#parts = parts
+    for (const { rule, amount } of reservation.holds) parts.metrics.countReserved(rule, amount)
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled
+  }
+
+  /** Corrects what each rule holds to what was used, as its cost sees it. */
+  settle(end: SettlementEnd, used: TokenCounts): void {
+    this.#settle(end, { tokens: used, isStreamed: false })
+  }
+
+  /** The same after a stream: rules that do not watch streams keep what they took. */
+  settleStream(end: SettlementEnd, used: TokenCounts): void {
+    this.#settle(end, { tokens: used, isStreamed: true })
+  }
+
+  /** Nothing was used: all of it goes back. */
+  giveBack(end: SettlementEnd): void {
+    this.#settle(end, 'nothing')
+  }
+
+  /** What was used cannot be told: what was taken stays taken. */
+  stand(end: SettlementEnd): void {
+    this.#settle(end, 'unknown')
+  }
+
+  #settle(end: SettlementEnd, usage: Usage): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    const { metrics } = this.#parts
+    metrics.countSettlement(end)
+    for (const hold of this.reservation.holds) {
+      const amount = settledAmount(hold, usage)
+      metrics.countUsed(hold.rule, hold.amount, amount)
+      void this.#settleHold(hold, amount)
+    }
+  }
+
+  /** One that fails, at once or later, leaves the others as they are. */
+  async #settleHold(hold: Hold, amount: number): Promise<void> {
+    const { engine, logger } = this.#parts
+    try {
+      await engine.settle(hold, amount)
+    } catch (error) {
+      logger.error(
+        { event: 'settlement_failed', policy: hold.rule.policy.id, rule: hold.rule.name, err: error },
+        'tokens could not be settled',
+      )
+    }
+  }
+}

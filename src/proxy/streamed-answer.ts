@@ -1,0 +1,223 @@
+import type { Transform } from 'node:stream'
+import { headerValue } from '../http/raw-headers.ts'
+import { type Excess, StreamFilter } from '../llm/stream-filter.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { ResponseHead } from './backend/response-head.ts'
+import { type Coding, codingOf, newDecoder } from './content-coding.ts'
+import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
+
+/**
+ * An SSE answer. Where an enforcing rule watches a stream that the client asked for, its bytes go through the filter; else
+ * they pass as they are, and the filter counts beside them.
+ */
+export class StreamedAnswer implements LlmAnswer {
+  readonly isFiltered: boolean
+  readonly isDecoded: boolean
+  readonly #parts: LlmAnswerParts
+  readonly #flow: AnswerFlow
+  readonly #status: number
+  /** Absent where no rule has streaming enabled, or the bytes cannot be read: then the reservation stands. */
+  #filter: StreamFilter<PlanRule> | undefined
+  readonly #coding: Coding | undefined
+  #decoder: Transform | undefined
+  #isDecoderDone = false
+  /** The backend has sent all of it, and waits for the decoder. */
+  #onDecoded: (() => void) | undefined
+  #loggedWouldCuts = 0
+  /** It is counted among the open streams. */
+  #isOpen = true
+
+  constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
+    const { settlement, request, isActivated } = parts
+    this.#parts = parts
+    this.#flow = flow
+    this.#status = head.status
+    const rules = settlement.reservation.holds.map(({ rule }) => rule).filter(({ llm }) => llm?.streaming.enabled)
+    const coding = codingOf(headerValue(head.fields, 'content-encoding'))
+    const isRead = rules.length > 0 && coding !== undefined
+    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated })
+    this.isFiltered = isRead && isActivated && rules.some(({ policy }) => !policy.isShadow)
+    this.#coding = isRead ? coding : undefined
+    this.isDecoded = this.isFiltered && coding !== 'identity'
+    parts.metrics.openStreams.count++
+  }
+
+  get isBetweenEvents(): boolean {
+    return this.isFiltered && this.#filter!.isBetweenEvents
+  }
+
+  read(chunk: Buffer): void {
+    if (!this.isFiltered) this.#flow.deliver(chunk)
+    if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
+    this.#decoder ??= this.#newDecoder(this.#coding)
+    // Some codings have an end of their own: what comes behind it belongs to nobody.
+    if (!this.#isDecoderDone && !this.#decoder.write(chunk)) this.#flow.pauseBackend()
+  }
+
+  end(onEnded: () => void): void {
+    const decoder = this.#decoder
+    if (decoder === undefined || this.#isDecoderDone) {
+      this.#finish()
+      return onEnded()
+    }
+    this.#onDecoded = () => {
+      this.#finish()
+      if (this.isFiltered) onEnded()
+    }
+    decoder.end()
+    if (!this.isFiltered) onEnded()
+  }
+
+  clientGone(): void {
+    const filter = this.#filter
+    this.#settle(() => {
+      if (filter === undefined) this.#parts.settlement.stand('client_gone')
+      else this.#parts.settlement.settleStream('client_gone', filter.counts)
+    })
+    this.#decoder?.destroy()
+  }
+
+  backendFailed(): void {
+    this.#settle(() => this.#parts.settlement.giveBack('backend_failed'))
+    this.#decoder?.destroy()
+  }
+
+  /** Where bytes are only counted, the counting goes on. */
+  pause(): void {
+    if (this.isFiltered) this.#decoder?.pause()
+  }
+
+  resume(): void {
+    this.#decoder?.resume()
+  }
+
+  /** Takes decoded bytes. */
+  #pass(bytes: Buffer): void {
+    try {
+      this.#filterBytes(bytes)
+    } catch (error) {
+      this.#onBroken(error)
+    }
+  }
+
+  #filterBytes(bytes: Buffer): void {
+    const filter = this.#filter
+    if (filter === undefined) return
+    const passed = filter.push(bytes)
+    this.#afterPass(filter)
+    if (!this.isFiltered) return
+    if (passed.length > 0) this.#flow.deliver(passed)
+    if (filter.cut === undefined) return
+    this.#decoder?.destroy()
+    this.#flow.cut()
+  }
+
+  #finish(): void {
+    const filter = this.#filter
+    if (filter === undefined) return this.#settle(() => this.#settleUnread())
+    try {
+      const rest = filter.end()
+      this.#afterPass(filter)
+      this.#settleDone(filter)
+      if (this.isFiltered && rest.length > 0) this.#flow.deliver(rest)
+    } catch (error) {
+      this.#onBroken(error)
+    }
+  }
+
+  #newDecoder(coding: 'gzip' | 'deflate' | 'br'): Transform {
+    const decoder = newDecoder(coding)
+    decoder.on('data', (bytes: Buffer) => {
+      this.#guard(() => {
+        this.#pass(bytes)
+        this.#flow.quiet()
+      })
+    })
+    decoder.on('drain', () => this.#flow.resumeBackend())
+    decoder.on('end', () => {
+      this.#isDecoderDone = true
+      this.#flow.resumeBackend()
+      this.#guard(() => this.#onDecoded?.())
+    })
+    decoder.on('error', (error) => this.#guard(() => this.#onDamaged(error)))
+    return decoder
+  }
+
+  /** For what the decoder's events do: nobody else catches it, and it would end the worker. */
+  #guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#flow.giveUp(error)
+    }
+  }
+
+  /** Bytes that are not what Content-Encoding says. */
+  #onDamaged(error: Error): void {
+    if (this.isFiltered) this.#flow.fail(error)
+    else this.#stopCounting()
+  }
+
+  #onBroken(error: unknown): void {
+    if (this.isFiltered) return this.#flow.giveUp(error)
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a stream could not be counted')
+    this.#stopCounting()
+  }
+
+  /** Bytes that only are counted pass all the same, and the reservation stands. */
+  #stopCounting(): void {
+    this.#filter = undefined
+    // A decoder that is destroyed takes nothing, and would never ask for more.
+    this.#isDecoderDone = true
+    this.#decoder?.destroy()
+    this.#flow.resumeBackend()
+    this.#settle(() => this.#settleUnread())
+  }
+
+  #afterPass(filter: StreamFilter<PlanRule>): void {
+    for (; this.#loggedWouldCuts < filter.wouldCut.length; this.#loggedWouldCuts++) {
+      const excess = filter.wouldCut[this.#loggedWouldCuts]!
+      this.#parts.metrics.countWouldTruncate(excess.rule)
+      this.#log('would_truncate', excess, 'stream would be truncated')
+    }
+    const { cut } = filter
+    if (cut !== undefined) {
+      this.#settle(() => {
+        this.#parts.metrics.countTruncation(cut.rule)
+        this.#log('truncated', cut, 'stream truncated')
+        this.#parts.settlement.settleStream('truncated', filter.counts)
+      })
+    } else if (filter.hasEnded) this.#settleDone(filter)
+  }
+
+  #settleDone(filter: StreamFilter<PlanRule>): void {
+    this.#settle(() => {
+      const { settlement, metrics, request } = this.#parts
+      const { hasProviderCount, counts } = filter
+      if (filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
+      settlement.settleStream('done', counts)
+      if (!hasProviderCount) return
+      metrics.compareEstimate('prompt', request.promptTokens, counts.prompt)
+      metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)
+    })
+  }
+
+  #settleUnread(): void {
+    if (this.#status >= 400) this.#parts.settlement.giveBack('done')
+    else this.#parts.settlement.stand('done')
+  }
+
+  /** Of all ends, the first counts. */
+  #settle(settle: () => void): void {
+    if (this.#parts.settlement.isSettled) return
+    if (this.#isOpen) this.#parts.metrics.openStreams.count--
+    this.#isOpen = false
+    settle()
+  }
+
+  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: Excess<PlanRule>, message: string): void {
+    const { policy, name, llm } = rule
+    const bound = { completion_tokens: completionTokens, max_completion_tokens: llm!.maxCompletionTokens }
+    this.#parts.logger.info({ event, policy: policy.id, rule: name, ...bound }, message)
+  }
+}

@@ -1,0 +1,96 @@
+import { headerValue } from '../http/raw-headers.ts'
+import { AnswerReader } from '../llm/answer.ts'
+import { estimatedTokens } from '../llm/tokens.ts'
+import { countTokens, hasUsage, type Tally } from '../llm/usage.ts'
+import type { ResponseHead } from './backend/response-head.ts'
+import { BodyScan, type ScanOutcome } from './body-scan.ts'
+import { type Coding, codingOf } from './content-coding.ts'
+import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
+
+/** An answer that is counted when all of it is there. It passes as it is, is read on its way, and nothing of it is kept. */
+export class WholeAnswer implements LlmAnswer {
+  readonly isFiltered = false
+  readonly isDecoded = false
+  readonly isBetweenEvents = false
+  readonly #parts: LlmAnswerParts
+  readonly #flow: AnswerFlow
+  readonly #status: number
+  readonly #coding: Coding | undefined
+  readonly #reader = new AnswerReader()
+  #scan: BodyScan | undefined
+  #size = 0
+
+  constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
+    this.#parts = parts
+    this.#flow = flow
+    this.#status = head.status
+    this.#coding = codingOf(headerValue(head.fields, 'content-encoding'))
+  }
+
+  read(chunk: Buffer): void {
+    this.#flow.deliver(chunk)
+    this.#size += chunk.length
+    if (this.#coding === undefined) return
+    if (this.#size > this.#parts.maxBodyBytes) return this.#scan?.drop()
+    this.#scan ??= this.#newScan(this.#coding)
+    if (!this.#scan.write(chunk)) this.#flow.pauseBackend()
+  }
+
+  /** The last bytes wait until it is settled: who has the whole answer finds the budget right. */
+  end(onEnded: () => void): void {
+    const onRead = (outcome: ScanOutcome): void => {
+      if (outcome === 'read') this.#settle(this.#reader.end())
+      else this.#settleUnread()
+      onEnded()
+    }
+    if (this.#size === 0) onRead('read')
+    else if (this.#coding === undefined || this.#size > this.#parts.maxBodyBytes) onRead('too_large')
+    else this.#scan!.end(onRead)
+  }
+
+  /** Who leaves one byte before the end has seen the text, and pays for it. */
+  clientGone(): void {
+    const { settlement, request, maxBodyBytes } = this.#parts
+    this.#scan?.readWaiting()
+    this.#scan?.drop()
+    const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes && !this.#reader.isBeyondLimits)
+    if (!isReadable) return settlement.stand('client_gone')
+    settlement.settle('client_gone', countTokens(this.#reader.breakOff(), request.promptTokens))
+  }
+
+  backendFailed(): void {
+    this.#scan?.drop()
+    this.#parts.settlement.giveBack('backend_failed')
+  }
+
+  pause(): void {}
+
+  resume(): void {}
+
+  #newScan(coding: Coding): BodyScan {
+    const { maxBodyBytes: maxBytes, slices } = this.#parts
+    return new BodyScan(this.#reader, {
+      coding,
+      maxBytes,
+      slices,
+      onDrain: () => this.#flow.resumeBackend(),
+      onBroken: (error) => this.#flow.giveUp(error),
+    })
+  }
+
+  #settle(tally: Tally): void {
+    const { settlement, request, metrics } = this.#parts
+    if (this.#status >= 400 && !hasUsage(tally)) return settlement.giveBack('done')
+    if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, tally.promptTokens)
+    if (tally.completionTokens !== undefined && tally.characters > 0) {
+      metrics.compareEstimate('completion', estimatedTokens(tally.characters), tally.completionTokens)
+    }
+    settlement.settle('done', countTokens(tally, request.promptTokens))
+  }
+
+  /** Nobody can tell what it cost: what was reserved counts as spent, unless the backend says that it failed. */
+  #settleUnread(): void {
+    if (this.#status >= 400) this.#parts.settlement.giveBack('done')
+    else this.#parts.settlement.stand('done')
+  }
+}

@@ -1,0 +1,190 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Logger } from 'pino'
+import { DebugEndpoints } from '../admin/debug-endpoints.ts'
+import { handleLivez, handleReadyz } from '../admin/health-endpoints.ts'
+import type { WrongSecrets } from '../admin/wrong-secrets.ts'
+import type { Clock } from '../clock.ts'
+import type { ServerConfig } from '../config/config.ts'
+import { DebugSessions, type Logouts } from '../decide/debug-sessions.ts'
+import { DecisionEndpoint } from '../doors/http1/decision-endpoint.ts'
+import { DecisionWire } from '../doors/http1/decision-wire.ts'
+import type { Engine } from '../engine/engine.ts'
+import { dispatch, type Endpoint } from '../http/endpoints.ts'
+import { respondText } from '../http/respond.ts'
+import { AcceptErrors } from '../listen/accept-errors.ts'
+import type { ConnectionKind, ConnectionPlaces } from '../listen/connection-places.ts'
+import type { ConnectionShares } from '../listen/connection-shares.ts'
+import { HttpListener, type ListenerOptions, type ListenerTimeouts, type ListenOn, type PortOptions } from '../listen/http-listener.ts'
+import { MalformedRequests } from '../listen/malformed-requests.ts'
+import type { BundleInfo } from '../policy/bundle-info.ts'
+import type { BodyMemory } from '../proxy/body-memory.ts'
+import { ProxyFront, type ProxyOptions } from '../proxy/proxy-front.ts'
+import type { StoreStats } from '../store/counter-store.ts'
+import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
+import { Exposition } from '../telemetry/metrics/exposition.ts'
+import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+
+export type ServerOptions = ProxyOptions &
+  ListenerTimeouts &
+  Pick<ServerConfig, 'adminPort' | 'shutdownMs' | 'debugSessionSecret' | 'mode'> & {
+    /** False: `node:http` answers everything. What the fast wire answers is held against that. */
+    readonly hasFastWire?: boolean
+  }
+
+export interface ServerParts {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly bundle: () => BundleInfo | undefined
+  readonly storeStats: () => StoreStats
+  /** Whether a shared store can be asked; undefined where counters are this process's own. */
+  readonly hasSharedStore?: (() => boolean) | undefined
+  readonly metricMemory: MetricMemory
+  readonly logouts: Logouts
+  readonly wrongSecrets: WrongSecrets
+  readonly shares: ConnectionShares
+  readonly bodyMemory: BodyMemory
+  /** How many connections there may be, for the whole process. */
+  readonly places: Readonly<Record<ConnectionKind, ConnectionPlaces>>
+}
+
+type Handle = (req: IncomingMessage, res: ServerResponse) => void
+
+/** Ours in both modes, whether or not there is something behind them. */
+const ADMIN_PATHS = new Set(['/livez', '/readyz', '/metrics', '/v1/debug/session', '/v1/debug/logout'])
+
+/** Decisions that take longer than this at shutdown are cut. */
+const DECISION_GRACE_MS = 5000
+/** What is still asked of the admin port when the main port is closed: a wrong debug secret waits a second for its answer. */
+const ADMIN_GRACE_MS = 1500
+
+/** How long a server takes to close, at the most. */
+export function closingMs({ mode, shutdownMs, adminPort }: Pick<ServerConfig, 'mode' | 'shutdownMs' | 'adminPort'>): number {
+  return mainGraceMs({ mode, shutdownMs }) + (adminPort === undefined ? 0 : ADMIN_GRACE_MS)
+}
+
+function mainGraceMs({ mode, shutdownMs }: Pick<ServerConfig, 'mode' | 'shutdownMs'>): number {
+  return mode === 'reverse_proxy' ? shutdownMs : DECISION_GRACE_MS
+}
+
+/** The service's face to the network. */
+export class EdgeServer {
+  readonly #metrics: Exposition
+  readonly #options: ServerOptions
+  readonly #main: HttpListener
+  readonly #admin: HttpListener | undefined
+  readonly #proxy: ProxyFront | undefined
+  #isListening = false
+  #isShuttingDown = false
+
+  constructor(options: ServerOptions, parts: ServerParts) {
+    const { engine, clock, logger, metricMemory, shares, bodyMemory, places } = parts
+    const { debugSessionSecret } = options
+    const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
+    const refused = new CounterFamily(metricMemory, 'edge_connections_refused_total')
+    const onPort = (port: 'main' | 'admin'): PortOptions => {
+      const refusals = refused.series(port)
+      const onFull = (): void => {
+        refusals.count++
+        acceptErrors.noteFull(port, places[port].max)
+      }
+      return { timeouts: options, shares, places: places[port], onFull, onAcceptError: (error) => acceptErrors.note(error) }
+    }
+    this.#options = options
+    const decisions = new DecisionMetrics(metricMemory)
+    const debugSessions =
+      debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs(), parts.logouts)
+    const isProxy = options.mode === 'reverse_proxy'
+    const proxyParts = { engine, clock, logger, decisions, debugSessions, bodyMemory }
+    this.#proxy = isProxy ? new ProxyFront(options, metricMemory, places.backend, proxyParts) : undefined
+    const { bundle, storeStats, hasSharedStore } = parts
+    const isFleet = hasSharedStore !== undefined
+    this.#metrics = new Exposition({ memory: metricMemory, bundle, storeStats, connections: () => shares.all(), isProxy, isFleet })
+    const decision = new DecisionEndpoint({ engine, clock, logger, metrics: decisions, debugSessions })
+    const onError = decision.fail.bind(decision)
+    const answer = (endpoints: Iterable<[string, Endpoint]>): Handle => {
+      const byPath = new Map(endpoints)
+      return (req, res) => dispatch(byPath, req, res, onError)
+    }
+    const admin = [...this.#healthEndpoints(parts), ...this.#debugEndpoints(parts, debugSessions)]
+    const hasAdminPort = options.adminPort !== undefined
+    if (this.#proxy !== undefined) {
+      const isOwn = (path: string): boolean => !hasAdminPort && ADMIN_PATHS.has(path)
+      this.#main = this.#proxy.newListener(onPort('main'), isOwn, answer(admin))
+    } else {
+      const endpoint: Endpoint = { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }
+      const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(decision, options, handOver)
+      const handle = answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)])
+      this.#main = plainListener(onPort('main'), handle, options.hasFastWire === false ? undefined : newFront)
+    }
+    this.#admin = hasAdminPort ? plainListener(onPort('admin'), answer(admin)) : undefined
+  }
+
+  /** Answers the port. */
+  async listen(on: ListenOn): Promise<number> {
+    const port = await this.#main.listen(on)
+    this.#isListening = true
+    return port
+  }
+
+  /** To be called where there is an admin port. */
+  listenAdmin(on: ListenOn): Promise<number> {
+    return this.#admin!.listen(on)
+  }
+
+  /** Not ready from now on, but serving: load balancers need time to notice. */
+  drain(): void {
+    this.#isShuttingDown = true
+    this.#main.drain()
+    this.#admin?.drain()
+    this.#proxy?.drain()
+  }
+
+  async close(): Promise<void> {
+    this.drain()
+    // The admin port tells of what is still open, so it goes last.
+    await this.#main.close(mainGraceMs(this.#options), () => this.#proxy?.cutTunnels())
+    this.#proxy?.close()
+    await this.#admin?.close(ADMIN_GRACE_MS)
+  }
+
+  *#healthEndpoints(parts: ServerParts): Generator<[string, Endpoint]> {
+    const { bundle, hasSharedStore } = parts
+    const health = { bundle, hasSharedStore, isShuttingDown: () => this.#isShuttingDown, isListening: () => this.#isListening }
+    const methods = ['GET', 'HEAD']
+    yield ['/livez', { methods, handle: handleLivez }]
+    yield ['/readyz', { methods, handle: (_req, res) => handleReadyz(health, res) }]
+    yield ['/metrics', { methods, handle: (_req, res) => respondText(res, 200, Exposition.contentType, this.#metrics.text()) }]
+  }
+
+  /** Without a secret there is nothing here to find. */
+  *#debugEndpoints(parts: ServerParts, sessions: DebugSessions | undefined): Generator<[string, Endpoint]> {
+    if (sessions === undefined) return
+    const { clock, logger, metricMemory, wrongSecrets } = parts
+    const logins = new CounterFamily(metricMemory, 'edge_debug_logins_total')
+    const debug = new DebugEndpoints(sessions, logger, logins, () => clock.nowMs(), wrongSecrets)
+    yield ['/v1/debug/session', { methods: ['POST'], handle: (req, res) => debug.handleLogin(req, res) }]
+    yield ['/v1/debug/logout', { methods: ['POST'], handle: (req, res) => debug.handleLogout(req, res) }]
+  }
+}
+
+// RFC 9110 7.8: Upgrade means nothing where Connection does not name it
+const UPGRADE = /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i
+
+/** A port without bodies: none is ever read here, so none is invited, and what follows on the connection cannot be told from it. */
+function plainListener(options: PortOptions, handle: Handle, newFront?: ListenerOptions['newFront']): HttpListener {
+  const malformed = new MalformedRequests()
+  const handleNoted: Handle = (req, res) => {
+    malformed.note(req, res)
+    // No protocol is offered, but what came with such a request Node takes for the protocol, and drops it.
+    if (req.headers.upgrade !== undefined && UPGRADE.test(req.headers.connection ?? '')) res.shouldKeepAlive = false
+    handle(req, res)
+  }
+  const handleExpecting: Handle = (req, res) => {
+    res.shouldKeepAlive = false
+    handleNoted(req, res)
+  }
+  const configure = (server: Server): void => malformed.configure(server)
+  return new HttpListener({ ...options, handle: handleNoted, handleExpecting, requiresHost: true, configure, newFront })
+}

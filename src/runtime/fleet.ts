@@ -1,0 +1,137 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { ServerConfig } from '../config/config.ts'
+import type { Logouts } from '../decide/debug-sessions.ts'
+import type { EmbeddedStore } from '../store/embedded-store.ts'
+import { counterProbe } from '../store/redis/counter-probe.ts'
+import { counterScript } from '../store/redis/counter-script.ts'
+import { FleetStore } from '../store/redis/fleet-store.ts'
+import { Leases } from '../store/redis/leases/leases.ts'
+import type { RedisAddress } from '../store/redis/link/redis-address.ts'
+import { RedisLink } from '../store/redis/link/redis-link.ts'
+import { SharedCounters } from '../store/redis/shared-counters.ts'
+import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
+import { SharedLogouts } from './shared-logouts.ts'
+
+export interface FleetParts {
+  readonly config: ServerConfig
+  readonly worker: number
+  readonly local: EmbeddedStore
+  readonly metricMemory: MetricMemory
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** How long a start waits for Redis. */
+const FIRST_USE_MS = 2000
+
+/** How often settlements are tried that could not be sent. */
+const RESEND_MS = 500
+
+/** A worker's part in a fleet: its connection to Redis, the store on it, and what the operator hears of them. */
+export class Fleet {
+  readonly store: FleetStore
+  readonly #link: RedisLink
+  readonly #shared: SharedCounters
+  readonly #leases: Leases | undefined
+  readonly #metrics: RedisMetrics
+  readonly #prefix: string
+  readonly #failureMode: string
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #sending: NodeJS.Timeout
+  #logouts: SharedLogouts | undefined
+  /** When each open circuit opened. */
+  readonly #openSinceMs = new Map<string, number>()
+
+  constructor(address: RedisAddress, { config, worker, local, metricMemory, clock, logger }: FleetParts) {
+    const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
+    const metrics = new RedisMetrics(metricMemory)
+    const script = counterScript()
+    this.#metrics = metrics
+    this.#prefix = prefix
+    this.#failureMode = failureMode
+    this.#clock = clock
+    // Each worker has a connection of its own.
+    this.#logger = logger.child({ worker })
+    this.#link = new RedisLink({
+      address,
+      timeoutMs,
+      prefix,
+      probe: (key) => counterProbe(script, key),
+      listener: {
+        onNode: (node) => metrics.addNode(node),
+        onRoundTrip: (seconds) => metrics.countRoundTrip(seconds),
+        onError: (kind) => metrics.countError(kind),
+        onCircuit: (node, isOpen, reason) => this.#noteCircuit(node, isOpen, reason),
+      },
+    })
+    this.#shared = new SharedCounters(
+      this.#link,
+      script,
+      { prefix, maxSlackMs: timeoutMs },
+      { onDoubt: (what) => metrics.countDoubt(what) },
+    )
+    this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
+    const listener = { onAnswer: metrics.countAnswer.bind(metrics) }
+    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, failureMode, clock, listener })
+    this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
+  }
+
+  /** Done when Redis can be asked for the first time, or has been waited for long enough. */
+  firstUse(): Promise<void> {
+    return this.#link.firstUse(FIRST_USE_MS)
+  }
+
+  /** Of all threads. */
+  isConnected(): boolean {
+    return !this.#metrics.hasOpenCircuits()
+  }
+
+  /** Logouts on all instances, where this process knows of its own. */
+  shareLogouts(own: Logouts): Logouts {
+    const wallMs = () => this.#clock.wallMs()
+    this.#logouts = new SharedLogouts({ link: this.#link, prefix: this.#prefix, own, wallMs, logger: this.#logger })
+    return this.#logouts
+  }
+
+  /** What is leased and not used goes back first. */
+  async close(): Promise<void> {
+    clearInterval(this.#sending)
+    this.#logouts?.stop()
+    await this.#leases?.close()
+    await this.#link.close()
+  }
+
+  #newLeases(local: EmbeddedStore, leaseMs: number): Leases {
+    const metrics = this.#metrics
+    const leases = new Leases({
+      shared: this.#shared,
+      local,
+      leaseMs,
+      clock: this.#clock,
+      listener: {
+        onHeld: (change) => {
+          metrics.leases.count += change
+        },
+        onTokens: (what, tokens) => metrics.countTokens(what, tokens),
+      },
+    })
+    leases.start()
+    return leases
+  }
+
+  #noteCircuit(node: string, isOpen: boolean, reason: string): void {
+    this.#metrics.noteCircuit(node, isOpen)
+    if (isOpen) {
+      this.#openSinceMs.set(node, this.#clock.nowMs())
+      const what = { event: 'redis_unavailable', node, reason, failure_mode: this.#failureMode }
+      this.#logger.error(what, `Redis cannot be asked; until it can, the failure mode ${this.#failureMode} decides`)
+      return
+    }
+    const away_ms = Math.round(this.#clock.nowMs() - (this.#openSinceMs.get(node) ?? this.#clock.nowMs()))
+    this.#logger.info({ event: 'redis_available', node, reason, away_ms }, `the circuit to ${node} is closed: ${reason}`)
+    void this.#shared.sendUnsent()
+  }
+}

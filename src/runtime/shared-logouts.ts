@@ -1,0 +1,102 @@
+import type { Logger } from 'pino'
+import type { Logouts } from '../decide/debug-sessions.ts'
+import { LinkError, type RedisLink } from '../store/redis/link/redis-link.ts'
+
+export interface SharedLogoutsParts {
+  readonly link: Pick<RedisLink, 'command'>
+  readonly prefix: string
+  /** Of this process. */
+  readonly own: Logouts
+  readonly wallMs: () => number
+  readonly logger: Logger
+}
+
+/** How long it takes until all instances know of a logout. */
+const POLL_MS = 1000
+/** As long as the longest session. */
+const KEPT_MS = 15 * 60 * 1000
+
+/** Debug sessions that log out here or on any other instance: each logout lies in Redis until the session would have ended. */
+export class SharedLogouts implements Logouts {
+  readonly #parts: SharedLogoutsParts
+  readonly #key: string
+  /** Sessions by when they end. Telling Redis twice does no harm, so they are told until it has heard. */
+  readonly #untold = new Map<string, number>()
+  readonly #timer: NodeJS.Timeout
+  #isPolling = false
+  /** Why Redis refuses, since it did. */
+  #refusal: string | undefined
+
+  constructor(parts: SharedLogoutsParts) {
+    this.#parts = parts
+    this.#key = `${parts.prefix}logouts`
+    this.#timer = setInterval(() => void this.#poll(), POLL_MS).unref()
+  }
+
+  add(id: Buffer, expiresAtS: number): void {
+    this.#parts.own.add(id, expiresAtS)
+    this.#untold.set(id.toString('hex'), expiresAtS)
+    void this.#poll()
+  }
+
+  has(id: Buffer, expiresAtS: number): boolean {
+    return this.#parts.own.has(id, expiresAtS)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** A Redis that is away or refuses is asked again with the next poll. */
+  async #poll(): Promise<void> {
+    if (this.#isPolling) return
+    this.#isPolling = true
+    try {
+      await this.#tell()
+      await this.#listen()
+      this.#noteShared()
+    } catch (error) {
+      this.#noteFailure(error)
+    } finally {
+      this.#isPolling = false
+    }
+  }
+
+  #noteShared(): void {
+    if (this.#refusal === undefined) return
+    this.#refusal = undefined
+    this.#parts.logger.info({ event: 'logouts_shared' }, 'logouts of debug sessions are shared again')
+  }
+
+  #noteFailure(error: unknown): void {
+    // Away: the log of the circuit tells.
+    if (error instanceof LinkError && error.fate !== 'refused') return
+    const reason = error instanceof Error ? error.message : String(error)
+    if (reason === this.#refusal) return
+    this.#refusal = reason
+    const what = 'logouts of debug sessions are not shared: who logs out here stays logged in on other instances, and the other way round'
+    this.#parts.logger.warn({ event: 'logouts_not_shared', reason }, what)
+  }
+
+  async #tell(): Promise<void> {
+    const { link, wallMs } = this.#parts
+    for (const [id, expiresAtS] of this.#untold) {
+      await link.command('zadd', this.#key, String(expiresAtS), id)
+      await link.command('pexpire', this.#key, String(KEPT_MS))
+      await link.command('zremrangebyscore', this.#key, '-inf', String(Math.floor(wallMs() / 1000)))
+      this.#untold.delete(id)
+    }
+  }
+
+  async #listen(): Promise<void> {
+    const { link, own, wallMs } = this.#parts
+    const found = (await link.command('zrangebyscore', this.#key, String(Math.floor(wallMs() / 1000)), '+inf', 'WITHSCORES')) as string[]
+    for (let i = 0; i + 1 < found.length; i += 2) {
+      const id = Buffer.from(found[i]!, 'hex')
+      const expiresAtS = Number(found[i + 1])
+      if (id.length === ID_BYTES && !own.has(id, expiresAtS)) own.add(id, expiresAtS)
+    }
+  }
+}
+
+const ID_BYTES = 16

@@ -1,0 +1,43 @@
+import { newWrongSecretsBuffer } from '../admin/wrong-secrets.ts'
+import { newRevokedBuffer } from '../decide/revoked-sessions.ts'
+import { newPlacesBuffer } from '../listen/connection-places.ts'
+import { newSharesBuffer } from '../listen/connection-shares.ts'
+import { newBodyMemoryBuffer } from '../proxy/body-memory.ts'
+import { newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
+
+/** Everything that the threads of one process have in common. */
+export interface SharedMemory {
+  readonly table: SharedArrayBuffer
+  /** Of the hash that names counters: unknown to callers, so that they cannot aim at one another's. */
+  readonly hashKey: readonly [number, number]
+  /** The one word that says which plan holds. */
+  readonly plan: SharedArrayBuffer
+  readonly metrics: SharedArrayBuffer
+  readonly connections: SharedArrayBuffer
+  /** What request bodies hold, by worker. */
+  readonly bodies: SharedArrayBuffer
+  readonly places: SharedArrayBuffer
+  readonly revokedSessions: SharedArrayBuffer
+  readonly wrongSecrets: SharedArrayBuffer
+}
+
+export function newSharedMemory(table: SharedArrayBuffer, hashKey: readonly [number, number], workers: number): SharedMemory {
+  return {
+    table,
+    hashKey,
+    plan: new SharedArrayBuffer(4),
+    metrics: newMetricBuffer(workers + 1),
+    connections: newSharesBuffer(workers),
+    bodies: newBodyMemoryBuffer(workers),
+    places: newPlacesBuffer(workers),
+    revokedSessions: newRevokedBuffer(),
+    wrongSecrets: newWrongSecretsBuffer(),
+  }
+}
+
+/** The thread that supervises counts as worker 0. In locks, 0 means that nobody holds them. */
+export const SUPERVISOR = 0
+
+export function ownerNumber(worker: number): number {
+  return worker + 1
+}

@@ -1,0 +1,110 @@
+import { mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { describe, expect, type TestContext, test } from 'vitest'
+import { scratchDirectory } from '../../test/support/service/running.ts'
+import { bucketRecord, clockAt, readGood, stateFile, tableOf } from '../../test/support/state/state.ts'
+import { until } from '../../test/support/until.ts'
+import { acquireStateLock } from '../store/state/state-lock.ts'
+import { restore } from '../store/table-records.ts'
+import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
+import { StateKeeper } from './state-keeper.ts'
+
+const CLOCK = clockAt(1000, 1_700_000_000_000)
+
+describe('counters that are kept', () => {
+  test('are saved at once, again and again, and in the end', async (t) => {
+    const kept = await keeping(t)
+    await until(() => kept.saves('saved') > 0)
+    expect((await readGood(kept.path, CLOCK)).header.wallMs).toBe(CLOCK.wallMs())
+    restore(kept.table, bucketRecord(2, 50, 1000), 1000, CLOCK.wallMs())
+    const before = kept.saves('saved')
+    await until(() => kept.saves('saved') >= before + 2)
+    expect(await kept.counters()).toBe(2)
+    restore(kept.table, bucketRecord(3, 50, 1000), 1000, CLOCK.wallMs())
+    await kept.keeper.close()
+    expect(await kept.counters()).toBe(3)
+    expect(kept.log).toEqual([])
+    expect(await readdir(kept.directory)).toEqual(['counters'])
+  })
+
+  test('and cannot be saved are told of once, and so is that they are saved again', async (t) => {
+    const kept = await keeping(t)
+    await until(() => kept.saves('saved') > 0)
+    await rename(kept.directory, `${kept.directory}-away`)
+    const failed = kept.saves('failed')
+    await until(() => kept.saves('failed') >= failed + 3)
+    const reason = `cannot write ${kept.path}: no such file or directory`
+    expect(kept.log).toMatchObject([{ level: 50, event: 'state_not_saved', path: kept.path, reason }])
+
+    const saved = kept.saves('saved')
+    await rename(`${kept.directory}-away`, kept.directory)
+    await until(() => kept.saves('saved') >= saved + 3)
+    expect(kept.log.slice(1)).toMatchObject([{ level: 30, event: 'state_saved_again', path: kept.path, counters: 1 }])
+    expect(await kept.counters()).toBe(1)
+  })
+
+  test('and cannot be saved are told of once more in the end, however long that has been known', async (t) => {
+    const kept = await keeping(t)
+    await until(() => kept.saves('saved') > 0)
+    await rename(kept.directory, `${kept.directory}-away`)
+    await until(() => kept.saves('failed') >= 3)
+    await kept.keeper.close()
+    expect(kept.log.map(({ event }) => event)).toEqual(['state_not_saved', 'state_not_saved'])
+  })
+
+  test('are saved by one save at a time, however long each takes', async (t) => {
+    const kept = await keeping(t, 30)
+    await until(() => kept.saves('saved') >= 3)
+    expect(kept.mostSavesAtOnce()).toBe(1)
+  })
+
+  test('are locked again by the next save when somebody has taken the lock away', async (t) => {
+    const kept = await keeping(t)
+    const [lost] = await kept.locks()
+    await rm(join(kept.directory, lost!))
+    await until(async () => (await kept.locks()).some((name) => name !== lost && !name.endsWith('~')))
+    // Its name is there a moment before it holds.
+    const saved = kept.saves('saved')
+    await until(() => kept.saves('saved') > saved)
+    await expect(acquireStateLock(kept.path)).rejects.toThrow(`${kept.path} is in use by process ${process.pid} on `)
+    expect(kept.log).toEqual([])
+  })
+})
+
+/** A table with one counter, saved every few milliseconds for as long as the test runs; each save begins so late. */
+async function keeping(t: TestContext, delayMs = 0) {
+  const directory = join(await scratchDirectory(t), 'state')
+  const path = join(directory, 'counters')
+  await mkdir(directory)
+  const log: Record<string, unknown>[] = []
+  const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
+  const metrics = new MetricMemory(newMetricBuffer(1), 0)
+  const table = tableOf(100, [bucketRecord(1, 50, 1000)], 1000)
+  const lock = await acquireStateLock(path)
+  const file = stateFile(lock.statePath, table, CLOCK)
+  const save = file.save.bind(file)
+  let [saving, mostSaving] = [0, 0]
+  file.save = async () => {
+    mostSaving = Math.max(mostSaving, ++saving)
+    if (delayMs > 0) await sleep(delayMs)
+    return save().finally(() => saving--)
+  }
+  const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs: 10 })
+  t.onTestFinished(() => keeper.close())
+  keeper.start()
+  const family = new CounterFamily(metrics, 'edge_state_saves_total')
+  return {
+    keeper,
+    table,
+    directory,
+    path,
+    log,
+    mostSavesAtOnce: () => mostSaving,
+    saves: (result: 'saved' | 'failed') => family.series(result).count,
+    counters: async () => (await readGood(path, CLOCK)).counters,
+    locks: async () => (await readdir(directory)).filter((name) => name.includes('.lock-')),
+  }
+}

@@ -1,0 +1,80 @@
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { bucketRule, bundle, policy } from '../../../test/support/bundles/bundles.ts'
+import { ManualClock } from '../../../test/support/service/manual-clock.ts'
+import { until } from '../../../test/support/until.ts'
+import { type GoodBundle, readBundle } from '../../bundle/bundle-reader.ts'
+import { newTableBuffer } from '../../store/table-layout.ts'
+import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
+import type { ToWorker } from './messages.ts'
+import { Supervisor } from './supervisor.ts'
+import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
+
+const INFO = { version: '1', hash: '', updatedAtS: 0 }
+const PORT: SharedPort = { share: async () => ({ fd: 0 }), giveBack() {}, close() {} }
+
+test('a worker that takes the place of another hears since when the limits hold, not when the last bundle came', async () => {
+  const { supervisor, host, clock } = await supervising()
+  const startMs = clock.nowMs()
+  await supervisor.activate(limited(1, 10), INFO)
+  clock.advance(100)
+  await supervisor.activate(limited(2, 10), INFO)
+  clock.advance(100)
+  await supervisor.activate(limited(2, 10, policy('other', { rules: [] })), INFO)
+  host.listener.onExit(undefined)
+  await until(() => host.told.length > 0 && host.told.at(-1)!.type === 'listen')
+  expect(host.told.map((message) => (message.type === 'prepare' ? [...message.sincesMs] : message.type))).toEqual([
+    [startMs + 100, startMs],
+    'get_ready',
+    'listen',
+  ])
+})
+
+/** Two rules, the first of which has this burst. */
+function limited(burst: number, otherBurst: number, ...others: ReturnType<typeof policy>[]): GoodBundle {
+  const rules = [bucketRule('a', [], burst), bucketRule('b', [], otherBurst)]
+  const read = readBundle(Buffer.from(JSON.stringify(bundle(1, policy('p', { rules }), ...others))), 'json')
+  if (!read.ok) throw new Error(JSON.stringify(read.problems))
+  return read
+}
+
+async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHost; clock: ManualClock }> {
+  const clock = new ManualClock()
+  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1)
+  const host = new ObedientHost()
+  const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
+  const logger = pino({ level: 'silent' })
+  const supervisor = new Supervisor({ host, workers: 1, memory, metrics, logger, nowMs: () => clock.nowMs(), pause: async () => {} })
+  await supervisor.listen('main', PORT)
+  clock.advance(60_000)
+  return { supervisor, host, clock }
+}
+
+/** Has one worker that does all it is told at once, and remembers what its last one was told. */
+class ObedientHost implements WorkerHost {
+  told: ToWorker[] = []
+  listener!: WorkerListener
+
+  async openPort(): Promise<SharedPort> {
+    return PORT
+  }
+
+  startWorker(_worker: number, _memory: unknown, listener: WorkerListener): WorkerLink {
+    this.told = []
+    this.listener = listener
+    return { tell: (message) => this.#obey(message), terminate() {} }
+  }
+
+  #obey(message: ToWorker): void {
+    this.told.push(message)
+    if (message.type === 'get_ready') queueMicrotask(() => this.#getReady())
+    if (message.type === 'listen') this.listener.onMessage({ type: 'listening', listener: message.listener, port: 1 })
+    if (message.type === 'prepare') this.listener.onMessage({ type: 'prepared', generation: message.generation, problem: undefined })
+  }
+
+  #getReady(): void {
+    this.listener.onMessage({ type: 'up' })
+    this.listener.onMessage({ type: 'ready' })
+  }
+}

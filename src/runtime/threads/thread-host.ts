@@ -1,0 +1,51 @@
+import { Worker as Thread } from 'node:worker_threads'
+import type { SharedMemory } from '../shared-memory.ts'
+import { DescriptorPort } from './descriptor-port.ts'
+import type { WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
+
+/** What settings are read from. */
+export interface Settings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly flags: Readonly<Record<string, string | undefined>>
+}
+
+export interface ThreadData {
+  /** Read again by each thread: what is read from them cannot cross over. */
+  readonly settings: Settings
+  readonly memory: SharedMemory
+  /** What threads that log must know of one another. */
+  readonly brokenLine: SharedArrayBuffer
+  readonly worker: number
+}
+
+const ENTRY = new URL('./worker-thread.js', import.meta.url)
+
+/** Each worker is a thread of this process. */
+export class ThreadHost implements WorkerHost {
+  readonly #settings: Settings
+  readonly #brokenLine: SharedArrayBuffer
+
+  constructor(settings: Settings, brokenLine: SharedArrayBuffer) {
+    this.#settings = settings
+    this.#brokenLine = brokenLine
+  }
+
+  openPort(port: number, host: string | undefined, workers: number): Promise<DescriptorPort> {
+    return DescriptorPort.open(port, host, workers)
+  }
+
+  startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
+    const workerData: ThreadData = { settings: this.#settings, memory, brokenLine: this.#brokenLine, worker }
+    const thread = new Thread(ENTRY, { workerData, name: `worker ${worker}` })
+    let error: Error | undefined
+    thread.on('error', (thrown: Error) => {
+      error = thrown
+    })
+    thread.on('message', (message) => listener.onMessage(message))
+    thread.on('exit', () => listener.onExit(error))
+    return {
+      tell: (message) => thread.postMessage(message),
+      terminate: () => void thread.terminate(),
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/** Where a worker's thread begins. */
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { systemClock } from '../../clock.ts'
+import { readConfig } from '../../config/config.ts'
+import { newLogger } from '../../telemetry/logger.ts'
+import { Worker } from '../worker.ts'
+import type { ToWorker } from './messages.ts'
+import type { ThreadData } from './thread-host.ts'
+
+const { settings, memory, brokenLine, worker } = workerData as ThreadData
+const port = parentPort!
+const result = readConfig(settings.env, settings.flags)
+if (!result.ok) throw new Error(result.problems.join('\n'))
+const { config } = result
+const self = await Worker.start({
+  config,
+  memory,
+  worker,
+  clock: systemClock,
+  logger: newLogger(config.logLevel, brokenLine),
+  tell: (message) => port.postMessage(message),
+})
+// Whatever it throws ends this thread, and the supervisor starts another.
+port.on('message', (message: ToWorker) => void self.hear(message))

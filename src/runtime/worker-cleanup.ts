@@ -1,0 +1,40 @@
+import { RevokedSessions } from '../decide/revoked-sessions.ts'
+import { buryPlaces } from '../listen/connection-places.ts'
+import { ConnectionShares } from '../listen/connection-shares.ts'
+import { BodyMemory } from '../proxy/body-memory.ts'
+import { SharedTable } from '../store/shared-table.ts'
+import { CATALOGUE, METRIC_NAMES } from '../telemetry/metrics/catalogue.ts'
+import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { ownerNumber, type SharedMemory, SUPERVISOR } from './shared-memory.ts'
+
+const GAUGES = METRIC_NAMES.filter((name) => CATALOGUE[name].type === 'gauge')
+
+/** Puts the shared memory in order after a thread died in the middle of something. What it counted stays counted. */
+export class Undertaker {
+  readonly #table: SharedTable
+  readonly #metrics: MetricMemory
+  readonly #revokedSessions: RevokedSessions
+  readonly #shares: ConnectionShares
+  readonly #bodies: BodyMemory
+  readonly #places: SharedArrayBuffer
+
+  constructor(memory: SharedMemory, metrics: MetricMemory) {
+    const owner = ownerNumber(SUPERVISOR)
+    this.#table = new SharedTable(memory.table, owner)
+    this.#metrics = metrics
+    this.#revokedSessions = new RevokedSessions(memory.revokedSessions, owner)
+    this.#shares = new ConnectionShares(memory.connections, SUPERVISOR)
+    this.#bodies = new BodyMemory(memory.bodies, SUPERVISOR, 0)
+    this.#places = memory.places
+  }
+
+  /** Answers how many counters' locks it held. */
+  bury(worker: number): number {
+    this.#metrics.bury(worker, GAUGES)
+    this.#revokedSessions.bury(ownerNumber(worker))
+    this.#shares.bury(worker)
+    this.#bodies.bury(worker)
+    buryPlaces(this.#places, worker)
+    return this.#table.freeLocksOf(ownerNumber(worker))
+  }
+}

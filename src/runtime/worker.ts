@@ -1,0 +1,156 @@
+import type { Logger } from 'pino'
+import { WrongSecrets } from '../admin/wrong-secrets.ts'
+import { policiesOf } from '../bundle/shared-bundle.ts'
+import type { Clock } from '../clock.ts'
+import type { ServerConfig } from '../config/config.ts'
+import { RevokedSessions } from '../decide/revoked-sessions.ts'
+import { Engine } from '../engine/engine.ts'
+import { PlanSwitch } from '../engine/plan-switch.ts'
+import { descriptorLimit } from '../files/descriptor-limit.ts'
+import { useIpData } from '../ip-data/ip-database.ts'
+import type { IpFile } from '../ip-data/ip-files.ts'
+import { connectionLimits } from '../listen/connection-limits.ts'
+import { type ConnectionKind, ConnectionPlaces } from '../listen/connection-places.ts'
+import { ConnectionShares } from '../listen/connection-shares.ts'
+import type { BundleInfo } from '../policy/bundle-info.ts'
+import { PlanBuilder } from '../policy/compile.ts'
+import { BodyMemory } from '../proxy/body-memory.ts'
+import type { IpFacts } from '../request/ip-facts.ts'
+import { inSlices } from '../slices.ts'
+import { EmbeddedStore } from '../store/embedded-store.ts'
+import { SharedTable } from '../store/shared-table.ts'
+import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { EdgeServer } from './edge-server.ts'
+import type { Fleet } from './fleet.ts'
+import { ownerNumber, type SharedMemory } from './shared-memory.ts'
+import type { FromWorker, ToWorker } from './threads/messages.ts'
+import { Vitals } from './vitals.ts'
+
+export interface WorkerParts {
+  readonly config: ServerConfig
+  readonly memory: SharedMemory
+  /** From 1. */
+  readonly worker: number
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly tell: (message: FromWorker) => void
+}
+
+type PrepareMessage = ToWorker & { readonly type: 'prepare' }
+
+/** A thread that serves: an engine and its sockets, on the memory that all threads share. Does what it is told. */
+export class Worker {
+  readonly #parts: WorkerParts
+  readonly #ipFacts: IpFacts = {}
+  readonly #plans: PlanSwitch
+  readonly #bundles = new Map<number, BundleInfo>()
+  readonly #fleet: Fleet | undefined
+  readonly #engine: Engine
+  readonly #server: EdgeServer
+  readonly #vitals: Vitals
+  /** One bundle after the other. */
+  #preparing: Promise<void> = Promise.resolve()
+
+  private constructor(parts: WorkerParts, local: EmbeddedStore, metricMemory: MetricMemory, fleet: Fleet | undefined) {
+    const { config, memory, worker, clock, logger } = parts
+    this.#parts = parts
+    const owner = ownerNumber(worker)
+    this.#fleet = fleet
+    const store = fleet?.store ?? local
+    this.#plans = new PlanSwitch(new Int32Array(memory.plan))
+    const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
+    const revoked = new RevokedSessions(memory.revokedSessions, owner)
+    const limits = connectionLimits(descriptorLimit(), config)
+    const places = (kind: ConnectionKind): ConnectionPlaces => new ConnectionPlaces(memory.places, worker, kind, limits[kind])
+    this.#server = new EdgeServer(config, {
+      engine: this.#engine,
+      clock,
+      logger,
+      bundle: () => this.#bundles.get(this.#plans.generation),
+      storeStats: () => store.stats(),
+      hasSharedStore: fleet === undefined ? undefined : () => fleet.isConnected(),
+      metricMemory,
+      logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
+      wrongSecrets: new WrongSecrets(memory.wrongSecrets),
+      shares: new ConnectionShares(memory.connections, worker),
+      bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
+      places: { main: places('main'), admin: places('admin'), backend: places('backend') },
+    })
+    this.#vitals = new Vitals(metricMemory, worker)
+  }
+
+  static async start(parts: WorkerParts): Promise<Worker> {
+    const { config, memory, worker } = parts
+    const metricMemory = new MetricMemory(memory.metrics, worker)
+    const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
+    if (config.redis === undefined) return new Worker(parts, local, metricMemory, undefined)
+    // The client for Redis takes longer to load than all else that a worker needs.
+    const { Fleet } = await import('./fleet.ts')
+    return new Worker(parts, local, metricMemory, new Fleet(config.redis, { ...parts, local, metricMemory }))
+  }
+
+  async hear(message: ToWorker): Promise<void> {
+    switch (message.type) {
+      case 'ip_file':
+        return this.#load(message.file)
+      case 'prepare':
+        this.#preparing = this.#preparing.then(() => this.#prepare(message))
+        return this.#preparing
+      case 'get_ready':
+        this.#parts.tell({ type: 'up' })
+        await Promise.all([this.#preparing, this.#fleet?.firstUse()])
+        return this.#parts.tell({ type: 'ready' })
+      case 'listen':
+        return this.#listen(message)
+      case 'drain':
+        return this.#server.drain()
+      case 'close':
+        this.#vitals.stop()
+        await this.#server.close()
+        await this.#fleet?.close()
+        return this.#parts.tell({ type: 'closed' })
+    }
+  }
+
+  #load({ path, data }: IpFile): void {
+    const { logger } = this.#parts
+    useIpData(this.#ipFacts, data, (problem) =>
+      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
+    )
+  }
+
+  async #prepare(message: PrepareMessage): Promise<void> {
+    const { generation, info } = message
+    let problem: string | undefined
+    try {
+      await inSlices(this.#stepsOf(message))
+      for (const older of this.#bundles.keys()) if (older < this.#plans.generation) this.#bundles.delete(older)
+      this.#bundles.set(generation, info)
+    } catch (error) {
+      problem = `it cannot be compiled: ${(error as Error).message}`
+    }
+    this.#parts.tell({ type: 'prepared', generation, problem })
+  }
+
+  *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void> {
+    const builder = new PlanBuilder(bundle.version)
+    for (const policy of policiesOf(bundle)) {
+      builder.add(policy)
+      yield
+    }
+    yield* this.#engine.prepare(generation, builder.build(), sincesMs)
+  }
+
+  async #listen({ listener, on }: ToWorker & { type: 'listen' }): Promise<void> {
+    const { config, tell } = this.#parts
+    try {
+      const port = await (listener === 'main' ? this.#server.listen(on) : this.#server.listenAdmin(on))
+      tell({ type: 'listening', listener, port })
+    } catch (error) {
+      const { message, code, syscall } = error as NodeJS.ErrnoException
+      const port = listener === 'main' ? config.port : config.adminPort
+      tell({ type: 'cannot_listen', listener, error: { message, code, syscall, port } })
+    }
+  }
+}

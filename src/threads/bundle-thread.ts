@@ -1,8 +1,0 @@
-/** Where the thread begins that reads one bundle. */
-
-import { parentPort, workerData } from 'node:worker_threads'
-import { readBundle } from '../source/bundle-reader.ts'
-import type { BundleThreadData } from './read-in-thread.ts'
-
-const { bytes, format } = workerData as BundleThreadData
-parentPort!.postMessage(readBundle(bytes, format))
