@@ -71,8 +71,9 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
     },
     // The embedded store answers at once, and so the engine does.
     decide: (request, { explain, cost } = {}) =>
-      engine.decide(new PlainRequestView(request), { explains: explain, given: cost }) as Decision,
-    explain: (request, { cost } = {}) => engine.explain(new PlainRequestView(request), { explains: true, given: cost }) as Explanation,
+      engine.decide(new PlainRequestView(request), { withDescriptors: explain, given: cost }) as Decision,
+    explain: (request, { cost } = {}) =>
+      engine.explain(new PlainRequestView(request), { withDescriptors: true, given: cost }) as Explanation,
     counters: (name) => engine.inspect(name) as Inspection,
     reset: (name) => engine.reset(name) as Inspection,
     stats: () => store.stats(),

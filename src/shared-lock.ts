@@ -12,7 +12,7 @@ export function acquire(words: Int32Array, index: number, owner: number): void {
   if (Atomics.compareExchange(words, index, 0, owner) !== 0) acquireContended(words, index, owner)
 }
 
-/** Does not wait for whoever holds it. Answers whether it was free, or became so within a few spins. */
+/** Does not wait for whoever holds it. Returns whether it was free, or became so within a few spins. */
 export function tryAcquire(words: Int32Array, index: number, owner: number): boolean {
   for (let spin = 0; spin < SPINS; spin++) {
     if (Atomics.load(words, index) === 0 && Atomics.compareExchange(words, index, 0, owner) === 0) return true

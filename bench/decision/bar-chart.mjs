@@ -24,7 +24,7 @@ export const STYLE = `
 
 /**
  * One group of bars at a place. A row has a name, a color, and parts: values that lie on one another, the largest last.
- * Answers the SVG and where it ends.
+ * Returns the SVG and where it ends.
  */
 export function drawBars({ x, y, title, note, rows }) {
   const longest = longestBar(rows)

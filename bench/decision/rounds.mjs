@@ -2,7 +2,7 @@ import { median, ratio } from '../support/statistics.mjs'
 import { cpuTimes, usedUs } from './cpu-time.mjs'
 import { textOf } from './requests.mjs'
 
-/** Contestants take turns, so that a busy machine slows all of them alike. Answers the samples of each, round by round. */
+/** Contestants take turns, so that a busy machine slows all of them alike. Returns the samples of each, round by round. */
 export async function measureInTurns(cases, load, { rounds, roundSeconds }) {
   const samples = new Map(cases.map((each) => [each, []]))
   for (let round = 0; round < rounds; round++) {

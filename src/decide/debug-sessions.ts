@@ -53,7 +53,7 @@ export class DebugSessions {
     return this.#activeSessions(cookieHeader).length > 0
   }
 
-  /** Ends the sessions that the cookie names. Answers the Set-Cookie value that clears it. */
+  /** Ends the sessions that the cookie names. Returns the Set-Cookie value that clears it. */
   close(cookieHeader: string | undefined): string {
     for (const { id, expiresAtS } of this.#activeSessions(cookieHeader)) this.#revoked.add(id, expiresAtS)
     return `${COOKIE_NAME}=; Max-Age=0; ${ATTRIBUTES}`

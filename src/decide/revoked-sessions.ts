@@ -53,7 +53,7 @@ export class RevokedSessions implements Logouts {
   }
 
   /** Frees what a dead thread held. */
-  bury(owner: number): void {
+  forgetWorker(owner: number): void {
     if (ownerOf(this.#words, LOCK) === owner) release(this.#words, LOCK)
   }
 }

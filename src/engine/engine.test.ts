@@ -229,7 +229,7 @@ function engineOn(store: CounterStore, policies: readonly PolicyText[] = POLICIE
   const clock = new ManualClock()
   const engine = new Engine({ store, clock })
   engine.activate(planOf(policies))
-  return { engine, clock, decide: (each) => engine.decide(viewOf(each), { explains: true }) }
+  return { engine, clock, decide: (each) => engine.decide(viewOf(each), { withDescriptors: true }) }
 }
 
 function planOf(policies: readonly PolicyText[]): Plan {

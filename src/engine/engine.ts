@@ -26,7 +26,7 @@ export interface EngineOptions {
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
 
-/** Answers whether a request may go on. Knows nothing of sockets, headers or logs. */
+/** Returns whether a request may go on. Knows nothing of sockets, headers or logs. */
 export class Engine {
   readonly #store: CounterStore
   readonly #clock: Clock

@@ -37,11 +37,11 @@ export class Evaluator {
 
   /** A run for the request, routed by the plan. */
   begin(active: ActivePlan, view: RequestView, options: OpenOptions): Run {
-    const { explains = false, given } = options
+    const { withDescriptors = false, given } = options
     const amount = given === undefined ? 1 : checkedGiven(given)
     this.#runs.turnTo(active)
     const run = this.#runs.take()
-    run.begin(view, active, explains, amount)
+    run.begin(view, active, withDescriptors, amount)
     return run
   }
 

@@ -186,12 +186,12 @@ test('an explanation foretells the decision, and changes nothing', () => {
     fc.property(fc.array(request, { maxLength: 30 }), (requests) => {
       const [one, other] = [newService(...policies), newService(...policies)]
       for (const { given, gapMs, ...each } of requests) {
-        const evaluation = one.engine.open(viewOf(each), { given, explains: true })!
+        const evaluation = one.engine.open(viewOf(each), { given, withDescriptors: true })!
         const { decision: foretold } = evaluation.explain() as Explanation
         expect(told((evaluation.explain() as Explanation).decision)).toEqual(told(foretold))
         const decided = evaluation.decide() as Decision
         expect(told(foretold)).toEqual(told(decided))
-        expect(told(decided)).toEqual(told(other.decide(each, { given, explains: true })))
+        expect(told(decided)).toEqual(told(other.decide(each, { given, withDescriptors: true })))
         one.clock.advance(gapMs)
         other.clock.advance(gapMs)
       }

@@ -90,7 +90,7 @@ describe('an objection', () => {
     const view = viewOf({ uri: '/', headers: { 'x-key': 'a' } })
     engine.decide(view)
     expect(engine.open(view)!.precheck()).toMatchObject({ descriptors: [] })
-    expect(engine.open(view, { explains: true })!.precheck()).toMatchObject({ descriptors: [{ key: 'header:x-key', value: 'a' }] })
+    expect(engine.open(view, { withDescriptors: true })!.precheck()).toMatchObject({ descriptors: [{ key: 'header:x-key', value: 'a' }] })
   })
 
   test('never comes from a rule that counts tokens: what it would take is not known yet', () => {

@@ -3,7 +3,7 @@ import type { RequestFacts } from '../costs/cost.ts'
 /** What may be said beside a request. The engine has read it when a call returns, so one object can serve many questions. */
 export interface OpenOptions {
   /** Adds the descriptor values to the decision. They cost, and are nobody's business but an operator's. */
-  readonly explains?: boolean | undefined
+  readonly withDescriptors?: boolean | undefined
   /** How much the request takes from rules that count requests, in place of one. */
   readonly given?: number | undefined
 }
@@ -16,4 +16,4 @@ export interface DecideOptions {
   readonly nowMs?: number | undefined
 }
 
-export const NO_OPTIONS: OpenOptions & DecideOptions = { explains: false, given: undefined, body: undefined, nowMs: undefined }
+export const NO_OPTIONS: OpenOptions & DecideOptions = { withDescriptors: false, given: undefined, body: undefined, nowMs: undefined }

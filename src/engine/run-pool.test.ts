@@ -99,7 +99,7 @@ async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<objec
     const view = new PlainRequestView({ method: 'POST', uri: `/${i}`, headers })
     const llm = { promptTokens: 1, requestedTokens: 1, choices: 1, isStream: false, model: undefined }
     gone.push(new WeakRef(view), new WeakRef(llm))
-    return engine.decide(view, { explains: true, body: llm })
+    return engine.decide(view, { withDescriptors: true, body: llm })
   })
   meanwhile()
   void engine.decide(new PlainRequestView({ method: 'GET', uri: '/' }))

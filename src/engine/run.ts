@@ -28,7 +28,7 @@ export class Run implements RequestFacts {
   active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
-  explains = false
+  withDescriptors = false
   /** A host is needed to tell which policies apply, and the request names none. */
   lacksHost = false
   /** A rule that was charged is keyed by a field that comes more than once: then nothing may be taken. */
@@ -43,10 +43,10 @@ export class Run implements RequestFacts {
   }
 
   /** Finds the policies that cover the request. */
-  begin(view: RequestView, active: ActivePlan, explains: boolean, given: number): void {
+  begin(view: RequestView, active: ActivePlan, withDescriptors: boolean, given: number): void {
     const { plan } = active
     this.active = active
-    this.explains = explains
+    this.withDescriptors = withDescriptors
     this.given = given
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
@@ -130,7 +130,7 @@ export class Run implements RequestFacts {
 
   /** What the rules were keyed by, the deciding rule's keys first. */
   keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[] {
-    if (!this.explains) return NONE
+    if (!this.withDescriptors) return NONE
     const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy!.rules)
     const indexes = new Set((decidingRule === undefined ? rules : [decidingRule, ...rules]).flatMap((rule) => rule.keyIndexes))
     const found: Descriptor[] = []

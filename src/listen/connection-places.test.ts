@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { buryPlaces, ConnectionPlaces, newPlacesBuffer } from './connection-places.ts'
+import { ConnectionPlaces, forgetPlaces, newPlacesBuffer } from './connection-places.ts'
 
 const buffer = (): SharedArrayBuffer => newPlacesBuffer(2)
 
@@ -19,6 +19,6 @@ test('what a dead worker had is free, and it waits for nothing', () => {
   expect([dead.take(), dead.take(), alive.take()]).toEqual([true, true, false])
   dead.waiting = 3
   expect([alive.isWantedElsewhere, dead.isWantedElsewhere]).toEqual([true, false])
-  buryPlaces(memory, 1)
+  forgetPlaces(memory, 1)
   expect([alive.isWantedElsewhere, alive.take(), alive.take(), alive.take()]).toEqual([false, true, true, false])
 })

@@ -21,7 +21,7 @@ export class ConnectionPlaces {
     this.#own = worker * LANE_WORDS + this.#first
   }
 
-  /** Answers false, and changes nothing, when all are taken. */
+  /** Returns false, and changes nothing, when all are taken. */
   take(): boolean {
     Atomics.add(this.#words, this.#own, 1)
     if (this.#sum(0) <= this.max) return true
@@ -66,6 +66,6 @@ export function newPlacesBuffer(workers: number): SharedArrayBuffer {
 }
 
 /** The connections of a dead worker are gone with it. */
-export function buryPlaces(buffer: SharedArrayBuffer, worker: number): void {
+export function forgetPlaces(buffer: SharedArrayBuffer, worker: number): void {
   new Int32Array(buffer).fill(0, worker * LANE_WORDS, (worker + 1) * LANE_WORDS)
 }

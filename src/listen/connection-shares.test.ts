@@ -19,7 +19,7 @@ describe('shares of connections', () => {
     const [one, two] = newShares(2)
     one!.opened()
     two!.opened()
-    one!.bury(2)
+    one!.forgetWorker(2)
     expect([...one!.all()]).toEqual([
       [1, 1],
       [2, 0],

@@ -51,7 +51,7 @@ export class ConnectionShares {
   }
 
   /** The connections of a dead worker are gone with it. */
-  bury(worker: number): void {
+  forgetWorker(worker: number): void {
     Atomics.store(this.#words, worker * LANE_WORDS, 0)
   }
 }

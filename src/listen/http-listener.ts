@@ -100,7 +100,7 @@ export class HttpListener {
     this.#front = newFront?.(toNode)
   }
 
-  /** Answers the port, which the system chose if it was 0. */
+  /** Returns the port, which the system chose if it was 0. */
   listen(on: ListenOn): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
@@ -152,7 +152,7 @@ export class HttpListener {
     await turn()
   }
 
-  /** Answers false for a connection that is not to be served. */
+  /** Returns false for a connection that is not to be served. */
   #admit(socket: Socket): boolean {
     const { shares, places, onFull } = this.#options
     if (!places.take() && !(this.#reclaim() && places.take())) {
@@ -172,7 +172,7 @@ export class HttpListener {
     this.#options.places.giveBack()
   }
 
-  /** Closes connections without a request, for others want their places. Answers whether there were any. */
+  /** Closes connections without a request, for others want their places. Returns whether there were any. */
   #reclaim(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#mayReclaimAtMs) return false

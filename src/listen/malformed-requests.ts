@@ -7,7 +7,7 @@ const STATUS_BY_CODE: ReadonlyMap<string, string> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
 ])
 
-/** Answers what is no request as Node would, but after the requests before it: Node cuts a connection with their responses on it. */
+/** Returns what is no request as Node would, but after the requests before it: Node cuts a connection with their responses on it. */
 export class MalformedRequests {
   /** Responses go out in order, so the last one stands for all. */
   readonly #lastResponses = new WeakMap<Socket, ServerResponse>()

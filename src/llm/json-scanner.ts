@@ -122,7 +122,7 @@ export class JsonScanner {
     }
   }
 
-  /** There is no more. Answers whether all of it was one JSON value. */
+  /** There is no more. Returns whether all of it was one JSON value. */
   end(): boolean {
     if (this.#state === NUMBER && this.#depth === 0) this.#endNumber()
     return this.#state === WHOLE

@@ -32,7 +32,7 @@ export class RouteIndex<P extends Routed> {
 
   /**
    * Puts the policies that cover the request into `found`, in bundle order; path, host and method are normalised.
-   * Answers false when an enforcing policy is bound to hosts and the request names none: then nobody can say whether
+   * Returns false when an enforcing policy is bound to hosts and the request names none: then nobody can say whether
    * it is covered.
    */
   match(path: string, host: string, method: string, found: Matches<P>): boolean {

@@ -75,7 +75,7 @@ describe('the memory of several workers', () => {
     workers[0]!.open(100 * KIB)
     // It died in the middle of a claim.
     Atomics.store(new Int32Array(buffer), 0, 2)
-    new BodyMemory(buffer, 0, 0).bury(1)
+    new BodyMemory(buffer, 0, 0).forgetWorker(1)
     expect(workers[1]!.open(100 * KIB)).toBeDefined()
   })
 })

@@ -52,7 +52,7 @@ export class BodyClaims {
     return this.resize(0, bytes) ? this.#newClaim(bytes) : undefined
   }
 
-  /** A claim for an upload that waits for it; none when that takes too long. Answers how to call the wait off. */
+  /** A claim for an upload that waits for it; none when that takes too long. Returns how to call the wait off. */
   wait(bytes: number, onDone: (claim: BodyClaim | undefined) => void): () => void {
     if (this.#waiting.length >= MAX_WAITING) {
       onDone(undefined)
@@ -74,7 +74,7 @@ export class BodyClaims {
     this.#wait({ claim, neededBytes: toBytes - claim.bytes, deadlineMs: Number.POSITIVE_INFINITY, onGranted, onOverdue: () => {} })
   }
 
-  /** Answers whether there was room. */
+  /** Returns whether there was room. */
   resize(fromBytes: number, toBytes: number): boolean {
     const { memory, heldBytes } = this.#parts
     const isDone = memory.resize(fromBytes, toBytes)
@@ -198,7 +198,7 @@ export class BodyClaim {
     this.#recent.add(bytes, this.#lastAtMs)
   }
 
-  /** Answers whether there was room at once. */
+  /** Returns whether there was room at once. */
   grow(bytes: number): boolean {
     const isGrown = this.#claims.resize(this.#bytes, bytes)
     if (isGrown) this.#grown(bytes)

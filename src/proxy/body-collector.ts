@@ -19,7 +19,7 @@ export interface Collected {
 export const FIRST_STEP_BYTES = 64 * 1024
 
 /**
- * Reads a body into the memory that is claimed for it. Answers why it was not read to its end, or undefined when the client went
+ * Reads a body into the memory that is claimed for it. Returns why it was not read to its end, or undefined when the client went
  * away; then the claim is released. A body may come in pieces of a byte each, and each is an object of a hundred bytes and more: pieces are copied, not kept.
  */
 export function collect(

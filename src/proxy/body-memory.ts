@@ -34,7 +34,7 @@ export class BodyMemory {
     return Atomics.load(this.#words, this.#own + HELD) * UNIT_BYTES
   }
 
-  /** Changes what a body holds. Answers false, and changes nothing, where there is no room for more. */
+  /** Changes what a body holds. Returns false, and changes nothing, where there is no room for more. */
   resize(fromBytes: number, toBytes: number): boolean {
     const words = this.#words
     const change = unitsOf(toBytes) - unitsOf(fromBytes)
@@ -78,7 +78,7 @@ export class BodyMemory {
   }
 
   /** What a dead worker held is free. */
-  bury(worker: number): void {
+  forgetWorker(worker: number): void {
     const words = this.#words
     if (ownerOf(words, LOCK) === worker + 1) release(words, LOCK)
     for (const word of [HELD, WANTED, SLOWEST]) Atomics.store(words, worker * LANE_WORDS + word, 0)

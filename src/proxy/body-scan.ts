@@ -45,7 +45,7 @@ export class BodyScan implements SlicedWork {
     if (options.coding !== 'identity') this.#decoder = this.#newDecoder(options.coding)
   }
 
-  /** Answers false when it is time to wait for onDrain. */
+  /** Returns false when it is time to wait for onDrain. */
   write(chunk: Buffer): boolean {
     if (this.#outcome !== undefined || this.#isComplete) return true
     if (this.#decoder === undefined) this.#take(chunk)

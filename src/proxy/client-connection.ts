@@ -105,7 +105,7 @@ export class ClientConnection {
     return true
   }
 
-  /** The request that came last turned out to be malformed. Answers false if it is under way already. */
+  /** The request that came last turned out to be malformed. Returns false if it is under way already. */
   forgetLast(): boolean {
     return this.#takeOff('pop') !== undefined
   }

@@ -22,7 +22,7 @@ export interface ReadOptions extends CollectOptions {
 }
 
 /**
- * Reads the body for the estimate, as soon as there is memory for it. `onClaimed`: it is read from now on. Answers undefined when
+ * Reads the body for the estimate, as soon as there is memory for it. `onClaimed`: it is read from now on. Returns undefined when
  * the client went away before it was whole. Where nothing is enforced, no request waits for memory: its body passes unread.
  */
 export async function readBody(

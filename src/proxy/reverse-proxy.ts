@@ -70,10 +70,10 @@ export class ReverseProxy {
   handle(arrival: Arrival): void {
     const { engine, clock, debugSessions } = this.#parts
     const { request, client, res } = arrival
-    const explains = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
-    const evaluation = engine.open(new ProxiedRequestView(request, client.peer), { explains })
+    const isDebug = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
+    const evaluation = engine.open(new ProxiedRequestView(request, client.peer), { withDescriptors: isDebug })
     if (evaluation === undefined) return this.refuse(res, 'no_bundle_loaded')
-    const incoming = new Incoming(arrival, evaluation, explains, clock.nowMs())
+    const incoming = new Incoming(arrival, evaluation, isDebug, clock.nowMs())
     const need = evaluation.needsBody()
     if (need !== 'no') {
       this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
@@ -123,12 +123,12 @@ export class ReverseProxy {
   }
 
   #answer(incoming: Incoming, decision: Decision): void {
-    const { res, explains, startMs } = incoming
+    const { res, isDebug, startMs } = incoming
     if (decision.action === 'refuse') return this.refuse(res, decision.reason)
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.decisions.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
-    const fields = decisionHeaders(decision, explains, nowMs - startMs)
+    const fields = decisionHeaders(decision, isDebug, nowMs - startMs)
     if (decision.action === 'reject') respondError(res, decision.reason, rejectMessage(decision), fields)
     else this.#forward(incoming, decision, fields)
   }
@@ -194,7 +194,7 @@ class Incoming {
   readonly res: ServerResponse
   readonly early: EarlyBytes | undefined
   readonly evaluation: Evaluation
-  readonly explains: boolean
+  readonly isDebug: boolean
   /** When its decision began. */
   startMs: number
   /** What the body says of its cost, once it was read. */
@@ -202,13 +202,13 @@ class Incoming {
   /** The body where it was read, until it is forwarded. */
   body: ReadBody | undefined
 
-  constructor({ request, client, res, early }: Arrival, evaluation: Evaluation, explains: boolean, startMs: number) {
+  constructor({ request, client, res, early }: Arrival, evaluation: Evaluation, isDebug: boolean, startMs: number) {
     this.request = request
     this.client = client
     this.res = res
     this.early = early
     this.evaluation = evaluation
-    this.explains = explains
+    this.isDebug = isDebug
     this.startMs = startMs
   }
 }

@@ -25,7 +25,7 @@ export class Upload {
     this.#call?.endBody()
   }
 
-  /** Answers false when the backend takes no more for now. */
+  /** Returns false when the backend takes no more for now. */
   write(chunk: Buffer): boolean {
     if (this.#call === undefined || this.#call.write(chunk)) return true
     this.#req.pause()

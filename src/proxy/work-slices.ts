@@ -1,6 +1,6 @@
 /** Work that would stop everybody else if it were done in one piece. */
 export interface SlicedWork {
-  /** Does a little of it, far less than a slice. Answers whether there is more to do. */
+  /** Does a little of it, far less than a slice. Returns whether there is more to do. */
   step(): boolean
 }
 

@@ -23,7 +23,7 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
     this.#maxBytes = maxBytes
   }
 
-  /** Adds `10.0.0.0/8`, `fc00::/7` or a lone address. Answers false for anything else. Throws when there are too many. */
+  /** Adds `10.0.0.0/8`, `fc00::/7` or a lone address. Returns false for anything else. Throws when there are too many. */
   add(cidr: string, value: Value): boolean {
     const network = parseCidr(cidr)
     if (network === undefined) return false

@@ -121,7 +121,7 @@ export class EdgeServer {
     this.#admin = hasAdminPort ? plainListener(onPort('admin'), answer(admin)) : undefined
   }
 
-  /** Answers the port. */
+  /** Returns the port. */
   async listen(on: ListenOn): Promise<number> {
     const port = await this.#main.listen(on)
     this.#isListening = true

@@ -1,5 +1,5 @@
 import { RevokedSessions } from '../decide/revoked-sessions.ts'
-import { buryPlaces } from '../listen/connection-places.ts'
+import { forgetPlaces } from '../listen/connection-places.ts'
 import { ConnectionShares } from '../listen/connection-shares.ts'
 import { BodyMemory } from '../proxy/body-memory.ts'
 import { SharedTable } from '../store/shared-table.ts'
@@ -10,7 +10,7 @@ import { ownerNumber, type SharedMemory, SUPERVISOR } from './shared-memory.ts'
 const GAUGES = METRIC_NAMES.filter((name) => CATALOGUE[name].type === 'gauge')
 
 /** Puts the shared memory in order after a thread died in the middle of something. What it counted stays counted. */
-export class Undertaker {
+export class WorkerCleanup {
   readonly #table: SharedTable
   readonly #metrics: MetricMemory
   readonly #revokedSessions: RevokedSessions
@@ -28,13 +28,13 @@ export class Undertaker {
     this.#places = memory.places
   }
 
-  /** Answers how many counters' locks it held. */
-  bury(worker: number): number {
-    this.#metrics.bury(worker, GAUGES)
-    this.#revokedSessions.bury(ownerNumber(worker))
-    this.#shares.bury(worker)
-    this.#bodies.bury(worker)
-    buryPlaces(this.#places, worker)
+  /** Returns how many counters' locks it held. */
+  cleanUp(worker: number): number {
+    this.#metrics.forgetWorker(worker, GAUGES)
+    this.#revokedSessions.forgetWorker(ownerNumber(worker))
+    this.#shares.forgetWorker(worker)
+    this.#bodies.forgetWorker(worker)
+    forgetPlaces(this.#places, worker)
     return this.#table.freeLocksOf(ownerNumber(worker))
   }
 }

@@ -77,7 +77,7 @@ export class BudgetCaller {
     this.#add(play.cost, play.cost, true)
   }
 
-  /** What both budgets have given out, by what they say when they are asked for more than they have. Answers that of the day. */
+  /** What both budgets have given out, by what they say when they are asked for more than they have. Returns that of the day. */
   async check(port: number, findings: Findings, { lost, unpaid }: Tolerance): Promise<number> {
     let [day, minute, refilled] = [0, 0, 0]
     const [low, high] = [this.low - unpaid, this.high + lost]

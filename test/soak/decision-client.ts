@@ -13,7 +13,7 @@ export class DecisionClient {
     this.port = port
   }
 
-  /** Answers a status for each question, undefined where none came; nothing at all where nobody was there to ask. */
+  /** Returns a status for each question, undefined where none came; nothing at all where nobody was there to ask. */
   async ask(bytes: Buffer, count: number): Promise<(number | undefined)[]> {
     const socket = await this.#connected()
     if (socket === undefined) return []
@@ -26,7 +26,7 @@ export class DecisionClient {
     return Array.from({ length: count }, (_, i) => this.#statuses[i])
   }
 
-  /** Asks and goes away without waiting. Answers whether it could ask. */
+  /** Asks and goes away without waiting. Returns whether it could ask. */
   async abandon(bytes: Buffer, isReset: boolean): Promise<boolean> {
     const socket = await this.#connected()
     if (socket === undefined) return false

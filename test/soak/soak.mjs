@@ -57,7 +57,7 @@ function readFlags() {
   }
 }
 
-/** Answers the exit status. */
+/** Returns the exit status. */
 async function runScenarios({ minutes, seed, names }) {
   const again = `npm run soak -- --minutes ${minutes} --seed ${seed}${names.length === 1 ? ` --only ${names[0]}` : ''}`
   process.stdout.write(`soak: about ${minutes} min, seed ${seed}\n`)

@@ -42,7 +42,7 @@ export class TeamCaller {
     return Buffer.concat(new Array(count).fill(this.#bytes))
   }
 
-  /** Answers how many were admitted. */
+  /** Returns how many were admitted. */
   async askBy(client: DecisionClient, count: number): Promise<number> {
     const statuses = await client.ask(this.bytes(count), count)
     const admitted = statuses.filter((status) => status === 200).length
@@ -100,7 +100,7 @@ export class Team {
     return sum
   }
 
-  /** Takes what is left, from whoever answers. Answers how much that was. */
+  /** Takes what is left, from whoever answers. Returns how much that was. */
   async drain(clients: readonly DecisionClient[]): Promise<number> {
     let admitted = 0
     for (const client of clients) for (const caller of this.callers) admitted += await caller.askBy(client, CALLER_BURST + 1)
@@ -109,7 +109,7 @@ export class Team {
 
   /**
    * When nothing is left. Tokens may have been handed out `times` over, by each instance `timesEach`, and `lost` of them may have
-   * gone to nobody. Answers whether there was but one right number.
+   * gone to nobody. Returns whether there was but one right number.
    */
   check(findings: Findings, { times = 1, timesEach = 1, lost = 0 }: TeamTolerance): 'exact' | 'bounded' {
     const { admitted, unknown, odd } = this.seen

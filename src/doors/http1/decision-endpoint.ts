@@ -36,13 +36,13 @@ export interface DecisionAnswer {
   readonly decision: Allowed | Rejected | undefined
   readonly refusal: Reason | undefined
   /** Whether an operator asks, and how long it took. */
-  readonly explains: boolean
+  readonly isDebug: boolean
   readonly latencyMs: number
 }
 
 /** The fields of an answer, but for those that all answers have. */
-export function answerHeaders({ decision, refusal, explains, latencyMs }: DecisionAnswer): HeaderList {
-  return decision === undefined ? ['X-Edge-Reason', refusal!] : decisionHeaders(decision, explains, latencyMs)
+export function answerHeaders({ decision, refusal, isDebug, latencyMs }: DecisionAnswer): HeaderList {
+  return decision === undefined ? ['X-Edge-Reason', refusal!] : decisionHeaders(decision, isDebug, latencyMs)
 }
 
 /** POST /v1/decision: reads the original request from headers, asks the engine, says what to answer. The body is not read. */
@@ -50,7 +50,7 @@ export class DecisionEndpoint {
   readonly #parts: DecisionEndpointParts
   readonly #log: DecisionLog
   /** Filled anew for each question: the engine reads it before it returns. */
-  readonly #options = { explains: false, given: undefined, body: undefined, nowMs: 0 }
+  readonly #options = { withDescriptors: false, given: undefined, body: undefined, nowMs: 0 }
 
   constructor(parts: DecisionEndpointParts) {
     this.#parts = parts
@@ -66,7 +66,7 @@ export class DecisionEndpoint {
     }
   }
 
-  /** Never throws and never rejects. Answers at once where the engine does; until then the question must stay as it is. */
+  /** Never throws and never rejects. Returns at once where the engine does; until then the question must stay as it is. */
   decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
     try {
       const answer = this.#decide(question)
@@ -91,28 +91,28 @@ export class DecisionEndpoint {
     if (engine.plan === undefined) return this.#refusal('no_bundle_loaded')
     const view = question.original()
     if (typeof view === 'string') return this.#refusal(view)
-    const explains = debugSessions?.isActive(question.cookie()) ?? false
+    const isDebug = debugSessions?.isActive(question.cookie()) ?? false
     const startMs = clock.nowMs()
-    this.#options.explains = explains
+    this.#options.withDescriptors = isDebug
     this.#options.nowMs = startMs
     const decision = engine.decide(view, this.#options)
-    if (decision instanceof Promise) return decision.then((later) => this.#answer(later, startMs, explains))
-    return this.#answer(decision, startMs, explains)
+    if (decision instanceof Promise) return decision.then((later) => this.#answer(later, startMs, isDebug))
+    return this.#answer(decision, startMs, isDebug)
   }
 
-  #answer(decision: Decision, startMs: number, explains: boolean): DecisionAnswer {
+  #answer(decision: Decision, startMs: number, isDebug: boolean): DecisionAnswer {
     if (decision.action === 'refuse') return this.#refusal(decision.reason)
     const nowMs = this.#parts.clock.nowMs()
     this.#parts.metrics.count(decision, nowMs - startMs)
     this.#log.note(decision, nowMs)
     const status = decision.action === 'reject' ? 429 : 200
-    return { status, decision, refusal: undefined, explains, latencyMs: nowMs - startMs }
+    return { status, decision, refusal: undefined, isDebug, latencyMs: nowMs - startMs }
   }
 
   #refusal(reason: Reason): DecisionAnswer {
     this.#parts.metrics.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs())
-    return { status: REASONS[reason].status, decision: undefined, refusal: reason, explains: false, latencyMs: 0 }
+    return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0 }
   }
 
   #failure(error: unknown): DecisionAnswer {

@@ -162,7 +162,7 @@ export class HeadReader implements Question, RequestView {
     this.#repeated = undefined
   }
 
-  /** Answers false for a field that makes the request, or the connection, something out of the ordinary. */
+  /** Returns false for a field that makes the request, or the connection, something out of the ordinary. */
   #note(field: number, nameAt: number, length: number): boolean {
     const bytes = this.#bytes
     switch (length) {

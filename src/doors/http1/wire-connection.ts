@@ -150,7 +150,7 @@ export class WireConnection {
     else this.#stall(rest)
   }
 
-  /** Answers false when the client does not keep up. */
+  /** Returns false when the client does not keep up. */
   #answer(text: string): boolean {
     this.#state = 'idle'
     this.#sinceMs = this.#house.roughMs

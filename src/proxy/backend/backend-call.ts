@@ -67,7 +67,7 @@ export class BackendCall implements ConnectionUser, ConnectionSeeker {
     this.#begin(this.#connection!)
   }
 
-  /** Writes a part of the body. Answers false when it is time to wait for onDrain. */
+  /** Writes a part of the body. Returns false when it is time to wait for onDrain. */
   write(chunk: Buffer): boolean {
     const connection = this.#connection
     if (connection === undefined) return true

@@ -93,7 +93,7 @@ export class BackendConnection {
     }
   }
 
-  /** Answers false when it is time to wait for onDrain. */
+  /** Returns false when it is time to wait for onDrain. */
   write(chunk: Buffer): boolean {
     return this.#socket.write(chunk)
   }

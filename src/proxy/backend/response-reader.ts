@@ -48,7 +48,7 @@ export class ResponseReader {
     this.#letGo()
   }
 
-  /** Reads what it can. Answers the bytes behind the answer's end: empty, unless the backend talks out of turn or was upgraded. */
+  /** Reads what it can. Returns the bytes behind the answer's end: empty, unless the backend talks out of turn or was upgraded. */
   push(chunk: Buffer): Buffer {
     let isHeld = this.#heldBytes > 0
     let rest = isHeld ? this.#append(chunk) : chunk
@@ -67,7 +67,7 @@ export class ResponseReader {
     return rest
   }
 
-  /** The connection has ended. Answers whether the answer is whole. */
+  /** The connection has ended. Returns whether the answer is whole. */
   finish(): boolean {
     if (this.#state !== 'close') return this.#state === 'idle'
     this.#end(NO_TRAILERS)
@@ -98,7 +98,7 @@ export class ResponseReader {
     this.#heldBytes = bytes.copy(this.#held)
   }
 
-  /** Answers all that is held then. */
+  /** Returns all that is held then. */
   #append(chunk: Buffer): Buffer {
     const bytes = this.#heldBytes + chunk.length
     if (bytes > this.#held.length) {

@@ -37,7 +37,7 @@ export class FirstStart {
     this.#isOver = true
   }
 
-  /** Answers whether it may be replaced. */
+  /** Returns whether it may be replaced. */
   noteDeath(error: Error): boolean {
     if (this.#isOver || (this.#isUp && ++this.#deaths < MAX_DEATHS)) return true
     this.#fail(error)

@@ -7,7 +7,7 @@ import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import type { SharedMemory } from '../shared-memory.ts'
-import { Undertaker } from '../worker-cleanup.ts'
+import { WorkerCleanup } from '../worker-cleanup.ts'
 import { Activation } from './activation.ts'
 import { FirstStart } from './first-start.ts'
 import type { FromWorker, ListenError, ListenerName, ToWorker } from './messages.ts'
@@ -45,7 +45,7 @@ const RETRY_MS = 5000
 export class Supervisor {
   readonly #parts: SupervisorParts
   readonly #seats: readonly Seat[]
-  readonly #undertaker: Undertaker
+  readonly #cleanup: WorkerCleanup
   readonly #activation: Activation
   readonly #listeners: SharedListeners
   readonly #servingWorkers: Series
@@ -59,7 +59,7 @@ export class Supervisor {
 
   constructor(parts: SupervisorParts) {
     this.#parts = parts
-    this.#undertaker = new Undertaker(parts.memory, parts.metrics)
+    this.#cleanup = new WorkerCleanup(parts.memory, parts.metrics)
     this.#activation = new Activation(new Int32Array(parts.memory.plan), (worker) => this.#endStuck(worker))
     this.#listeners = new SharedListeners(parts.workers)
     this.#servingWorkers = new CounterFamily(parts.metrics, 'edge_workers').series()
@@ -210,7 +210,7 @@ export class Supervisor {
     const isExpected = seat.state === 'closed'
     seat.link = undefined
     this.#listeners.leave(seat.worker)
-    const freedLocks = this.#undertaker.bury(seat.worker)
+    const freedLocks = this.#cleanup.cleanUp(seat.worker)
     this.#activation.leave(seat.worker)
     if (isExpected) return
     const pauseMs = this.#noteDeath(seat, error, freedLocks)
@@ -221,7 +221,7 @@ export class Supervisor {
     if (this.#start.noteDeath(error ?? new Error(`worker ${seat.worker} ended while it started`))) void this.#replace(seat, pauseMs)
   }
 
-  /** Answers how long to wait before another one is started. */
+  /** Returns how long to wait before another one is started. */
   #noteDeath(seat: Seat, error: Error | undefined, freedLocks: number): number {
     const { logger, nowMs } = this.#parts
     seat.state = 'dead'

@@ -22,7 +22,7 @@ const MAX_PAUSE_MS = 5000
 export class ShortLives {
   #count = 0
 
-  /** Answers how long to wait before the next one starts. */
+  /** Returns how long to wait before the next one starts. */
   note(livedMs: number): number {
     this.#count = livedMs < SHORT_LIFE_MS ? this.#count + 1 : 0
     return this.#count === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (this.#count - 1), MAX_PAUSE_MS)

@@ -81,9 +81,9 @@ describe('a thread that dies', () => {
     await runThread('registering-thread', { buffer, lane: 1, gate: newGate(1), names: ['whole'], dies: true })
     const [supervisor, other] = [new MetricMemory(buffer, 0), new MetricMemory(buffer, 2)]
     expect(new Int32Array(buffer, 0, 1)[0]).toBe(2) // it holds the lock
-    supervisor.bury(2, [])
+    supervisor.forgetWorker(2, [])
     expect(new Int32Array(buffer, 0, 1)[0]).toBe(2)
-    supervisor.bury(1, [])
+    supervisor.forgetWorker(1, [])
     const cell = other.cellOf('metric', ['next'])
     other.own[cell]! += 1
     expect(supervisor.entriesOf('metric').map(({ values, cell }) => [values[0], supervisor.sum(cell)])).toEqual([
@@ -99,7 +99,7 @@ describe('a thread that dies', () => {
       memory.own[counter]! += 5
       memory.own[gauge] = 3
     }
-    supervisor!.bury(1, ['gauge', 'never measured'])
+    supervisor!.forgetWorker(1, ['gauge', 'never measured'])
     expect([supervisor!.sum(counter), supervisor!.sum(gauge)]).toEqual([10, 3])
   })
 })

@@ -52,7 +52,7 @@ export class MetricMemory {
   }
 
   /** What a dead thread held is free again, and what it measured of itself is gone; what it counted stays. */
-  bury(lane: number, gauges: readonly string[]): void {
+  forgetWorker(lane: number, gauges: readonly string[]): void {
     if (ownerOf(this.#words, LOCK) === lane + 1) release(this.#words, LOCK)
     for (const name of gauges) for (const { cell } of this.entriesOf(name)) this.#cells[lane * LANE_CELLS + cell] = 0
   }

@@ -144,7 +144,7 @@ function leasingFleet(size: number, leaseMs: string): { redis: () => RedisServer
   return { redis: () => redis, instances: () => instances }
 }
 
-/** Answers how many were allowed until it had tokens ahead of need, and how many it has leased for that. */
+/** Returns how many were allowed until it had tokens ahead of need, and how many it has leased for that. */
 async function askUntilItHolds(caller: string, instance: Instance): Promise<{ used: number; leased: number }> {
   const before = await metricsOf(instance.port)
   for (let used = 1; ; used++) {

@@ -140,7 +140,7 @@ function perCaller(version: number, burst: number): object {
   return bundle(version, policy('p', { rules: [bucketRule('r', ['header:x-caller'], burst, HARDLY_ANY)] }))
 }
 
-/** Answers what is left while the call's reservation is taken. */
+/** Returns what is left while the call's reservation is taken. */
 async function chat({ port }: Edge): Promise<number> {
   const { status, headers } = await ask(port, 'POST', CHAT, [['X-Team', 'a']], JSON.stringify({ messages: HELLO }))
   expect(status).toBe(200)

@@ -107,7 +107,7 @@ export class ScriptedCall {
     })
   }
 
-  /** Answers false when it is time to wait. */
+  /** Returns false when it is time to wait. */
   writeNow(bytes: string | Buffer): boolean {
     return this.#res.write(bytes)
   }

@@ -81,7 +81,7 @@ export class SentinelGroup {
     return master
   }
 
-  /** Kills the master and waits until the sentinels have put another one in its place. Answers the dead one. */
+  /** Kills the master and waits until the sentinels have put another one in its place. Returns the dead one. */
   async killMaster(): Promise<RedisServer> {
     const dead = await this.master()
     await dead.stop()

@@ -18,7 +18,7 @@ export class CounterWatch {
     this.#over = this.#run()
   }
 
-  /** Answers what was seen last. */
+  /** Returns what was seen last. */
   async stop(): Promise<Metrics> {
     this.#isOver = true
     await this.#over

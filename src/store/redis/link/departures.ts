@@ -60,7 +60,7 @@ export class Departures {
     while (this.#onTheWay[0]?.underWay === 0) this.#onTheWay.shift()
   }
 
-  /** Nobody is waited for any more. Answers who was. */
+  /** Nobody is waited for any more. Returns who was. */
   close(): Traveller[] {
     clearTimeout(this.#timer)
     const waiting = [...this.#onTheWay.splice(0).flatMap(({ travellers }) => travellers), ...this.#boarding]
