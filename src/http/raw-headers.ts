@@ -1,23 +1,4 @@
-import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
-
-/** The original request as a gateway describes it in the headers of its question. */
-export class HttpRequestView implements RequestView {
-  readonly method: string
-  readonly uri: string
-  readonly host: string
-  readonly #rawHeaders: readonly string[]
-
-  constructor(rawHeaders: readonly string[], method: string, uri: string, host: string) {
-    this.#rawHeaders = rawHeaders
-    this.method = method
-    this.uri = uri
-    this.host = host
-  }
-
-  header(name: string): FieldValue {
-    return fieldValue(this.#rawHeaders, name)
-  }
-}
+import { type FieldValue, REPEATED, withNextLine } from '../request/view.ts'
 
 /**
  * A field as a limit may be keyed by it. Reads the raw list, because `req.headers` keeps only the first of some repeated

@@ -30,7 +30,7 @@ export type ProxyOptions = Pick<
   | 'maxBodyBytes'
 >
 
-type SharedParts = Pick<ProxyParts, 'engine' | 'clock' | 'logger' | 'decisions' | 'debugSessions'> & { readonly bodyMemory: BodyMemory }
+type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger'> & { readonly bodyMemory: BodyMemory }
 
 /** The port of reverse_proxy and all that stands behind it. */
 export class ProxyFront {

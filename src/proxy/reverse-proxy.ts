@@ -1,19 +1,17 @@
 import type { ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import type { DebugSessions } from '../decide/debug-sessions.ts'
-import { decisionHeaders } from '../decide/decision-headers.ts'
-import { DecisionLog } from '../decide/decision-log.ts'
-import type { Allowed, Decision } from '../engine/decision.ts'
+import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
+import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
+import { PendingDecision } from '../decide/pending-decision.ts'
+import type { Allowed } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Evaluation } from '../engine/evaluation.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
-import type { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Backend } from './backend/backend.ts'
@@ -31,14 +29,13 @@ import type { EarlyBytes } from './tunnel.ts'
 import { WorkSlices } from './work-slices.ts'
 
 export interface ProxyParts {
+  readonly pipeline: DecisionPipeline
   readonly engine: Engine
   readonly clock: Clock
   readonly logger: Logger
   readonly backend: Backend
-  readonly decisions: DecisionMetrics
   readonly llmMetrics: LlmMetrics
   readonly backendMetrics: BackendMetrics
-  readonly debugSessions: DebugSessions | undefined
   readonly backendHost: 'backend' | 'client'
   readonly maxBodyBytes: number
   readonly bodyClaims: BodyClaims
@@ -47,7 +44,6 @@ export interface ProxyParts {
 /** Stands between clients and the backend: decides on each request first, and lets it through or answers itself. */
 export class ReverseProxy {
   readonly #parts: ProxyParts
-  readonly #log: DecisionLog
   readonly #failures = new Sampler<Reason>(new Map())
   /** Bodies and answers of all requests share them. */
   readonly #slices = new WorkSlices()
@@ -56,7 +52,6 @@ export class ReverseProxy {
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
-    this.#log = new DecisionLog(parts.logger)
     this.#exchangeParts = {
       backend: parts.backend,
       metrics: parts.backendMetrics,
@@ -68,43 +63,42 @@ export class ReverseProxy {
   }
 
   handle(arrival: Arrival): void {
-    const { engine, clock, debugSessions } = this.#parts
     const { request, client, res } = arrival
-    const isDebug = debugSessions?.isActive(cookieHeader(request.fields)) ?? false
-    const evaluation = engine.open(new ProxiedRequestView(request, client.peer), { withDescriptors: isDebug })
-    if (evaluation === undefined) return this.refuse(res, 'no_bundle_loaded')
-    const incoming = new Incoming(arrival, evaluation, isDebug, clock.nowMs())
-    const need = evaluation.needsBody()
+    const pending = this.#parts.pipeline.open(new ProxiedRequestView(request, client.peer), cookieHeader(request.fields))
+    if (!(pending instanceof PendingDecision)) return this.#respondRefused(res, pending.refusal)
+    const incoming = new Incoming(arrival, pending)
+    const need = pending.needsBody()
+    if (typeof need !== 'string') return this.#answer(incoming, need)
     if (need !== 'no') {
       this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
       return
     }
-    const decision = evaluation.decide()
-    if (decision instanceof Promise) {
-      decision.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.fail(res, error))
-    } else this.#answer(incoming, decision)
+    const answer = pending.decide()
+    if (answer instanceof Promise) {
+      answer.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.fail(res, error))
+    } else this.#answer(incoming, answer)
   }
 
-  /** Something of ours broke. The client learns that, the log learns what. */
+  /** Our own code failed. The client learns that it did, the log learns why. */
   fail(res: ServerResponse, error: unknown): void {
-    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
-    if (res.headersSent) res.destroy()
-    else this.refuse(res, 'internal_error')
+    const { pipeline } = this.#parts
+    if (!res.headersSent) return this.#respondRefused(res, pipeline.fail(error).refusal)
+    pipeline.logFailure(error)
+    res.destroy()
   }
 
   /** A request that could not even be read. */
   noteMalformed(detail: string): void {
-    this.#parts.decisions.countRefused('bad_request')
-    this.#log.noteRefused('bad_request', this.#parts.clock.nowMs(), detail)
+    this.#parts.pipeline.refuse('bad_request', detail)
   }
 
   /** A token budget must see the body first. What the head alone decides is decided before it is read. */
   async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
-    const { clock, maxBodyBytes, bodyClaims, backend } = this.#parts
-    const { request, res, evaluation } = incoming
+    const { maxBodyBytes, bodyClaims, backend } = this.#parts
+    const { request, res, pending } = incoming
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(res, 'body_too_large')
-    const objection = await evaluation.precheck()
-    if (objection !== undefined) return this.#answer(incoming, objection)
+    const rejection = await pending.precheck()
+    if (rejection !== undefined) return this.#answer(incoming, rejection)
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
     const body = await readBody(request, bodyClaims, options, () => invite(incoming))
     if (body === undefined) return // the client went away, and nothing was taken
@@ -114,21 +108,18 @@ export class ReverseProxy {
       const llm = typeof body.llm === 'string' ? undefined : body.llm
       if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
       incoming.llm = llm
-      incoming.startMs = clock.nowMs()
-      this.#answer(incoming, await evaluation.decide({ body: llm }))
+      this.#answer(incoming, await pending.decideWithBody(llm))
     } finally {
       // Where it is forwarded, it is not released here.
       incoming.body?.release()
     }
   }
 
-  #answer(incoming: Incoming, decision: Decision): void {
-    const { res, isDebug, startMs } = incoming
-    if (decision.action === 'refuse') return this.refuse(res, decision.reason)
-    const nowMs = this.#parts.clock.nowMs()
-    this.#parts.decisions.count(decision, nowMs - startMs)
-    this.#log.note(decision, nowMs)
-    const fields = decisionHeaders(decision, isDebug, nowMs - startMs)
+  #answer(incoming: Incoming, answer: DecisionAnswer): void {
+    const { res } = incoming
+    const { decision } = answer
+    if (decision === undefined) return this.#respondRefused(res, answer.refusal)
+    const fields = answerHeaders(answer)
     if (decision.action === 'reject') respondError(res, decision.reason, rejectMessage(decision), fields)
     else this.#forward(incoming, decision, fields)
   }
@@ -168,9 +159,13 @@ export class ReverseProxy {
     else respondError(res, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
   }
 
+  /** A request that cannot be decided. `detail` is for the client and the log. */
   refuse(res: ServerResponse, reason: Reason, detail?: string): void {
-    this.#parts.decisions.countRefused(reason)
-    this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
+    this.#parts.pipeline.refuse(reason, detail)
+    this.#respondRefused(res, reason, detail)
+  }
+
+  #respondRefused(res: ServerResponse, reason: Reason, detail?: string): void {
     // RFC 9110 15.5.9: an upload that was given up is the last on its connection
     if (reason === 'bad_request' || reason === 'upload_too_slow') res.shouldKeepAlive = false
     const fields = reason === 'body_memory_exhausted' ? ['Retry-After', '1'] : []
@@ -193,23 +188,18 @@ class Incoming {
   readonly client: ClientConnection
   readonly res: ServerResponse
   readonly early: EarlyBytes | undefined
-  readonly evaluation: Evaluation
-  readonly isDebug: boolean
-  /** When its decision began. */
-  startMs: number
+  readonly pending: PendingDecision
   /** What the body says of its cost, once it was read. */
   llm: LlmRequest | undefined
   /** The body where it was read, until it is forwarded. */
   body: ReadBody | undefined
 
-  constructor({ request, client, res, early }: Arrival, evaluation: Evaluation, isDebug: boolean, startMs: number) {
+  constructor({ request, client, res, early }: Arrival, pending: PendingDecision) {
     this.request = request
     this.client = client
     this.res = res
     this.early = early
-    this.evaluation = evaluation
-    this.isDebug = isDebug
-    this.startMs = startMs
+    this.pending = pending
   }
 }
 

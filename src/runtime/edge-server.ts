@@ -6,8 +6,10 @@ import type { WrongSecrets } from '../admin/wrong-secrets.ts'
 import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
 import { DebugSessions, type Logouts } from '../decide/debug-sessions.ts'
-import { DecisionEndpoint } from '../doors/http1/decision-endpoint.ts'
+import { DecisionPipeline } from '../decide/decision-pipeline.ts'
+import { DecisionEndpoint, respondFailed } from '../doors/http1/decision-endpoint.ts'
 import { DecisionWire } from '../doors/http1/decision-wire.ts'
+import { QUESTION_SHAPES } from '../doors/question-shapes.ts'
 import type { Engine } from '../engine/engine.ts'
 import { dispatch, type Endpoint } from '../http/endpoints.ts'
 import { respondText } from '../http/respond.ts'
@@ -92,17 +94,16 @@ export class EdgeServer {
       return { timeouts: options, shares, places: places[port], onFull, onAcceptError: (error) => acceptErrors.note(error) }
     }
     this.#options = options
-    const decisions = new DecisionMetrics(metricMemory)
     const debugSessions =
       debugSessionSecret === undefined ? undefined : new DebugSessions(debugSessionSecret, () => clock.wallMs(), parts.logouts)
+    const pipeline = new DecisionPipeline({ engine, clock, logger, metrics: new DecisionMetrics(metricMemory), debugSessions })
     const isProxy = options.mode === 'reverse_proxy'
-    const proxyParts = { engine, clock, logger, decisions, debugSessions, bodyMemory }
+    const proxyParts = { pipeline, engine, clock, logger, bodyMemory }
     this.#proxy = isProxy ? new ProxyFront(options, metricMemory, places.backend, proxyParts) : undefined
     const { bundle, storeStats, hasSharedStore } = parts
     const isFleet = hasSharedStore !== undefined
     this.#metrics = new Exposition({ memory: metricMemory, bundle, storeStats, connections: () => shares.all(), isProxy, isFleet })
-    const decision = new DecisionEndpoint({ engine, clock, logger, metrics: decisions, debugSessions })
-    const onError = decision.fail.bind(decision)
+    const onError = (res: ServerResponse, error: unknown): void => respondFailed(pipeline, res, error)
     const answer = (endpoints: Iterable<[string, Endpoint]>): Handle => {
       const byPath = new Map(endpoints)
       return (req, res) => dispatch(byPath, req, res, onError)
@@ -113,9 +114,9 @@ export class EdgeServer {
       const isOwn = (path: string): boolean => !hasAdminPort && ADMIN_PATHS.has(path)
       this.#main = this.#proxy.newListener(onPort('main'), isOwn, answer(admin))
     } else {
-      const endpoint: Endpoint = { methods: ['POST'], handle: (req, res) => decision.handle(req, res) }
-      const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(decision, options, handOver)
-      const handle = answer([['/v1/decision', endpoint], ...(hasAdminPort ? [] : admin)])
+      const questions = QUESTION_SHAPES.map((shape): [string, Endpoint] => [shape.path, new DecisionEndpoint(shape, pipeline)])
+      const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(pipeline, options, handOver)
+      const handle = answer([...questions, ...(hasAdminPort ? [] : admin)])
       this.#main = plainListener(onPort('main'), handle, options.hasFastWire === false ? undefined : newFront)
     }
     this.#admin = hasAdminPort ? plainListener(onPort('admin'), answer(admin)) : undefined

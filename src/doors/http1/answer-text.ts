@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http'
+import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
 import { resetSeconds } from '../../decide/rate-limit-headers.ts'
 import type { RateLimit } from '../../engine/decision.ts'
 import type { PlanRule } from '../../policy/plan.ts'
-import { answerHeaders, type DecisionAnswer } from './decision-endpoint.ts'
 
 /** Writes answers down byte for byte as `node:http` does on a connection that it keeps. */
 export class AnswerText {

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
+import type { DecisionAnswer } from '../../decide/decision-answer.ts'
+import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import type { ConnectionFront, ListenerTimeouts } from '../../listen/http-listener.ts'
 import { AnswerText } from './answer-text.ts'
-import type { DecisionAnswer, DecisionEndpoint } from './decision-endpoint.ts'
 import { HeadReader } from './head-reader.ts'
 import { WireConnection, type WireHouse, type WireTimeouts } from './wire-connection.ts'
 
@@ -21,7 +22,7 @@ export class DecisionWire implements ConnectionFront, WireHouse {
   isDraining = false
   roughMs = performance.now()
   readonly handOver: (socket: Socket) => void
-  readonly #endpoint: DecisionEndpoint
+  readonly #pipeline: DecisionPipeline
   readonly #text: AnswerText
   readonly #timeouts: WireTimeouts
   readonly #connections = new Set<WireConnection>()
@@ -29,8 +30,8 @@ export class DecisionWire implements ConnectionFront, WireHouse {
   /** One timer for all connections, and no look at the clock per request. */
   readonly #sweep: NodeJS.Timeout
 
-  constructor(endpoint: DecisionEndpoint, { keepAliveMs, headersTimeoutMs }: ListenerTimeouts, handOver: (socket: Socket) => void) {
-    this.#endpoint = endpoint
+  constructor(pipeline: DecisionPipeline, { keepAliveMs, headersTimeoutMs }: ListenerTimeouts, handOver: (socket: Socket) => void) {
+    this.#pipeline = pipeline
     this.#text = new AnswerText(keepAliveMs)
     this.handOver = handOver
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, keepAliveMs / 4, headersTimeoutMs / 4))
@@ -76,7 +77,7 @@ export class DecisionWire implements ConnectionFront, WireHouse {
   }
 
   decide(question: HeadReader): DecisionAnswer | Promise<DecisionAnswer> {
-    return this.#endpoint.decide(question)
+    return this.#pipeline.decide(question)
   }
 
   textOf(answer: DecisionAnswer): string {

@@ -1,18 +1,28 @@
+import type { Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { endOfToken, endOfValue, isSameName, isSameText } from '../../http/characters.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../../request/view.ts'
-import type { Question } from './decision-endpoint.ts'
-import { bytesOf, CONNECTION, CONTENT_LENGTH, FOREIGN, HOST, ORIGINAL_HOST, ORIGINAL_METHOD, ORIGINAL_URI } from './field-names.ts'
+import {
+  CONNECTION,
+  CONTENT_LENGTH,
+  type KnownField,
+  NOT_PLAIN,
+  ORIGINAL_HOST,
+  ORIGINAL_METHOD,
+  ORIGINAL_URI,
+  OWN_HOST,
+  WIRE_SHAPES,
+  type WireShape,
+} from './wire-shape.ts'
 
-/** What `read` answers in place of where the head ends. */
+/** What `read` returns in place of where the head ends. */
 export const INCOMPLETE = -1
-/** Not for this wire: `node:http` shall look at it. */
+/** Not for this wire: `node:http` reads it. */
 export const OTHER = -2
 
 /** Longer heads are for `node:http`, whose own bound is higher. */
 export const MAX_HEAD_BYTES = 16 * 1024
 
-const START_LINE = bytesOf('POST /v1/decision HTTP/1.1\r\n')
 const CR = 0x0d
 const LF = 0x0a
 const SPACE = 0x20
@@ -22,16 +32,11 @@ const COLON = 0x3a
 const FIELD_INTS = 4
 const USUAL_FIELDS = 32
 const ABSENT = -1
-const NO_BYTES = bytesOf('')
-
-/** 1 for the lengths of names that mean something here. Longer names mean nothing. */
-const KNOWN_LENGTHS = new Uint8Array(MAX_HEAD_BYTES)
-for (const name of [HOST, CONNECTION, CONTENT_LENGTH, ORIGINAL_METHOD, ORIGINAL_URI, ORIGINAL_HOST, ...FOREIGN])
-  KNOWN_LENGTHS[name.length] = 1
+const NO_BYTES = new Uint8Array(0)
 
 /**
- * Reads heads of the one kind that the fast wire answers, and is the question that the last of them asks. It is used
- * again for the next. Whatever is not certainly a plain `POST /v1/decision` without a body is OTHER; nothing is repaired.
+ * Reads the heads of plain questions, and is the question that the last of them asks; it is used again for the next. Whatever is
+ * not certainly a question of a known shape without a body is OTHER; nothing is repaired.
  */
 export class HeadReader implements Question, RequestView {
   #bytes: Uint8Array = NO_BYTES
@@ -40,6 +45,7 @@ export class HeadReader implements Question, RequestView {
   #fields = new Int32Array(USUAL_FIELDS * FIELD_INTS)
   /** How many integers of `#fields` are in use. */
   #used = 0
+  #wireShape: WireShape = WIRE_SHAPES[0]!
   #hasOwnHost = false
   #hasLength = false
   #hasConnection = false
@@ -64,20 +70,18 @@ export class HeadReader implements Question, RequestView {
   }
 
   /**
-   * Reads the head that begins at `from`; answers where it ends, INCOMPLETE or OTHER. A piece of a head is OTHER as soon as
-   * `node:http` might object to it, for that answers then and not when the rest has come.
+   * Reads the head that begins at `from`; returns where it ends, INCOMPLETE or OTHER. A piece of a head is OTHER as soon as
+   * `node:http` might object to it, because that responds then, and not when the rest has come.
    */
   read(from: number): number {
     const bytes = this.#bytes
-    const startLine = START_LINE
-    for (let i = 0; i < startLine.length; i++) {
-      if (from + i === bytes.length) return INCOMPLETE
-      if (bytes[from + i] !== startLine[i]) return OTHER
-    }
+    const begun = this.#readStartLine(from)
+    if (begun < 0) return begun
     this.#forget()
     const limit = Math.min(bytes.length, from + MAX_HEAD_BYTES)
     const cut = bytes.length - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
-    let at = from + START_LINE.length
+    const { knownFields } = this.#wireShape
+    let at = begun
     while (at < limit) {
       const nameAt = at
       at = endOfToken(bytes, at, limit)
@@ -98,8 +102,9 @@ export class HeadReader implements Question, RequestView {
         fields[field + 2] = valueAt
         fields[field + 3] = at
         this.#used = field + FIELD_INTS
-        // The length tells nearly all names apart.
-        if (KNOWN_LENGTHS[nameEnd - nameAt] === 1 && !this.#note(field, nameAt, nameEnd - nameAt)) return OTHER
+        const length = nameEnd - nameAt
+        const known = length < knownFields.length ? knownFields[length] : undefined
+        if (known !== undefined && !this.#note(field, nameAt, known)) return OTHER
         if (at === limit) return cut
       }
       if (bytes[at] !== CR) return OTHER
@@ -114,21 +119,23 @@ export class HeadReader implements Question, RequestView {
 
   original(): RequestView | Reason {
     if (this.#repeated !== undefined) return this.#repeated
-    if (this.#isEmpty(this.#method)) return 'missing_original_method'
-    if (this.#isEmpty(this.#uri)) return 'missing_original_uri'
+    const { method, uri, host } = this.#wireShape.shape
+    if (method.missing !== undefined && this.#isEmpty(this.#method)) return method.missing
+    if (uri.missing !== undefined && this.#isEmpty(this.#uri)) return uri.missing
+    if (host.missing !== undefined && this.#isEmpty(this.#host)) return host.missing
     return this
   }
 
   get method(): string {
-    return this.#value(this.#method)
+    return this.#original(this.#method)
   }
 
   get uri(): string {
-    return this.#value(this.#uri)
+    return this.#original(this.#uri)
   }
 
   get host(): string {
-    return this.#host === ABSENT ? '' : this.#value(this.#host)
+    return this.#original(this.#host)
   }
 
   header(name: string): FieldValue {
@@ -162,65 +169,65 @@ export class HeadReader implements Question, RequestView {
     this.#repeated = undefined
   }
 
-  /** Returns false for a field that makes the request, or the connection, something out of the ordinary. */
-  #note(field: number, nameAt: number, length: number): boolean {
+  /** Where the fields begin, INCOMPLETE or OTHER. */
+  #readStartLine(from: number): number {
     const bytes = this.#bytes
-    switch (length) {
-      case 4:
-        return !isSameName(bytes, nameAt, HOST) || this.#noteOwnHost()
-      case 10:
-        return !isSameName(bytes, nameAt, CONNECTION) || this.#noteConnection(field)
-      case 14:
-        if (isSameName(bytes, nameAt, ORIGINAL_URI)) return this.#noteUri(field)
-        return !isSameName(bytes, nameAt, CONTENT_LENGTH) || this.#noteLength(field)
-      case 15:
-        return !isSameName(bytes, nameAt, ORIGINAL_HOST) || this.#noteHost(field)
-      case 17:
-        if (isSameName(bytes, nameAt, ORIGINAL_METHOD)) return this.#noteMethod(field)
-        return this.#isOurs(nameAt, length)
-      default:
-        return this.#isOurs(nameAt, length)
+    let outcome = OTHER
+    for (let i = 0; i < WIRE_SHAPES.length; i++) {
+      const { startLine } = WIRE_SHAPES[i]!
+      const length = Math.min(startLine.length, bytes.length - from)
+      let same = 0
+      while (same < length && bytes[from + same] === startLine[same]) same++
+      if (same < length) continue
+      if (same < startLine.length) outcome = INCOMPLETE
+      else {
+        this.#wireShape = WIRE_SHAPES[i]!
+        return from + same
+      }
     }
+    return outcome
   }
 
-  #isOurs(nameAt: number, length: number): boolean {
-    return !FOREIGN.some((name) => name.length === length && isSameName(this.#bytes, nameAt, name))
-  }
-
-  #noteOwnHost(): boolean {
-    if (this.#hasOwnHost) return false
-    this.#hasOwnHost = true
+  /** Returns false for a field that makes the request, or the connection, something out of the ordinary. */
+  #note(field: number, nameAt: number, known: readonly KnownField[]): boolean {
+    for (let i = 0; i < known.length; i++) {
+      if (isSameName(this.#bytes, nameAt, known[i]!.name)) return this.#noteKnown(field, known[i]!.meaning)
+    }
     return true
   }
 
-  #noteConnection(field: number): boolean {
-    if (this.#hasConnection) return false
-    this.#hasConnection = true
-    return this.#value(field).toLowerCase() === 'keep-alive'
-  }
-
-  #noteLength(field: number): boolean {
-    if (this.#hasLength) return false
-    this.#hasLength = true
-    return this.#value(field) === '0'
-  }
-
-  #noteMethod(field: number): boolean {
-    if (this.#method !== ABSENT) this.#repeated ??= 'repeated_original_method'
-    this.#method = field
-    return true
-  }
-
-  #noteUri(field: number): boolean {
-    if (this.#uri !== ABSENT) this.#repeated ??= 'repeated_original_uri'
-    this.#uri = field
-    return true
-  }
-
-  #noteHost(field: number): boolean {
-    if (this.#host !== ABSENT) this.#repeated ??= 'repeated_original_host'
-    this.#host = field
-    return true
+  #noteKnown(field: number, meaning: number): boolean {
+    const { method, uri, host } = this.#wireShape.shape
+    switch (meaning) {
+      case OWN_HOST:
+        if (this.#hasOwnHost) return false
+        this.#hasOwnHost = true
+        return true
+      case CONNECTION:
+        if (this.#hasConnection) return false
+        this.#hasConnection = true
+        return this.#value(field).toLowerCase() === 'keep-alive'
+      case CONTENT_LENGTH:
+        if (this.#hasLength) return false
+        this.#hasLength = true
+        return this.#value(field) === '0'
+      case NOT_PLAIN:
+        return false
+      case ORIGINAL_METHOD:
+        if (this.#method !== ABSENT) this.#repeated ??= method.repeated
+        this.#method = field
+        return true
+      case ORIGINAL_URI:
+        if (this.#uri !== ABSENT) this.#repeated ??= uri.repeated
+        this.#uri = field
+        return true
+      case ORIGINAL_HOST:
+        if (this.#host !== ABSENT) this.#repeated ??= host.repeated
+        this.#host = field
+        return true
+      default:
+        return true
+    }
   }
 
   #grow(): void {
@@ -231,6 +238,10 @@ export class HeadReader implements Question, RequestView {
 
   #isEmpty(field: number): boolean {
     return field === ABSENT || this.#fields[field + 2] === this.#fields[field + 3]
+  }
+
+  #original(field: number): string {
+    return field === ABSENT ? '' : this.#value(field)
   }
 
   #value(field: number): string {

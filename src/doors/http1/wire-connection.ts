@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { DecisionAnswer } from './decision-endpoint.ts'
+import type { DecisionAnswer } from '../../decide/decision-answer.ts'
 import { type HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
 
 /** What all connections of a wire share. */

@@ -1,0 +1,81 @@
+import type { Engine } from '../engine/engine.ts'
+import type { Reason } from '../engine/reasons.ts'
+import type { RequestView } from '../request/view.ts'
+import type { DebugSessions } from './debug-sessions.ts'
+import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
+import { DecisionRecorder, type RecorderParts } from './decision-recorder.ts'
+import { PendingDecision } from './pending-decision.ts'
+import type { Question } from './question.ts'
+
+export interface PipelineParts extends RecorderParts {
+  readonly engine: Engine
+  readonly debugSessions: DebugSessions | undefined
+}
+
+/**
+ * From a question to its answer: asks the engine, counts and logs the outcome. Every door is a thin front of this. It never throws
+ * and never rejects: what breaks becomes an answer too.
+ */
+export class DecisionPipeline {
+  readonly #parts: PipelineParts
+  readonly #recorder: DecisionRecorder
+  /** Filled anew for each question: the engine reads it before it returns. */
+  readonly #options = { withDescriptors: false, given: undefined, body: undefined, nowMs: 0 }
+
+  constructor(parts: PipelineParts) {
+    this.#parts = parts
+    this.#recorder = new DecisionRecorder(parts)
+  }
+
+  /** Decides in one step. Returns at once where the engine does; until then the question must stay as it is. */
+  decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
+    try {
+      const answer = this.#decide(question)
+      return answer instanceof Promise ? answer.catch((error: unknown) => this.fail(error)) : answer
+    } catch (error) {
+      return this.fail(error)
+    }
+  }
+
+  /** For doors that decide in several steps, because a body may have to be read in between. `cookie` may name a debug session. */
+  open(view: RequestView, cookie: string | undefined): PendingDecision | RefusedAnswer {
+    const { engine, clock, debugSessions } = this.#parts
+    try {
+      const isDebug = debugSessions?.isActive(cookie) ?? false
+      const evaluation = engine.open(view, { withDescriptors: isDebug })
+      if (evaluation === undefined) return this.refuse('no_bundle_loaded')
+      return new PendingDecision(this.#recorder, evaluation, clock, isDebug)
+    } catch (error) {
+      return this.fail(error)
+    }
+  }
+
+  /** A door cannot even ask. `detail` is for the log. */
+  refuse(reason: Reason, detail?: string): RefusedAnswer {
+    return this.#recorder.refuse(reason, detail)
+  }
+
+  /** A door's own code failed. The client learns that it did, the log learns why. */
+  fail(error: unknown): RefusedAnswer {
+    return this.#recorder.fail(error)
+  }
+
+  /** The same where the client already has its response, or a part of it. */
+  logFailure(error: unknown): void {
+    this.#recorder.logFailure(error)
+  }
+
+  #decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
+    const { engine, clock, debugSessions } = this.#parts
+    if (engine.plan === undefined) return this.refuse('no_bundle_loaded')
+    const view = question.original()
+    if (typeof view === 'string') return this.refuse(view)
+    const isDebug = debugSessions?.isActive(question.cookie()) ?? false
+    const startMs = clock.nowMs()
+    this.#options.withDescriptors = isDebug
+    this.#options.nowMs = startMs
+    const decision = engine.decide(view, this.#options)
+    if (decision instanceof Promise) return decision.then((later) => this.#recorder.conclude(later, startMs, isDebug))
+    return this.#recorder.conclude(decision, startMs, isDebug)
+  }
+}

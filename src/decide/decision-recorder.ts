@@ -1,0 +1,54 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { Decision } from '../engine/decision.ts'
+import { REASONS, type Reason } from '../engine/reasons.ts'
+import type { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
+import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
+import { DecisionLog } from './decision-log.ts'
+
+export interface RecorderParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: DecisionMetrics
+}
+
+/** Turns what came of a question into its answer, which is counted and perhaps logged. */
+export class DecisionRecorder {
+  readonly #parts: RecorderParts
+  readonly #log: DecisionLog
+
+  constructor(parts: RecorderParts) {
+    this.#parts = parts
+    this.#log = new DecisionLog(parts.logger)
+  }
+
+  conclude(decision: Decision, startMs: number, isDebug: boolean): DecisionAnswer {
+    if (decision.action === 'refuse') return this.refuse(decision.reason)
+    const { clock, metrics } = this.#parts
+    const nowMs = clock.nowMs()
+    const latencyMs = nowMs - startMs
+    metrics.count(decision, latencyMs)
+    this.#log.note(decision, nowMs)
+    // An allowed request may carry the reason of a would-reject.
+    const status = decision.action === 'reject' ? REASONS[decision.reason].status : 200
+    return { status, decision, refusal: undefined, isDebug, latencyMs }
+  }
+
+  /** A request that cannot be decided. `detail` is for the log. */
+  refuse(reason: Reason, detail?: string): RefusedAnswer {
+    this.#parts.metrics.countRefused(reason)
+    this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
+    return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0 }
+  }
+
+  /** Our own code failed. The client learns that it did, the log learns why. */
+  fail(error: unknown): RefusedAnswer {
+    this.logFailure(error)
+    return this.refuse('internal_error')
+  }
+
+  /** The same where the client already has its response, or a part of it. */
+  logFailure(error: unknown): void {
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
+  }
+}
