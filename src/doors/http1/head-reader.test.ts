@@ -20,7 +20,8 @@ describe('a plain head', () => {
 
   test('behind another is read from its own beginning', () => {
     const reader = new HeadReader()
-    reader.begin(bytesOf(PLAIN + PLAIN.replace('alice', 'bob')))
+    const both = bytesOf(PLAIN + PLAIN.replace('alice', 'bob'))
+    reader.begin(both, both.length)
     expect(reader.read(0)).toBe(PLAIN.length)
     expect(reader.header('x-api-key')).toBe('alice')
     expect(reader.read(PLAIN.length)).toBe(2 * PLAIN.length - 2)
@@ -120,13 +121,13 @@ function bytesOf(text: string): Buffer {
 
 function outcome(text: string): number {
   const reader = new HeadReader()
-  reader.begin(bytesOf(text))
+  reader.begin(bytesOf(text), text.length)
   return reader.read(0)
 }
 
 function read(text: string): HeadReader {
   const reader = new HeadReader()
-  reader.begin(bytesOf(text))
+  reader.begin(bytesOf(text), text.length)
   expect(reader.read(0)).toBe(text.length)
   return reader
 }

@@ -40,6 +40,7 @@ const NO_BYTES = new Uint8Array(0)
  */
 export class HeadReader implements Question, RequestView {
   #bytes: Uint8Array = NO_BYTES
+  #end = 0
   /** The same, a character a byte, as `node:http` reads them. */
   #text = ''
   #fields = new Int32Array(USUAL_FIELDS * FIELD_INTS)
@@ -55,15 +56,22 @@ export class HeadReader implements Question, RequestView {
   #host = ABSENT
   #repeated: Reason | undefined
 
-  /** From now on heads are read from these bytes. */
-  begin(bytes: Buffer): void {
+  /** From now on heads are read from these bytes, up to `end`. */
+  begin(bytes: Buffer, end: number): void {
     this.#bytes = bytes
-    this.#text = bytes.toString('latin1')
+    this.#end = end
+    this.#text = bytes.toString('latin1', 0, end)
+  }
+
+  /** To be called when the bytes may change while the head that was read last is still in use. */
+  keepBytes(): void {
+    this.#bytes = new Uint8Array(this.#bytes.subarray(0, this.#end))
   }
 
   /** Lets go of what was read. */
   clear(): void {
     this.#bytes = NO_BYTES
+    this.#end = 0
     this.#text = ''
     if (this.#fields.length > USUAL_FIELDS * FIELD_INTS) this.#fields = new Int32Array(USUAL_FIELDS * FIELD_INTS)
     this.#forget()
@@ -78,8 +86,8 @@ export class HeadReader implements Question, RequestView {
     const begun = this.#readStartLine(from)
     if (begun < 0) return begun
     this.#forget()
-    const limit = Math.min(bytes.length, from + MAX_HEAD_BYTES)
-    const cut = bytes.length - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
+    const limit = Math.min(this.#end, from + MAX_HEAD_BYTES)
+    const cut = this.#end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
     const { knownFields } = this.#wireShape
     let at = begun
     while (at < limit) {
@@ -175,7 +183,7 @@ export class HeadReader implements Question, RequestView {
     let outcome = OTHER
     for (let i = 0; i < WIRE_SHAPES.length; i++) {
       const { startLine } = WIRE_SHAPES[i]!
-      const length = Math.min(startLine.length, bytes.length - from)
+      const length = Math.min(startLine.length, this.#end - from)
       let same = 0
       while (same < length && bytes[from + same] === startLine[same]) same++
       if (same < length) continue

@@ -1,23 +1,8 @@
 import type { Socket } from 'node:net'
 import type { DecisionAnswer } from '../../decide/decision-answer.ts'
+import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
 import { type HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
-
-/** What all connections of a wire share. */
-export interface WireHouse {
-  /** Hands over whatever comes next. */
-  readonly isDraining: boolean
-  /** The time, as of a moment ago: at most one sweep old. */
-  readonly roughMs: number
-  /** A reader that nobody uses. Who keeps it beyond its turn takes it out of the house and gives it back. */
-  readonly reader: HeadReader
-  takeReader(): void
-  giveBack(reader: HeadReader): void
-  decide(question: HeadReader): DecisionAnswer | Promise<DecisionAnswer>
-  textOf(answer: DecisionAnswer): string
-  /** `node:http` has this connection from now on. */
-  handOver(socket: Socket): void
-  forget(connection: WireConnection): void
-}
+import type { WireContext } from './wire-context.ts'
 
 export interface WireTimeouts {
   /** For a head, from the connection's begin or else from its first byte. */
@@ -51,8 +36,11 @@ type State =
 
 /** A connection for as long as it asks nothing but plain questions. */
 export class WireConnection {
-  readonly #house: WireHouse
+  readonly #context: WireContext
   readonly #socket: Socket
+  readonly #onGone: (connection: WireConnection) => void
+  /** Undefined where every read has a buffer of its own. */
+  readonly #unshareReads: (() => void) | undefined
   #state: State = 'silent'
   /** When the state began; when a head did. */
   #sinceMs = performance.now()
@@ -64,14 +52,18 @@ export class WireConnection {
   #lastPieceMs = 0
   /** Of a client that does not keep up, when we last looked. */
   #unsent = 0
-  readonly #onData = (chunk: Buffer): void => this.#read(chunk)
+  readonly #onData = (chunk: Buffer): void => this.#read(chunk, chunk.length)
   readonly #onEnd = (): void => this.#end()
   readonly #onDrain = (): void => this.#goOn()
-  readonly #onClose = (): void => this.#house.forget(this)
+  readonly #onClose = (): void => this.#onGone(this)
 
-  constructor(house: WireHouse, socket: Socket) {
-    this.#house = house
+  /** `onGone`: it is closed, or `node:http` has it. */
+  constructor(context: WireContext, socket: Socket, onGone: (connection: WireConnection) => void) {
+    this.#context = context
     this.#socket = socket
+    this.#onGone = onGone
+    this.#unshareReads = shareReads(socket, (length) => this.#read(READ_BUFFER, length))
+    // Where reads are shared, what was put back comes this way.
     socket.on('data', this.#onData)
     socket.on('end', this.#onEnd)
     socket.on('error', ignore)
@@ -107,7 +99,7 @@ export class WireConnection {
     return this.#unsent < before
   }
 
-  /** To be called when the house drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
+  /** To be called when the wire drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
   drain(): void {
     if (this.#state === 'silent' || this.#state === 'head') this.#handOver(this.#partial)
   }
@@ -120,23 +112,26 @@ export class WireConnection {
     this.#socket.destroy()
   }
 
-  #read(chunk: Buffer): void {
-    const house = this.#house
-    if (house.isDraining) return this.#handOver(chunk)
-    const bytes = this.#state === 'head' ? Buffer.concat([this.#partial, chunk]) : chunk
-    const { reader } = house
-    reader.begin(bytes)
+  /** `chunk` may be shared: what is needed beyond this turn is copied. */
+  #read(chunk: Buffer, length: number): void {
+    const context = this.#context
+    if (context.isDraining) return this.#handOver(chunk.subarray(0, length))
+    const isContinued = this.#state === 'head'
+    const bytes = isContinued ? Buffer.concat([this.#partial, chunk.subarray(0, length)]) : chunk
+    const end = isContinued ? bytes.length : length
+    const { reader } = context
+    reader.begin(bytes, end)
     let text = ''
     let at = 0
-    while (at < bytes.length) {
-      const end = reader.read(at)
-      if (end === INCOMPLETE || end === OTHER) return this.#leaveOff(text, bytes.subarray(at), end)
-      at = end
-      const answer = house.decide(reader)
-      if (answer instanceof Promise) return this.#await(answer, reader, text, bytes.subarray(at))
-      text += house.textOf(answer)
+    while (at < end) {
+      const next = reader.read(at)
+      if (next === INCOMPLETE || next === OTHER) return this.#leaveOff(text, bytes.subarray(at, end), next)
+      at = next
+      const answer = context.decide(reader)
+      if (answer instanceof Promise) return this.#await(answer, reader, text, bytes.subarray(at, end))
+      text += context.textOf(answer)
       if (text.length < BATCH_CHARACTERS) continue
-      if (!this.#answer(text)) return this.#stall(bytes.subarray(at))
+      if (!this.#answer(text)) return this.#stall(bytes.subarray(at, end))
       text = ''
     }
     if (text !== '' && !this.#answer(text)) this.#stall(NO_BYTES)
@@ -153,7 +148,7 @@ export class WireConnection {
   /** Returns false when the client does not keep up. */
   #answer(text: string): boolean {
     this.#state = 'idle'
-    this.#sinceMs = this.#house.roughMs
+    this.#sinceMs = this.#context.roughMs
     this.#isFirstHead = false
     if (this.#rereadBytes > 0) {
       this.#partial = NO_BYTES
@@ -177,12 +172,12 @@ export class WireConnection {
   #await(answer: Promise<DecisionAnswer>, reader: HeadReader, text: string, rest: Buffer): void {
     if (text !== '') this.#answer(text)
     this.#state = 'deciding'
-    this.#house.takeReader()
+    this.#context.takeReader()
     this.#pause(rest)
     void answer.then((later) => {
-      this.#house.giveBack(reader)
+      this.#context.giveBack(reader)
       if (this.#socket.destroyed) return
-      const keepsUp = this.#answer(this.#house.textOf(later))
+      const keepsUp = this.#answer(this.#context.textOf(later))
       if (this.#hasEnded) this.#socket.end()
       else if (keepsUp) this.#socket.resume()
       else this.#stall(NO_BYTES)
@@ -197,14 +192,14 @@ export class WireConnection {
 
   #goOn(): void {
     this.#state = 'idle'
-    this.#sinceMs = this.#house.roughMs
+    this.#sinceMs = this.#context.roughMs
     this.#socket.resume()
   }
 
   /** Back in the socket, the rest comes again as if it had just been read, and before the client's end if that is here too. */
   #pause(rest: Buffer): void {
     this.#socket.pause()
-    if (rest.length > 0) this.#socket.unshift(rest)
+    if (rest.length > 0) this.#socket.unshift(Buffer.from(rest))
   }
 
   #end(): void {
@@ -224,9 +219,10 @@ export class WireConnection {
     socket.off('end', this.#onEnd)
     socket.off('error', ignore)
     socket.off('close', this.#onClose)
-    this.#house.forget(this)
-    this.#house.handOver(socket)
-    if (rest.length > 0) socket.unshift(rest)
+    this.#unshareReads?.()
+    this.#onGone(this)
+    this.#context.handOver(socket)
+    if (rest.length > 0) socket.unshift(Buffer.from(rest))
   }
 }
 
