@@ -33,6 +33,8 @@ const FIELD_INTS = 4
 const USUAL_FIELDS = 32
 const ABSENT = -1
 const NO_BYTES = new Uint8Array(0)
+const KEEP_ALIVE = 'keep-alive'
+const ZERO = '0'
 
 /**
  * Reads the heads of plain questions, and is the question that the last of them asks; it is used again for the next. Whatever is
@@ -214,11 +216,11 @@ export class HeadReader implements Question, RequestView {
       case CONNECTION:
         if (this.#hasConnection) return false
         this.#hasConnection = true
-        return this.#value(field).toLowerCase() === 'keep-alive'
+        return this.#hasValue(field, KEEP_ALIVE)
       case CONTENT_LENGTH:
         if (this.#hasLength) return false
         this.#hasLength = true
-        return this.#value(field) === '0'
+        return this.#hasValue(field, ZERO)
       case NOT_PLAIN:
         return false
       case ORIGINAL_METHOD:
@@ -246,6 +248,12 @@ export class HeadReader implements Question, RequestView {
 
   #isEmpty(field: number): boolean {
     return field === ABSENT || this.#fields[field + 2] === this.#fields[field + 3]
+  }
+
+  /** `value` is in lower case. */
+  #hasValue(field: number, value: string): boolean {
+    const at = this.#fields[field + 2]!
+    return this.#fields[field + 3]! - at === value.length && isSameText(this.#bytes, at, value)
   }
 
   #original(field: number): string {
