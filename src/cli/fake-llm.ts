@@ -44,13 +44,13 @@ function complain(problems: readonly string[]): number {
 function startProblem({ port, host }: { port: number; host: string }, { code }: NodeJS.ErrnoException): string | undefined {
   switch (code) {
     case 'EADDRINUSE':
-      return `--port: port ${port} is taken by another process`
+      return `--port: port ${port} is in use by another process`
     case 'EACCES':
-      return `--port: this user may not listen on port ${port}`
+      return `--port: this user is not allowed to listen on port ${port}`
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `--host: ${JSON.stringify(host)} is no address of this machine`
+      return `--host: ${JSON.stringify(host)} is not an address of this machine`
     default:
       return undefined
   }
@@ -58,7 +58,7 @@ function startProblem({ port, host }: { port: number; host: string }, { code }: 
 
 function greeting(host: string, port: number): string {
   const base = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  return `edge fake-llm: an LLM backend that makes everything up
+  return `edge fake-llm: a fake LLM backend with made-up responses
   listens ${base}
   try     curl -N ${base}/v1/chat/completions -d '{"stream":true,"messages":[{"role":"user","content":"hello"}]}'
 `

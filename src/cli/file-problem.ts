@@ -2,14 +2,14 @@ const READING: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'there is no such file',
   EISDIR: 'it is a directory',
-  EACCES: 'this user may not read it',
+  EACCES: 'this user is not allowed to read it',
 }
 
 const WRITING: Readonly<Record<string, string>> = {
   ENOENT: 'its directory does not exist',
   ENOTDIR: 'its directory does not exist',
   EISDIR: 'it is a directory',
-  EACCES: 'this user may not write there',
+  EACCES: 'this user is not allowed to write there',
   EROFS: 'its disk is read-only',
   ENOSPC: 'its disk is full',
 }

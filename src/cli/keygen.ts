@@ -10,7 +10,7 @@ export async function keygen(args: string[]): Promise<number> {
   const name = readName(args)
   if (typeof name === 'number') return name
   if (await isDirectory(name)) {
-    process.stderr.write(`edge keygen: --out: ${name} is a directory; expected the beginning of a file name\n`)
+    process.stderr.write(`edge keygen: --out: ${name} is a directory; expected a file name without extension\n`)
     return 1
   }
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
@@ -20,7 +20,7 @@ export async function keygen(args: string[]): Promise<number> {
     await rm(`${name}.key`) // half a pair is of no use, and would stand in the way of the next try
     return 1
   }
-  process.stdout.write(`private key  ${name}.key   sign with it: edge sign --key ${name}.key BUNDLE; keep it to yourself
+  process.stdout.write(`private key  ${name}.key   sign with it: edge sign --key ${name}.key BUNDLE; keep it secret
 public key   ${name}.pub
 
 EDGE_CONFIG_PUBLIC_KEY=${publicText}
@@ -36,7 +36,7 @@ function readName(args: string[]): string | number {
       return 0
     }
     if (values.out !== '') return values.out ?? 'edge-bundle'
-    process.stderr.write('edge keygen: --out: expected the beginning of a file name\n')
+    process.stderr.write('edge keygen: --out: expected a file name without extension\n')
   } catch (error) {
     process.stderr.write(`edge keygen: ${(error as Error).message}\n`)
   }
@@ -54,7 +54,7 @@ async function writeNew(path: string, content: string | Buffer, mode: number): P
     return true
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
-    const reason = isThere ? 'it exists, and keys are never overwritten' : writingProblem(error)
+    const reason = isThere ? 'it already exists, and keys are never overwritten' : writingProblem(error)
     process.stderr.write(`edge keygen: ${path}: ${reason}\n`)
     return false
   }

@@ -14,7 +14,7 @@ export interface ReadBundle {
 /** Reads a bundle as the service does, and prints every problem and warning. Undefined when it cannot be loaded. */
 export async function readBundle(file: string): Promise<ReadBundle | undefined> {
   if (file === '-') {
-    process.stderr.write('-: files are read here, not standard input; a file of this name is ./-\n')
+    process.stderr.write('-: standard input is not supported; for a file of this name write ./-\n')
     return undefined
   }
   let bytes: Buffer

@@ -25,7 +25,7 @@ export async function serve(args: string[]): Promise<number> {
   const brokenLine = newBrokenLine()
   const logger = newLogger(config.logLevel, brokenLine)
   process.on('uncaughtException', (err) => {
-    logger.fatal({ event: 'crashed', err }, 'edge broke and stops')
+    logger.fatal({ event: 'crashed', err }, 'edge crashed')
     process.exit(1)
   })
   const interrupt = new AbortController()
@@ -75,18 +75,18 @@ function startProblem(config: ServerConfig, error: Error): string | undefined {
   const setting = port !== undefined && port === config.adminPort ? 'EDGE_ADMIN_PORT' : 'EDGE_PORT'
   switch (code) {
     case 'EADDRINUSE':
-      return `${setting}: port ${port} is taken by another process`
+      return `${setting}: port ${port} is in use by another process`
     case 'EACCES':
-      return syscall === 'listen' ? `${setting}: this user may not listen on port ${port}` : undefined
+      return syscall === 'listen' ? `${setting}: this user is not allowed to listen on port ${port}` : undefined
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
     case 'EINVAL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `EDGE_HOST: ${JSON.stringify(config.host)} is no address of this machine`
+      return `EDGE_HOST: ${JSON.stringify(config.host)} is not an address of this machine`
     default:
       return message.includes('Array buffer allocation failed')
-        ? `EDGE_STORE_SIZE: this machine cannot give ${config.storeBytes} bytes`
+        ? `EDGE_STORE_SIZE: this machine cannot allocate ${config.storeBytes} bytes`
         : undefined
   }
 }
@@ -137,7 +137,7 @@ ${admin}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBu
 
 function describeRedis({ redis, redisMode, redisFailureMode }: ServerConfig): string {
   if (redis === undefined) return ''
-  return `  redis   ${describeRedisAddress(redis)}, ${redisMode}; while it is away: ${redisFailureMode}\n`
+  return `  redis   ${describeRedisAddress(redis)}, ${redisMode}; while unreachable: ${redisFailureMode}\n`
 }
 
 function describeBackend({ mode, backendUrl }: ServerConfig): string {
@@ -154,9 +154,9 @@ function describeBundle({ configFile, configUrl, configCacheFile }: ServerConfig
   const place = configUrl === undefined ? configFile : shownUrl(configUrl)
   const status = service.source()
   if (place === undefined || status === undefined) {
-    return 'none: set EDGE_CONFIG_FILE or EDGE_CONFIG_URL; until then every request is answered 503'
+    return 'none: set EDGE_CONFIG_FILE or EDGE_CONFIG_URL; until then every request gets 503'
   }
-  if (bundle === undefined) return `none yet; every request is answered 503 until there is one\n          ${place}: ${status.problem}`
+  if (bundle === undefined) return `none yet; every request gets 503 until there is one\n          ${place}: ${status.problem}`
   if (!status.isCached) return `version ${bundle.version} from ${place}`
   return `version ${bundle.version} from the cache, ${configCacheFile}\n          ${place}: ${status.problem}`
 }

@@ -32,9 +32,9 @@ function readArguments(args: string[]): Given | number {
       return 0
     }
     const { key, stdout = false } = values
-    if (key === undefined) process.stderr.write(`edge sign: which key?\n\n${SIGN_HELP}`)
-    else if (positionals.length === 0) process.stderr.write(`edge sign: which bundle?\n\n${SIGN_HELP}`)
-    else if (stdout && positionals.length > 1) process.stderr.write('edge sign: --stdout: expected one bundle, for one signature\n')
+    if (key === undefined) process.stderr.write(`edge sign: expected --key FILE\n\n${SIGN_HELP}`)
+    else if (positionals.length === 0) process.stderr.write(`edge sign: expected at least one bundle\n\n${SIGN_HELP}`)
+    else if (stdout && positionals.length > 1) process.stderr.write('edge sign: --stdout: expected exactly one bundle\n')
     else return { key, files: positionals, isToStdout: stdout }
   } catch (error) {
     process.stderr.write(`edge sign: ${(error as Error).message}\n`)
@@ -49,7 +49,7 @@ async function readPrivateKey(file: string): Promise<KeyObject | undefined> {
     process.stderr.write(`${file}: expected an Ed25519 key, got one for ${key.asymmetricKeyType}\n`)
   } catch (error) {
     const isUnread = (error as NodeJS.ErrnoException).syscall !== undefined
-    const reason = isUnread ? readingProblem(error) : 'it is not a private key in PEM without a password'
+    const reason = isUnread ? readingProblem(error) : 'it is not an unencrypted private key in PEM format'
     process.stderr.write(`${file}: ${reason}\n`)
   }
   return undefined
@@ -70,6 +70,6 @@ async function signFile(file: string, key: KeyObject, isToStdout: boolean): Prom
     process.stderr.write(`${path}: ${writingProblem(error)}\n`)
     return false
   }
-  process.stdout.write(`${path}: signs version ${read.bundle.version}\n`)
+  process.stdout.write(`${path}: signature of version ${read.bundle.version}\n`)
   return true
 }

@@ -18,7 +18,7 @@ function readFiles(args: string[]): string[] | number {
       return 0
     }
     if (positionals.length > 0) return positionals
-    process.stderr.write(`edge validate: which file?\n\n${VALIDATE_HELP}`)
+    process.stderr.write(`edge validate: expected at least one file\n\n${VALIDATE_HELP}`)
   } catch (error) {
     process.stderr.write(`edge validate: ${(error as Error).message}\n`)
   }

@@ -66,8 +66,8 @@ describe('values that contradict one another', () => {
   test('a token and a cache without a URL', () => {
     const named = problems({ EDGE_CONFIG_FILE: 'b', EDGE_CONFIG_TOKEN: 'hunter2', EDGE_CONFIG_CACHE_FILE: 'c' })
     expect(named).toEqual([
-      expect.stringMatching(/^EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it/),
-      expect.stringMatching(/^EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it/),
+      expect.stringMatching(/^EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL to be set too/),
+      expect.stringMatching(/^EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL to be set too/),
     ])
     expect(named.join('\n')).not.toContain('hunter2')
   })

@@ -56,68 +56,68 @@ export const SETTINGS = {
     env: 'EDGE_MODE',
     flag: 'mode',
     fallback: 'decision_service',
-    about: 'decision_service answers a gateway; reverse_proxy stands before a backend itself',
+    about: 'decision_service decides for a gateway; reverse_proxy forwards allowed requests to a backend',
     read: (text) => readChoice(text!, MODES),
   },
   backendUrl: {
     env: 'EDGE_BACKEND_URL',
     flag: 'backend-url',
-    about: 'where reverse_proxy sends what it allows; required there, not read elsewhere',
+    about: 'backend of reverse_proxy, http or https; required in that mode, ignored in the other',
     read: readBackendUrl,
   },
   backendHost: {
     env: 'EDGE_BACKEND_HOST',
     flag: 'backend-host',
     fallback: 'backend',
-    about: "Host that the backend sees: backend (the URL's own) or client (what the client sent)",
+    about: 'Host header sent to the backend: backend (the host of the URL) or client (what the client sent)',
     read: (text) => readChoice(text!, BACKEND_HOSTS),
   },
   backendConnectTimeoutMs: {
     env: 'EDGE_BACKEND_CONNECT_TIMEOUT_MS',
     flag: 'backend-connect-timeout-ms',
     fallback: '5000',
-    about: 'how long a connection to the backend may take',
+    about: 'how long connecting to the backend may take',
     read: (text) => readDurationMs(text!, 1),
   },
   backendHeadersTimeoutMs: {
     env: 'EDGE_BACKEND_HEADERS_TIMEOUT_MS',
     flag: 'backend-headers-timeout-ms',
     fallback: '300000',
-    about: "how long the head of the backend's answer may take; 0: for ever",
+    about: "how long the headers of the backend's response may take; 0: no limit",
     read: (text) => readDurationMs(text!),
   },
   backendIdleTimeoutMs: {
     env: 'EDGE_BACKEND_IDLE_TIMEOUT_MS',
     flag: 'backend-idle-timeout-ms',
     fallback: '300000',
-    about: 'how long a body may pause in the middle, either way; 0: for ever',
+    about: 'how long a body may pause, in either direction; 0: no limit',
     read: (text) => readDurationMs(text!),
   },
   backendMaxConnections: {
     env: 'EDGE_BACKEND_MAX_CONNECTIONS',
     flag: 'backend-max-connections',
-    about: 'connections to the backend at most, all workers together; unset: half of what the limit of open files leaves',
+    about: 'most connections to the backend, all workers together; unset: half of what the limit on open files leaves',
     read: readConnections,
   },
   backendQueueMs: {
     env: 'EDGE_BACKEND_QUEUE_MS',
     flag: 'backend-queue-ms',
     fallback: '1000',
-    about: 'how long a request waits for one of these connections; 503 after that',
+    about: 'how long a request waits for one of these connections; then 503',
     read: (text) => readDurationMs(text!),
   },
   maxBodyBytes: {
     env: 'EDGE_MAX_BODY_BYTES',
     flag: 'max-body-bytes',
     fallback: '16m',
-    about: 'how much of a body is read for a token budget, such as 512k, 16m; more is refused with 413',
+    about: 'largest request body that a token budget reads, such as 512k or 16m; a larger one gets 413',
     read: (text) => readSize(text!, 1, MAX_BODY_BYTES),
   },
   bodyMemoryBytes: {
     env: 'EDGE_BODY_MEMORY',
     flag: 'body-memory',
     fallback: '256m',
-    about: 'memory for all request bodies that are read for token budgets at a time',
+    about: 'memory for all request bodies that token budgets read at the same time',
     read: (text) => readSize(text!, 1, MAX_BODY_MEMORY_BYTES),
   },
   configFile: {
@@ -129,7 +129,7 @@ export const SETTINGS = {
   configUrl: {
     env: 'EDGE_CONFIG_URL',
     flag: 'config-url',
-    about: 'policy bundle, http or https, in place of a file',
+    about: 'URL of the policy bundle, http or https, instead of a file',
     read: readConfigUrl,
   },
   configToken: {
@@ -141,24 +141,24 @@ export const SETTINGS = {
     env: 'EDGE_CONFIG_POLL_INTERVAL',
     flag: 'config-poll-interval',
     fallback: '30',
-    about: 'seconds between two looks at EDGE_CONFIG_URL',
+    about: 'seconds between two polls of EDGE_CONFIG_URL',
     read: (text) => readSeconds(text!, 0.1, 86_400) * 1000,
   },
   configCacheFile: {
     env: 'EDGE_CONFIG_CACHE_FILE',
     flag: 'config-cache-file',
-    about: 'keeps the last good bundle from EDGE_CONFIG_URL, for a start without it',
+    about: 'file that stores the last good bundle from EDGE_CONFIG_URL, for a startup while it is unreachable',
     read: readAny,
   },
   configPublicKeys: {
     env: 'EDGE_CONFIG_PUBLIC_KEY',
     flag: 'config-public-key',
-    about: 'takes only bundles that this Ed25519 key signed, as edge keygen prints it; several with commas between',
+    about: 'accept only bundles signed by this Ed25519 key, as edge keygen prints it; separate several with commas',
     read: readKeys,
   },
   debugSessionSecret: {
     env: 'EDGE_DEBUG_SESSION_SECRET',
-    about: 'opens debug sessions; their endpoints answer 404 without it',
+    about: 'secret that opens debug sessions; without it the debug endpoints return 404',
     read: readSecret,
   },
   logLevel: {
@@ -171,33 +171,33 @@ export const SETTINGS = {
   adminPort: {
     env: 'EDGE_ADMIN_PORT',
     flag: 'admin-port',
-    about: 'port of its own for /livez, /readyz, /metrics and the debug endpoints',
+    about: 'separate port for /livez, /readyz, /metrics and the debug endpoints',
     read: (text) => (text === undefined ? undefined : readPort(text)),
   },
   trustedProxies: {
     env: 'EDGE_TRUSTED_PROXIES',
     flag: 'trusted-proxies',
     fallback: DEFAULT_TRUSTED_PROXIES,
-    about: 'CIDRs that are believed about who they forward for; also the words loopback, linklocal, uniquelocal',
+    about: 'proxies whose X-Forwarded-* headers are trusted: CIDRs, loopback, linklocal, uniquelocal',
     read: (text) => readTrustedProxies(text!),
   },
   storeBytes: {
     env: 'EDGE_STORE_SIZE',
     flag: 'store-size',
     fallback: '64m',
-    about: 'memory for counters, such as 512k, 64m, 2g; 64m hold a million callers',
+    about: 'memory for counters, such as 512k, 64m or 2g; 64m holds a million callers',
     read: (text) => readSize(text!, MIN_TABLE_BYTES, MAX_STORE_BYTES),
   },
   workers: {
     env: 'EDGE_WORKERS',
     flag: 'workers',
-    about: 'threads that serve, all on the same counters; unset: the cores that this process may use',
+    about: 'threads that serve, all on the same counters; unset: one per core that this process may use',
     read: readWorkers,
   },
   stateFile: {
     env: 'EDGE_STATE_FILE',
     flag: 'state-file',
-    about: 'keeps the counters over a restart: saved every 5 seconds and at shutdown',
+    about: 'file that keeps the counters over a restart; saved every 5 seconds and at shutdown',
     read: readAny,
   },
   redis: {
@@ -209,21 +209,21 @@ export const SETTINGS = {
     env: 'EDGE_REDIS_PREFIX',
     flag: 'redis-prefix',
     fallback: 'edge:',
-    about: 'how all keys in Redis begin',
+    about: 'prefix of all keys in Redis',
     read: (text) => readRedisPrefix(text!),
   },
   redisMode: {
     env: 'EDGE_REDIS_MODE',
     flag: 'redis-mode',
     fallback: 'exact',
-    about: 'exact asks Redis for every decision; leased takes tokens ahead of need and answers from them',
+    about: 'exact calls Redis for every decision; leased serves frequent callers from pre-fetched tokens',
     read: (text) => readChoice(text!, REDIS_MODES),
   },
   redisLeaseMs: {
     env: 'EDGE_REDIS_LEASE_MS',
     flag: 'redis-lease-ms',
     fallback: '1000',
-    about: 'how long tokens that were taken ahead of need are good for',
+    about: 'how long pre-fetched tokens are valid',
     read: (text) => readDurationMs(text!, MIN_LEASE_MS, MAX_REDIS_MS),
   },
   redisTimeoutMs: {
@@ -237,17 +237,22 @@ export const SETTINGS = {
     env: 'EDGE_REDIS_FAILURE_MODE',
     flag: 'redis-failure-mode',
     fallback: 'local',
-    about: 'without Redis: local (counters of this instance), open (allow) or closed (503)',
+    about: 'while Redis is unreachable: local (counters of this instance), open (allow) or closed (503)',
     read: (text) => readChoice(text!, REDIS_FAILURE_MODES),
   },
   geoipFile: {
     env: 'EDGE_GEOIP_FILE',
     flag: 'geoip-file',
-    about: 'MMDB for ip:country instead of the one that comes along',
+    about: 'custom MMDB for ip:country; replaces the bundled one',
     read: readAny,
   },
-  ipTypeFile: { env: 'EDGE_IP_TYPE_FILE', flag: 'ip-type-file', about: 'list of "CIDR,type" lines for ip:type', read: readAny },
-  torExitsFile: { env: 'EDGE_TOR_EXITS_FILE', flag: 'tor-exits-file', about: 'list of Tor exit addresses for ip:tor', read: readAny },
+  ipTypeFile: { env: 'EDGE_IP_TYPE_FILE', flag: 'ip-type-file', about: 'list for ip:type, one "CIDR,type" per line', read: readAny },
+  torExitsFile: {
+    env: 'EDGE_TOR_EXITS_FILE',
+    flag: 'tor-exits-file',
+    about: 'list of Tor exit addresses for ip:tor, one per line',
+    read: readAny,
+  },
   keepAliveMs: {
     env: 'EDGE_KEEPALIVE_MS',
     flag: 'keepalive-ms',
@@ -259,28 +264,28 @@ export const SETTINGS = {
     env: 'EDGE_HEADERS_TIMEOUT_MS',
     flag: 'headers-timeout-ms',
     fallback: '60000',
-    about: 'how long the head of a request may take',
+    about: 'how long the headers of a request may take',
     read: (text) => readDurationMs(text!, 1),
   },
   requestTimeoutMs: {
     env: 'EDGE_REQUEST_TIMEOUT_MS',
     flag: 'request-timeout-ms',
     fallback: '300000',
-    about: 'how long a whole request may take; not for what reverse_proxy passes on',
+    about: 'how long a whole request may take; does not apply to requests that reverse_proxy forwards',
     read: (text) => readDurationMs(text!, 1),
   },
   drainMs: {
     env: 'EDGE_DRAIN_MS',
     flag: 'drain-ms',
     fallback: '0',
-    about: 'how long to serve on after SIGTERM, not ready, before the listeners close',
+    about: 'how long to keep serving after SIGTERM while readiness fails',
     read: (text) => readDurationMs(text!),
   },
   shutdownMs: {
     env: 'EDGE_SHUTDOWN_MS',
     flag: 'shutdown-ms',
     fallback: '30000',
-    about: 'how long open streams of reverse_proxy may take to end after that',
+    about: 'how long requests in flight in reverse_proxy may take to finish after that',
     read: (text) => readDurationMs(text!),
   },
 } satisfies Record<string, Setting<unknown>>
@@ -314,7 +319,7 @@ export function readConfig(
 function* contradictions(config: ServerConfig): Generator<string> {
   // One that was given and is bad has its own complaint.
   if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
-    yield 'EDGE_BACKEND_URL: expected a URL, for EDGE_MODE is reverse_proxy'
+    yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy'
   if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
     yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
   }
@@ -332,8 +337,9 @@ function* configContradictions(config: ServerConfig): Generator<string> {
     yield 'EDGE_CONFIG_URL: expected one source of bundles, but EDGE_CONFIG_FILE is set too'
   }
   if (!('configUrl' in config) || config.configUrl !== undefined) return
-  if (config.configToken !== undefined) yield 'EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL beside it, for the token is sent there alone'
+  if (config.configToken !== undefined)
+    yield 'EDGE_CONFIG_TOKEN: expected EDGE_CONFIG_URL to be set too, because the token is sent only there'
   if (config.configCacheFile !== undefined) {
-    yield 'EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL beside it, for a file needs no cache'
+    yield 'EDGE_CONFIG_CACHE_FILE: expected EDGE_CONFIG_URL to be set too, because a file needs no cache'
   }
 }

@@ -23,16 +23,19 @@ const FLAGS: { readonly [Option in keyof Valued]: Flag<Valued[Option]> } = {
   port: { name: 'port', about: 'port to listen on; 0: any free one', read: whole(0, 65_535) },
   host: { name: 'host', about: 'address to listen on', read: readHost },
   tokens: { name: 'tokens', about: 'tokens of a completion, unless the request allows fewer', read: whole(0, MAX_TOKENS) },
-  delayMs: { name: 'delay-ms', about: 'time before the first byte of an answer', read: whole(0, MAX_DURATION_MS) },
-  tokenMs: { name: 'token-ms', about: 'time between two events of a stream', read: whole(0, MAX_DURATION_MS) },
+  delayMs: { name: 'delay-ms', about: 'milliseconds before the first byte of a response', read: whole(0, MAX_DURATION_MS) },
+  tokenMs: { name: 'token-ms', about: 'milliseconds between two events of a stream', read: whole(0, MAX_DURATION_MS) },
   tokensPerEvent: { name: 'tokens-per-event', about: 'tokens in one event of a stream', read: whole(1, MAX_TOKENS) },
-  chunkBytes: { name: 'chunk-bytes', about: 'bytes in one write; 0: a write for each event', read: whole(0, 2 ** 30) },
-  lineEnd: { name: 'line-end', about: `line ends of a stream: ${LINE_END_NAMES.join(', ')}`, read: choice(LINE_END_NAMES) },
-  fail: { name: 'fail', about: `how answers fail: ${FAILURES.join(', ')}`, read: choice(FAILURES) },
-  failAfterTokens: { name: 'fail-after', about: 'tokens sent before they do; 0: not even the head', read: whole(0, MAX_TOKENS) },
+  chunkBytes: { name: 'chunk-bytes', about: 'bytes per write; 0: one write per event', read: whole(0, 2 ** 30) },
+  lineEnd: { name: 'line-end', about: `line endings of a stream: ${LINE_END_NAMES.join(', ')}`, read: choice(LINE_END_NAMES) },
+  fail: { name: 'fail', about: `how responses fail: ${FAILURES.join(', ')}`, read: choice(FAILURES) },
+  failAfterTokens: { name: 'fail-after', about: 'tokens sent before the failure; 0: fail before the headers', read: whole(0, MAX_TOKENS) },
 }
 
-const SWITCHES = { 'no-usage': 'leave usage out of every answer', gzip: 'compress answers though nobody asked' } as const
+const SWITCHES = {
+  'no-usage': 'leave usage out of every response',
+  gzip: 'compress responses even if the client did not ask for it',
+} as const
 
 type FlagsResult =
   | { readonly ok: true; readonly options: Valued & FakeLlmOptions }

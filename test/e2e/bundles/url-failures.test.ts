@@ -217,9 +217,7 @@ describe.concurrent('a source that', () => {
     // An admin port makes it patient with its source.
     const env = urlEnv(source.url, { EDGE_ADMIN_PORT: '0' })
     const failing = await serving(env, [], t)
-    expect(failing.stdout).toContain(
-      `none yet; every request is answered 503 until there is one\n          ${source.url}: it answered 500\n`,
-    )
+    expect(failing.stdout).toContain(`none yet; every request gets 503 until there is one\n          ${source.url}: it answered 500\n`)
     source.publish('{}')
     const refusing = await serving(env, [], t)
     expect(refusing.stdout).toContain(`${source.url}: it was refused, and the log says why\n`)

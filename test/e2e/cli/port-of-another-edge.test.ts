@@ -12,10 +12,10 @@ describe.concurrent('a port that another edge has', { timeout: 60_000 }, () => {
     await take(first, 3)
 
     const port = String(first.port)
-    expect(await kept.refusal({ EDGE_PORT: port })).toBe(`EDGE_PORT: port ${port} is taken by another process`)
-    expect(await kept.refusal({ EDGE_ADMIN_PORT: adminPort })).toBe(`EDGE_ADMIN_PORT: port ${adminPort} is taken by another process`)
+    expect(await kept.refusal({ EDGE_PORT: port })).toBe(`EDGE_PORT: port ${port} is in use by another process`)
+    expect(await kept.refusal({ EDGE_ADMIN_PORT: adminPort })).toBe(`EDGE_ADMIN_PORT: port ${adminPort} is in use by another process`)
     const apart = { EDGE_PORT: port, EDGE_STATE_FILE: '' }
-    expect(await kept.refusal(apart)).toBe(`EDGE_PORT: port ${port} is taken by another process`)
+    expect(await kept.refusal(apart)).toBe(`EDGE_PORT: port ${port} is in use by another process`)
 
     expect(await take(first)).toBe(BURST - 4)
     expect(await first.stop()).toBe(0)
@@ -29,7 +29,7 @@ describe.concurrent('a port that another edge has', { timeout: 60_000 }, () => {
     expect(both.filter(isUp)).toHaveLength(1)
     const loser = both.find((cli) => !isUp(cli))!
     expect(await loser.exited).toBe(1)
-    expect(loser.stderr).toContain(`edge cannot start:\n  ${variable}: port ${env[variable]} is taken by another process\n`)
+    expect(loser.stderr).toContain(`edge cannot start:\n  ${variable}: port ${env[variable]} is in use by another process\n`)
   })
 })
 

@@ -13,7 +13,7 @@ describe.concurrent('ports', () => {
     const taken = await takenPort(t)
     const { status, stdout, stderr } = await finished(['serve'], { ...LOOPBACK, [variable]: String(taken) }, t)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain(`${variable}: port ${taken} is taken`)
+    expect(stderr).toContain(`${variable}: port ${taken} is in use`)
     expect(stderr).not.toContain('    at ')
   })
 
@@ -45,7 +45,7 @@ describe.concurrent('ports', () => {
   test.for(['192.0.2.1', 'fe80::1'])('EDGE_HOST that is no address of this machine: 1, named: %s', async (host, t) => {
     const { status, stdout, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: host }, t)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain(`EDGE_HOST: "${host}" is no address of this machine`)
+    expect(stderr).toContain(`EDGE_HOST: "${host}" is not an address of this machine`)
   })
 })
 

@@ -29,15 +29,15 @@ describe('edge keygen', () => {
     await writeFile(join(directory, `team.${ending}`), 'precious')
     const { status, stdout, stderr } = await command('keygen', '--out', join(directory, 'team'))
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain(`team.${ending}: it exists, and keys are never overwritten`)
+    expect(stderr).toContain(`team.${ending}: it already exists, and keys are never overwritten`)
     expect(await readdir(directory)).toEqual([`team.${ending}`])
     expect(await readFile(join(directory, `team.${ending}`), 'utf8')).toBe('precious')
   })
 
   test.for([
     ['a directory that is not there', ['--out', '/nowhere/at/all'], '/nowhere/at/all.key: its directory does not exist'],
-    ['a name that ends in a slash', ['--out', '/nowhere/'], '--out: /nowhere/ is a directory; expected the beginning of a file name'],
-    ['a name that is a directory', ['--out', '.'], '--out: . is a directory; expected the beginning of a file name'],
+    ['a name that ends in a slash', ['--out', '/nowhere/'], '--out: /nowhere/ is a directory; expected a file name without extension'],
+    ['a name that is a directory', ['--out', '.'], '--out: . is a directory; expected a file name without extension'],
     ['no name', ['--out', ''], '--out: expected'],
     ['an option that is none', ['--bits', '4096'], '--bits'],
     ['an argument', ['team'], 'team'],
@@ -58,7 +58,7 @@ describe('edge sign', () => {
     await finished(['keygen', '--out', name], {}, t)
     const publicText = (await readFile(`${name}.pub`, 'utf8')).trim()
     const { status, stdout, stderr } = await finished(['sign', '--key', `${name}.key`, bundlePath], {}, t)
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${bundlePath}.sig: signs version 1\n`, stderr: '' })
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${bundlePath}.sig: signature of version 1\n`, stderr: '' })
     await expectTaken(bundlePath, publicText, t)
 
     const printed = await finished(['sign', '--key', `${name}.key`, '--stdout', bundlePath], {}, t)
@@ -97,7 +97,7 @@ describe('edge sign', () => {
     await writeFile(`${second}.sig`, 'an old one')
     const { status, stdout, stderr } = await command('sign', '--key', `${name}.key`, bad, bundlePath, second)
     expect(status).toBe(1)
-    expect(stdout).toBe(`${bundlePath}.sig: signs version 1\n${second}.sig: signs version 2\n`)
+    expect(stdout).toBe(`${bundlePath}.sig: signature of version 1\n${second}.sig: signature of version 2\n`)
     expect(stderr).toContain(`${bad}: error: bundle_version: expected`)
     const files = ['bad.yaml', 'bundle.json', 'bundle.json.sig', 'second.json', 'second.json.sig', 'team.key', 'team.pub']
     expect((await readdir(directory)).toSorted()).toEqual(files)
@@ -114,16 +114,16 @@ describe('edge sign', () => {
   })
 
   test.for([
-    ['no key', ['bundle.json'], 'edge sign: which key?'],
-    ['no bundle', ['--key', 'team.key'], 'edge sign: which bundle?'],
-    ['two bundles for standard output', ['--key', 'team.key', '--stdout', 'bundle.json', 'bundle.json'], '--stdout: expected one bundle'],
+    ['no key', ['bundle.json'], 'edge sign: expected --key FILE'],
+    ['no bundle', ['--key', 'team.key'], 'edge sign: expected at least one bundle'],
+    ['two bundles for standard output', ['--key', 'team.key', '--stdout', 'bundle.json', 'bundle.json'], '--stdout: expected exactly one bundle'],
     ['an option that is none', ['--private-key', 'team.key', 'bundle.json'], '--private-key'],
     ['a key that is not there', ['--key', 'none.key', 'bundle.json'], 'none.key: there is no such file'],
-    ['the public key', ['--key', 'team.pub', 'bundle.json'], 'team.pub: it is not a private key in PEM'],
+    ['the public key', ['--key', 'team.pub', 'bundle.json'], 'team.pub: it is not an unencrypted private key in PEM format'],
     ['an RSA key', ['--key', 'rsa.key', 'bundle.json'], 'rsa.key: expected an Ed25519 key, got one for rsa'],
     ['a directory for a key', ['--key', '.', 'bundle.json'], ': it is a directory'],
     ['a directory for a bundle', ['--key', 'team.key', '.'], ': it is a directory'],
-    ['standard input for a bundle', ['--key', 'team.key', '-'], '-: files are read here, not standard input'],
+    ['standard input for a bundle', ['--key', 'team.key', '-'], '-: standard input is not supported'],
     ['a bundle that is not there', ['--key', 'team.key', 'none.json'], 'none.json: there is no such file'],
     ['a bundle whose signature cannot be written', ['--key', 'team.key', 'taken.json'], 'taken.json.sig: it is a directory'],
   ] as const)('%s: 1, named, and nothing is signed', async ([_what, args, named], t) => {

@@ -557,7 +557,7 @@ describe.concurrent('edge fake-llm with bad options', () => {
     const { status, stderr } = await finished(['fake-llm', '--port', String(port)], {}, t)
     expect({ status, stderr }).toEqual({
       status: 1,
-      stderr: `edge fake-llm cannot start:\n  --port: port ${port} is taken by another process\n`,
+      stderr: `edge fake-llm cannot start:\n  --port: port ${port} is in use by another process\n`,
     })
   })
 
@@ -565,7 +565,7 @@ describe.concurrent('edge fake-llm with bad options', () => {
     const { status, stderr } = await finished(['fake-llm', '--port', '0', '--host', '192.0.2.1'], {}, t)
     expect({ status, stderr }).toEqual({
       status: 1,
-      stderr: 'edge fake-llm cannot start:\n  --host: "192.0.2.1" is no address of this machine\n',
+      stderr: 'edge fake-llm cannot start:\n  --host: "192.0.2.1" is not an address of this machine\n',
     })
   })
 })
