@@ -97,7 +97,7 @@ export async function startService(
       onContent: (file) => supervisor.loadIpFile(file),
       onLoaded: (path, entries) => logger.info({ event: 'ip_file_loaded', path, entries }, 'IP file loaded'),
       onProblem: (path, problem) =>
-        logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
+        logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; the previous data stays active'),
     },
   )
   // A bundle from the cache is active before the URL has answered.
@@ -118,14 +118,14 @@ export async function startService(
   if (config.mode === 'reverse_proxy' && config.adminPort === undefined) {
     logger.warn(
       { event: 'admin_endpoints_exposed' },
-      'clients can reach /livez, /readyz, /metrics and the debug endpoints: set EDGE_ADMIN_PORT to move them',
+      'clients can reach /livez, /readyz, /metrics and the debug endpoints; set EDGE_ADMIN_PORT to move them to another port',
     )
   }
   // By what people count as characters, not by bytes.
   if (config.debugSessionSecret !== undefined && [...config.debugSessionSecret].length < SAFE_SECRET_CHARACTERS) {
     logger.warn(
       { event: 'debug_secret_short', at_least: SAFE_SECRET_CHARACTERS },
-      `EDGE_DEBUG_SESSION_SECRET has fewer than ${SAFE_SECRET_CHARACTERS} characters and can be guessed: openssl rand -base64 32 makes a good one`,
+      `EDGE_DEBUG_SESSION_SECRET has fewer than ${SAFE_SECRET_CHARACTERS} characters and can be guessed; create a better one with openssl rand -base64 32`,
     )
   }
   return {
@@ -150,7 +150,7 @@ export async function startService(
     const tellOfWait = setTimeout(() => {
       logger.info(
         { event: 'waiting_for_bundle', up_to_ms: waitMs },
-        'the port is closed until the first bundle is active or known to be missing',
+        'the port stays closed until the first bundle is active or known to be missing',
       )
     }, TELL_OF_WAIT_MS)
     try {

@@ -127,7 +127,7 @@ export class BundleCache {
       const fields = { event: 'bundle_not_cached', path: this.path, reason }
       this.#logger.error(
         fields,
-        'the bundle could not be cached; a start without the source is with what is there from before, if anything is',
+        'the bundle could not be cached; if the source is unreachable at the next startup, the previous cache is used, if there is one',
       )
     }
     this.#problem = problem

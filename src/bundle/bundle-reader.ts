@@ -20,7 +20,7 @@ export type ReadBundle = (bytes: Uint8Array, format: BundleFormat) => Promise<Bu
 /** Checks a bundle and puts it into shared memory. Of what it makes on the way, much more than the bundle itself, nothing is kept. */
 export function readBundle(bytes: Uint8Array, format: BundleFormat): BundleReading {
   const text = decodeUtf8(bytes)
-  if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not UTF-8 text' }], warnings: [] }
+  if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }
   const parsed = parseBundle(text, format)
   if (!parsed.ok) return parsed
   const { bundle, warnings } = parsed

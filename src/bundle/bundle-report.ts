@@ -36,7 +36,7 @@ export class BundleReport {
     const { logger, reloads, active } = this.#parts
     const place = this.#place
     reloads.series(taken.result).count++
-    this.problem = taken.result === 'refused' ? 'it was refused, and the log says why' : undefined
+    this.problem = taken.result === 'refused' ? 'it was refused; the log says why' : undefined
     if (!isNews) return
     if (taken.result === 'unchanged') {
       logger.info({ event: 'bundle_unchanged', ...place }, 'bundle unchanged')

@@ -11,16 +11,16 @@ test('a body that dribbles ends with the time for the whole request', async () =
     const timer = setInterval(() => res.write('# more\n'), 20)
     res.on('close', () => clearInterval(timer))
   })
-  await expect(request(url)).rejects.toThrow('no whole answer came within 0.3 s')
+  await expect(request(url)).rejects.toThrow('no complete response within 0.3 s')
 })
 
 test('a head that does not come ends with it too', async () => {
-  await expect(request(await serve(() => {}))).rejects.toThrow('no whole answer came within 0.3 s')
+  await expect(request(await serve(() => {}))).rejects.toThrow('no complete response within 0.3 s')
 })
 
 test('and so do redirects that take their time', async () => {
   const url = await serve((req, res) => void setTimeout(() => res.writeHead(302, { Location: req.url }).end(), 100))
-  await expect(request(url)).rejects.toThrow('no whole answer came within 0.3 s')
+  await expect(request(url)).rejects.toThrow('no complete response within 0.3 s')
 })
 
 test('a request that is called off ends at once, and its connection with it', async () => {

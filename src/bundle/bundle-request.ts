@@ -44,7 +44,7 @@ export async function requestBundle(request: BundleRequest): Promise<BundleAnswe
       await response.body?.cancel().catch(() => {})
     }
   } catch (error) {
-    throw isLate ? new Error(`no whole answer came within ${request.timeoutMs / 1000} s`) : requestFailure(error as Error)
+    throw isLate ? new Error(`no complete response within ${request.timeoutMs / 1000} s`) : requestFailure(error as Error)
   } finally {
     clearTimeout(timer)
     request.signal.removeEventListener('abort', end)
@@ -79,7 +79,7 @@ async function follow({ url, token, etag, userAgent }: BundleRequest, signal: Ab
 }
 
 function targetOf(location: string | null, from: URL): URL {
-  if (location === null || !URL.canParse(location, from.href)) throw new Error('it redirects to nowhere')
+  if (location === null || !URL.canParse(location, from.href)) throw new Error('it redirects without a valid Location')
   const to = new URL(location, from)
   if (to.protocol !== 'https:' && to.protocol !== from.protocol) throw new Error(`it redirects from ${from.protocol} to ${to.protocol}`)
   if (`${to.username}${to.password}` !== '') throw new Error('it redirects to a URL with a user or a password')
@@ -90,19 +90,19 @@ async function readAnswer({ url, etag, token }: BundleRequest, response: Respons
   const { status, headers } = response
   if (status === 304 && etag !== undefined) return { kind: 'unchanged' }
   if (status === 401 || status === 403) {
-    if (token === undefined) throw new Error(`it answered ${status}: EDGE_CONFIG_TOKEN is not set`)
-    if (isTokenSent) throw new Error(`it answered ${status}: EDGE_CONFIG_TOKEN is not accepted`)
-    throw new Error(`it redirects to another origin, where EDGE_CONFIG_TOKEN is not sent, and ${status} was the answer there`)
+    if (token === undefined) throw new Error(`it returned ${status}: EDGE_CONFIG_TOKEN is not set`)
+    if (isTokenSent) throw new Error(`it returned ${status}: EDGE_CONFIG_TOKEN is not accepted`)
+    throw new Error(`it redirects to another origin, to which EDGE_CONFIG_TOKEN is not sent, and which returned ${status}`)
   }
-  if (status !== 200) throw new Error(`it answered ${status}`)
+  if (status !== 200) throw new Error(`it returned ${status}`)
   const coding = headers.get('content-encoding') ?? 'identity'
-  if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which was not asked for')
+  if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which the request did not accept')
   // A body that ends with its connection may end anywhere, and half of a YAML file can be a bundle.
-  if (!showsItsEnd(headers)) throw new Error('its body has no length, so a cut would not show')
+  if (!showsItsEnd(headers)) throw new Error('its body has neither Content-Length nor chunks, so a truncated one could not be detected')
   const bytes = await readBounded(response, MAX_BUNDLE_BYTES)
   const format = formatOfAnswer(headers.get('content-type') ?? '', url.pathname, bytes)
   if (format === undefined) {
-    return { kind: 'wrong_content', problem: 'it is an HTML page, not a bundle: is the URL right, and does it ask for a login?' }
+    return { kind: 'wrong_content', problem: 'it is an HTML page, not a bundle: is the URL correct, or does it require a login?' }
   }
   const signature = headers.get('x-edge-signature') || undefined
   return { kind: 'bundle', bundle: { bytes, format, signature }, etag: headers.get('etag') || undefined }

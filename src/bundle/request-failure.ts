@@ -1,4 +1,4 @@
-const BROKE_OFF = 'the connection broke off before the answer was whole'
+const BROKE_OFF = 'the connection was closed before the response was complete'
 
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
@@ -6,14 +6,14 @@ const WORDS: Readonly<Record<string, string>> = {
   ECONNRESET: BROKE_OFF,
   EPIPE: BROKE_OFF,
   UND_ERR_SOCKET: BROKE_OFF,
-  ENOTFOUND: 'its host has no address',
-  EAI_AGAIN: 'its host could not be looked up',
-  EHOSTUNREACH: 'its host cannot be reached',
-  ENETUNREACH: 'its network cannot be reached',
-  ETIMEDOUT: 'its host does not answer',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: is it http://?',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS: is it http://?',
-  HPE_INVALID_CONSTANT: 'it does not speak HTTP',
+  ENOTFOUND: 'its host name has no address',
+  EAI_AGAIN: 'its host name could not be looked up',
+  EHOSTUNREACH: 'its host is unreachable',
+  ENETUNREACH: 'its network is unreachable',
+  ETIMEDOUT: 'its host does not respond',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not use TLS: should the URL be http://?',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not use TLS: should the URL be http://?',
+  HPE_INVALID_CONSTANT: 'it does not use HTTP',
 }
 
 // RFC 8446 5.1 and 6: an alert, which is what a TLS server says to plain HTTP if it says anything
@@ -27,7 +27,7 @@ export function requestFailure(error: Error): Error {
 }
 
 function wordsFor({ code = '', message, data }: NodeJS.ErrnoException & { readonly data?: unknown }): string {
-  if (String(data).startsWith(TLS_ALERT)) return 'it speaks TLS: is it https://?'
-  if (message === 'bad port') return 'its port belongs to another protocol, and fetch asks no such port'
+  if (String(data).startsWith(TLS_ALERT)) return 'it uses TLS: should the URL be https://?'
+  if (message === 'bad port') return 'its port is reserved for another protocol, and fetch does not connect to such ports'
   return WORDS[code] ?? message
 }

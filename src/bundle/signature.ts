@@ -6,11 +6,11 @@ export function signatureProblem(bytes: Uint8Array, signature: string | undefine
   const text = signature?.replace(/\s+/g, '') ?? ''
   if (text === '') return 'it is not signed, and EDGE_CONFIG_PUBLIC_KEY is set'
   const count = text.split(',').filter((part) => decodeBase64(part) !== undefined).length
-  if (count > 1) return `it has ${count} signatures, and one is expected: is X-Edge-Signature sent more than once?`
+  if (count > 1) return `it has ${count} signatures, expected one: is X-Edge-Signature sent more than once?`
   const raw = decodeBase64(text)
-  if (raw?.length !== SIGNATURE_BYTES) return `its signature is not the base64 text of ${SIGNATURE_BYTES} bytes, as edge sign writes it`
+  if (raw?.length !== SIGNATURE_BYTES) return `its signature is not base64 of ${SIGNATURE_BYTES} bytes, as edge sign writes it`
   if (keys.some((key) => verify(null, bytes, key, raw))) return undefined
-  return 'its signature does not match: it was changed after it was signed, or its key does not belong to EDGE_CONFIG_PUBLIC_KEY'
+  return 'its signature does not match: the bundle was changed after signing, or signed with a key that is not in EDGE_CONFIG_PUBLIC_KEY'
 }
 
 const SIGNATURE_BYTES = 64

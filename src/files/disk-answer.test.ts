@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { diskAnswer } from './disk-answer.ts'
 
 test('a disk that never answers is not waited for for ever', async () => {
-  await expect(diskAnswer(new Promise(() => {}), 20)).rejects.toThrow('the disk did not answer within 0.02 s')
+  await expect(diskAnswer(new Promise(() => {}), 20)).rejects.toThrow('the disk did not respond within 0.02 s')
 })
 
 test('what it answers is passed on, and so is its error', async () => {

@@ -3,7 +3,7 @@ export const DISK_PATIENCE_MS = 2000
 
 export class DiskHangs extends Error {
   constructor(patienceMs = DISK_PATIENCE_MS) {
-    super(`the disk did not answer within ${patienceMs / 1000} s`)
+    super(`the disk did not respond within ${patienceMs / 1000} s`)
   }
 }
 

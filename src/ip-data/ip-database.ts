@@ -42,7 +42,7 @@ function countryLookup(bytes: Buffer, onDamage: (problem: string) => void): (add
       const record = reader.get(formatAddress(address))
       return record?.country_code ?? record?.country?.iso_code
     } catch (error) {
-      if (!isDamaged) onDamage(`it has a record that cannot be read: ${(error as Error).message}`)
+      if (!isDamaged) onDamage(`it has an unreadable record: ${(error as Error).message}`)
       isDamaged = true
       return undefined
     }

@@ -31,9 +31,14 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a burst below 1',
       withConfig({ burst: 0.5 }),
-      `${config}.burst: expected a number of at least 1, for no request would ever pass below it, got 0.5`,
+      `${config}.burst: expected a number of at least 1, because below 1 no request would ever pass, got 0.5`,
     ],
     ['a missing member', withConfig({ burst: undefined }), `${config}.burst: expected a number of at least 1, but it is missing`],
+    [
+      'a missing rate, with its unit',
+      withConfig({ tokens_per_second: undefined }),
+      `${config}.tokens_per_second: expected a number above 0, in tokens per second (1.6667 is 100 a minute), but it is missing`,
+    ],
     ['null', withConfig({ burst: null }), `${config}.burst: expected a number of at least 1, got null`],
     [
       'a negative rate',
@@ -104,17 +109,17 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a name beyond ASCII',
       withRule({ name: 'für' }),
-      'policies[0].spec.rules[0].name: expected a text of 1 to 256 printable ASCII characters, got "für"',
+      'policies[0].spec.rules[0].name: expected a string of 1 to 256 printable ASCII characters, got "für"',
     ],
     [
       'a name with a line break',
       withRule({ name: 'a\nb' }),
-      'policies[0].spec.rules[0].name: expected a text of 1 to 256 printable ASCII characters, got "a\\nb"',
+      'policies[0].spec.rules[0].name: expected a string of 1 to 256 printable ASCII characters, got "a\\nb"',
     ],
     [
       'a name that is far too long, cut short',
       withRule({ name: 'x'.repeat(300) }),
-      `policies[0].spec.rules[0].name: expected a text of 1 to 256 printable ASCII characters, got "${'x'.repeat(60)}…"`,
+      `policies[0].spec.rules[0].name: expected a string of 1 to 256 printable ASCII characters, got "${'x'.repeat(60)}…"`,
     ],
     [
       'a descriptor key like no other',
@@ -129,10 +134,10 @@ describe('a problem says where it is, what was expected and what was found', () 
     ['a policy without a spec', bundle(1, { id: 'p' } as never), 'policies[0].spec: expected an object with rules, but it is missing'],
     ['a policy that is null', bundle(1, null as never), 'policies[0]: expected a policy, an object, got null'],
     ['no policies', { bundle_version: 1 }, 'policies: expected a list of policies, but it is missing'],
-    ['no version', { policies: [] }, 'bundle_version: expected a whole number, or a text of up to 30 digits, but it is missing'],
-    ['a version with a fraction', bundle(1.5), 'bundle_version: expected a whole number, or a text of up to 30 digits, got 1.5'],
-    ['a version below 0', bundle(-1), 'bundle_version: expected a whole number, or a text of up to 30 digits, got -1'],
-    ['a version with letters', bundle('v12'), 'bundle_version: expected a whole number, or a text of up to 30 digits, got "v12"'],
+    ['no version', { policies: [] }, 'bundle_version: expected a whole number, or a string of up to 30 digits, but it is missing'],
+    ['a version with a fraction', bundle(1.5), 'bundle_version: expected a whole number, or a string of up to 30 digits, got 1.5'],
+    ['a version below 0', bundle(-1), 'bundle_version: expected a whole number, or a string of up to 30 digits, got -1'],
+    ['a version with letters', bundle('v12'), 'bundle_version: expected a whole number, or a string of up to 30 digits, got "v12"'],
     ['a list for the bundle', [rule], 'expected an object with bundle_version and policies, got a list'],
   ])('%s', (_, data, message) => {
     expect(problemsOf(data)).toEqual([message])

@@ -13,7 +13,7 @@ export function readJson(text: string): Read {
   }
   const repeated = findRepeatedName(text)
   if (repeated === undefined) return { value }
-  return { syntax: `${show(repeated.name)} comes twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
+  return { syntax: `${show(repeated.name)} occurs twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
 }
 
 // Finding the place parses the text some twenty times over.

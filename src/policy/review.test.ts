@@ -7,15 +7,15 @@ describe('names that come twice refuse the bundle', () => {
   test('policy ids, each repetition pointing at the first', () => {
     const empty = { rules: [] }
     expect(review(policy('a', empty), policy('b', empty), policy('a', empty), policy('a', empty)).problems).toEqual([
-      'policies[2].id: "a" is taken by policies[0].id',
-      'policies[3].id: "a" is taken by policies[0].id',
+      'policies[2].id: "a" is already used by policies[0].id',
+      'policies[3].id: "a" is already used by policies[0].id',
     ])
   })
 
   test('rule names of one policy, but not those of two', () => {
     const rules = [bucketRule('r', [], 1), bucketRule('s', [], 1), llmRule('r', [], { tokens_per_day: 5000 })]
     expect(review(policy('a', { rules }), policy('b', { rules: rules.slice(0, 2) })).problems).toEqual([
-      'policies[0].spec.rules[2].name: "r" is taken by policies[0].spec.rules[0].name',
+      'policies[0].spec.rules[2].name: "r" is already used by policies[0].spec.rules[0].name',
     ])
   })
 
@@ -39,7 +39,7 @@ describe('a selector with hosts and methods', () => {
 })
 
 describe('a budget that can never cover one request is warned of', () => {
-  const prefix = 'policies[0].spec.rules[0].algorithm_config: a request that names no max_tokens reserves'
+  const prefix = 'policies[0].spec.rules[0].algorithm_config: a request without max_tokens reserves'
 
   test.each([
     [

@@ -44,7 +44,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
     for (const field of ['pathPrefix', 'pathExact'] as const) {
       if (!policy.spec.selector?.[field]?.includes('*')) continue
       const path = formatPath(['policies', p, 'spec', 'selector', field])
-      yield { path, message: 'a * in a path stands for itself; a pathPrefix covers everything below it without one' }
+      yield { path, message: 'a * in a path is a literal *; a pathPrefix covers everything below it without one' }
     }
     for (const [r, rule] of policy.spec.rules.entries()) {
       if (rule.algorithm !== 'token_bucket_llm') continue
@@ -60,7 +60,7 @@ function* repeatedName(seen: Map<string, string>, item: unknown, nameField: stri
   const text = formatPath(path)
   const first = seen.get(name)
   if (first === undefined) seen.set(name, text)
-  else yield { path: text, message: `${show(name)} is taken by ${first}` }
+  else yield { path: text, message: `${show(name)} is already used by ${first}` }
 }
 
 function segmentsOf(path: unknown): number {
@@ -87,7 +87,7 @@ function* llmSurprises(config: LlmConfig): Generator<string> {
   ]
   for (const [field, size] of sizes) {
     if (size !== undefined && size < reservation) {
-      yield `a request that names no max_tokens reserves ${reservation} tokens (${origin}), more than ${field} (${size}) can ever hold: it is always rejected`
+      yield `a request without max_tokens reserves ${reservation} tokens (${origin}), more than ${field} (${size}) can ever hold: it is always rejected`
     }
   }
 }

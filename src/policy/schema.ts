@@ -11,8 +11,8 @@ import { isHostPattern } from './host.ts'
 const MAX_TOKENS = 999_999_999_999_999
 
 const label = z
-  .string({ error: 'a text of 1 to 256 printable ASCII characters' })
-  .regex(/^[\x20-\x7e]{1,256}$/, { error: 'a text of 1 to 256 printable ASCII characters' })
+  .string({ error: 'a string of 1 to 256 printable ASCII characters' })
+  .regex(/^[\x20-\x7e]{1,256}$/, { error: 'a string of 1 to 256 printable ASCII characters' })
 
 const tokens = (what: string) =>
   z
@@ -25,7 +25,7 @@ const flag = (description: string) => z.boolean({ error: 'true or false' }).meta
 /** Notes of the operator's own, on a bundle, a policy or a rule. Nothing of it is kept: no reader of a bundle may depend on it. */
 export const metadataSchema = z.object({}, { error: 'an object' })
 
-const metadata = metadataSchema.optional().meta({ description: 'Notes of your own; never read.' })
+const metadata = metadataSchema.optional().meta({ description: 'Your own notes; never read.' })
 
 /** Fields that bundles made for other readers carry: not read, and no reason to refuse one. */
 export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/
@@ -42,7 +42,7 @@ export const selectorSchema = z
   .object(
     {
       pathPrefix: path.optional().meta({ description: 'Whole segments: /api covers /api and /api/x, not /apix.' }),
-      pathExact: path.optional().meta({ description: 'This path alone.' }),
+      pathExact: path.optional().meta({ description: 'Only this path.' }),
       methods: z
         .array(z.string({ error: 'an HTTP method' }).regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/, { error: 'an HTTP method' }), {
           error: 'a list of HTTP methods',
@@ -71,28 +71,30 @@ export const selectorSchema = z
 const bucketConfig = z.object(
   {
     tokens_per_second: z
-      .number({ error: 'a number above 0' })
+      .number({ error: 'a number above 0, in tokens per second (1.6667 is 100 a minute)' })
       .min(1e-9, { error: 'a number above 0 (at least 1e-9)' })
       .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
-      .meta({ description: 'How fast tokens flow back; each request takes one.' }),
+      .meta({ description: 'Refill rate; each request takes one token.' }),
     burst: z
       .number({ error: 'a number of at least 1' })
-      .min(1, { error: 'a number of at least 1, for no request would ever pass below it' })
+      .min(1, { error: 'a number of at least 1, because below 1 no request would ever pass' })
       .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
-      .meta({ description: 'How many tokens the bucket holds.' }),
+      .meta({ description: 'Size of the bucket; it starts full.' }),
   },
   { error: 'an object with tokens_per_second and burst' },
 )
 
 export const streamingConfig = z.object(
   {
-    enabled: flag('Watch streamed answers at all.').default(true),
-    enforce_mid_stream: flag('Cut a stream that exceeds max_completion_tokens; false only counts.').default(true),
-    buffer_tokens: tokens('tokens between two looks').default(100).meta({ description: 'Look every so many tokens.' }),
+    enabled: flag('Count streamed responses; false lets them pass unread, and the reservation is kept.').default(true),
+    enforce_mid_stream: flag('Cut a stream that exceeds max_completion_tokens; false only counts it.').default(true),
+    buffer_tokens: tokens('tokens between two checks')
+      .default(100)
+      .meta({ description: 'Tokens between two checks; a stream may exceed its limit by this many.' }),
     on_limit_exceeded: z
       .enum(['graceful_close', 'error_chunk'], { error: '"graceful_close" or "error_chunk"' })
       .default('graceful_close')
-      .meta({ description: 'How a cut stream ends.' }),
+      .meta({ description: 'How a cut stream ends: as if the model reached its token limit, or with an error.' }),
     include_partial_usage: flag('Add a usage object to each event and to the closing one.').default(true),
   },
   { error: 'an object' },
@@ -104,7 +106,9 @@ const llmConfig = z
       tokens_per_minute: tokens('tokens').optional().meta({ description: 'Per-minute budget, refilled continuously.' }),
       tokens_per_day: tokens('tokens').optional().meta({ description: 'Budget for one UTC day.' }),
       burst_tokens: tokens('tokens').optional().meta({ description: 'Size of the minute bucket; default tokens_per_minute.' }),
-      max_completion_tokens: tokens('tokens').optional().meta({ description: 'Upper bound of one completion.' }),
+      max_completion_tokens: tokens('tokens')
+        .optional()
+        .meta({ description: 'Upper bound of one completion: the most reserved for it, and where a stream is cut.' }),
       streaming: streamingConfig.prefault({}),
     },
     { error: 'an object with tokens_per_minute or tokens_per_day' },
@@ -127,7 +131,9 @@ const ruleFields = {
       { error: 'a list of descriptor keys' },
     )
     .max(32, { error: 'at most 32 keys' })
-    .meta({ description: 'Who shares a bucket. Each combination of values has its own; an empty list is one bucket for everybody.' }),
+    .meta({
+      description: 'What identifies a caller. Each combination of values has its own bucket; an empty list is one bucket for everybody.',
+    }),
   metadata,
 }
 
@@ -153,7 +159,7 @@ export const policySchema = z.object(
         mode: z
           .enum(['enforce', 'shadow'], { error: '"enforce" or "shadow"' })
           .default('enforce')
-          .meta({ description: 'shadow records would-be rejects and changes no answer.' }),
+          .meta({ description: 'enforce rejects; shadow only records what it would reject and changes no response.' }),
         selector: selectorSchema.optional(),
         rules: z.array(rule, { error: 'a list of rules' }),
       },
@@ -164,7 +170,7 @@ export const policySchema = z.object(
   { error: 'a policy, an object' },
 )
 
-const VERSION = 'a whole number, or a text of up to 30 digits'
+const VERSION = 'a whole number, or a string of up to 30 digits'
 
 /** A bundle without a look at its policies. */
 export const envelopeSchema = z.object(
@@ -174,7 +180,7 @@ export const envelopeSchema = z.object(
       .union([z.int({ error: VERSION }).min(0, { error: VERSION }), z.string({ error: VERSION }).regex(/^\d{1,30}$/, { error: VERSION })], {
         error: VERSION,
       })
-      .meta({ description: 'Must rise with each published bundle.' }),
+      .meta({ description: 'Must increase with each published bundle.' }),
     policies: z.array(z.unknown(), { error: 'a list of policies' }),
     metadata,
   },
@@ -182,7 +188,7 @@ export const envelopeSchema = z.object(
 )
 
 export const bundleSchema = envelopeSchema.extend({
-  policies: z.array(policySchema).meta({ description: 'All that match a request are applied, in this order.' }),
+  policies: z.array(policySchema).meta({ description: 'All policies that match a request are applied.' }),
 })
 
 export type Bundle = z.output<typeof bundleSchema>

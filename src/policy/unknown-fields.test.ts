@@ -19,12 +19,12 @@ describe('an unknown field refuses the bundle, wherever it stands', () => {
     [withSelector({ owner: 'x' }), 'policies[0].spec.selector: unknown field "owner"'],
     [withSelector({ method: 'GET' }), 'policies[0].spec.selector: unknown field "method": did you mean "methods"?'],
     [{ ...bundle(1), polices: [] }, 'unknown field "polices": did you mean "policies"?'],
-    [{ ...bundle(1), kill_switches: [] }, 'unknown field "kill_switches" (notes of your own go into "metadata")'],
-    [{ ...bundle(1), __proto__x: 1 }, 'unknown field "__proto__x" (notes of your own go into "metadata")'],
+    [{ ...bundle(1), kill_switches: [] }, 'unknown field "kill_switches" (put your own notes into "metadata")'],
+    [{ ...bundle(1), __proto__x: 1 }, 'unknown field "__proto__x" (put your own notes into "metadata")'],
     [withPolicy({ Id: 'x' }), 'policies[0]: unknown field "Id": did you mean "id"?'],
-    [withPolicy({ owner: 'x' }), 'policies[0]: unknown field "owner" (notes of your own go into "metadata")'],
-    [withPolicy({ enabled: false }), 'policies[0]: unknown field "enabled" (notes of your own go into "metadata")'],
-    [withRule({ match: {} }), 'policies[0].spec.rules[1]: unknown field "match" (notes of your own go into "metadata")'],
+    [withPolicy({ owner: 'x' }), 'policies[0]: unknown field "owner" (put your own notes into "metadata")'],
+    [withPolicy({ enabled: false }), 'policies[0]: unknown field "enabled" (put your own notes into "metadata")'],
+    [withRule({ match: {} }), 'policies[0].spec.rules[1]: unknown field "match" (put your own notes into "metadata")'],
     [withRule({ Name: 'x' }), 'policies[0].spec.rules[1]: unknown field "Name": did you mean "name"?'],
     [
       withRule({ algorithm_config: { tokens_per_second: 1, burst: 1, burts: 5 } }),
@@ -81,7 +81,7 @@ describe('a field that other readers of bundles know is a warning', () => {
     expect(errors).toEqual([])
     expect(warnings.length).toBeGreaterThanOrEqual(Object.keys(notes).length)
     for (const name of Object.keys(notes)) {
-      expect(warnings).toContain(`${path === '' ? '' : `${path}: `}unknown field "${name}": it is not read`)
+      expect(warnings).toContain(`${path === '' ? '' : `${path}: `}unknown field "${name}": it is ignored`)
     }
   })
 

@@ -50,7 +50,7 @@ function reportUnknown(value: Record<string, unknown>, known: readonly string[],
     const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector'
     const list = isNote ? found.warnings : found.errors
     if (list.length >= found.limit) continue
-    const hint = isNote ? ': it is not read' : hintFor(key, known, path)
+    const hint = isNote ? ': it is ignored' : hintFor(key, known, path)
     list.push({ path: formatPath(path), message: `unknown field ${show(key)}${hint}` })
   }
 }
@@ -65,7 +65,7 @@ function hintFor(key: string, known: readonly string[], path: Path): string {
     const misplaced = closest(key, fields)
     if (misplaced !== undefined) return `: did you mean "${misplaced}" in ${name}?`
   }
-  return known.includes('metadata') ? ' (notes of your own go into "metadata")' : ''
+  return known.includes('metadata') ? ' (put your own notes into "metadata")' : ''
 }
 
 const { spec: SPEC } = policySchema.shape

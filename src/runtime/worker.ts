@@ -116,7 +116,7 @@ export class Worker {
   #load({ path, data }: IpFile): void {
     const { logger } = this.#parts
     useIpData(this.#ipFacts, data, (problem) =>
-      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; what was loaded before stays'),
+      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; the previous data stays active'),
     )
   }
 

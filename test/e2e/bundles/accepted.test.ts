@@ -35,9 +35,9 @@ describe('unknown fields', () => {
       event: 'bundle_refused',
       active_version: '1',
       problems: [
-        'unknown field "kill_switches" (notes of your own go into "metadata")',
-        'policies[0]: unknown field "owner" (notes of your own go into "metadata")',
-        'policies[0].spec.rules[0]: unknown field "match" (notes of your own go into "metadata")',
+        'unknown field "kill_switches" (put your own notes into "metadata")',
+        'policies[0]: unknown field "owner" (put your own notes into "metadata")',
+        'policies[0].spec.rules[0]: unknown field "match" (put your own notes into "metadata")',
         'policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?',
       ],
     })
@@ -53,12 +53,12 @@ describe('unknown fields', () => {
     const warned = edge.log.find(({ event }) => event === 'bundle_warnings')
     expect(warned).toMatchObject({ level: 40, path: edge.bundlePath })
     expect(warned!['warnings']).toEqual([
-      'unknown field "issued_at": it is not read',
-      'unknown field "expires_at": it is not read',
-      'unknown field "x-ticket": it is not read',
-      'policies[0]: unknown field "name": it is not read',
-      'policies[0]: unknown field "labels": it is not read',
-      'policies[0].spec.rules[0]: unknown field "description": it is not read',
+      'unknown field "issued_at": it is ignored',
+      'unknown field "expires_at": it is ignored',
+      'unknown field "x-ticket": it is ignored',
+      'policies[0]: unknown field "name": it is ignored',
+      'policies[0]: unknown field "labels": it is ignored',
+      'policies[0].spec.rules[0]: unknown field "description": it is ignored',
     ])
     expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')
   })

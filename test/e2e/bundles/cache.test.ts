@@ -33,7 +33,7 @@ test.concurrent('a cache on a disk that hangs holds up neither bundles nor the e
     await until(() => cli.logged('bundle_applied').length === version)
   }
   await until(() => cli.logged('bundle_not_cached').length > 0)
-  expect(cli.logged('bundle_not_cached')).toMatchObject([{ reason: 'the disk did not answer within 2 s' }])
+  expect(cli.logged('bundle_not_cached')).toMatchObject([{ reason: 'the disk did not respond within 2 s' }])
   expect(await metric(cli.port, FAILED)).toBe(1)
   disk.thaw()
   await until(() => cli.logged('bundle_cached_again').length > 0)

@@ -11,12 +11,12 @@ const HUGE = 16 * 1024 * 1024 + 1
 
 /** Each with an answer that is no newer bundle, what it counts as, and what the log says of it. */
 const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'refused' | 'unreadable', said: RegExp]>> = {
-  'hangs up': [(req) => void req.socket.destroy(), 'unreadable', /^the connection broke off/],
-  'answers 500': [(_req, res) => void res.writeHead(500).end(known(2)), 'unreadable', /^it answered 500$/],
-  'answers 204': [(_req, res) => void res.writeHead(204).end(), 'unreadable', /^it answered 204$/],
-  'answers 206': [(_req, res) => void res.writeHead(206, { 'Content-Range': 'bytes 0-1/2' }).end('{}'), 'unreadable', /^it answered 206$/],
-  'answers 304, unasked': [(_req, res) => void res.writeHead(304).end(), 'unreadable', /^it answered 304$/],
-  'answers 401': [(_req, res) => void res.writeHead(401).end(), 'unreadable', /^it answered 401: EDGE_CONFIG_TOKEN is not set$/],
+  'hangs up': [(req) => void req.socket.destroy(), 'unreadable', /^the connection was closed/],
+  'answers 500': [(_req, res) => void res.writeHead(500).end(known(2)), 'unreadable', /^it returned 500$/],
+  'answers 204': [(_req, res) => void res.writeHead(204).end(), 'unreadable', /^it returned 204$/],
+  'answers 206': [(_req, res) => void res.writeHead(206, { 'Content-Range': 'bytes 0-1/2' }).end('{}'), 'unreadable', /^it returned 206$/],
+  'answers 304, unasked': [(_req, res) => void res.writeHead(304).end(), 'unreadable', /^it returned 304$/],
+  'answers 401': [(_req, res) => void res.writeHead(401).end(), 'unreadable', /^it returned 401: EDGE_CONFIG_TOKEN is not set$/],
   'redirects for ever': [
     (req, res) => void res.writeHead(302, { Location: `${req.url}x` }).end(),
     'unreadable',
@@ -27,7 +27,7 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
     'unreadable',
     /^it redirects more than 5 times$/,
   ],
-  'redirects to nowhere': [(_req, res) => void res.writeHead(302).end(), 'unreadable', /^it redirects to nowhere$/],
+  'redirects to nowhere': [(_req, res) => void res.writeHead(302).end(), 'unreadable', /^it redirects without a valid Location$/],
   'redirects to a file': [
     (_req, res) => void res.writeHead(302, { Location: 'file:///etc/passwd' }).end(),
     'unreadable',
@@ -51,7 +51,7 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
   'sends a picture': [
     (_req, res) => sendWhole(res, 'image/png', Buffer.from('89504e470d0a1a0a', 'hex')),
     'refused',
-    /^it is not UTF-8 text$/,
+    /^it is not valid UTF-8$/,
   ],
   'sends another JSON document': [
     (_req, res) => sendWhole(res, 'application/json', '{"ok":true}'),
@@ -76,7 +76,7 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
       res.write(body, () => res.destroy())
     },
     'unreadable',
-    /^the connection broke off before the answer was whole$/,
+    /^the connection was closed before the response was complete$/,
   ],
   'breaks off between chunks': [
     (_req, res) => {
@@ -84,22 +84,22 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
       res.write(knownYaml(2), () => res.destroy())
     },
     'unreadable',
-    /^the connection broke off before the answer was whole$/,
+    /^the connection was closed before the response was complete$/,
   ],
   'sends a body that ends with its connection': [
     (req) => void req.socket.end(`HTTP/1.1 200 OK\r\nContent-Type: application/yaml\r\nConnection: close\r\n\r\n${knownYaml(2)}`),
     'unreadable',
-    /^its body has no length, so a cut would not show$/,
+    /^its body has neither Content-Length nor chunks, so a truncated one could not be detected$/,
   ],
   'sends a body in one piece and calls that a coding': [
     (req) => void req.socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nConnection: close\r\n\r\n${knownYaml(2)}`),
     'unreadable',
-    /^its body has no length, so a cut would not show$/,
+    /^its body has neither Content-Length nor chunks, so a truncated one could not be detected$/,
   ],
   'sends a body whose chunks are not the last coding': [
     (req) => void req.socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, x\r\nConnection: close\r\n\r\n${knownYaml(2)}`),
     'unreadable',
-    /^its body has no length, so a cut would not show$/,
+    /^its body has neither Content-Length nor chunks, so a truncated one could not be detected$/,
   ],
   'compresses unasked': [
     (_req, res) => {
@@ -107,7 +107,7 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
       res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip', 'Content-Length': body.length }).end(body)
     },
     'unreadable',
-    /^its body is compressed, which was not asked for$/,
+    /^its body is compressed, which the request did not accept$/,
   ],
   'promises too much': [
     (_req, res) => void res.writeHead(200, { 'Content-Length': HUGE }).write('{'),
@@ -119,8 +119,12 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
     'unreadable',
     /^its body has more than 16777216 bytes$/,
   ],
-  'speaks another protocol': [(req) => void req.socket.end('SSH-2.0-OpenSSH_9.2\r\n'), 'unreadable', /^it does not speak HTTP$/],
-  'speaks TLS': [(req) => void req.socket.end(Buffer.from('15030300020246', 'hex')), 'unreadable', /^it speaks TLS: is it https:\/\/\?$/],
+  'speaks another protocol': [(req) => void req.socket.end('SSH-2.0-OpenSSH_9.2\r\n'), 'unreadable', /^it does not use HTTP$/],
+  'speaks TLS': [
+    (req) => void req.socket.end(Buffer.from('15030300020246', 'hex')),
+    'unreadable',
+    /^it uses TLS: should the URL be https:\/\/\?$/,
+  ],
 }
 
 function sendWhole(res: Parameters<Respond>[1], type: string, body: string | Buffer): void {
@@ -159,10 +163,10 @@ describe.concurrent('a source that', () => {
   test('fails in one way and then in another: both are said', async (t) => {
     const { edge, source } = await fetchingFirst(t)
     source.respond = (_req, res) => void res.writeHead(500).end()
-    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason: 'it answered 500' })
+    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason: 'it returned 500' })
     const seen = edge.log.length
     source.respond = (_req, res) => void res.writeHead(503).end()
-    expect(await logged(edge, 'bundle_unreadable', seen)).toMatchObject({ reason: 'it answered 503' })
+    expect(await logged(edge, 'bundle_unreadable', seen)).toMatchObject({ reason: 'it returned 503' })
   })
 
   test('is down: it is asked again until it is back', async (t) => {
@@ -194,17 +198,21 @@ describe.concurrent('a source that', () => {
   test('has a name that does not exist: live, not ready, and the reason is in words', async (t) => {
     const edge = await fetching('http://no-such-host.invalid/bundle', {}, t)
     const { reason } = await logged(edge, 'bundle_unreadable')
-    expect(reason).toMatch(/^its host (?:has no address|could not be looked up)$/)
+    expect(reason).toMatch(/^its host name (?:has no address|could not be looked up)$/)
     expect((await edge.get('/livez')).body).toBe('ok')
     expect((await edge.get('/readyz')).status).toBe(503)
   })
 
   test.for([
-    ['does not speak TLS', (source: BundleServer) => source.url.replace('http:', 'https:'), 'it does not speak TLS: is it http://?'],
+    [
+      'does not speak TLS',
+      (source: BundleServer) => source.url.replace('http:', 'https:'),
+      'it does not use TLS: should the URL be http://?',
+    ],
     [
       'has a port that fetch does not ask',
       () => 'http://127.0.0.1:22/',
-      'its port belongs to another protocol, and fetch asks no such port',
+      'its port is reserved for another protocol, and fetch does not connect to such ports',
     ],
   ] as const)('%s: the reason is in words', async ([_what, urlOf, reason], t) => {
     const edge = await fetching(urlOf(await BundleServer.start(t)), {}, t)
@@ -217,10 +225,10 @@ describe.concurrent('a source that', () => {
     // An admin port makes it patient with its source.
     const env = urlEnv(source.url, { EDGE_ADMIN_PORT: '0' })
     const failing = await serving(env, [], t)
-    expect(failing.stdout).toContain(`none yet; every request gets 503 until there is one\n          ${source.url}: it answered 500\n`)
+    expect(failing.stdout).toContain(`none yet; every request gets 503 until there is one\n          ${source.url}: it returned 500\n`)
     source.publish('{}')
     const refusing = await serving(env, [], t)
-    expect(refusing.stdout).toContain(`${source.url}: it was refused, and the log says why\n`)
+    expect(refusing.stdout).toContain(`${source.url}: it was refused; the log says why\n`)
   })
 
   test('takes its time holds up the start for a second, and no longer', async (t) => {

@@ -51,7 +51,7 @@ describe.concurrent('the token', () => {
     source.respond = (_req, res) => void res.writeHead(302, { Location: other.url }).end()
     other.respond = (_req, res) => void res.writeHead(403).end()
     const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN }, t)
-    const reason = 'it redirects to another origin, where EDGE_CONFIG_TOKEN is not sent, and 403 was the answer there'
+    const reason = 'it redirects to another origin, to which EDGE_CONFIG_TOKEN is not sent, and which returned 403'
     expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason })
   })
 
@@ -59,7 +59,7 @@ describe.concurrent('the token', () => {
     const source = await BundleServer.start(t)
     source.respond = (_req, res) => void res.writeHead(403).end()
     const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN }, t)
-    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason: 'it answered 403: EDGE_CONFIG_TOKEN is not accepted' })
+    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason: 'it returned 403: EDGE_CONFIG_TOKEN is not accepted' })
   })
 })
 

@@ -26,7 +26,7 @@ describe.concurrent('a bundle from a URL', () => {
       expect.objectContaining({
         event: 'bundle_unreadable',
         url: source.url,
-        reason: 'it answered 404',
+        reason: 'it returned 404',
         msg: 'bundle cannot be read; the service is not ready until a good one appears',
       }),
     )

@@ -104,7 +104,7 @@ describe('edge validate', () => {
     const { status, stdout, stderr } = await command('validate', file)
     expect([status, stdout]).toEqual([0, `${file}: ok, version 7, 1 policy\n`])
     expect(stderr).toBe(
-      `${file}: warning: unknown field "issued_at": it is not read\n${file}: warning: unknown field "x-ticket": it is not read\n`,
+      `${file}: warning: unknown field "issued_at": it is ignored\n${file}: warning: unknown field "x-ticket": it is ignored\n`,
     )
   })
 

@@ -116,7 +116,11 @@ describe('edge sign', () => {
   test.for([
     ['no key', ['bundle.json'], 'edge sign: expected --key FILE'],
     ['no bundle', ['--key', 'team.key'], 'edge sign: expected at least one bundle'],
-    ['two bundles for standard output', ['--key', 'team.key', '--stdout', 'bundle.json', 'bundle.json'], '--stdout: expected exactly one bundle'],
+    [
+      'two bundles for standard output',
+      ['--key', 'team.key', '--stdout', 'bundle.json', 'bundle.json'],
+      '--stdout: expected exactly one bundle',
+    ],
     ['an option that is none', ['--private-key', 'team.key', 'bundle.json'], '--private-key'],
     ['a key that is not there', ['--key', 'none.key', 'bundle.json'], 'none.key: there is no such file'],
     ['the public key', ['--key', 'team.pub', 'bundle.json'], 'team.pub: it is not an unencrypted private key in PEM format'],

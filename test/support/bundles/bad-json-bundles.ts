@@ -13,7 +13,7 @@ const HOSTS = Array.from({ length: 100 }, (_, i) => `h${i}`)
 const METHODS = Array.from({ length: 100 }, (_, i) => `M${i}`)
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
 const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
-export const PRINTABLE = 'expected a text of 1 to 256 printable ASCII characters, got'
+export const PRINTABLE = 'expected a string of 1 to 256 printable ASCII characters, got'
 
 export const BAD_JSON: readonly BadBundle[] = [
   bad('prose', 'may this request go on?', 'not JSON'),
@@ -21,7 +21,7 @@ export const BAD_JSON: readonly BadBundle[] = [
   bad(
     'a selector that comes twice',
     '{"bundle_version":1000,"policies":[{"id":"p","spec":{"selector":{"pathPrefix":"/a"},\n"selector":{},"rules":[]}}]}',
-    '"selector" comes twice in one object, the second time at line 2, column 1',
+    '"selector" occurs twice in one object, the second time at line 2, column 1',
   ),
   bad('white space', ' \n\t\n', 'it is empty'),
   bad('half-written JSON', halfOf(JSON.stringify(bundle(VERSION, policy('p', { rules: RULES })))), 'not JSON'),
@@ -32,15 +32,15 @@ export const BAD_JSON: readonly BadBundle[] = [
   bad(
     'an object with nothing in it',
     '{}',
-    'bundle_version: expected a whole number, or a text of up to 30 digits, but it is missing',
+    'bundle_version: expected a whole number, or a string of up to 30 digits, but it is missing',
     'policies: expected a list of policies, but it is missing',
   ),
   bad(
     'bytes that are no UTF-8',
     Buffer.concat([Buffer.from('{"bundle_version":1000,"policies":[],"x":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]),
-    'it is not UTF-8 text',
+    'it is not valid UTF-8',
   ),
-  bad('UTF-16', Buffer.from(`\ufeff${JSON.stringify(bundle(VERSION))}`, 'utf16le'), 'it is not UTF-8 text'),
+  bad('UTF-16', Buffer.from(`\ufeff${JSON.stringify(bundle(VERSION))}`, 'utf16le'), 'it is not valid UTF-8'),
 
   ...[-1, 1.5, '1.5', 'seven', '', null, true].map((version) =>
     bad(`version ${JSON.stringify(version)}`, { bundle_version: version, policies: [] }, 'bundle_version: expected a whole number'),
@@ -50,13 +50,13 @@ export const BAD_JSON: readonly BadBundle[] = [
   bad(
     'a policy id that comes three times',
     bundle(VERSION, ...['a', 'b', 'a', 'a'].map((id) => policy(id, { rules: RULES }))),
-    'policies[2].id: "a" is taken by policies[0].id',
-    'policies[3].id: "a" is taken by policies[0].id',
+    'policies[2].id: "a" is already used by policies[0].id',
+    'policies[3].id: "a" is already used by policies[0].id',
   ),
   bad(
     'a rule name that comes twice',
     inPolicy({ rules: [bucketRule('r', [], 1), bucketRule('s', [], 1), bucketRule('r', ['ip:address'], 1)] }),
-    'policies[0].spec.rules[2].name: "r" is taken by policies[0].spec.rules[0].name',
+    'policies[0].spec.rules[2].name: "r" is already used by policies[0].spec.rules[0].name',
   ),
 
   ...['-1', '0', '1e999', '-1e999', 'null', '"10"', '[]', 'true'].flatMap((number) => [
@@ -66,7 +66,7 @@ export const BAD_JSON: readonly BadBundle[] = [
   bad(
     'a burst below 1',
     bucketText('1', '0.5'),
-    `${CONFIG}.burst: expected a number of at least 1, for no request would ever pass below it, got 0.5`,
+    `${CONFIG}.burst: expected a number of at least 1, because below 1 no request would ever pass, got 0.5`,
   ),
   ...['tokens_per_minute', 'tokens_per_day', 'burst_tokens', 'max_completion_tokens'].flatMap((field) =>
     ['-1', '0', '1.5', '1e999', 'null'].map((number) =>
@@ -195,7 +195,7 @@ export const BAD_JSON: readonly BadBundle[] = [
     'policies[0].spec: unknown field "mod"',
     'policies[1].spec.rules[0].algorithm_config.burst: ',
     'policies[1].spec: unknown field "mod"',
-    'policies[1].id: "a" is taken by policies[0].id',
+    'policies[1].id: "a" is already used by policies[0].id',
   ),
   bad(
     'faults beside an unknown algorithm',

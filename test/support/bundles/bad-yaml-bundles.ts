@@ -20,7 +20,7 @@ export const BAD_YAML: readonly BadBundle[] = [
   bad(
     'bytes that are no UTF-8',
     Buffer.concat([Buffer.from('bundle_version: 1000\npolicies: []\n# '), Buffer.from([0xc3, 0x28])]),
-    'it is not UTF-8 text',
+    'it is not valid UTF-8',
   ),
   bad('aliases that multiply', aliasBomb(), 'not YAML'),
   bad('a list in itself', `bundle_version: 1000\npolicies: [ &a [${'1,'.repeat(90_000)}*a] ]\n`, 'policies[0]: it contains itself'),
