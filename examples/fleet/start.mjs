@@ -1,8 +1,8 @@
-// Two instances of edge and one Redis between them, until Ctrl-C.
+// Two instances of edge that share a Redis, until Ctrl-C.
 //
-//   node examples/fleet/start.mjs [PORT]     ports PORT and PORT + 1, or 8081 and 8082; 0: any that are free
+//   node examples/fleet/start.mjs [PORT]     ports PORT and PORT + 1; default 8081 and 8082; 0: any free ports
 //
-// Everything listens on 127.0.0.1 alone. Redis keeps nothing on disk. EDGE_* variables go to both instances.
+// Everything listens only on 127.0.0.1. Redis stores nothing on disk. EDGE_* variables apply to both instances.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -16,14 +16,14 @@ const EDGE = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const LIMITS = fileURLToPath(new URL('./limits.yaml', import.meta.url))
 
 const firstPort = Number(process.argv[2] ?? 8081)
-if (!Number.isInteger(firstPort)) fail('The argument is a port, or 0 for any that is free.')
+if (!Number.isInteger(firstPort)) fail('Expected a port as the argument, or 0 for any free port.')
 if (!existsSync(EDGE)) fail('edge is not built yet: npm ci && npm run build')
 
 const directory = mkdtempSync(join(tmpdir(), 'edge-fleet-'))
 const children = []
 let isEnding = false
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => end(0))
-// A terminal that was closed takes no more lines, and that must not keep us from ending the others.
+// Writing to a closed terminal fails; that must not keep us from stopping the others.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 const redisPort = await freePort()
@@ -51,7 +51,7 @@ function startEdge(port) {
   return start(process.execPath, [EDGE, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
-/** In a group of its own, so that Ctrl-C reaches us alone and each is ended once and in order. */
+/** In a process group of its own, so that Ctrl-C reaches only this process, which stops each child once and in order. */
 function start(file, args, options) {
   const child = spawn(file, args, { ...options, detached: true })
   child.gone = new Promise((resolve) => {
@@ -67,12 +67,12 @@ function start(file, args, options) {
   return child
 }
 
-/** Whoever ends first, or is told to, ends all: the instances before Redis, so that they can give back what they hold. */
+/** When one process ends, or on a signal, all are stopped: the instances before Redis, so that they can return their leases. */
 async function end(status) {
   if (isEnding) return
   isEnding = true
   for (const child of children.toReversed()) {
-    // Redis has nothing to save, and one that was stopped hears nothing else.
+    // Redis has nothing to save, and a stopped process (SIGSTOP) reacts only to SIGKILL.
     child.kill(child === redis ? 'SIGKILL' : 'SIGTERM')
     await child.gone
   }
@@ -88,11 +88,11 @@ async function portOf(child) {
     const port = /listens\s+http:\S*:(\d+)/.exec(printed)?.[1]
     if (port !== undefined) return Number(port)
   }
-  // It has ended, and said why; so do we.
+  // The instance has ended and printed why; `end` stops the rest.
   return new Promise(() => {})
 }
 
-/** One that ends meanwhile refuses the connection; `end` sees to that. */
+/** If the instance ends meanwhile, the connection is refused; `end` handles that. */
 async function isReady(port) {
   const asked = () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined)
   while (!(await asked())?.ok) await sleep(20)
@@ -112,24 +112,24 @@ function greeting([one, two]) {
 Two instances, one limit:
   http://127.0.0.1:${one}
   http://127.0.0.1:${two}
-  redis://127.0.0.1:${redisPort} between them
+  redis://127.0.0.1:${redisPort}, shared by both
 
-Five requests at once for each key, whoever is asked. The sixth line is 429:
+Each key may send five requests at once, to both instances together. The sixth line is 429:
   for port in ${one} ${two} ${one} ${two} ${one} ${two}; do
     curl -s -o /dev/null -w "$port %{http_code}\\n" -X POST http://127.0.0.1:$port/v1/decision \\
       -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'
   done
 
-What is in Redis, and what an instance says of it:
+What is in Redis, and the metrics of an instance:
   redis-cli -p ${redisPort} --scan --pattern 'edge:*'
   curl -s http://127.0.0.1:${one}/metrics | grep '^edge_redis'
 
-Take Redis away, ask again with another key, and let it come back:
+Stop Redis, send requests with another key, and let Redis continue:
   kill -STOP ${redis.pid}
   kill -CONT ${redis.pid}
   curl -s http://127.0.0.1:${one}/readyz
 
-Ctrl-C ends all of it.`
+Ctrl-C stops everything.`
 }
 
 function fail(why) {
