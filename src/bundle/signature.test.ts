@@ -74,11 +74,7 @@ describe('a signature', () => {
     ['twice', `${good.toString('base64')}, ${good.toString('base64')}`, /^it has 2 signatures, expected one/],
     ['in hex', good.toString('hex'), /^its signature is not base64 of 64 bytes/],
     ['raw', good.toString('latin1'), /^its signature is not base64 of 64 bytes/],
-    [
-      'with something in the middle',
-      `${good.toString('base64').slice(0, 40)}!${good.toString('base64').slice(40)}`,
-      /is not base64/,
-    ],
+    ['with something in the middle', `${good.toString('base64').slice(0, 40)}!${good.toString('base64').slice(40)}`, /is not base64/],
   ])('%s is refused', (_what, text, said) => {
     expect(signatureProblem(bytes, text, [publicKey])).toMatch(said)
   })

@@ -13,7 +13,7 @@ export function readAny(text: string | undefined): string | undefined {
 
 /** A header's value has no white space at its ends, so such a secret could never be sent. The message does not show it. */
 export function readSecret(text: string | undefined): string | undefined {
-  if (text !== undefined && text !== text.trim()) throw new BadValue('a secret without white space at its ends')
+  if (text !== undefined && text !== text.trim()) throw new BadValue('a secret without leading or trailing white space')
   return text || undefined
 }
 
@@ -23,7 +23,7 @@ export function readPort(text: string): number {
 }
 
 export function readHost(text: string | undefined): string | undefined {
-  if (text !== undefined && !/^[\w.:%-]+$/.test(text)) throw bad('a host name or an address without port', text)
+  if (text !== undefined && !/^[\w.:%-]+$/.test(text)) throw bad('a host name or an address, without a port', text)
   return text
 }
 
@@ -47,7 +47,7 @@ export function readConfigUrl(text: string | undefined): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
   if (`${url.username}${url.password}${url.hash}` !== '') {
-    throw new BadValue('a URL without user, password or fragment; a token goes into EDGE_CONFIG_TOKEN')
+    throw new BadValue('a URL without user, password or fragment; put a token into EDGE_CONFIG_TOKEN')
   }
   return url
 }
@@ -62,13 +62,13 @@ export function readToken(text: string | undefined): string | undefined {
 export function readKeys(text: string | undefined): readonly KeyObject[] {
   if (text === undefined) return []
   const keys = readPublicKeys(text)
-  if (keys === undefined) throw new BadValue('an Ed25519 public key, as edge keygen prints it or as PEM; several with commas between')
+  if (keys === undefined) throw new BadValue('an Ed25519 public key, as edge keygen prints it or as PEM; separate several with commas')
   return keys
 }
 
 export function readSeconds(text: string, least: number, most: number): number {
   const isInRange = Number(text) >= least && Number(text) <= most
-  if (!/^\d{1,5}(?:\.\d{1,3})?$/.test(text) || !isInRange) throw bad(`seconds from ${least} to ${most}`, text)
+  if (!/^\d{1,5}(?:\.\d{1,3})?$/.test(text) || !isInRange) throw bad(`a number of seconds from ${least} to ${most}`, text)
   return Number(text)
 }
 
@@ -107,7 +107,7 @@ export function readWorkers(text: string | undefined): number {
 
 export function readConnections(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
-  if (!/^\d{1,7}$/.test(text) || Number(text) < 1) throw bad('a number of connections from 1', text)
+  if (!/^\d{1,7}$/.test(text) || Number(text) < 1) throw bad('a number of connections, at least 1', text)
   return Number(text)
 }
 
@@ -130,7 +130,7 @@ const MAX_DURATION_MS = 2 ** 31 - 1
 export function readDurationMs(text: string, least = 0, most = MAX_DURATION_MS): number {
   const isInRange = Number(text) >= least && Number(text) <= most
   if (!/^\d{1,10}$/.test(text) || !isInRange) {
-    throw bad(`whole milliseconds from ${least}${most < MAX_DURATION_MS ? ` to ${most}` : ''}`, text)
+    throw bad(`a whole number of milliseconds from ${least}${most < MAX_DURATION_MS ? ` to ${most}` : ''}`, text)
   }
   return Number(text)
 }

@@ -32,7 +32,7 @@ describe('what may be secret in a bad value is not repeated', () => {
   test('a debug secret that no header can carry', () => {
     const [problem, ...others] = problems({ EDGE_DEBUG_SESSION_SECRET: 's3cret\n' })
     expect(others).toEqual([])
-    expect(problem).toContain('EDGE_DEBUG_SESSION_SECRET: expected a secret without white space at its ends')
+    expect(problem).toContain('EDGE_DEBUG_SESSION_SECRET: expected a secret without leading or trailing white space')
     expect(problem).not.toContain('s3cret')
   })
 

@@ -90,6 +90,6 @@ function choice<Choice extends string>(choices: readonly Choice[]): (text: strin
 }
 
 function readHost(text: string): string {
-  if (!/^[\w.:%-]+$/.test(text)) throw new BadValue('a host name or an address without port')
+  if (!/^[\w.:%-]+$/.test(text)) throw new BadValue('a host name or an address, without a port')
   return text
 }

@@ -187,7 +187,7 @@ describe('YAML in which something contains itself is refused', () => {
     ['', 'bundle_version: 1\nmetadata: &a {b: *a}\npolicies: []'],
     ['', 'bundle_version: 1\nx-note: &a [*a]\npolicies: []'],
   ])('at %j', (path, text) => {
-    const sentence = 'it contains itself, through an alias'
+    const sentence = 'it contains itself through an alias'
     expect(problemsOf(text, 'yaml')).toEqual([path === '' ? sentence : `${path}: ${sentence}`])
   })
 

@@ -29,7 +29,7 @@ const MAX_VALUES_IN_POLICY = 100_000
 const EXCESS: Record<Excess, string> = {
   part: `expected at most ${MAX_VALUES_IN_POLICY} values in one policy`,
   total: `it has more than ${MAX_VALUES} values`,
-  endless: 'it contains itself, through an alias',
+  endless: 'it contains itself through an alias',
 }
 
 /** Looks at the policies one by one, so that it can stop when it has seen enough. */

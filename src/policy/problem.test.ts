@@ -66,8 +66,8 @@ describe('a problem says where it is, what was expected and what was found', () 
       withRule({ algorithm: undefined }),
       'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing',
     ],
-    ['a rule that is null', withSpec({ rules: [null] }), 'policies[0].spec.rules[0]: expected a rule, an object, got null'],
-    ['a rule that is a text', withSpec({ rules: ['x'] }), 'policies[0].spec.rules[0]: expected a rule, an object, got "x"'],
+    ['a rule that is null', withSpec({ rules: [null] }), 'policies[0].spec.rules[0]: expected a rule (an object), got null'],
+    ['a rule that is a text', withSpec({ rules: ['x'] }), 'policies[0].spec.rules[0]: expected a rule (an object), got "x"'],
     ['rules in an object', withSpec({ rules: {} }), 'policies[0].spec.rules: expected a list of rules, got an object'],
     [
       'a mode in the wrong case',
@@ -78,7 +78,7 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'two kinds of path',
       withSpec({ selector: { pathPrefix: '/a', pathExact: '/b' } }),
-      'policies[0].spec.selector: expected one of pathPrefix and pathExact, not both, got an object',
+      'policies[0].spec.selector: expected either pathPrefix or pathExact, not both, got an object',
     ],
     [
       'no method',
@@ -132,7 +132,7 @@ describe('a problem says where it is, what was expected and what was found', () 
       'policies[0].spec.rules[0].limit_keys: expected at most 32 keys, got a list',
     ],
     ['a policy without a spec', bundle(1, { id: 'p' } as never), 'policies[0].spec: expected an object with rules, but it is missing'],
-    ['a policy that is null', bundle(1, null as never), 'policies[0]: expected a policy, an object, got null'],
+    ['a policy that is null', bundle(1, null as never), 'policies[0]: expected a policy (an object), got null'],
     ['no policies', { bundle_version: 1 }, 'policies: expected a list of policies, but it is missing'],
     ['no version', { policies: [] }, 'bundle_version: expected a whole number, or a string of up to 30 digits, but it is missing'],
     ['a version with a fraction', bundle(1.5), 'bundle_version: expected a whole number, or a string of up to 30 digits, got 1.5'],

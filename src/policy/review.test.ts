@@ -33,7 +33,7 @@ describe('a selector with hosts and methods', () => {
   test('may pair ten thousand of them, and not one more', () => {
     expect(selected(100, 100)).toEqual([])
     expect(selected(10_001, 1)).toEqual([
-      'policies[0].spec.selector: expected at most 10000 pairs of a host and a method, got 10001: make several policies',
+      'policies[0].spec.selector: expected at most 10000 pairs of a host and a method, got 10001: split it into several policies',
     ])
   })
 })

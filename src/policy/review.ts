@@ -18,7 +18,7 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
     const selector = field(field(policy, 'spec'), 'selector')
     const pairs = listIn(selector, 'hosts').length * listIn(selector, 'methods').length
     if (pairs > MAX_HOST_METHODS) {
-      const message = `expected at most ${MAX_HOST_METHODS} pairs of a host and a method, got ${pairs}: make several policies`
+      const message = `expected at most ${MAX_HOST_METHODS} pairs of a host and a method, got ${pairs}: split it into several policies`
       yield { path: formatPath(['policies', p, 'spec', 'selector']), message }
     }
     pairsInAll += pairs

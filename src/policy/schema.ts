@@ -64,7 +64,7 @@ export const selectorSchema = z
     { error: 'an object' },
   )
   .refine((value) => value.pathPrefix === undefined || value.pathExact === undefined, {
-    error: 'one of pathPrefix and pathExact, not both',
+    error: 'either pathPrefix or pathExact, not both',
   })
   .meta({ description: 'Which requests the policy covers; all of them when it is empty or absent.' })
 
@@ -148,7 +148,7 @@ const ALGORITHMS = [
 const ALGORITHM_NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value)).join(' or ')
 
 const rule = z.discriminatedUnion('algorithm', ALGORITHMS, {
-  error: (issue) => (issue.code === 'invalid_union' ? ALGORITHM_NAMES : 'a rule, an object'),
+  error: (issue) => (issue.code === 'invalid_union' ? ALGORITHM_NAMES : 'a rule (an object)'),
 })
 
 export const policySchema = z.object(
@@ -167,7 +167,7 @@ export const policySchema = z.object(
     ),
     metadata,
   },
-  { error: 'a policy, an object' },
+  { error: 'a policy (an object)' },
 )
 
 const VERSION = 'a whole number, or a string of up to 30 digits'
@@ -175,7 +175,7 @@ const VERSION = 'a whole number, or a string of up to 30 digits'
 /** A bundle without a look at its policies. */
 export const envelopeSchema = z.object(
   {
-    $schema: z.string({ error: 'the address of a JSON Schema' }).optional(),
+    $schema: z.string({ error: 'the URL of a JSON Schema' }).optional(),
     bundle_version: z
       .union([z.int({ error: VERSION }).min(0, { error: VERSION }), z.string({ error: VERSION }).regex(/^\d{1,30}$/, { error: VERSION })], {
         error: VERSION,

@@ -25,7 +25,7 @@ describe.concurrent('YAML that stands for more than any memory', () => {
     for (const [i, [, text]] of WITHOUT_END.entries()) await writeFile(files[i]!, text)
     const { status, stderr } = await finished(['validate', ...files], SMALL_HEAP, t)
     expect([status, stderr.split('\n').slice(0, -1)]).toEqual([1, files.map((file) => expect.stringContaining(`${file}: error: `))])
-    expect(stderr.match(/it contains itself, through an alias|it has more than 2500000 values/g)).toHaveLength(files.length)
+    expect(stderr.match(/it contains itself through an alias|it has more than 2500000 values/g)).toHaveLength(files.length)
   })
 
   test('or takes more than there is while it is read, is refused by edge validate too', async (t) => {
