@@ -18,14 +18,16 @@ test.each(exampleNames)('examples/%s is a bundle without problems or warnings', 
   expect(complaints(readText(`examples/${name}`), formatOf(name))).toEqual([])
 })
 
-const snippets = ['README.md', 'docs/policy-reference.md'].flatMap((file) =>
+const PAGES = ['README.md', 'docs/getting-started.md', 'docs/policy-reference.md']
+
+const snippets = PAGES.flatMap((file) =>
   (['json', 'yaml'] as const).flatMap((format) =>
     codeBlocks(readText(file), format).map((text, index) => ({ file, format, number: index + 1, text })),
   ),
 )
 
-test('the README and the policy reference show bundles', () => {
-  expect(new Set(snippets.map(({ file }) => file)).size).toBe(2)
+test('the README, the tours and the policy reference show bundles', () => {
+  expect(new Set(snippets.map(({ file }) => file))).toEqual(new Set(PAGES))
 })
 
 test.each(snippets)('$format snippet $number of $file is a bundle without problems or warnings', ({ text, format }) => {

@@ -7,9 +7,3 @@ test.each(markdownFiles())('every npm script that %s names exists', (file) => {
   const named = [...readText(file).matchAll(/\bnpm (?:run (?:--silent )?([\w:-]+)|(start|test)\b)/g)].map((match) => match[1] ?? match[2]!)
   expect(named.filter((name) => scripts[name] === undefined)).toEqual([])
 })
-
-test('the README begins with the two commands', () => {
-  const commands = readText('README.md').split('```')[1]!
-  expect(commands).toMatch(/^npm ci && npm start\b/m)
-  expect(commands).toMatch(/^npm ci && npm test\b/m)
-})

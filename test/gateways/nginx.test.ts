@@ -8,14 +8,14 @@ import { type Answer, ask, type Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 
-const RECIPE = codeBlocks(readText('README.md'), 'nginx')[0]!
+const RECIPE = codeBlocks(readText('docs/gateways/nginx.md'), 'nginx')[0]!
 const BACKEND = 'proxy_pass http://127.0.0.1:3000;'
 
 const ALICE: Fields = [['X-Api-Key', 'alice']]
 const TWICE: Fields = [...ALICE, ['X-Api-Key', 'x1']]
 const HUGE: Fields = [...ALICE, ...Array.from({ length: 10 }, (_, i) => [`X-Pad-${i}`, 'x'.repeat(8000)] as const)]
 
-describeWithNginx("nginx with README's recipe", () => {
+describeWithNginx('nginx with the documented recipe', () => {
   test('lets through what is allowed, and passes a reject on', async () => {
     const { port, backend } = await gateway(RECIPE)
     const [first, second] = [await ask(port, 'GET', '/', ALICE), await ask(port, 'GET', '/', ALICE)]
@@ -34,7 +34,7 @@ describeWithNginx("nginx with README's recipe", () => {
   })
 })
 
-describeWithNginx("fail-open nginx, as README's recipe has it", () => {
+describeWithNginx('fail-open nginx, as the recipe has it', () => {
   const recipe = failOpen()
 
   test('a repeated key is refused, and the backend is not asked', async () => {
@@ -65,7 +65,7 @@ describeWithNginx("fail-open nginx, as README's recipe has it", () => {
   })
 })
 
-/** What README says to change. */
+/** What the recipe says to change. */
 function failOpen(): string {
   const open = RECIPE.replace('return 503;', BACKEND)
   if (open === RECIPE || open.split(BACKEND).length !== 3) throw new Error('the recipe has changed')
