@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 import { codeBlocks, readText } from '../docs/markdown.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { describeWithNginx, runningNginx } from '../support/gateways/nginx.ts'
@@ -17,7 +19,7 @@ const HUGE: Fields = [...ALICE, ...Array.from({ length: 10 }, (_, i) => [`X-Pad-
 
 describeWithNginx('nginx with the documented recipe', () => {
   test('lets through what is allowed, and passes a reject on', async () => {
-    const { port, backend } = await gateway(RECIPE)
+    const { port, backend } = await gateway(RECIPE, await edgeWithOneRequest())
     const [first, second] = [await ask(port, 'GET', '/', ALICE), await ask(port, 'GET', '/', ALICE)]
     expect([first.status, first.headers['ratelimit']]).toEqual([200, expect.stringMatching(/;r=0;t=1$/)])
     expect(told(second)).toEqual([429, 'token_bucket_exceeded'])
@@ -26,7 +28,8 @@ describeWithNginx('nginx with the documented recipe', () => {
   })
 
   test('refuses what the client got wrong with 400, and everything with 503 while edge is gone', async () => {
-    const { port, backend, edge } = await gateway(RECIPE)
+    const edge = await edgeWithOneRequest()
+    const { port, backend } = await gateway(RECIPE, edge)
     expect(told(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
     await edge.stop()
     expect((await ask(port, 'GET', '/', ALICE)).status).toBe(503)
@@ -34,17 +37,28 @@ describeWithNginx('nginx with the documented recipe', () => {
   })
 })
 
+describeWithNginx('nginx while edge accepts connections and never responds', () => {
+  // nginx's own timeouts are 60 s.
+  test('gives up: 503, or on to the backend where the recipe fails open', { timeout: 30_000 }, async () => {
+    const silent = await silentServer()
+    const [closed, open] = [await gateway(RECIPE, silent), await gateway(failOpen(), silent)]
+    expect((await ask(closed.port, 'GET', '/', ALICE)).status).toBe(503)
+    expect((await ask(open.port, 'GET', '/', ALICE)).status).toBe(200)
+    expect([closed.backend.seen.length, open.backend.seen.length]).toEqual([0, 1])
+  })
+})
+
 describeWithNginx('fail-open nginx, as the recipe has it', () => {
   const recipe = failOpen()
 
   test('a repeated key is refused, and the backend is not asked', async () => {
-    const { port, backend } = await gateway(recipe)
+    const { port, backend } = await gateway(recipe, await edgeWithOneRequest())
     for (let i = 0; i < 3; i++) expect(told(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
     expect(backend.seen).toHaveLength(0)
   })
 
   test('nor is it asked about a head that edge finds too large, or about a request beyond the limit', async () => {
-    const { port, backend } = await gateway(recipe)
+    const { port, backend } = await gateway(recipe, await edgeWithOneRequest())
     expect(told(await ask(port, 'GET', '/', HUGE))).toEqual([400, undefined])
     expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
     expect(told(await ask(port, 'GET', '/', ALICE))).toEqual([429, 'token_bucket_exceeded'])
@@ -52,7 +66,8 @@ describeWithNginx('fail-open nginx, as the recipe has it', () => {
   })
 
   test('while edge is gone, requests reach the backend as they came', async () => {
-    const { port, backend, edge } = await gateway(recipe)
+    const edge = await edgeWithOneRequest()
+    const { port, backend } = await gateway(recipe, edge)
     await edge.stop()
     expect((await ask(port, 'POST', '/path?query', ALICE, 'a body')).status).toBe(200)
     expect([backend.only.method, backend.only.url, String(await backend.only.body())]).toEqual(['POST', '/path?query', 'a body'])
@@ -72,17 +87,33 @@ function failOpen(): string {
   return open
 }
 
-async function gateway(recipe: string, edge?: Edge): Promise<{ port: number; backend: HttpBackend; edge: Edge }> {
-  const backend = await HttpBackend.start()
+async function edgeWithOneRequest(): Promise<Edge> {
   const rules = [bucketRule('per-key', ['header:x-api-key'], 1)]
-  const asked = edge ?? (await running({ bundle: bundle(1, policy('api', { rules })), clock: new ManualClock() }))
+  return running({ bundle: bundle(1, policy('api', { rules })), clock: new ManualClock() })
+}
+
+/** For as long as the test runs. */
+async function silentServer(): Promise<{ port: number }> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => sockets.add(socket.on('error', () => {})))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return server.address() as AddressInfo
+}
+
+async function gateway(recipe: string, asked: { readonly port: number }): Promise<{ port: number; backend: HttpBackend }> {
+  const backend = await HttpBackend.start()
   const port = await runningNginx((own) =>
     recipe
       .replace('listen 80;', `listen 127.0.0.1:${own};`)
       .replace('server 127.0.0.1:8080;', `server 127.0.0.1:${asked.port};`)
       .replaceAll(BACKEND, `proxy_pass ${backend.url};`),
   )
-  return { port, backend, edge: asked }
+  return { port, backend }
 }
 
 function told({ status, headers }: Answer): [number, string | undefined] {

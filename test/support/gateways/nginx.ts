@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
-import { describe, test } from 'vitest'
+import { describeWith } from '../describe-with.ts'
 import { scratchDirectory, thisTest } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { until } from '../until.ts'
@@ -11,20 +11,10 @@ import { until } from '../until.ts'
 /** Debian installs it where not every user looks. */
 const ENV = { ...process.env, PATH: [process.env['PATH'] ?? '', '/usr/sbin', '/usr/local/sbin'].join(delimiter) }
 
-/** Tests that need a real nginx. Without one they are skipped, and say so; in CI they fail. */
+/** Tests that need a real nginx. */
 export function describeWithNginx(name: string, body: () => void): void {
-  if (spawnSync('nginx', ['-v'], { env: ENV }).status === 0) return void describe(name, body)
-  const reason = 'nginx is not installed; on Debian: sh scripts/install-test-parts.sh'
-  if (process.env['CI']) {
-    describe(name, () => {
-      test('has nginx', () => {
-        throw new Error(reason)
-      })
-    })
-    return
-  }
-  process.stderr.write(`\nSKIPPED: "${name}": ${reason}\n`)
-  describe.skip(name, body)
+  const isInstalled = spawnSync('nginx', ['-v'], { env: ENV }).status === 0
+  describeWith(isInstalled ? undefined : 'nginx is not installed; on Debian: sh scripts/install-test-parts.sh', name, body)
 }
 
 /** nginx with this configuration inside `http`, for as long as the test runs. Answers its port. */

@@ -1,25 +1,15 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { describe, test } from 'vitest'
+import { describeWith } from '../describe-with.ts'
 import { faketimeLibrary } from './stepping-clock.ts'
 
 type Part = 'redis-server' | 'libfaketime'
 
-/** Tests that need a real Redis. Without one they are skipped, and say so; in CI they fail. */
+/** Tests that need a real Redis. */
 export function describeWithRedis(name: string, body: () => void, ...more: readonly Part[]): void {
   const missing = (['redis-server', ...more] as const).filter((part) => !isInstalled(part))
-  if (missing.length === 0) return void describe(name, body)
-  const reason = `${missing.join(' and ')} not installed; on Debian: sh scripts/install-test-parts.sh`
-  if (process.env['CI']) {
-    describe(name, () => {
-      test('has all its parts', () => {
-        throw new Error(reason)
-      })
-    })
-    return
-  }
-  process.stderr.write(`\nSKIPPED: "${name}": ${reason}\n`)
-  describe.skip(name, body)
+  const complaint = `${missing.join(' and ')} not installed; on Debian: sh scripts/install-test-parts.sh`
+  describeWith(missing.length === 0 ? undefined : complaint, name, body)
 }
 
 function isInstalled(part: Part): boolean {
