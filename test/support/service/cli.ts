@@ -9,6 +9,8 @@ export interface ProcessOptions {
   readonly maxOpenFiles?: number
   /** What Node and V8 are told besides. */
   readonly nodeFlags?: readonly string[]
+  /** An installed one, run by itself, in place of this checkout's. */
+  readonly program?: string
 }
 
 /** `edge` as its users run it: the built program in a process of its own. */
@@ -18,8 +20,12 @@ export class Cli {
   stderr = ''
   readonly exited: Promise<number>
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, { maxOpenFiles, nodeFlags = [] }: ProcessOptions = {}) {
-    const command = [process.execPath, ...nodeFlags, ENTRY, ...args]
+  constructor(
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    { maxOpenFiles, nodeFlags = [], program: installed }: ProcessOptions = {},
+  ) {
+    const command = installed === undefined ? [process.execPath, ...nodeFlags, ENTRY, ...args] : [installed, ...args]
     const limited = ['sh', '-c', `ulimit -n ${maxOpenFiles}; exec "$@"`, 'sh', ...command]
     const [program, ...rest] = maxOpenFiles === undefined ? command : limited
     this.process = spawn(program!, rest, {
