@@ -21,7 +21,7 @@ describeWithRegistry('the tarball, installed into an empty project', () => {
     packed = tarball.files.map(({ path }) => path)
     project = await emptyProject(suite)
     await succeed(project, 'npm', 'install', join(source, tarball.filename))
-  })
+  }, 600_000)
 
   test('has what the program needs and nothing that is left of an earlier build', () => {
     expect(packed).toEqual(
