@@ -9,22 +9,24 @@ import { openBundleSource } from './bundle/open-bundle-source.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
 import { followIpFiles } from './ip-data/ip-files.ts'
+import type { ListenAddress } from './listen/listen-address.ts'
+import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
-import { closingMs } from './runtime/edge-server.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { openCounters } from './runtime/open-counters.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
 import { StateKeeper } from './runtime/state-keeper.ts'
+import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
-import type { WorkerHost } from './runtime/threads/worker-host.ts'
+import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
 import { describeRedisAddress } from './store/redis/link/redis-address.ts'
 import { CounterFamily } from './telemetry/metrics/counter-family.ts'
 import { MetricMemory } from './telemetry/metrics/metric-memory.ts'
 import { VERSION } from './version.ts'
 
 export interface Service {
-  readonly port: number
-  readonly adminPort: number | undefined
+  /** Where each open listener accepts connections. */
+  readonly addresses: ReadonlyMap<ListenerName, ListenAddress>
   bundle(): BundleInfo | undefined
   /** Undefined: no source of bundles was named. */
   source(): SourceStatus | undefined
@@ -36,12 +38,12 @@ export interface Service {
   stop(reason: string): Promise<void>
 }
 
-/** How long the port stays closed for a bundle of which nothing is known: a file on a disk that hangs, a URL that is slow. */
+/** How long listeners for requests stay closed for a bundle of which nothing is known: a file on a disk that hangs, a URL that is slow. */
 const FIRST_BUNDLE_MS = 10_000
-/** The same for a URL, where nothing else says that the process is alive. */
+/** The same for a URL, where no other listener shows that the process is alive. */
 const FIRST_BUNDLE_UNSEEN_MS = 1000
 /** A start that takes longer is worth a line. */
-const TELL_OF_WAIT_MS = 3000
+const LOG_WAIT_MS = 3000
 
 /** A worker that does not end by itself is given this much beyond the time that it may take. */
 const CLOSE_SLACK_MS = 2000
@@ -67,15 +69,14 @@ export async function startService(
   { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
-  const main = await host.openPort(config.port, config.host, workers)
-  const admin = config.adminPort === undefined ? undefined : await host.openPort(config.adminPort, config.host, workers)
+  const sockets = await bindListeners(config, host)
   const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger)
   const memory = newSharedMemory(counters.buffer, counters.hashKey, workers)
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const stateKeeper = counters.kept === undefined ? undefined : new StateKeeper({ ...counters.kept, metrics, logger, clock })
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const evictionWatch = new EvictionWatch(counters.table, logger)
-  const supervisor = new Supervisor({ host, workers, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
+  const supervisor = new Supervisor({ host, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
@@ -102,20 +103,17 @@ export async function startService(
   )
   // A bundle from the cache is active before the URL has answered.
   const firstLook = Promise.all([ipFiles.started, Promise.race([bundleSource?.start(), firstActive])])
-  const { port, adminPort } = await openPorts().catch(async (error: unknown) => {
-    if (error instanceof StartInterrupted) {
-      main.close()
-      await stop(error.message, 0)
-    }
+  const addresses = await open().catch(async (error: unknown) => {
+    if (error instanceof StartInterrupted) await stop(error.message, 0)
     throw error
   })
   stateKeeper?.start()
   const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
   logger.info(
-    { event: 'started', version: VERSION, mode: config.mode, port, admin_port: adminPort, workers, pid: process.pid, ...redis },
+    { event: 'started', version: VERSION, mode: config.mode, ...portFields(addresses), workers, pid: process.pid, ...redis },
     'edge started',
   )
-  if (config.mode === 'reverse_proxy' && config.adminPort === undefined) {
+  if (config.mode === 'reverse_proxy' && !addresses.has('admin')) {
     logger.warn(
       { event: 'admin_endpoints_exposed' },
       'clients can reach /livez, /readyz, /metrics and the debug endpoints; set EDGE_ADMIN_PORT to move them to another port',
@@ -129,8 +127,7 @@ export async function startService(
     )
   }
   return {
-    port,
-    adminPort,
+    addresses,
     bundle: () => intake.active,
     source: () => bundleSource?.status,
     reload: async () => bundleSource?.reload(),
@@ -138,29 +135,30 @@ export async function startService(
     stop: (reason) => stop(reason, config.drainMs),
   }
 
-  /** The admin port first, the main port when there is nothing more to wait for. */
-  async function openPorts(): Promise<{ port: number; adminPort: number | undefined }> {
+  /** What operators look at opens first, what requests come to when there is nothing more to wait for. */
+  async function open(): Promise<Map<ListenerName, ListenAddress>> {
     const interrupted = rejectionOf(interrupt)
     const step = <Result>(work: Promise<Result>): Promise<Result> => Promise.race([work, supervisor.failed(), interrupted])
     await step(supervisor.up())
-    const adminPort = admin === undefined ? undefined : await step(supervisor.listen('admin', admin))
-    if (adminPort !== undefined) logger.info({ event: 'admin_listening', port: adminPort }, 'the admin port is open')
-    const isUnseen = config.configUrl !== undefined && adminPort === undefined
+    const early = await step(supervisor.open('early'))
+    const admin = early.get('admin')
+    if (admin !== undefined) logger.info({ event: 'admin_listening', port: admin.port }, 'the admin port is open')
+    const isUnseen = config.configUrl !== undefined && early.size === 0
     const waitMs = isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS
-    const tellOfWait = setTimeout(() => {
+    const logWait = setTimeout(() => {
       logger.info(
         { event: 'waiting_for_bundle', up_to_ms: waitMs },
         'the port stays closed until the first bundle is active or known to be missing',
       )
-    }, TELL_OF_WAIT_MS)
+    }, LOG_WAIT_MS)
     try {
       await step(Promise.race([firstLook, pause(waitMs)]))
       // One that has come is waited for, however long a busy machine takes to compile it.
       await step(intake.offered)
     } finally {
-      clearTimeout(tellOfWait)
+      clearTimeout(logWait)
     }
-    return { port: await step(supervisor.listen('main', main)), adminPort }
+    return new Map([...early, ...(await step(supervisor.open('ready')))])
   }
 
   async function stop(reason: string, drainMs: number): Promise<void> {
@@ -176,6 +174,25 @@ export async function startService(
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
   }
+}
+
+/** Binds all listeners, or none: an error says which one it is about. */
+async function bindListeners(config: ServerConfig, host: WorkerHost): Promise<BoundListeners> {
+  const sockets = new Map<ListenerName, SharedSocket>()
+  for (const name of openListeners(config)) {
+    try {
+      sockets.set(name, await host.bind(listener(name).address(config)!, config.workers))
+    } catch (error) {
+      for (const socket of sockets.values()) socket.close()
+      throw Object.assign(error as Error, { listener: name })
+    }
+  }
+  return sockets
+}
+
+/** `port` is the main listener's. */
+function portFields(addresses: ReadonlyMap<ListenerName, ListenAddress>): Record<string, number> {
+  return Object.fromEntries(Array.from(addresses, ([name, { port }]) => [name === 'main' ? 'port' : `${name}_port`, port]))
 }
 
 /** Workers keep the process alive, not its pauses. */

@@ -2,6 +2,8 @@ import { parseArgs } from 'node:util'
 import { shownUrl } from '../bundle/bundle-url.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config/config.ts'
+import { describeAddress } from '../listen/listen-address.ts'
+import { type ListenerName, listener, openListeners } from '../listen/listeners.ts'
 import { boundHeapGrowth } from '../runtime/heap-growth.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
 import { type Service, StartInterrupted, startService } from '../service.ts'
@@ -9,7 +11,7 @@ import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { StateFault } from '../store/state/state-fault.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
-import { newBrokenLine } from '../telemetry/log-stream.ts'
+import { newPartialLineFlag } from '../telemetry/log-stream.ts'
 import { newLogger } from '../telemetry/logger.ts'
 import { VERSION } from '../version.ts'
 import { SERVE_HELP } from './help.ts'
@@ -22,15 +24,15 @@ export async function serve(args: string[]): Promise<number> {
   if (!result.ok) return complain(result.problems)
   const { config } = result
   void process.stderr // naming it makes Node put its descriptor into the mode in which nobody waits for a reader
-  const brokenLine = newBrokenLine()
-  const logger = newLogger(config.logLevel, brokenLine)
+  const partialLine = newPartialLineFlag()
+  const logger = newLogger(config.logLevel, partialLine)
   process.on('uncaughtException', (err) => {
     logger.fatal({ event: 'crashed', err }, 'edge crashed')
     process.exit(1)
   })
   const interrupt = new AbortController()
   boundHeapGrowth()
-  const host = new ThreadHost({ env: { ...process.env }, flags }, brokenLine)
+  const host = new ThreadHost({ env: { ...process.env }, flags }, partialLine)
   const running = startService(config, logger, host, { interrupt: interrupt.signal, readBundle: readInThread })
   stopOnSignals(running, interrupt)
   process.on('SIGHUP', () => void running.then((service) => service.reload(), ignore))
@@ -71,13 +73,13 @@ function complain(problems: readonly string[]): number {
 function startProblem(config: ServerConfig, error: Error): string | undefined {
   if (error instanceof StateInUse || error instanceof StateFault) return `EDGE_STATE_FILE: ${error.message}`
   if (error instanceof StateTooLarge) return `EDGE_STORE_SIZE: ${error.message}; ${error.enoughBytes} bytes are enough`
-  const { code, syscall, message, port } = error as NodeJS.ErrnoException & { readonly port?: number }
-  const setting = port !== undefined && port === config.adminPort ? 'EDGE_ADMIN_PORT' : 'EDGE_PORT'
+  const { code, syscall, message, listener: name = 'main' } = error as NodeJS.ErrnoException & { readonly listener?: ListenerName }
+  const { setting, address } = listener(name)
   switch (code) {
     case 'EADDRINUSE':
-      return `${setting}: port ${port} is in use by another process`
+      return `${setting}: ${describeAddress(address(config)!)} is in use by another process`
     case 'EACCES':
-      return syscall === 'listen' ? `${setting}: this user is not allowed to listen on port ${port}` : undefined
+      return syscall === 'listen' ? `${setting}: this user is not allowed to listen on ${describeAddress(address(config)!)}` : undefined
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
     case 'EINVAL':
@@ -127,11 +129,13 @@ function exit(status: number, service: Service | undefined): never {
 function greeting(config: ServerConfig, service: Service): string {
   const { host = 'localhost' } = config
   const base = `http://${host.includes(':') ? `[${host}]` : host}:`
-  const admin = service.adminPort === undefined ? '' : `  admin   ${base}${service.adminPort}\n`
+  const lines = openListeners(config).map((name) => {
+    const where = config.host === undefined && name === 'main' ? ' (all interfaces)' : ''
+    return `  ${listener(name).label.padEnd(7)} ${base}${service.addresses.get(name)!.port}${where}\n`
+  })
   return `edge ${VERSION}, ${config.mode}
-  listens ${base}${service.port}${config.host === undefined ? ' (all interfaces)' : ''}
-${admin}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBundle(config, service)}
-  try     ${exampleCommand(config, `${base}${service.port}`)}
+${lines.join('')}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBundle(config, service)}
+  try     ${exampleCommand(config, `${base}${service.addresses.get('main')!.port}`)}
 `
 }
 

@@ -320,15 +320,24 @@ function* contradictions(config: ServerConfig): Generator<string> {
   // One that was given and is bad has its own complaint.
   if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
     yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy'
-  if (config.adminPort !== undefined && config.adminPort !== 0 && config.adminPort === config.port) {
-    yield `EDGE_ADMIN_PORT: expected a port other than EDGE_PORT (${config.port})`
-  }
+  yield* portContradictions(config)
   if (config.bodyMemoryBytes < config.maxBodyBytes) {
     yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
   yield* configContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
+  }
+}
+
+/** Each names a port of its own. */
+const PORTS = ['port', 'adminPort'] as const
+
+function* portContradictions(config: ServerConfig): Generator<string> {
+  for (const [i, name] of PORTS.entries()) {
+    const taken = PORTS.slice(0, i).find((earlier) => config[earlier] === config[name])
+    if (taken === undefined || !config[name]) continue
+    yield `${SETTINGS[name].env}: expected a port other than ${SETTINGS[taken].env} (${config[name]})`
   }
 }
 

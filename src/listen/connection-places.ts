@@ -1,6 +1,8 @@
-/** What connections are for. */
-const KINDS = ['main', 'admin', 'backend'] as const
-export type ConnectionKind = (typeof KINDS)[number]
+import { LISTENER_NAMES, type ListenerName } from './listeners.ts'
+
+/** What connections are for: those that a listener accepts, and those that the proxy opens. */
+export type ConnectionKind = ListenerName | 'backend'
+const KINDS: readonly ConnectionKind[] = [...LISTENER_NAMES, 'backend']
 
 /** By worker and kind: how many it has, and how many it waits for. */
 const WORDS = 2

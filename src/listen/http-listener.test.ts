@@ -58,7 +58,7 @@ async function slowClient(places: number): Promise<SlowClient> {
     onFull: () => {},
     onAcceptError: () => {},
   })
-  const port = await listener.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = await listener.listen({ port: 0, host: '127.0.0.1' })
   onTestFinished(() => listener.close(0))
   const client = connect(port, '127.0.0.1')
   onTestFinished(() => void client.destroy())

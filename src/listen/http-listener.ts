@@ -4,6 +4,8 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { ServerConfig } from '../config/config.ts'
 import type { ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
+import type { ListenAddress, ListenTarget } from './listen-address.ts'
+import type { ListenerServer } from './listener-server.ts'
 import { TurnedAway } from './turned-away.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
@@ -52,11 +54,8 @@ export interface ListenerOptions {
 /** What all ports have in common. */
 export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
 
-/** A port of our own, or a descriptor of one that is bound already and shared with others. */
-export type ListenOn = { readonly port: number; readonly host: string | undefined } | { readonly fd: number }
-
-/** One port. */
-export class HttpListener {
+/** HTTP/1.1 on one listener. */
+export class HttpListener implements ListenerServer {
   readonly #server: Server
   readonly #front: ConnectionFront | undefined
   readonly #options: ListenerOptions
@@ -100,25 +99,23 @@ export class HttpListener {
     this.#front = newFront?.(toNode)
   }
 
-  /** Returns the port, which the system chose if it was 0. */
-  listen(on: ListenOn): Promise<number> {
+  listen(target: ListenTarget): Promise<ListenAddress> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
-      this.#server.listen(on, () => {
+      this.#server.listen(target, () => {
         this.#server.off('error', reject)
         this.#server.on('error', this.#options.onAcceptError)
-        resolve((this.#server.address() as AddressInfo).port)
+        const { address, port } = this.#server.address() as AddressInfo
+        resolve({ host: address, port })
       })
     })
   }
 
-  /** From now on every answer is the last on its connection. */
   drain(): void {
     this.#isDraining = true
     this.#front?.drain()
   }
 
-  /** Accepts nothing more, lets open requests finish, and cuts what is left after `graceMs`. */
   async close(graceMs: number, cutRest: () => void = () => {}): Promise<void> {
     this.drain()
     const closed = new Promise<void>((resolve) => {

@@ -16,7 +16,9 @@ import { respondText } from '../http/respond.ts'
 import { AcceptErrors } from '../listen/accept-errors.ts'
 import type { ConnectionKind, ConnectionPlaces } from '../listen/connection-places.ts'
 import type { ConnectionShares } from '../listen/connection-shares.ts'
-import { HttpListener, type ListenerOptions, type ListenerTimeouts, type ListenOn, type PortOptions } from '../listen/http-listener.ts'
+import { HttpListener, type ListenerOptions, type ListenerTimeouts, type PortOptions } from '../listen/http-listener.ts'
+import type { ListenAddress, ListenTarget } from '../listen/listen-address.ts'
+import { type ListenerName, listener } from '../listen/listeners.ts'
 import { MalformedRequests } from '../listen/malformed-requests.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import type { BodyMemory } from '../proxy/body-memory.ts'
@@ -29,7 +31,7 @@ import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 
 export type ServerOptions = ProxyOptions &
   ListenerTimeouts &
-  Pick<ServerConfig, 'adminPort' | 'shutdownMs' | 'debugSessionSecret' | 'mode'> & {
+  Pick<ServerConfig, 'host' | 'port' | 'adminPort' | 'shutdownMs' | 'debugSessionSecret' | 'mode'> & {
     /** False: `node:http` answers everything. What the fast wire answers is held against that. */
     readonly hasFastWire?: boolean
   }
@@ -56,20 +58,6 @@ type Handle = (req: IncomingMessage, res: ServerResponse) => void
 /** Ours in both modes, whether or not there is something behind them. */
 const ADMIN_PATHS = new Set(['/livez', '/readyz', '/metrics', '/v1/debug/session', '/v1/debug/logout'])
 
-/** Decisions that take longer than this at shutdown are cut. */
-const DECISION_GRACE_MS = 5000
-/** What is still asked of the admin port when the main port is closed: a wrong debug secret waits a second for its answer. */
-const ADMIN_GRACE_MS = 1500
-
-/** How long a server takes to close, at the most. */
-export function closingMs({ mode, shutdownMs, adminPort }: Pick<ServerConfig, 'mode' | 'shutdownMs' | 'adminPort'>): number {
-  return mainGraceMs({ mode, shutdownMs }) + (adminPort === undefined ? 0 : ADMIN_GRACE_MS)
-}
-
-function mainGraceMs({ mode, shutdownMs }: Pick<ServerConfig, 'mode' | 'shutdownMs'>): number {
-  return mode === 'reverse_proxy' ? shutdownMs : DECISION_GRACE_MS
-}
-
 /** The service's face to the network. */
 export class EdgeServer {
   readonly #metrics: Exposition
@@ -85,7 +73,7 @@ export class EdgeServer {
     const { debugSessionSecret } = options
     const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
     const refused = new CounterFamily(metricMemory, 'edge_connections_refused_total')
-    const onPort = (port: 'main' | 'admin'): PortOptions => {
+    const onPort = (port: ListenerName): PortOptions => {
       const refusals = refused.series(port)
       const onFull = (): void => {
         refusals.count++
@@ -122,16 +110,10 @@ export class EdgeServer {
     this.#admin = hasAdminPort ? plainListener(onPort('admin'), answer(admin)) : undefined
   }
 
-  /** Returns the port. */
-  async listen(on: ListenOn): Promise<number> {
-    const port = await this.#main.listen(on)
-    this.#isListening = true
-    return port
-  }
-
-  /** To be called where there is an admin port. */
-  listenAdmin(on: ListenOn): Promise<number> {
-    return this.#admin!.listen(on)
+  async listen(name: ListenerName, target: ListenTarget): Promise<ListenAddress> {
+    const address = await (name === 'main' ? this.#main : this.#admin!).listen(target)
+    if (name === 'main') this.#isListening = true
+    return address
   }
 
   /** Not ready from now on, but serving: load balancers need time to notice. */
@@ -145,9 +127,9 @@ export class EdgeServer {
   async close(): Promise<void> {
     this.drain()
     // The admin port tells of what is still open, so it goes last.
-    await this.#main.close(mainGraceMs(this.#options), () => this.#proxy?.cutTunnels())
+    await this.#main.close(listener('main').closeMs(this.#options), () => this.#proxy?.cutTunnels())
     this.#proxy?.close()
-    await this.#admin?.close(ADMIN_GRACE_MS)
+    await this.#admin?.close(listener('admin').closeMs(this.#options))
   }
 
   *#healthEndpoints(parts: ServerParts): Generator<[string, Endpoint]> {

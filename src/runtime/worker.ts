@@ -33,12 +33,12 @@ export interface WorkerParts {
   readonly worker: number
   readonly clock: Clock
   readonly logger: Logger
-  readonly tell: (message: FromWorker) => void
+  readonly send: (message: FromWorker) => void
 }
 
 type PrepareMessage = ToWorker & { readonly type: 'prepare' }
 
-/** A thread that serves: an engine and its sockets, on the memory that all threads share. Does what it is told. */
+/** A thread that serves: an engine and its sockets, on the memory that all threads share. Acts on the supervisor's messages. */
 export class Worker {
   readonly #parts: WorkerParts
   readonly #ipFacts: IpFacts = {}
@@ -90,7 +90,7 @@ export class Worker {
     return new Worker(parts, local, metricMemory, new Fleet(config.redis, { ...parts, local, metricMemory }))
   }
 
-  async hear(message: ToWorker): Promise<void> {
+  async onMessage(message: ToWorker): Promise<void> {
     switch (message.type) {
       case 'ip_file':
         return this.#load(message.file)
@@ -98,9 +98,9 @@ export class Worker {
         this.#preparing = this.#preparing.then(() => this.#prepare(message))
         return this.#preparing
       case 'get_ready':
-        this.#parts.tell({ type: 'up' })
+        this.#parts.send({ type: 'up' })
         await Promise.all([this.#preparing, this.#fleet?.firstUse()])
-        return this.#parts.tell({ type: 'ready' })
+        return this.#parts.send({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
       case 'drain':
@@ -109,7 +109,7 @@ export class Worker {
         this.#vitals.stop()
         await this.#server.close()
         await this.#fleet?.close()
-        return this.#parts.tell({ type: 'closed' })
+        return this.#parts.send({ type: 'closed' })
     }
   }
 
@@ -130,7 +130,7 @@ export class Worker {
     } catch (error) {
       problem = `it cannot be compiled: ${(error as Error).message}`
     }
-    this.#parts.tell({ type: 'prepared', generation, problem })
+    this.#parts.send({ type: 'prepared', generation, problem })
   }
 
   *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void> {
@@ -142,15 +142,13 @@ export class Worker {
     yield* this.#engine.prepare(generation, builder.build(), sincesMs)
   }
 
-  async #listen({ listener, on }: ToWorker & { type: 'listen' }): Promise<void> {
-    const { config, tell } = this.#parts
+  async #listen({ listener, target }: ToWorker & { type: 'listen' }): Promise<void> {
+    const { send } = this.#parts
     try {
-      const port = await (listener === 'main' ? this.#server.listen(on) : this.#server.listenAdmin(on))
-      tell({ type: 'listening', listener, port })
+      send({ type: 'listening', listener, address: await this.#server.listen(listener, target) })
     } catch (error) {
       const { message, code, syscall } = error as NodeJS.ErrnoException
-      const port = listener === 'main' ? config.port : config.adminPort
-      tell({ type: 'cannot_listen', listener, error: { message, code, syscall, port } })
+      send({ type: 'cannot_listen', listener, error: { message, code, syscall } })
     }
   }
 }

@@ -3,7 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rm
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { LogStream, newBrokenLine } from './log-stream.ts'
+import { LogStream, newPartialLineFlag } from './log-stream.ts'
 
 test('a line goes out as it is', () => {
   const path = join(scratch(), 'log')
@@ -45,7 +45,7 @@ test('a line that broke off is not continued by another thread', () => {
   execFileSync('mkfifo', [path])
   const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
   onTestFinished(() => closeSync(fd))
-  const broken = newBrokenLine()
+  const broken = newPartialLineFlag()
   new LogStream(fd, broken).write(`{"msg":"${'x'.repeat(1 << 17)}"}\n`)
   expect(drain(fd).startsWith('{"msg":"xxx')).toBe(true)
   new LogStream(fd, broken).write('{"msg":"b"}\n')

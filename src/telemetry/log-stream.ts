@@ -11,7 +11,7 @@ export class LogStream {
   /** Not 0 when a line broke off in the middle, whichever thread wrote it: the next one must not continue it. */
   readonly #broken: Int32Array
 
-  constructor(fd: number, broken = newBrokenLine()) {
+  constructor(fd: number, broken = newPartialLineFlag()) {
     this.#fd = fd
     this.#broken = new Int32Array(broken)
   }
@@ -32,7 +32,7 @@ export class LogStream {
 }
 
 /** To be shared by all threads that write to one descriptor. */
-export function newBrokenLine(): SharedArrayBuffer {
+export function newPartialLineFlag(): SharedArrayBuffer {
   return new SharedArrayBuffer(4)
 }
 

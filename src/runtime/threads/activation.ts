@@ -10,7 +10,7 @@ const STUCK_MS = 30_000
 const MAX_DEATHS = 3
 
 /**
- * How a bundle comes to hold in all workers as one: each is told to make it ready and reports, then one shared word is turned,
+ * How a bundle comes to hold in all workers as one: each makes it ready and reports, then one shared word is turned,
  * which every decision reads. One bundle at a time.
  */
 export class Activation {
@@ -25,13 +25,13 @@ export class Activation {
     this.#onStuck = onStuck
   }
 
-  begin(content: BundleContent, workers: readonly number[], tell: (message: Prepare) => void): Promise<void> {
+  begin(content: BundleContent, workers: readonly number[], send: (message: Prepare) => void): Promise<void> {
     const message: Prepare = { type: 'prepare', generation: ++this.#generation, ...content }
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#endStuck(), STUCK_MS)
       timer.unref()
       this.#next = { message, missing: new Set(workers), deaths: 0, timer, resolve, reject }
-      tell(message)
+      send(message)
       this.#turnIfReady()
     })
   }

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDescriptorPort } from '../../../test/support/workers/descriptor-port.ts'
-import type { SharedPort } from './worker-host.ts'
+import type { SharedSocket } from './worker-host.ts'
 
 const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
 
@@ -89,8 +89,8 @@ describe('a port', () => {
   })
 })
 
-async function opened(number: number, host: string | undefined, threads: number): Promise<SharedPort> {
-  const port = await openDescriptorPort(number, host, threads)
+async function opened(number: number, host: string | undefined, threads: number): Promise<SharedSocket> {
+  const port = await openDescriptorPort({ host, port: number }, threads)
   let isClosed = false
   const close = (): void => {
     if (!isClosed) port.close()
@@ -100,7 +100,7 @@ async function opened(number: number, host: string | undefined, threads: number)
   return { share: () => port.share(), giveBack: (share) => port.giveBack(share), close }
 }
 
-async function listening(port: SharedPort): Promise<Server> {
+async function listening(port: SharedSocket): Promise<Server> {
   const server = createServer((socket) => socket.destroy()).listen(await port.share())
   onTestFinished(() => void server.close())
   await once(server, 'listening')

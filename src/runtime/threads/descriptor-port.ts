@@ -2,8 +2,8 @@ import { type ForkOptions, fork } from 'node:child_process'
 import { lookup } from 'node:dns/promises'
 import net from 'node:net'
 import { getSystemErrorName } from 'node:util'
-import type { ListenOn } from '../../listen/http-listener.ts'
-import type { SharedPort } from './worker-host.ts'
+import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
+import type { SharedSocket } from './worker-host.ts'
 
 /** Node's own name for a bound socket; `net` has no other way to bind without accepting. */
 interface Handle {
@@ -23,7 +23,7 @@ const SPARES = 1
  * thread, and a number that two of them use would be closed for both. This thread cannot duplicate a descriptor, but one
  * that goes to a child process and back comes back under a new number.
  */
-export class DescriptorPort implements SharedPort {
+export class DescriptorPort implements SharedSocket {
   readonly #handle: Handle
   readonly #stock: Handle[] = []
   /** Given to threads, which close them. These objects must stay: when one is collected, it closes a number not its own. */
@@ -33,15 +33,15 @@ export class DescriptorPort implements SharedPort {
 
   private constructor(handle: Handle, threads: number) {
     this.#handle = handle
-    // Whoever asks for a share hears when this fails.
+    // Whoever asks for a share gets the error.
     this.#restock(threads + SPARES).catch(() => {})
   }
 
-  static async open(port: number, host: string | undefined, threads: number): Promise<DescriptorPort> {
+  static async open({ host, port }: ListenAddress, threads: number): Promise<DescriptorPort> {
     return new DescriptorPort(host === undefined ? bindAny(port) : await bindTo(host, port), threads)
   }
 
-  async share(): Promise<ListenOn> {
+  async share(): Promise<ListenTarget> {
     while (this.#stock.length === 0) {
       if (this.#isClosed) throw new Error('the port is closed')
       await this.#restock(1 + SPARES)
@@ -51,7 +51,7 @@ export class DescriptorPort implements SharedPort {
     return { fd: handle.fd }
   }
 
-  giveBack(share: ListenOn): void {
+  giveBack(share: ListenTarget): void {
     const { fd } = share as { fd: number }
     const handle = this.#given.get(fd)!
     this.#given.delete(fd)

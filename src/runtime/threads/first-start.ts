@@ -1,7 +1,7 @@
 /** So many workers may die before the service is open: a bundle that ends those who compile it is refused before that. */
 const MAX_DEATHS = 10
 
-/** The start: the first workers come up, all of them, and stay alive until the main port is open, or there is no service. */
+/** The start: the first workers come up, all of them, and stay alive until every listener is open, or there is no service. */
 export class FirstStart {
   /** Rejects with `failed`. */
   readonly up: Promise<void>
@@ -32,7 +32,7 @@ export class FirstStart {
     this.#noteUp()
   }
 
-  /** The main port is open. */
+  /** Every listener is open. */
   noteOpen(): void {
     this.#isOver = true
   }

@@ -1,11 +1,10 @@
 import type { SharedBundle } from '../../bundle/shared-bundle.ts'
 import type { IpFile } from '../../ip-data/ip-files.ts'
-import type { ListenOn } from '../../listen/http-listener.ts'
+import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
+import type { ListenerName } from '../../listen/listeners.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 
-export type ListenerName = 'main' | 'admin'
-
-/** What the supervisor tells a worker. */
+/** What the supervisor sends to a worker. */
 export type ToWorker =
   | { readonly type: 'ip_file'; readonly file: IpFile }
   | {
@@ -16,18 +15,18 @@ export type ToWorker =
       /** Since when each counter's limit holds. */
       readonly sincesMs: Float64Array
     }
-  /** To be answered with 'up' at once, and with 'ready' when all that was told before is done. */
+  /** The worker replies 'up' at once, and 'ready' when everything sent before is done. */
   | { readonly type: 'get_ready' }
-  | { readonly type: 'listen'; readonly listener: ListenerName; readonly on: ListenOn }
+  | { readonly type: 'listen'; readonly listener: ListenerName; readonly target: ListenTarget }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
 
-/** What a worker tells the supervisor. */
+/** What a worker sends to the supervisor. */
 export type FromWorker =
   | { readonly type: 'prepared'; readonly generation: number; readonly problem: string | undefined }
   | { readonly type: 'up' }
   | { readonly type: 'ready' }
-  | { readonly type: 'listening'; readonly listener: ListenerName; readonly port: number }
+  | { readonly type: 'listening'; readonly listener: ListenerName; readonly address: ListenAddress }
   | { readonly type: 'cannot_listen'; readonly listener: ListenerName; readonly error: ListenError }
   | { readonly type: 'closed' }
 
@@ -36,5 +35,4 @@ export interface ListenError {
   readonly message: string
   readonly code: string | undefined
   readonly syscall: string | undefined
-  readonly port: number | undefined
 }

@@ -1,80 +1,133 @@
-import type { ListenerName, ToWorker } from './messages.ts'
-import type { SharedPort } from './worker-host.ts'
+import type { Logger } from 'pino'
+import type { ListenAddress } from '../../listen/listen-address.ts'
+import { type ListenerName, listener, type OpeningPhase } from '../../listen/listeners.ts'
+import type { ListenError, ToWorker } from './messages.ts'
+import type { SharedSocket } from './worker-host.ts'
+import type { WorkerSlot } from './worker-slot.ts'
 
-export type ListenMessage = ToWorker & { readonly type: 'listen' }
+/** What was bound for each listener that is to be opened. */
+export type BoundListeners = ReadonlyMap<ListenerName, SharedSocket>
 
-interface SharedListener {
-  readonly port: SharedPort
-  /** Those that accept on it. */
-  readonly workers: Set<number>
-  /** Until all of the first workers accept, as they must. */
-  opening: Opening | undefined
+export interface SharedListenersParts {
+  readonly sockets: BoundListeners
+  readonly workers: number
+  readonly logger: Logger
+  /** Before something is tried again. */
+  readonly pause: (ms: number) => Promise<unknown>
 }
 
+interface SharedListener {
+  readonly name: ListenerName
+  readonly opens: OpeningPhase
+  readonly socket: SharedSocket
+  /** Those that accept on it. */
+  readonly workers: Set<number>
+  state: 'bound' | Opening | 'open'
+}
+
+/** Until all of the first workers accept, as they must. */
 interface Opening {
-  resolve(port: number): void
+  resolve(address: ListenAddress): void
   reject(error: Error): void
 }
 
-/** The ports that all workers listen on, by name, and which of them do already. */
+type ListenMessage = ToWorker & { readonly type: 'listen' }
+
+/** A share of a socket that could not be obtained is asked for again after this. */
+const RETRY_MS = 5000
+
+/** The listeners that all workers accept on, and which of the workers do already. */
 export class SharedListeners {
-  readonly #workerCount: number
-  readonly #listeners = new Map<ListenerName, SharedListener>()
+  readonly #parts: SharedListenersParts
+  readonly #listeners: ReadonlyMap<ListenerName, SharedListener>
+  #isClosed = false
 
-  constructor(workerCount: number) {
-    this.#workerCount = workerCount
-  }
-
-  get names(): readonly ListenerName[] {
-    return [...this.#listeners.keys()]
-  }
-
-  /** Done when all workers accept on it; tells the port's number, which the system may have chosen. */
-  open(name: ListenerName, port: SharedPort): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#listeners.set(name, { port, workers: new Set(), opening: { resolve, reject } })
+  constructor(parts: SharedListenersParts) {
+    this.#parts = parts
+    const list = Array.from(parts.sockets, ([name, socket]): [ListenerName, SharedListener] => {
+      return [name, { name, opens: listener(name).opens, socket, workers: new Set(), state: 'bound' }]
     })
+    this.#listeners = new Map(list)
   }
 
-  /** What to tell a worker that shall listen. */
-  async share(name: ListenerName): Promise<ListenMessage> {
-    return { type: 'listen', listener: name, on: await this.#listeners.get(name)!.port.share() }
+  /** Done when all workers accept on every listener of this phase. Returns where: the system may have chosen the port. */
+  async open(phase: OpeningPhase, slots: readonly WorkerSlot[]): Promise<Map<ListenerName, ListenAddress>> {
+    const opening = this.#of(phase).map(async (shared): Promise<[ListenerName, ListenAddress]> => {
+      const opened = new Promise<ListenAddress>((resolve, reject) => {
+        shared.state = { resolve, reject }
+      })
+      for (const slot of slots) if (canListen(slot, phase)) void this.#listen(shared, slot)
+      return [shared.name, await opened]
+    })
+    return new Map(await Promise.all(opening))
   }
 
-  /** It was not told to anybody. */
-  giveBack({ listener, on }: ListenMessage): void {
-    this.#listeners.get(listener)!.port.giveBack(on)
-  }
-
-  noteListening(name: ListenerName, worker: number, port: number): void {
-    const listener = this.#listeners.get(name)!
-    listener.workers.add(worker)
-    if (listener.workers.size < this.#workerCount) return
-    listener.opening?.resolve(port)
-    listener.opening = undefined
-  }
-
-  /** Whether this was the end of opening it. Later on, a worker alone has failed. */
-  failOpening(name: ListenerName, error: Error): boolean {
-    const { opening } = this.#listeners.get(name)!
-    opening?.reject(error)
-    return opening !== undefined
+  /** To be called when a worker has become `up`, for those that open early, and `ready`, for the others. */
+  join(phase: OpeningPhase, slot: WorkerSlot): void {
+    for (const shared of this.#of(phase)) if (shared.state !== 'bound') void this.#listen(shared, slot)
   }
 
   leave(worker: number): void {
     for (const { workers } of this.#listeners.values()) workers.delete(worker)
   }
 
-  count(name: ListenerName): number {
-    return this.#listeners.get(name)?.workers.size ?? 0
+  /** Returns whether the worker accepts on all listeners now. */
+  noteListening(name: ListenerName, worker: number, address: ListenAddress): boolean {
+    const shared = this.#listeners.get(name)!
+    shared.workers.add(worker)
+    if (typeof shared.state === 'object' && shared.workers.size === this.#parts.workers) {
+      shared.state.resolve(address)
+      shared.state = 'open'
+    }
+    return [...this.#listeners.values()].every(({ workers }) => workers.has(worker))
   }
 
-  /** On every port, and the main one is among them. */
-  hasAll(worker: number): boolean {
-    return this.#listeners.has('main') && [...this.#listeners.values()].every(({ workers }) => workers.has(worker))
+  noteFailure(name: ListenerName, { worker, link }: WorkerSlot, error: ListenError): void {
+    if (this.#failOpening(this.#listeners.get(name)!, Object.assign(new Error(error.message), error))) return
+    this.#parts.logger.error({ event: 'worker_cannot_listen', worker, error }, `worker ${worker} cannot listen`)
+    link?.terminate()
+  }
+
+  /** How many workers accept requests, on all listeners that requests come to. */
+  get servingCount(): number {
+    return Math.min(...this.#of('ready').map(({ workers }) => workers.size))
   }
 
   close(): void {
-    for (const { port } of this.#listeners.values()) port.close()
+    this.#isClosed = true
+    for (const { socket } of this.#listeners.values()) socket.close()
   }
+
+  #of(phase: OpeningPhase): SharedListener[] {
+    return [...this.#listeners.values()].filter(({ opens }) => opens === phase)
+  }
+
+  /** A share of a socket is for a worker that is sure to take it: one that dies before would keep it open for ever. */
+  async #listen(shared: SharedListener, slot: WorkerSlot): Promise<void> {
+    const { link, worker } = slot
+    const { logger, pause } = this.#parts
+    try {
+      const target = await shared.socket.share()
+      const message: ListenMessage = { type: 'listen', listener: shared.name, target }
+      if (link !== undefined && slot.link === link) link.send(message)
+      else shared.socket.giveBack(target)
+    } catch (error) {
+      if (this.#failOpening(shared, error as Error) || this.#isClosed || slot.link !== link) return
+      logger.error({ event: 'worker_not_replaced', worker, err: error }, 'a worker could not be replaced yet')
+      await pause(RETRY_MS)
+      if (slot.link === link) await this.#listen(shared, slot)
+    }
+  }
+
+  /** Returns whether this was the end of opening it. Later on, a worker alone has failed. */
+  #failOpening({ name, state }: SharedListener, error: Error): boolean {
+    if (typeof state !== 'object') return false
+    state.reject(Object.assign(error, { listener: name }))
+    return true
+  }
+}
+
+/** What operators look at is there before the service is ready, for example while Redis is still being connected to. */
+function canListen({ state }: WorkerSlot, phase: OpeningPhase): boolean {
+  return state === 'ready' || (state === 'up' && phase === 'early')
 }

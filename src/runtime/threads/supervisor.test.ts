@@ -9,12 +9,12 @@ import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
 import type { ToWorker } from './messages.ts'
 import { Supervisor } from './supervisor.ts'
-import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
+import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
 
 const INFO = { version: '1', hash: '', updatedAtS: 0 }
-const PORT: SharedPort = { share: async () => ({ fd: 0 }), giveBack() {}, close() {} }
+const SOCKET: SharedSocket = { share: async () => ({ fd: 0 }), giveBack() {}, close() {} }
 
-test('a worker that takes the place of another hears since when the limits hold, not when the last bundle came', async () => {
+test('a worker that takes the place of another learns since when the limits hold, not when the last bundle came', async () => {
   const { supervisor, host, clock } = await supervising()
   const startMs = clock.nowMs()
   await supervisor.activate(limited(1, 10), INFO)
@@ -23,8 +23,8 @@ test('a worker that takes the place of another hears since when the limits hold,
   clock.advance(100)
   await supervisor.activate(limited(2, 10, policy('other', { rules: [] })), INFO)
   host.listener.onExit(undefined)
-  await until(() => host.told.length > 0 && host.told.at(-1)!.type === 'listen')
-  expect(host.told.map((message) => (message.type === 'prepare' ? [...message.sincesMs] : message.type))).toEqual([
+  await until(() => host.received.length > 0 && host.received.at(-1)!.type === 'listen')
+  expect(host.received.map((message) => (message.type === 'prepare' ? [...message.sincesMs] : message.type))).toEqual([
     [startMs + 100, startMs],
     'get_ready',
     'listen',
@@ -45,31 +45,41 @@ async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHo
   const host = new ObedientHost()
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const logger = pino({ level: 'silent' })
-  const supervisor = new Supervisor({ host, workers: 1, memory, metrics, logger, nowMs: () => clock.nowMs(), pause: async () => {} })
-  await supervisor.listen('main', PORT)
+  const supervisor = new Supervisor({
+    host,
+    workers: 1,
+    sockets: new Map([['main', SOCKET]]),
+    memory,
+    metrics,
+    logger,
+    nowMs: () => clock.nowMs(),
+    pause: async () => {},
+  })
+  await supervisor.open('ready')
   clock.advance(60_000)
   return { supervisor, host, clock }
 }
 
-/** Has one worker that does all it is told at once, and remembers what its last one was told. */
+/** Has one worker that acts on every message at once, and remembers the messages to its last one. */
 class ObedientHost implements WorkerHost {
-  told: ToWorker[] = []
+  received: ToWorker[] = []
   listener!: WorkerListener
 
-  async openPort(): Promise<SharedPort> {
-    return PORT
+  async bind(): Promise<SharedSocket> {
+    return SOCKET
   }
 
   startWorker(_worker: number, _memory: unknown, listener: WorkerListener): WorkerLink {
-    this.told = []
+    this.received = []
     this.listener = listener
-    return { tell: (message) => this.#obey(message), terminate() {} }
+    return { send: (message) => this.#obey(message), terminate() {} }
   }
 
   #obey(message: ToWorker): void {
-    this.told.push(message)
+    this.received.push(message)
     if (message.type === 'get_ready') queueMicrotask(() => this.#getReady())
-    if (message.type === 'listen') this.listener.onMessage({ type: 'listening', listener: message.listener, port: 1 })
+    if (message.type === 'listen')
+      this.listener.onMessage({ type: 'listening', listener: message.listener, address: { host: undefined, port: 1 } })
     if (message.type === 'prepare') this.listener.onMessage({ type: 'prepared', generation: message.generation, problem: undefined })
   }
 

@@ -1,4 +1,5 @@
 import { Worker as Thread } from 'node:worker_threads'
+import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { DescriptorPort } from './descriptor-port.ts'
 import type { WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
@@ -13,8 +14,8 @@ export interface ThreadData {
   /** Read again by each thread: what is read from them cannot cross over. */
   readonly settings: Settings
   readonly memory: SharedMemory
-  /** What threads that log must know of one another. */
-  readonly brokenLine: SharedArrayBuffer
+  /** Whether the last log line was cut off in the middle: threads write to one descriptor. */
+  readonly partialLine: SharedArrayBuffer
   readonly worker: number
 }
 
@@ -23,19 +24,19 @@ const ENTRY = new URL('./worker-thread.js', import.meta.url)
 /** Each worker is a thread of this process. */
 export class ThreadHost implements WorkerHost {
   readonly #settings: Settings
-  readonly #brokenLine: SharedArrayBuffer
+  readonly #partialLine: SharedArrayBuffer
 
-  constructor(settings: Settings, brokenLine: SharedArrayBuffer) {
+  constructor(settings: Settings, partialLine: SharedArrayBuffer) {
     this.#settings = settings
-    this.#brokenLine = brokenLine
+    this.#partialLine = partialLine
   }
 
-  openPort(port: number, host: string | undefined, workers: number): Promise<DescriptorPort> {
-    return DescriptorPort.open(port, host, workers)
+  bind(address: ListenAddress, workers: number): Promise<DescriptorPort> {
+    return DescriptorPort.open(address, workers)
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
-    const workerData: ThreadData = { settings: this.#settings, memory, brokenLine: this.#brokenLine, worker }
+    const workerData: ThreadData = { settings: this.#settings, memory, partialLine: this.#partialLine, worker }
     const thread = new Thread(ENTRY, { workerData, name: `worker ${worker}` })
     let error: Error | undefined
     thread.on('error', (thrown: Error) => {
@@ -44,7 +45,7 @@ export class ThreadHost implements WorkerHost {
     thread.on('message', (message) => listener.onMessage(message))
     thread.on('exit', () => listener.onExit(error))
     return {
-      tell: (message) => thread.postMessage(message),
+      send: (message) => thread.postMessage(message),
       terminate: () => void thread.terminate(),
     }
   }

@@ -1,31 +1,32 @@
-import type { ListenOn } from '../../listen/http-listener.ts'
+import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
-/** Where workers live, and how they come to a port together. */
+/** Where workers run, and how they come to listen on one address together. */
 export interface WorkerHost {
-  /** Binds the port for so many workers; nothing is accepted yet. One that somebody listens on is refused. */
-  openPort(port: number, host: string | undefined, workers: number): Promise<SharedPort>
+  /** Binds the address for so many workers; nothing is accepted yet. One that somebody listens on is refused. */
+  bind(address: ListenAddress, workers: number): Promise<SharedSocket>
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink
 }
 
-export interface SharedPort {
+/** A bound socket that several workers accept connections on. */
+export interface SharedSocket {
   /** What one more worker may listen on. */
-  share(): Promise<ListenOn>
+  share(): Promise<ListenTarget>
   /** A share that nobody listens on. */
-  giveBack(share: ListenOn): void
-  /** From when on the system refuses connections, as soon as no worker listens any more. */
+  giveBack(share: ListenTarget): void
+  /** From now on the system refuses connections as soon as no worker listens. */
   close(): void
 }
 
 export interface WorkerLink {
-  tell(message: ToWorker): void
+  send(message: ToWorker): void
   /** Ends it whatever it does. */
   terminate(): void
 }
 
 export interface WorkerListener {
   onMessage(message: FromWorker): void
-  /** It is gone, and nothing of it runs any more. `error`: why, where there is a reason to tell. */
+  /** It has ended, and nothing of it runs any more. `error`: why, where the reason is known. */
   onExit(error: Error | undefined): void
 }

@@ -8,7 +8,7 @@ import { Worker } from '../worker.ts'
 import type { ToWorker } from './messages.ts'
 import type { ThreadData } from './thread-host.ts'
 
-const { settings, memory, brokenLine, worker } = workerData as ThreadData
+const { settings, memory, partialLine, worker } = workerData as ThreadData
 const port = parentPort!
 const result = readConfig(settings.env, settings.flags)
 if (!result.ok) throw new Error(result.problems.join('\n'))
@@ -18,8 +18,8 @@ const self = await Worker.start({
   memory,
   worker,
   clock: systemClock,
-  logger: newLogger(config.logLevel, brokenLine),
-  tell: (message) => port.postMessage(message),
+  logger: newLogger(config.logLevel, partialLine),
+  send: (message) => port.postMessage(message),
 })
 // Whatever it throws ends this thread, and the supervisor starts another.
-port.on('message', (message: ToWorker) => void self.hear(message))
+port.on('message', (message: ToWorker) => void self.onMessage(message))

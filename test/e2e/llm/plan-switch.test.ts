@@ -49,7 +49,7 @@ async function spentWhenTurned(before: readonly PolicyText[], after: readonly Po
   for (const _step of engine.prepare(2, next, new Float64Array(next.counters.length)));
   const parts = { engine, clock, logger: pino({ level: 'silent' }), bundle: () => undefined, storeStats: () => store.stats() }
   const server = new EdgeServer(read.config, { ...parts, ...serverMemory() })
-  const port = await server.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = await server.listen('main', { port: 0, host: '127.0.0.1' })
   const close = closedOnce(() => server.close())
   onTestFinished(close)
 

@@ -46,8 +46,8 @@ async function streaming(shutdownMs: number): Promise<Closing> {
   const logger = pino({ level: 'silent' })
   const parts = { engine, clock, logger, bundle: () => undefined, storeStats: () => store.stats() }
   const server = new EdgeServer(read.config, { ...parts, ...serverMemory() })
-  const port = await server.listen({ port: 0, host: '127.0.0.1' })
-  await server.listenAdmin({ port: 0, host: '127.0.0.1' })
+  const { port } = await server.listen('main', { port: 0, host: '127.0.0.1' })
+  await server.listen('admin', { port: 0, host: '127.0.0.1' })
   onTestFinished(() => server.close())
 
   const client = new StreamClient(port, CHAT, JSON.stringify({ stream: true, messages: HELLO, max_tokens: MAX }))

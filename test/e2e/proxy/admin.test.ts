@@ -66,7 +66,7 @@ describe('with EDGE_ADMIN_PORT', () => {
   test('its own paths are there, and on the main port all paths are the backend’s', async () => {
     const backend = await HttpBackend.start()
     const edge = await proxying(backend, { env })
-    const admin = edge.service.adminPort!
+    const admin = edge.adminPort
     for (const path of OWN) {
       expect([path, (await ask(admin, 'GET', path)).status]).toEqual([path, 200])
       expect([path, (await ask(edge.port, 'GET', path)).body]).toEqual([path, 'hello'])
@@ -80,8 +80,8 @@ describe('with EDGE_ADMIN_PORT', () => {
   test('the admin port is no proxy', async () => {
     const backend = await HttpBackend.start()
     const edge = await proxying(backend, { env })
-    expect((await ask(edge.service.adminPort!, 'GET', '/')).status).toBe(404)
-    expect((await ask(edge.service.adminPort!, 'POST', '/v1/decision')).status).toBe(404)
+    expect((await ask(edge.adminPort, 'GET', '/')).status).toBe(404)
+    expect((await ask(edge.adminPort, 'POST', '/v1/decision')).status).toBe(404)
     expect(backend.seen).toEqual([])
   })
 
@@ -95,7 +95,7 @@ describe('with EDGE_ADMIN_PORT', () => {
     const backend = await HttpBackend.start()
     const edge = await proxying(backend, { env, bundle: ONE_EACH, clock: new ManualClock() })
     for (let i = 0; i < 3; i++) await edge.get('/metrics')
-    const { body } = await ask(edge.service.adminPort!, 'GET', '/metrics')
+    const { body } = await ask(edge.adminPort, 'GET', '/metrics')
     expect(body).toContain('edge_decisions_total{action="allow",reason="all_rules_passed",policy="p",route="/"} 1\n')
     expect(body).toContain('edge_decisions_total{action="reject",reason="token_bucket_exceeded",policy="p",route="/"} 2\n')
     expect(body).toContain('edge_backend_responses_total{status="2xx"} 1\n')

@@ -215,7 +215,7 @@ async function start(backend: { readonly url: string }, env: Readonly<Record<str
   onTestFinished(stop)
   return {
     port: edge.port,
-    adminPort: edge.service.adminPort,
+    adminPort: edge.service.addresses.get('admin')?.port,
     get isStopped() {
       return isStopped
     },

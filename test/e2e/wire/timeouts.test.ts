@@ -49,7 +49,7 @@ describe.concurrent('a head that takes too long gets 408, and its connection end
 
   test('on the admin port', async (t) => {
     const edge = await start(t, { EDGE_ADMIN_PORT: '0' })
-    expect(await RawClient.connect(edge.service.adminPort!, t).closed()).toBe(TIMED_OUT)
+    expect(await RawClient.connect(edge.adminPort, t).closed()).toBe(TIMED_OUT)
   })
 })
 

@@ -20,7 +20,7 @@ describe('bundles and deaths', () => {
     onTestFinished(() => load.stop())
     await mortal.host.end(2, 'hang')
     await replaceFile(mortal.edge.bundlePath, JSON.stringify(named(2)))
-    await until(() => mortal.host.told(1, 'prepare') === 2)
+    await until(() => mortal.host.sent(1, 'prepare') === 2)
     const target = load.total + 50
     await until(() => load.total > target)
     // As long as one is missing, none has turned.
@@ -41,7 +41,7 @@ describe('bundles and deaths', () => {
     const mortal = await mortalEdge(3, { bundle: named(1) })
     await mortal.host.end(2, 'hang')
     await replaceFile(mortal.edge.bundlePath, JSON.stringify(named(2)))
-    await until(() => mortal.host.told(1, 'prepare') === 2)
+    await until(() => mortal.host.sent(1, 'prepare') === 2)
     await mortal.host.terminate(1)
     await mortal.untilReplaced()
     expect(mortal.edge.service.bundle()).toMatchObject({ version: '1' })

@@ -29,13 +29,13 @@ test('a worker that takes the place of another and cannot load the active bundle
 /** Where some workers, asked of at their start, are told of bundles whose bytes are damaged. */
 function spoiling(host: WorkerHost, isSpoilt: (worker: number) => boolean): WorkerHost {
   return {
-    openPort: (...args) => host.openPort(...args),
+    bind: (...args) => host.bind(...args),
     startWorker(worker, memory, listener) {
       const link = host.startWorker(worker, memory, listener)
       if (!isSpoilt(worker)) return link
       const damaged = (message: ToWorker): ToWorker =>
         message.type === 'prepare' ? { ...message, bundle: { ...message.bundle, pieces: [new SharedArrayBuffer(9)] } } : message
-      return { tell: (message) => link.tell(damaged(message)), terminate: () => link.terminate() }
+      return { send: (message) => link.send(damaged(message)), terminate: () => link.terminate() }
     },
   }
 }

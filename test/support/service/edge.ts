@@ -74,7 +74,12 @@ export class Edge {
   }
 
   get port(): number {
-    return this.service.port
+    return this.service.addresses.get('main')!.port
+  }
+
+  /** To be asked for where EDGE_ADMIN_PORT is set. */
+  get adminPort(): number {
+    return this.service.addresses.get('admin')!.port
   }
 
   get(path: string, fields: Fields = []): Promise<Answer> {

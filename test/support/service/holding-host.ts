@@ -17,22 +17,22 @@ export class HoldingHost {
 
   letGo(): void {
     this.#isOpen = true
-    for (const tell of this.#held.splice(0)) tell()
+    for (const send of this.#held.splice(0)) send()
   }
 
   /** In front of this host. */
   around(host: WorkerHost): WorkerHost {
     return {
-      openPort: (...args) => host.openPort(...args),
+      bind: (...args) => host.bind(...args),
       startWorker: (...args) => this.#around(host.startWorker(...args)),
     }
   }
 
   #around(link: WorkerLink): WorkerLink {
-    const tell = (message: ToWorker): void => {
-      if (this.#isHeld(message) && !this.#isOpen) this.#held.push(() => link.tell(message))
-      else link.tell(message)
+    const send = (message: ToWorker): void => {
+      if (this.#isHeld(message) && !this.#isOpen) this.#held.push(() => link.send(message))
+      else link.send(message)
     }
-    return { tell, terminate: () => link.terminate() }
+    return { send, terminate: () => link.terminate() }
   }
 }

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../../src/clock.ts'
 import type { ServerConfig } from '../../../src/config/config.ts'
+import type { ListenAddress } from '../../../src/listen/listen-address.ts'
 import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
 import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
-import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
+import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
 import { Worker } from '../../../src/runtime/worker.ts'
 
 /** The one worker of a service lives in the test's own thread, where a test can hold its clock and read its log. */
@@ -18,8 +19,8 @@ export class InlineHost implements WorkerHost {
     this.#clock = clock
   }
 
-  async openPort(port: number, host: string | undefined): Promise<SharedPort> {
-    return { share: async () => ({ port, host }), giveBack() {}, close() {} }
+  async bind(address: ListenAddress): Promise<SharedSocket> {
+    return { share: async () => address, giveBack() {}, close() {} }
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
@@ -29,11 +30,11 @@ export class InlineHost implements WorkerHost {
       worker,
       clock: this.#clock,
       logger: this.#logger,
-      tell: (message) => void setImmediate(() => listener.onMessage(structuredClone(message))),
+      send: (message) => void setImmediate(() => listener.onMessage(structuredClone(message))),
     })
     return {
-      // In the order of telling, and never at once, as between threads
-      tell: (message) => void setImmediate(async (copy: ToWorker) => (await self).hear(copy), cloned(message)),
+      // In the order of sending, and never at once, as between threads
+      send: (message) => void setImmediate(async (copy: ToWorker) => (await self).onMessage(copy), cloned(message)),
       terminate() {},
     }
   }

@@ -35,7 +35,7 @@ export async function startServer(bundle: object, { hasFastWire, store, env }: W
     { ...config.config, hasFastWire },
     { engine, clock, logger: pino({ level: 'silent' }), bundle: () => info, storeStats: () => counters.stats(), ...serverMemory() },
   )
-  return Object.assign(server, { port: await server.listen({ port: 0, host: '127.0.0.1' }) })
+  return Object.assign(server, { port: (await server.listen('main', { port: 0, host: '127.0.0.1' })).port })
 }
 
 /** Has the talk, ends, and answers all that came back, with the time of day taken out. */

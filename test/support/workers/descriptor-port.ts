@@ -1,6 +1,7 @@
-import type { SharedPort } from '../../../src/runtime/threads/worker-host.ts'
+import type { ListenAddress } from '../../../src/listen/listen-address.ts'
+import type { SharedSocket } from '../../../src/runtime/threads/worker-host.ts'
 
-type Open = (port: number, host: string | undefined, threads: number) => Promise<SharedPort>
+type Open = (address: ListenAddress, threads: number) => Promise<SharedSocket>
 
 /** The built one, for it starts a program of its own. */
 const { DescriptorPort } = (await import('../../../dist/runtime/threads/descriptor-port.js' as string)) as {
@@ -8,10 +9,10 @@ const { DescriptorPort } = (await import('../../../dist/runtime/threads/descript
 }
 
 /** What these hold must not be collected as long as the process lives: the numbers that they would close belong to others by then. */
-const OPENED: SharedPort[] = []
+const OPENED: SharedSocket[] = []
 
-export const openDescriptorPort: Open = async (port, host, threads) => {
-  const opened = await DescriptorPort.open(port, host, threads)
+export const openDescriptorPort: Open = async (address, threads) => {
+  const opened = await DescriptorPort.open(address, threads)
   OPENED.push(opened)
   return opened
 }

@@ -1,9 +1,10 @@
 import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads'
+import type { ListenAddress } from '../../../src/listen/listen-address.ts'
 import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
 import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
 import type { Settings, ThreadData } from '../../../src/runtime/threads/thread-host.ts'
-import type { SharedPort, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
-import { newBrokenLine } from '../../../src/telemetry/log-stream.ts'
+import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
+import { newPartialLineFlag } from '../../../src/telemetry/log-stream.ts'
 import { openDescriptorPort } from './descriptor-port.ts'
 
 const ENTRY = new URL('./mortal-worker.mjs', import.meta.url)
@@ -18,20 +19,20 @@ interface Mortal {
 
 /** Real threads in the test's process, each of which it can make die. */
 export class MortalHost implements WorkerHost {
-  /** How many threads were started in each seat. */
+  /** How many threads were started for each worker. */
   readonly starts: number[] = []
-  /** Which of them do not live to see their first message: by seat, and by how many were there before. */
+  /** Which of them do not live to see their first message: by worker, and by how many were there before. */
   isStillborn: (worker: number, earlier: number) => boolean = () => false
   readonly #settings: Settings
-  readonly #told: [worker: number, type: ToWorker['type']][] = []
+  readonly #sent: [worker: number, type: ToWorker['type']][] = []
   readonly #mortals = new Map<number, Mortal>()
 
   constructor(settings: Settings) {
     this.#settings = settings
   }
 
-  openPort(port: number, host: string | undefined, workers: number): Promise<SharedPort> {
-    return openDescriptorPort(port, host, workers)
+  bind(address: ListenAddress, workers: number): Promise<SharedSocket> {
+    return openDescriptorPort(address, workers)
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
@@ -42,7 +43,7 @@ export class MortalHost implements WorkerHost {
     const workerData: ThreadData & object = {
       settings: this.#settings,
       memory,
-      brokenLine: newBrokenLine(),
+      partialLine: newPartialLineFlag(),
       worker,
       hand: port2,
       isStillborn,
@@ -60,17 +61,17 @@ export class MortalHost implements WorkerHost {
       listener.onExit(error)
     })
     return {
-      tell: (message) => {
-        this.#told.push([worker, message.type])
+      send: (message) => {
+        this.#sent.push([worker, message.type])
         thread.postMessage(message)
       },
       terminate: () => void thread.terminate(),
     }
   }
 
-  /** How often those in a seat were told something of this kind. */
-  told(worker: number, type: ToWorker['type']): number {
-    return this.#told.filter(([who, what]) => who === worker && what === type).length
+  /** How often the threads of a worker were sent a message of this kind. */
+  sent(worker: number, type: ToWorker['type']): number {
+    return this.#sent.filter(([who, what]) => who === worker && what === type).length
   }
 
   /** Done when the thread is about to end this way; with `isHoldingLocks`, with every lock that there is. */

@@ -1,0 +1,77 @@
+import type { ServerConfig } from '../config/config.ts'
+import type { ListenAddress } from './listen-address.ts'
+
+type ListenerConfig = Pick<ServerConfig, 'mode' | 'host' | 'port' | 'adminPort' | 'shutdownMs'>
+
+/** `early`: as soon as the workers are up. `ready`: when the first bundle is active, or need not be waited for any longer. */
+export type OpeningPhase = 'early' | 'ready'
+
+/** Those that close last report what is still open on the others. */
+type ClosingPhase = 'first' | 'last'
+const CLOSING_PHASES: readonly ClosingPhase[] = ['first', 'last']
+
+interface ListenerDefinition {
+  /** Says where it listens. */
+  readonly setting: string
+  /** How `edge serve` introduces it. */
+  readonly label: string
+  /** Undefined: it is not open. */
+  address(config: ListenerConfig): ListenAddress | undefined
+  readonly opens: OpeningPhase
+  readonly closes: ClosingPhase
+  /** How long open requests may take to end when it closes. */
+  closeMs(config: ListenerConfig): number
+  /** Whether its connections are set apart, or share what the limit of open files leaves. */
+  readonly connections: 'reserved' | 'shared'
+}
+
+/** Decisions that take longer than this at shutdown are cut. */
+const DECISION_CLOSE_MS = 5000
+/** A wrong debug secret waits a second for its response. */
+const ADMIN_CLOSE_MS = 1500
+
+/** All that can be listened on. A listener is a row here and a `ListenerServer` that each worker makes for it. */
+const LISTENERS = {
+  main: {
+    setting: 'EDGE_PORT',
+    label: 'listens',
+    address: ({ host, port }) => ({ host, port }),
+    opens: 'ready',
+    closes: 'first',
+    closeMs: ({ mode, shutdownMs }) => (mode === 'reverse_proxy' ? shutdownMs : DECISION_CLOSE_MS),
+    connections: 'shared',
+  },
+  admin: {
+    setting: 'EDGE_ADMIN_PORT',
+    label: 'admin',
+    address: ({ host, adminPort }) => (adminPort === undefined ? undefined : { host, port: adminPort }),
+    opens: 'early',
+    closes: 'last',
+    closeMs: () => ADMIN_CLOSE_MS,
+    connections: 'reserved',
+  },
+} satisfies Record<string, ListenerDefinition>
+
+export type ListenerName = keyof typeof LISTENERS
+
+export const LISTENER_NAMES = Object.keys(LISTENERS) as readonly ListenerName[]
+
+export function listener(name: ListenerName): ListenerDefinition {
+  return LISTENERS[name]
+}
+
+/** Those that these settings open. */
+export function openListeners(config: ListenerConfig): readonly ListenerName[] {
+  return LISTENER_NAMES.filter((name) => listener(name).address(config) !== undefined)
+}
+
+/** Groups that close one after the other; those in one group close at once. */
+export function closingGroups(names: readonly ListenerName[]): readonly (readonly ListenerName[])[] {
+  return CLOSING_PHASES.map((phase) => names.filter((name) => listener(name).closes === phase))
+}
+
+/** How long it takes to close all of them, at most. */
+export function closingMs(config: ListenerConfig): number {
+  const longest = closingGroups(openListeners(config)).map((group) => Math.max(0, ...group.map((name) => listener(name).closeMs(config))))
+  return longest.reduce((sum, ms) => sum + ms, 0)
+}
