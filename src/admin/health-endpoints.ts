@@ -5,10 +5,10 @@ import type { BundleInfo } from '../policy/bundle-info.ts'
 export interface Health {
   readonly bundle: () => BundleInfo | undefined
   readonly isShuttingDown: () => boolean
-  /** Whether the port that requests come to is open. */
+  /** Whether everything that requests come to is open. */
   readonly isListening: () => boolean
   /** Whether a shared store can be asked; undefined where counters are this process's own. */
-  readonly hasSharedStore: (() => boolean) | undefined
+  readonly hasSharedStore?: (() => boolean) | undefined
 }
 
 /** GET /livez: the process runs. */

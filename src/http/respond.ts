@@ -8,7 +8,7 @@ export function respondEmpty(res: ServerResponse, status: number, headers: Heade
   res.end()
 }
 
-export function respondText(res: ServerResponse, status: number, contentType: string, body: string): void {
+export function respondText(res: ServerResponse, status: number, contentType: string, body: string | Buffer): void {
   const headers = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(body)), 'Cache-Control', 'no-store']
   res.writeHead(status, headers)
   res.end(body)

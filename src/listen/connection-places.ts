@@ -63,6 +63,16 @@ export class ConnectionPlaces {
   }
 }
 
+/** One worker's view of all kinds. */
+export function placesOf(
+  buffer: SharedArrayBuffer,
+  worker: number,
+  limits: Readonly<Record<ConnectionKind, number>>,
+): Readonly<Record<ConnectionKind, ConnectionPlaces>> {
+  const places = KINDS.map((kind) => [kind, new ConnectionPlaces(buffer, worker, kind, limits[kind])])
+  return Object.fromEntries(places) as Record<ConnectionKind, ConnectionPlaces>
+}
+
 export function newPlacesBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer((workers + 1) * LANE_WORDS * 4)
 }

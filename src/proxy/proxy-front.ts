@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ServerConfig } from '../config/config.ts'
-import { pathOf } from '../http/endpoints.ts'
+import { pathOf } from '../http/routes.ts'
 import type { ConnectionPlaces } from '../listen/connection-places.ts'
 import { HttpListener, type PortOptions } from '../listen/http-listener.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'

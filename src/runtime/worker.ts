@@ -10,8 +10,9 @@ import { descriptorLimit } from '../files/descriptor-limit.ts'
 import { useIpData } from '../ip-data/ip-database.ts'
 import type { IpFile } from '../ip-data/ip-files.ts'
 import { connectionLimits } from '../listen/connection-limits.ts'
-import { type ConnectionKind, ConnectionPlaces } from '../listen/connection-places.ts'
+import { placesOf } from '../listen/connection-places.ts'
 import { ConnectionShares } from '../listen/connection-shares.ts'
+import type { ListenerServers } from '../listen/listener-servers.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import { PlanBuilder } from '../policy/compile.ts'
 import { BodyMemory } from '../proxy/body-memory.ts'
@@ -20,8 +21,8 @@ import { inSlices } from '../slices.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
-import { EdgeServer } from './edge-server.ts'
 import type { Fleet } from './fleet.ts'
+import { newServers } from './servers.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
 import type { FromWorker, ToWorker } from './threads/messages.ts'
 import { Vitals } from './vitals.ts'
@@ -46,7 +47,7 @@ export class Worker {
   readonly #bundles = new Map<number, BundleInfo>()
   readonly #fleet: Fleet | undefined
   readonly #engine: Engine
-  readonly #server: EdgeServer
+  readonly #servers: ListenerServers
   readonly #vitals: Vitals
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
@@ -61,9 +62,7 @@ export class Worker {
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
-    const limits = connectionLimits(descriptorLimit(), config)
-    const places = (kind: ConnectionKind): ConnectionPlaces => new ConnectionPlaces(memory.places, worker, kind, limits[kind])
-    this.#server = new EdgeServer(config, {
+    this.#servers = newServers(config, {
       engine: this.#engine,
       clock,
       logger,
@@ -75,7 +74,7 @@ export class Worker {
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
-      places: { main: places('main'), admin: places('admin'), backend: places('backend') },
+      places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
     })
     this.#vitals = new Vitals(metricMemory, worker)
   }
@@ -104,10 +103,10 @@ export class Worker {
       case 'listen':
         return this.#listen(message)
       case 'drain':
-        return this.#server.drain()
+        return this.#servers.drain()
       case 'close':
         this.#vitals.stop()
-        await this.#server.close()
+        await this.#servers.close()
         await this.#fleet?.close()
         return this.#parts.send({ type: 'closed' })
     }
@@ -145,7 +144,7 @@ export class Worker {
   async #listen({ listener, target }: ToWorker & { type: 'listen' }): Promise<void> {
     const { send } = this.#parts
     try {
-      send({ type: 'listening', listener, address: await this.#server.listen(listener, target) })
+      send({ type: 'listening', listener, address: await this.#servers.listen(listener, target) })
     } catch (error) {
       const { message, code, syscall } = error as NodeJS.ErrnoException
       send({ type: 'cannot_listen', listener, error: { message, code, syscall } })

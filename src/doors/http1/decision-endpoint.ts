@@ -2,16 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { respondEmpty } from '../../http/respond.ts'
+import type { Route } from '../../http/routes.ts'
 import type { QuestionShape } from '../question-shapes.ts'
 import { HttpQuestion } from './http-question.ts'
 
 /** Questions of one shape that `node:http` has read. Their bodies are not read, and responses have none. */
-export class DecisionEndpoint {
+export class DecisionEndpoint implements Route {
+  readonly path: string
   readonly methods: readonly string[]
   readonly #shape: QuestionShape
   readonly #pipeline: DecisionPipeline
 
   constructor(shape: QuestionShape, pipeline: DecisionPipeline) {
+    this.path = shape.path
     this.methods = shape.methods
     this.#shape = shape
     this.#pipeline = pipeline

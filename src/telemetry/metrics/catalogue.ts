@@ -159,6 +159,11 @@ export const CATALOGUE = {
   },
   edge_proxy_waiting_uploads: { type: 'gauge', labels: [], help: 'Uploads waiting for memory for their bodies.' },
   edge_proxy_client_aborts_total: { type: 'counter', labels: [], help: 'Clients that disconnected before their response was complete.' },
+  edge_admin_failures_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Requests for /livez, /readyz, /metrics and debug sessions that failed.',
+  },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_workers: {
     type: 'gauge',

@@ -13,7 +13,7 @@ test('whatever the labels and numbers, the text is the one that prom-client writ
   assert(
     property(metrics, (all) => {
       const distinct = [...new Map(all.map((one) => [one.name, one])).values()]
-      written.push([expositionText(distinct), distinct])
+      written.push([textOf(distinct), distinct])
     }),
     { numRuns: 300 },
   )
@@ -22,8 +22,12 @@ test('whatever the labels and numbers, the text is the one that prom-client writ
 
 test('numbers that are none are spelled as Prometheus reads them', () => {
   const values = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((value) => ({ labels: {}, value }))
-  expect(expositionText([{ name: 'a', help: 'b', type: 'gauge', values }])).toBe('# HELP a b\n# TYPE a gauge\na NaN\na +Inf\na -Inf\n')
+  expect(textOf([{ name: 'a', help: 'b', type: 'gauge', values }])).toBe('# HELP a b\n# TYPE a gauge\na NaN\na +Inf\na -Inf\n')
 })
+
+function textOf(metrics: readonly MetricText[]): string {
+  return [...expositionText(metrics)].join('')
+}
 
 async function byPromClient(metrics: readonly MetricText[]): Promise<string> {
   const registry = new Registry()

@@ -7,27 +7,40 @@ export interface MetricText {
   readonly values: Iterable<MetricValue>
 }
 
-/** Metrics in Prometheus's text format, version 0.0.4. */
-export function expositionText(metrics: Iterable<MetricText>): string {
-  let text = ''
+/** Some 100 microseconds of work. */
+const LINES_PER_PIECE = 50
+
+/** Metrics in Prometheus's text format, version 0.0.4, a piece at a time. */
+export function* expositionText(metrics: Iterable<MetricText>): Generator<string> {
+  let separator = ''
   for (const { name, help, type, values } of metrics) {
-    text += `${text === '' ? '' : '\n'}# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
-    for (const { metricName = name, labels, value } of values) text += `${metricName}${labelText(labels)} ${numberText(value)}\n`
+    let piece = `${separator}# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
+    let lines = 0
+    separator = '\n'
+    for (const { metricName = name, labels, value } of values) {
+      piece += `${metricName}${labelText(labels)} ${numberText(value)}\n`
+      if (++lines % LINES_PER_PIECE > 0) continue
+      yield piece
+      piece = ''
+    }
+    yield piece
   }
-  return text
 }
 
 function labelText(labels: MetricValue['labels']): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeLabel(value)}"`)
-  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+  let text = ''
+  for (const name of Object.keys(labels)) text += `${text === '' ? '{' : ','}${name}="${escapeLabel(labels[name]!)}"`
+  return text === '' ? '' : `${text}}`
 }
 
 function escapeHelp(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 }
 
+const ESCAPED = /[\\\n"]/
+
 function escapeLabel(text: string): string {
-  return escapeHelp(text).replaceAll('"', '\\"')
+  return !ESCAPED.test(text) ? text : escapeHelp(text).replaceAll('"', '\\"')
 }
 
 function numberText(value: number): string {

@@ -3,7 +3,7 @@ import type { StoreStats } from '../../store/counter-store.ts'
 import { VERSION } from '../../version.ts'
 import { CATALOGUE, METRIC_NAMES, type MetricName } from './catalogue.ts'
 import { CounterFamily } from './counter-family.ts'
-import { expositionText } from './exposition-text.ts'
+import { expositionText, type MetricText } from './exposition-text.ts'
 import { Histogram } from './histogram.ts'
 import { type MetricMemory, OVERFLOW_CELL } from './metric-memory.ts'
 import { type MetricValue, single } from './metric-value.ts'
@@ -28,9 +28,11 @@ const OF_FLEET = /^edge_redis_/
 /** Gathers what all threads have counted, when somebody asks. */
 export class Exposition {
   static readonly contentType = 'text/plain; version=0.0.4'
+  readonly #memory: MetricMemory
   readonly #collectors = new Map<MetricName, Collect>()
 
   constructor(sources: MetricSources) {
+    this.#memory = sources.memory
     const computed = computedMetrics(sources)
     for (const name of METRIC_NAMES) {
       if ((!sources.isProxy && OF_PROXY.test(name)) || (!sources.isFleet && OF_FLEET.test(name))) continue
@@ -38,8 +40,19 @@ export class Exposition {
     }
   }
 
-  text(): string {
-    return expositionText(Array.from(this.#collectors, ([name, collect]) => ({ name, ...CATALOGUE[name], values: collect() })))
+  /** Each step is short, however many series there are. Returns the text. */
+  *steps(): Generator<void, Buffer> {
+    yield* this.#memory.readSteps()
+    const pieces: Buffer[] = []
+    for (const piece of expositionText(this.#metrics())) {
+      pieces.push(Buffer.from(piece))
+      yield
+    }
+    return Buffer.concat(pieces)
+  }
+
+  *#metrics(): Generator<MetricText> {
+    for (const [name, collect] of this.#collectors) yield { name, ...CATALOGUE[name], values: collect() }
   }
 }
 

@@ -45,6 +45,11 @@ export class MetricMemory {
     return this.#entriesByName.get(name) ?? []
   }
 
+  /** Looks at what other threads have registered since, a part at a time: after a change of bundles that can be tens of thousands. */
+  *readSteps(): Generator<void> {
+    while (this.#readDirectory(ENTRIES_PER_STEP)) yield
+  }
+
   sum(cell: number): number {
     let sum = 0
     for (let lane = 0; lane < this.#laneCount; lane++) sum += this.#cells[lane * LANE_CELLS + cell]!
@@ -80,8 +85,10 @@ export class MetricMemory {
     return this.#cellByKey.get(key) ?? this.#register(key, size)
   }
 
-  #readDirectory(): void {
-    const count = Atomics.load(this.#words, ENTRIES)
+  /** Returns whether there is more. */
+  #readDirectory(max = Number.POSITIVE_INFINITY): boolean {
+    const all = Atomics.load(this.#words, ENTRIES)
+    const count = Math.min(all, this.#seenEntries + max)
     for (; this.#seenEntries < count; this.#seenEntries++) {
       const at = this.#seenBytes
       const end = at + ENTRY_HEAD + this.#bytes.readUInt32LE(at)
@@ -94,6 +101,7 @@ export class MetricMemory {
       else entries.push({ values, cell })
       this.#seenBytes = end
     }
+    return count < all
   }
 }
 
@@ -115,6 +123,7 @@ const ENTRIES = 1
 const CELLS_USED = 2
 const FIRST_CELL = 1
 const ENTRY_HEAD = 8
+const ENTRIES_PER_STEP = 100
 
 const LANE_CELLS = 128 * 1024
 const LANE_BYTES = LANE_CELLS * 8

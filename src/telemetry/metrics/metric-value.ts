@@ -7,7 +7,9 @@ export interface MetricValue {
 }
 
 export function labelled(names: readonly string[], values: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.map((name, i) => [name, values[i]!]))
+  const labels: Record<string, string> = {}
+  for (let i = 0; i < names.length; i++) labels[names[i]!] = values[i]!
+  return labels
 }
 
 /** The value of a metric without labels. */

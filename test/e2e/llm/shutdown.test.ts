@@ -2,10 +2,11 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
 import { Engine } from '../../../src/engine/engine.ts'
+import type { ListenerServers } from '../../../src/listen/listener-servers.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
 import { PlainRequestView } from '../../../src/request/view.ts'
-import { EdgeServer } from '../../../src/runtime/edge-server.ts'
+import { newServers } from '../../../src/runtime/servers.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
@@ -24,7 +25,7 @@ const DAY_TOKENS = 4000
 const MAX = 500
 
 interface Closing {
-  readonly server: EdgeServer
+  readonly server: ListenerServers
   readonly port: number
   readonly client: StreamClient
   readonly call: ScriptedCall
@@ -45,7 +46,7 @@ async function streaming(shutdownMs: number): Promise<Closing> {
   engine.activate(compileBundle(parsed.bundle))
   const logger = pino({ level: 'silent' })
   const parts = { engine, clock, logger, bundle: () => undefined, storeStats: () => store.stats() }
-  const server = new EdgeServer(read.config, { ...parts, ...serverMemory() })
+  const server = newServers(read.config, { ...parts, ...serverMemory() })
   const { port } = await server.listen('main', { port: 0, host: '127.0.0.1' })
   await server.listen('admin', { port: 0, host: '127.0.0.1' })
   onTestFinished(() => server.close())

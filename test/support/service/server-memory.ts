@@ -1,21 +1,19 @@
 import { newWrongSecretsBuffer, WrongSecrets } from '../../../src/admin/wrong-secrets.ts'
 import { newRevokedBuffer, RevokedSessions } from '../../../src/decide/revoked-sessions.ts'
-import { type ConnectionKind, ConnectionPlaces, newPlacesBuffer } from '../../../src/listen/connection-places.ts'
+import { newPlacesBuffer, placesOf } from '../../../src/listen/connection-places.ts'
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
 import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.ts'
-import type { ServerParts } from '../../../src/runtime/edge-server.ts'
+import type { ServerParts } from '../../../src/runtime/servers.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 
 /** The memory that a server shares with others, for one that is alone. */
 export function serverMemory(): Pick<ServerParts, 'metricMemory' | 'logouts' | 'wrongSecrets' | 'shares' | 'bodyMemory' | 'places'> {
-  const buffer = newPlacesBuffer(1)
-  const places = (kind: ConnectionKind): ConnectionPlaces => new ConnectionPlaces(buffer, 1, kind, 1000)
   return {
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
     logouts: new RevokedSessions(newRevokedBuffer(), 2),
     wrongSecrets: new WrongSecrets(newWrongSecretsBuffer()),
     shares: new ConnectionShares(newSharesBuffer(1), 1),
     bodyMemory: new BodyMemory(newBodyMemoryBuffer(1), 1, 256 * 1024 ** 2),
-    places: { main: places('main'), admin: places('admin'), backend: places('backend') },
+    places: placesOf(newPlacesBuffer(1), 1, { main: 1000, admin: 1000, backend: 1000 }),
   }
 }

@@ -3,9 +3,10 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { readConfig } from '../../../src/config/config.ts'
 import { Engine } from '../../../src/engine/engine.ts'
+import type { ListenerServers } from '../../../src/listen/listener-servers.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
-import { EdgeServer } from '../../../src/runtime/edge-server.ts'
+import { newServers } from '../../../src/runtime/servers.ts'
 import type { CounterStore } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import type { Talk } from './hostile-heads.ts'
@@ -18,7 +19,7 @@ export interface WireOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-export type ListeningServer = EdgeServer & { readonly port: number }
+export type ListeningServer = ListenerServers & { readonly port: number }
 
 /** The server alone, in front of an engine that has this bundle, with one wire or both. */
 export async function startServer(bundle: object, { hasFastWire, store, env }: WireOptions): Promise<ListeningServer> {
@@ -31,7 +32,7 @@ export async function startServer(bundle: object, { hasFastWire, store, env }: W
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   engine.activate(compileBundle(parsed.bundle))
   const info = { version: '1', hash: 'h', updatedAtS: 0 }
-  const server = new EdgeServer(
+  const server = newServers(
     { ...config.config, hasFastWire },
     { engine, clock, logger: pino({ level: 'silent' }), bundle: () => info, storeStats: () => counters.stats(), ...serverMemory() },
   )

@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import { RequestTurns } from '../http/request-turns.ts'
+import { respondText } from '../http/respond.ts'
+import { type Route, Routes } from '../http/routes.ts'
+import type { Series } from '../telemetry/metrics/counter-family.ts'
+import { Sampler } from '../telemetry/sampler.ts'
+import { TimeShare } from '../time-share.ts'
+
+/** What all requests together may take of a worker's time, each counted with what `node:http` takes to read it and to respond. */
+const SHARE = 0.1
+const BURST_MS = 20
+const REQUEST_MS = 0.05
+
+/** Ours in both modes, whether or not there is something behind them: without a secret there are no debug sessions. */
+const RESERVED_PATHS: ReadonlySet<string> = new Set(['/v1/debug/session', '/v1/debug/logout'])
+
+export interface AdminParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly failures: Series
+}
+
+/**
+ * What operators ask, on a listener of its own or beside the decisions. Nothing here holds up a decision for long: a connection has one
+ * request under way, more requests than a worker has time for wait, and a failure is no refused decision.
+ */
+export class AdminEndpoints {
+  readonly #routes: Routes
+  readonly #parts: AdminParts
+  readonly #turns = new RequestTurns()
+  readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
+  readonly #failureLog = new Sampler<string>(new Map())
+
+  constructor(routes: Iterable<Route>, parts: AdminParts) {
+    this.#routes = new Routes(routes)
+    this.#parts = parts
+  }
+
+  /** Whether a path is one of these, on a listener that also serves others. */
+  covers(path: string): boolean {
+    return this.#routes.has(path) || RESERVED_PATHS.has(path)
+  }
+
+  handle(req: IncomingMessage, res: ServerResponse): void {
+    this.#turns.take(req, res, () => this.#begin(req, res))
+  }
+
+  #begin(req: IncomingMessage, res: ServerResponse): void {
+    const nowMs = performance.now()
+    const waitMs = this.#time.waitMs(nowMs)
+    if (waitMs > 0) {
+      const timer = setTimeout(() => this.#begin(req, res), waitMs)
+      res.once('close', () => clearTimeout(timer))
+      return
+    }
+    this.#time.spend(REQUEST_MS, nowMs)
+    this.#routes.dispatch(req, res, (_res, error) => this.#fail(res, error))
+  }
+
+  #fail(res: ServerResponse, error: unknown): void {
+    const { clock, logger, failures } = this.#parts
+    failures.count++
+    const unlogged = this.#failureLog.admit('', clock.nowMs())
+    if (unlogged !== undefined) logger.error({ event: 'admin_failed', err: error, unlogged }, 'an admin request could not be answered')
+    if (res.headersSent) res.destroy()
+    else respondText(res, 500, 'text/plain; charset=utf-8', 'internal error\n')
+  }
+}

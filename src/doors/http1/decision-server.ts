@@ -1,0 +1,29 @@
+import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
+import { type Handle, pathOf, Routes } from '../../http/routes.ts'
+import type { HttpListener, ListenerOptions, PortOptions } from '../../listen/http-listener.ts'
+import { newPlainListener } from '../../listen/plain-listener.ts'
+import { QUESTION_SHAPES } from '../question-shapes.ts'
+import { DecisionEndpoint, respondFailed } from './decision-endpoint.ts'
+import { DecisionWire } from './decision-wire.ts'
+
+export interface DecisionServerOptions {
+  /** Serves the paths that are no question's. */
+  readonly handleOther: Handle
+  /** False: `node:http` reads everything. What the fast wire responds is compared with that. */
+  readonly hasFastWire?: boolean | undefined
+}
+
+/** The listener of `decision_service`. */
+export function newDecisionServer(
+  pipeline: DecisionPipeline,
+  options: PortOptions,
+  { handleOther, hasFastWire = true }: DecisionServerOptions,
+): HttpListener {
+  const routes = new Routes(QUESTION_SHAPES.map((shape) => new DecisionEndpoint(shape, pipeline)))
+  const handle: Handle = (req, res) => {
+    if (!routes.has(pathOf(req.url!))) return handleOther(req, res)
+    routes.dispatch(req, res, (_res, error) => respondFailed(pipeline, res, error))
+  }
+  const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(pipeline, options.timeouts, handOver)
+  return newPlainListener(options, handle, hasFastWire ? newFront : undefined)
+}

@@ -1,0 +1,45 @@
+import type { ServerConfig } from '../config/config.ts'
+import type { ListenAddress, ListenTarget } from './listen-address.ts'
+import type { ListenerServer } from './listener-server.ts'
+import { closingGroups, type ListenerName, listener } from './listeners.ts'
+
+/** The servers of one worker, by the name of their listener. */
+export class ListenerServers {
+  readonly #config: ServerConfig
+  readonly #servers: ReadonlyMap<ListenerName, ListenerServer>
+  readonly #listening = new Set<ListenerName>()
+  #isDraining = false
+
+  constructor(config: ServerConfig, servers: ReadonlyMap<ListenerName, ListenerServer>) {
+    this.#config = config
+    this.#servers = servers
+  }
+
+  /** Whether everything that requests come to is open. */
+  get isListening(): boolean {
+    return [...this.#servers.keys()].every((name) => this.#listening.has(name) || listener(name).opens === 'early')
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  async listen(name: ListenerName, target: ListenTarget): Promise<ListenAddress> {
+    const address = await this.#servers.get(name)!.listen(target)
+    this.#listening.add(name)
+    return address
+  }
+
+  /** Not ready from now on, but serving: load balancers need time to notice. */
+  drain(): void {
+    this.#isDraining = true
+    for (const server of this.#servers.values()) server.drain()
+  }
+
+  async close(): Promise<void> {
+    this.drain()
+    for (const group of closingGroups([...this.#servers.keys()])) {
+      await Promise.all(group.map((name) => this.#servers.get(name)!.close(listener(name).closeMs(this.#config))))
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import type { Server } from 'node:http'
+import type { Handle } from '../http/routes.ts'
+import { HttpListener, type ListenerOptions, type PortOptions } from './http-listener.ts'
+import { MalformedRequests } from './malformed-requests.ts'
+
+// RFC 9110 7.8: Upgrade means nothing where Connection does not name it
+const UPGRADE = /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i
+
+/** A listener that invites no bodies: a client that waits for leave to send one gets its response at once, the last on its connection. */
+export function newPlainListener(options: PortOptions, handle: Handle, newFront?: ListenerOptions['newFront']): HttpListener {
+  const malformed = new MalformedRequests()
+  const handleNoted: Handle = (req, res) => {
+    malformed.note(req, res)
+    // No protocol is offered, but what came with such a request Node takes for the protocol, and drops it.
+    if (req.headers.upgrade !== undefined && UPGRADE.test(req.headers.connection ?? '')) res.shouldKeepAlive = false
+    handle(req, res)
+  }
+  const handleExpecting: Handle = (req, res) => {
+    res.shouldKeepAlive = false
+    handleNoted(req, res)
+  }
+  const configure = (server: Server): void => malformed.configure(server)
+  return new HttpListener({ ...options, handle: handleNoted, handleExpecting, requiresHost: true, configure, newFront })
+}

@@ -1,0 +1,33 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { AcceptErrors } from './accept-errors.ts'
+import type { ConnectionKind, ConnectionPlaces } from './connection-places.ts'
+import type { ConnectionShares } from './connection-shares.ts'
+import type { ListenerTimeouts, PortOptions } from './http-listener.ts'
+import type { ListenerName } from './listeners.ts'
+
+export interface ConnectionParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metricMemory: MetricMemory
+  readonly shares: ConnectionShares
+  /** How many connections there may be, for the whole process. */
+  readonly places: Readonly<Record<ConnectionKind, ConnectionPlaces>>
+}
+
+/** What all servers of a worker have in common: how long connections live, how many there may be, and what is logged of those refused. */
+export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts): (name: ListenerName) => PortOptions {
+  const { clock, logger, metricMemory, shares, places } = parts
+  const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
+  const refused = new CounterFamily(metricMemory, 'edge_connections_refused_total')
+  return (name) => {
+    const refusals = refused.series(name)
+    const onFull = (): void => {
+      refusals.count++
+      acceptErrors.noteFull(name, places[name].max)
+    }
+    return { timeouts, shares, places: places[name], onFull, onAcceptError: (error) => acceptErrors.note(error) }
+  }
+}

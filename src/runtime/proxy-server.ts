@@ -1,0 +1,30 @@
+import type { HttpListener } from '../listen/http-listener.ts'
+import type { ListenAddress, ListenTarget } from '../listen/listen-address.ts'
+import type { ListenerServer } from '../listen/listener-server.ts'
+import type { ProxyFront } from '../proxy/proxy-front.ts'
+
+/** The listener of `reverse_proxy`, and what stands behind it. */
+export class ProxyServer implements ListenerServer {
+  readonly #front: ProxyFront
+  readonly #listener: HttpListener
+
+  constructor(front: ProxyFront, listener: HttpListener) {
+    this.#front = front
+    this.#listener = listener
+  }
+
+  listen(target: ListenTarget): Promise<ListenAddress> {
+    return this.#listener.listen(target)
+  }
+
+  drain(): void {
+    this.#listener.drain()
+    this.#front.drain()
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.drain()
+    await this.#listener.close(graceMs, () => this.#front.cutTunnels())
+    this.#front.close()
+  }
+}
