@@ -4,7 +4,7 @@ import { newPlainListener } from '../listen/plain-listener.ts'
 import type { AdminEndpoints } from './admin-endpoints.ts'
 
 /** Of a request's body, whoever reads it or not. */
-const MAX_BODY_BYTES = 1024 * 1024
+const MAX_BODY_BYTES = 64 * 1024
 
 /** The listener of operators. */
 export function newAdminServer(endpoints: AdminEndpoints, options: PortOptions): HttpListener {

@@ -1,0 +1,86 @@
+import type { ServerResponse } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { CounterFamily, type Series } from '../telemetry/metrics/counter-family.ts'
+import { Exposition } from '../telemetry/metrics/exposition.ts'
+import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
+import { MetricsEndpoint } from './metrics-endpoint.ts'
+
+test('ten thousand policies are gathered in many turns, and nothing is missing', async () => {
+  const { endpoint } = exposing(10_000)
+  const response = new Response()
+  let [turns, isDone] = [0, false]
+  const done = endpoint.handle(response.res).then(() => {
+    isDone = true
+  })
+  while (!isDone) {
+    await turn()
+    turns++
+  }
+  await done
+  expect(turns).toBeGreaterThan(3)
+  expect(response.text.match(/^edge_decisions_total\{.*\} 1$/gm)).toHaveLength(10_000)
+})
+
+test('all who ask before it begins get one text, those who ask meanwhile the next one', async () => {
+  const { endpoint, steps } = exposing(1000)
+  const early = Array.from({ length: 50 }, () => new Response())
+  const late = Array.from({ length: 50 }, () => new Response())
+  const gathering = early.map(({ res }) => endpoint.handle(res))
+  while (steps.mock.calls.length === 0) await turn()
+  await Promise.all([...gathering, ...late.map(({ res }) => endpoint.handle(res))])
+  expect(steps).toHaveBeenCalledTimes(2)
+  expect(new Set(early.map(({ body }) => body)).size).toBe(1)
+  expect(new Set(late.map(({ body }) => body)).size).toBe(1)
+})
+
+test('no text is older than its request', async () => {
+  const { endpoint, steps, series } = exposing(1)
+  const [first, second] = [new Response(), new Response()]
+  const gathering = endpoint.handle(first.res)
+  while (steps.mock.calls.length === 0) await turn()
+  series.count = 2
+  await Promise.all([gathering, endpoint.handle(second.res)])
+  expect(second.text).toContain('policy="p0",route="/0"} 2\n')
+})
+
+test('one that fails fails for those who waited for it, and the next one is gathered', async () => {
+  const { endpoint, steps } = exposing(1)
+  steps.mockImplementationOnce(() => {
+    throw new Error('broken')
+  })
+  const failed = await Promise.allSettled([1, 2].map(() => endpoint.handle(new Response().res)))
+  expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  const response = new Response()
+  await endpoint.handle(response.res)
+  expect(response.text).toContain('edge_decisions_total{')
+})
+
+function exposing(policies: number) {
+  const buffer = newMetricBuffer(2)
+  const decisions = new CounterFamily(new MetricMemory(buffer, 0), 'edge_decisions_total')
+  let series: Series | undefined
+  for (let i = policies; i-- > 0; ) {
+    series = decisions.series('allow', 'all_rules_passed', `p${i}`, `/${i}`)
+    series.count = 1
+  }
+  const storeStats = () => ({ slots: 0, occupiedSlots: 0, forcedEvictions: 0 })
+  // Those of another thread.
+  const memory = new MetricMemory(buffer, 1)
+  const exposition = new Exposition({ memory, bundle: () => undefined, storeStats, connections: () => [], isProxy: false, isFleet: false })
+  return { endpoint: new MetricsEndpoint(exposition), steps: vi.spyOn(exposition, 'steps'), series: series! }
+}
+
+class Response {
+  body: Buffer | undefined
+  readonly res = {
+    writeHead() {},
+    end: (body: Buffer) => {
+      this.body = body
+    },
+  } as unknown as ServerResponse
+
+  get text(): string {
+    return String(this.body)
+  }
+}
