@@ -48,13 +48,10 @@ export class AdminEndpoints {
   }
 
   #begin(req: IncomingMessage, res: ServerResponse): void {
+    if (res.destroyed) return
     const nowMs = performance.now()
     const waitMs = this.#time.waitMs(nowMs)
-    if (waitMs > 0) {
-      const timer = setTimeout(() => this.#begin(req, res), waitMs)
-      res.once('close', () => clearTimeout(timer))
-      return
-    }
+    if (waitMs > 0) return void setTimeout(() => this.#begin(req, res), waitMs).unref()
     this.#time.spend(REQUEST_MS, nowMs)
     this.#routes.dispatch(req, res, (_res, error) => this.#fail(res, error))
   }

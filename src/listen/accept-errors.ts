@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Sampler } from '../telemetry/sampler.ts'
 
-/** Connections that could not be accepted, or for which there was no place. Told once a second for each reason. */
+/** Connections that could not be accepted, or for which there was no place. Logged once a second for each reason. */
 export class AcceptErrors {
   readonly #logger: Logger
   readonly #nowMs: () => number
@@ -19,11 +19,14 @@ export class AcceptErrors {
     if (unlogged !== undefined) this.#logger.error({ event: 'accept_failed', reason, unlogged }, 'a connection could not be accepted')
   }
 
-  /** Ours: the port has as many connections as descriptors allow. The system itself would close them without a word. */
-  noteFull(port: string, max: number): void {
+  /** Ours: the listener has as many connections as descriptors allow. */
+  noteFull(listener: string, max: number): void {
     const reason = 'too_many_connections'
-    const unlogged = this.#byReason.admit(port, this.#nowMs())
+    const unlogged = this.#byReason.admit(listener, this.#nowMs())
     if (unlogged === undefined) return
-    this.#logger.error({ event: 'accept_failed', reason, port, max, unlogged }, 'no more connections fit into the limit of open files')
+    this.#logger.error(
+      { event: 'accept_failed', reason, port: listener, max, unlogged },
+      'no more connections fit into the limit of open files',
+    )
   }
 }

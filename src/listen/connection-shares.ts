@@ -2,7 +2,7 @@ const LANE_WORDS = 16
 const WAIT_MS = 1
 /** So many waits a second at most: all else in the thread waits too, and where connections come and go, shares may never even out. */
 const MAX_WAITS = 50
-/** Up to here more than the others have is nobody's business. */
+/** So much more than the others have is tolerated. */
 const SLACK = 0.1
 
 /**

@@ -6,6 +6,7 @@ import type { ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 import type { ListenAddress, ListenTarget } from './listen-address.ts'
 import type { ListenerServer } from './listener-server.ts'
+import { readInPieces } from './read-in-pieces.ts'
 import { TurnedAway } from './turned-away.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
@@ -34,10 +35,10 @@ export interface ListenerOptions {
   readonly handle: (req: IncomingMessage, res: ServerResponse) => void
   /** A client that waits for leave to send its body. */
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
-  /** Whether Node itself answers HTTP/1.1 requests without Host; else the handler sees them. */
+  /** Whether Node itself refuses HTTP/1.1 requests without Host; else the handler sees them. */
   readonly requiresHost: boolean
   readonly shares: ConnectionShares
-  /** How many connections there may be on this port. */
+  /** How many connections there may be on this listener. */
   readonly places: ConnectionPlaces
   /** A connection came for which there was no place. */
   readonly onFull: () => void
@@ -45,13 +46,15 @@ export interface ListenerOptions {
   readonly onAcceptError: (error: Error) => void
   /** Whether a connection has a request under way. Unset: all are given the same time at shutdown. */
   readonly isServing?: (socket: Socket) => boolean
-  /** Anything else that this port needs of its server. */
+  /** How much of a connection is parsed at a time. Unset: all that has come, which can be thousands of pipelined requests. */
+  readonly maxReadBytes?: number
+  /** Anything else that this listener needs of its server. */
   readonly configure?: (server: Server) => void
   /** Gets the way to give a connection to Node, for good. */
   readonly newFront?: ((handOver: (socket: Socket) => void) => ConnectionFront) | undefined
 }
 
-/** What all ports have in common. */
+/** What all listeners have in common. */
 export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
 
 /** HTTP/1.1 on one listener. */
@@ -93,8 +96,9 @@ export class HttpListener implements ListenerServer {
     const toNode = takeConnections(this.#server, (socket) => {
       // One that asked for a protocol that we do not offer comes here again.
       if (socket.destroyed || (!this.#sockets.has(socket) && !this.#admit(socket))) return
-      if (this.#front === undefined) toNode(socket)
-      else this.#front.accept(socket)
+      if (this.#front !== undefined) return this.#front.accept(socket)
+      toNode(socket)
+      if (options.maxReadBytes !== undefined) readInPieces(socket, options.maxReadBytes)
     })
     this.#front = newFront?.(toNode)
   }
@@ -121,7 +125,7 @@ export class HttpListener implements ListenerServer {
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve())
     })
-    // Connections whose last answer promised to keep them become idle one by one.
+    // Connections whose last response promised to keep them become idle one by one.
     this.#closeIdle()
     const sweep = setInterval(() => {
       this.#closeIdle()
@@ -154,7 +158,7 @@ export class HttpListener implements ListenerServer {
     const { shares, places, onFull } = this.#options
     if (!places.take() && !(this.#reclaim() && places.take())) {
       onFull()
-      this.#turnedAway.answer(socket)
+      this.#turnedAway.refuse(socket)
       return false
     }
     this.#sockets.set(socket, performance.now())
@@ -208,7 +212,7 @@ function nodeTimeouts({ keepAliveMs, headersTimeoutMs, requestTimeoutMs }: Liste
 }
 
 /**
- * Puts `accept` in the place of what Node does with a new connection, and answers that. The server that listens is the one that
+ * Puts `accept` in the place of what Node does with a new connection, and returns that. The server that listens is the one that
  * connections are given to, so Node goes on to time, count and close them.
  */
 function takeConnections(server: Server, accept: (socket: Socket) => void): (socket: Socket) => void {

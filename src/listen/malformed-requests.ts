@@ -7,7 +7,7 @@ const STATUS_BY_CODE: ReadonlyMap<string, string> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
 ])
 
-/** Returns what is no request as Node would, but after the requests before it: Node cuts a connection with their responses on it. */
+/** Refuses what is no request as Node would, but after the responses before it: Node would cut those off. */
 export class MalformedRequests {
   /** Responses go out in order, so the last one stands for all. */
   readonly #lastResponses = new WeakMap<Socket, ServerResponse>()
@@ -16,12 +16,12 @@ export class MalformedRequests {
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       const last = this.#lastResponses.get(socket)
       if (last === undefined || last.closed || !socket.writable) return refuse(socket, error)
-      // What is malformed in the body of a request that is being answered needs no answer of its own.
+      // What is malformed in the body of a request whose response is under way needs no response of its own.
       last.once('close', () => (last.req.complete ? refuse(socket, error) : socket.destroySoon()))
     })
   }
 
-  /** To be told of every request. */
+  /** To be called for every request. */
   note(req: IncomingMessage, res: ServerResponse): void {
     this.#lastResponses.set(req.socket, res)
   }

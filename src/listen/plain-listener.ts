@@ -7,7 +7,11 @@ import { MalformedRequests } from './malformed-requests.ts'
 const UPGRADE = /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i
 
 /** A listener that invites no bodies: a client that waits for leave to send one gets its response at once, the last on its connection. */
-export function newPlainListener(options: PortOptions, handle: Handle, newFront?: ListenerOptions['newFront']): HttpListener {
+export function newPlainListener(
+  options: PortOptions,
+  handle: Handle,
+  special: Pick<ListenerOptions, 'newFront' | 'maxReadBytes'> = {},
+): HttpListener {
   const malformed = new MalformedRequests()
   const handleNoted: Handle = (req, res) => {
     malformed.note(req, res)
@@ -20,5 +24,5 @@ export function newPlainListener(options: PortOptions, handle: Handle, newFront?
     handleNoted(req, res)
   }
   const configure = (server: Server): void => malformed.configure(server)
-  return new HttpListener({ ...options, handle: handleNoted, handleExpecting, requiresHost: true, configure, newFront })
+  return new HttpListener({ ...options, handle: handleNoted, handleExpecting, requiresHost: true, configure, ...special })
 }

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 
-/** So many are being told at once; others beyond them are cut without a word. */
+/** So many at once get their response for sure; others beyond them are cut at once. */
 const MAX_LINGERING = 8
 const LINGER_MS = 1000
 
 const BODY =
   '{"error":{"message":"No more connections fit into the limit of open files.","type":"service_unavailable","code":"too_many_connections"}}'
-const ANSWER =
+const RESPONSE =
   'HTTP/1.1 503 Service Unavailable\r\nX-Edge-Reason: too_many_connections\r\nRetry-After: 1\r\nContent-Type: application/json\r\n' +
   `Content-Length: ${BODY.length}\r\nConnection: close\r\n\r\n${BODY}`
 
@@ -14,10 +14,10 @@ const ANSWER =
 export class TurnedAway {
   #lingering = 0
 
-  /** A socket that is closed with unread bytes in it resets the client, which may then never see what it was told: they are read. */
-  answer(socket: Socket): void {
+  /** A socket that is closed with unread bytes in it resets the client, which may then never see the response: they are read. */
+  refuse(socket: Socket): void {
     socket.on('error', () => {}) // its 'close' follows
-    socket.end(ANSWER)
+    socket.end(RESPONSE)
     if (this.#lingering >= MAX_LINGERING) return void socket.destroy()
     this.#lingering++
     const timer = setTimeout(() => socket.destroy(), LINGER_MS)

@@ -9,31 +9,31 @@ export class EvictionWatch {
   readonly #table: SharedTable
   readonly #logger: Logger
   readonly #timer: NodeJS.Timeout
-  #told: number
-  #looksSinceTold = MIN_PAUSE_LOOKS
+  #reported: number
+  #looksSinceReport = MIN_PAUSE_LOOKS
 
   constructor(table: SharedTable, logger: Logger) {
     this.#table = table
     this.#logger = logger
-    this.#told = table.forcedEvictions
+    this.#reported = table.forcedEvictions
     this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
   }
 
   stop(): void {
     clearInterval(this.#timer)
-    this.#tell()
+    this.#report()
   }
 
   /** At most once a minute. */
   #look(): void {
-    if (++this.#looksSinceTold >= MIN_PAUSE_LOOKS) this.#tell()
+    if (++this.#looksSinceReport >= MIN_PAUSE_LOOKS) this.#report()
   }
 
-  #tell(): void {
-    const evicted = this.#table.forcedEvictions - this.#told
+  #report(): void {
+    const evicted = this.#table.forcedEvictions - this.#reported
     if (evicted === 0) return
-    this.#told += evicted
-    this.#looksSinceTold = 0
+    this.#reported += evicted
+    this.#looksSinceReport = 0
     const { slotCount, occupiedSlots } = this.#table
     const what = { event: 'counters_evicted', evicted, slots: slotCount, occupied_slots: occupiedSlots }
     this.#logger.warn(what, 'there are more callers than the table has room for, and some limits started anew: raise EDGE_STORE_SIZE')

@@ -20,8 +20,8 @@ const KEPT_MS = 15 * 60 * 1000
 export class SharedLogouts implements Logouts {
   readonly #parts: SharedLogoutsParts
   readonly #key: string
-  /** Sessions by when they end. Telling Redis twice does no harm, so they are told until it has heard. */
-  readonly #untold = new Map<string, number>()
+  /** Sessions by when they end. Sending one twice does no harm, so each is sent until Redis has confirmed it. */
+  readonly #unsent = new Map<string, number>()
   readonly #timer: NodeJS.Timeout
   #isPolling = false
   /** Why Redis refuses, since it did. */
@@ -35,7 +35,7 @@ export class SharedLogouts implements Logouts {
 
   add(id: Buffer, expiresAtS: number): void {
     this.#parts.own.add(id, expiresAtS)
-    this.#untold.set(id.toString('hex'), expiresAtS)
+    this.#unsent.set(id.toString('hex'), expiresAtS)
     void this.#poll()
   }
 
@@ -47,13 +47,13 @@ export class SharedLogouts implements Logouts {
     clearInterval(this.#timer)
   }
 
-  /** A Redis that is away or refuses is asked again with the next poll. */
+  /** A Redis that is unreachable or refuses is asked again with the next poll. */
   async #poll(): Promise<void> {
     if (this.#isPolling) return
     this.#isPolling = true
     try {
-      await this.#tell()
-      await this.#listen()
+      await this.#send()
+      await this.#fetch()
       this.#noteShared()
     } catch (error) {
       this.#noteFailure(error)
@@ -69,7 +69,7 @@ export class SharedLogouts implements Logouts {
   }
 
   #noteFailure(error: unknown): void {
-    // Away: the log of the circuit tells.
+    // Unreachable: the circuit logs that.
     if (error instanceof LinkError && error.fate !== 'refused') return
     const reason = error instanceof Error ? error.message : String(error)
     if (reason === this.#refusal) return
@@ -78,17 +78,17 @@ export class SharedLogouts implements Logouts {
     this.#parts.logger.warn({ event: 'logouts_not_shared', reason }, what)
   }
 
-  async #tell(): Promise<void> {
+  async #send(): Promise<void> {
     const { link, wallMs } = this.#parts
-    for (const [id, expiresAtS] of this.#untold) {
+    for (const [id, expiresAtS] of this.#unsent) {
       await link.command('zadd', this.#key, String(expiresAtS), id)
       await link.command('pexpire', this.#key, String(KEPT_MS))
       await link.command('zremrangebyscore', this.#key, '-inf', String(Math.floor(wallMs() / 1000)))
-      this.#untold.delete(id)
+      this.#unsent.delete(id)
     }
   }
 
-  async #listen(): Promise<void> {
+  async #fetch(): Promise<void> {
     const { link, own, wallMs } = this.#parts
     const found = (await link.command('zrangebyscore', this.#key, String(Math.floor(wallMs() / 1000)), '+inf', 'WITHSCORES')) as string[]
     for (let i = 0; i + 1 < found.length; i += 2) {

@@ -19,7 +19,7 @@ export interface StateKeeperParts {
   readonly intervalMs?: number
 }
 
-/** Saves the counters every few seconds and at the end. A save that fails changes nothing, is told of, and tried again. */
+/** Saves the counters every few seconds and at the end. A save that fails changes nothing, is logged, and is tried again. */
 export class StateKeeper {
   readonly #parts: StateKeeperParts
   readonly #saved: Series

@@ -5,7 +5,7 @@ import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 
 const INTERVAL_MS = 1000
 
-/** What a worker measures of itself, so that whoever is asked can tell of all. */
+/** What a worker measures of itself, in shared memory, so that a scrape of any worker shows all of them. */
 export class Vitals {
   readonly #busyRatio: Series
   readonly #heapBytes: Series

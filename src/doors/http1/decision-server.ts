@@ -25,5 +25,5 @@ export function newDecisionServer(
     routes.dispatch(req, res, (_res, error) => respondFailed(pipeline, res, error))
   }
   const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(pipeline, options.timeouts, handOver)
-  return newPlainListener(options, handle, hasFastWire ? newFront : undefined)
+  return newPlainListener(options, handle, { newFront: hasFastWire ? newFront : undefined })
 }

@@ -1,4 +1,4 @@
-/** A child process that lives for a moment: it sends the socket that it is given back, as often as it is told. */
+/** A child process that lives for a moment: it sends the socket that it is given back, so many times. */
 
 const copies = Number(process.argv[2])
 

@@ -1,4 +1,4 @@
-/** What a worker died of, as the log and the metrics tell it. */
+/** What a worker died of, as the log and the metrics name it. */
 export type Cause = 'exception' | 'out_of_memory' | 'exit'
 
 export const CAUSES: readonly Cause[] = ['exception', 'out_of_memory', 'exit']

@@ -24,6 +24,7 @@ export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: Clock
   readonly pause?: StartOptions['pause']
+  readonly interrupt?: AbortSignal
   /** Where workers live, told of the settings; else in this thread. */
   readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
   /** Stands between the service and where its workers live. */
@@ -62,10 +63,14 @@ export class Edge {
     if (!config.ok) throw new Error(config.problems.join('\n'))
     const log: Record<string, unknown>[] = []
     const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
-    const { clock = systemClock, pause } = options
+    const { clock = systemClock, pause, interrupt } = options
     const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
     try {
-      const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, { clock, ...(pause && { pause }) })
+      const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, {
+        clock,
+        ...(pause && { pause }),
+        ...(interrupt && { interrupt }),
+      })
       return new Edge(service, log, directory, bundlePath)
     } catch (error) {
       await rm(directory, { recursive: true })

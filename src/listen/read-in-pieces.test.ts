@@ -1,0 +1,58 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { RawClient, statusesIn } from '../../test/support/proxy/proxy.ts'
+import { until } from '../../test/support/until.ts'
+import { RequestTurns } from '../http/request-turns.ts'
+import { readInPieces } from './read-in-pieces.ts'
+
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const REQUESTS = 20_000
+
+test('what waits behind a paused connection is not parsed, and all of it is served in the end', async () => {
+  const turns = new RequestTurns()
+  let [parsed, isAnswering]: [parsed: number, isAnswering: boolean] = [0, false]
+  const open: ServerResponse[] = []
+  const port = await serving((req, res) => {
+    parsed++
+    turns.take(req, res, () => void (isAnswering ? res.end() : open.push(res)))
+  })
+  const client = RawClient.connect(port)
+  client.send(GET.repeat(REQUESTS))
+  await until(() => parsed > 0)
+  for (let i = 0; i < 100; i++) await turn()
+  // Sixteen may wait, and those that came in one piece with the last of them.
+  expect(parsed).toBeLessThanOrEqual(2 + 16 + 1024 / GET.length)
+  isAnswering = true
+  open[0]!.end()
+  await until(() => statusesIn(client.received).length === REQUESTS)
+  expect(parsed).toBe(REQUESTS)
+})
+
+test('a body comes whole, and so does the end of a connection', async () => {
+  const numbers = Array.from({ length: 50_000 }, (_, i) => i).join()
+  let isWhole = false
+  const port = await serving(async (req, res) => {
+    if (req.method === 'POST') isWhole = (await text(req)) === numbers
+    res.end()
+  })
+  const client = RawClient.connect(port)
+  client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${numbers.length}\r\n\r\n${numbers}${GET}`)
+  client.socket.end()
+  expect(statusesIn(await client.closed())).toEqual([200, 200])
+  expect(isWhole).toBe(true)
+})
+
+async function serving(handle: (req: IncomingMessage, res: ServerResponse) => void): Promise<number> {
+  const server = createServer(handle)
+  ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
+  server.on('connection', (socket: Socket) => readInPieces(socket, 1024))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
+}

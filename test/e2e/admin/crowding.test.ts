@@ -1,0 +1,108 @@
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
+import type { Cli } from '../../support/service/cli.ts'
+import { answersUnderLoad, openMany, unlimited } from '../../support/service/crowds.ts'
+import { ask } from '../../support/service/http.ts'
+import { metricsOf } from '../../support/service/metrics.ts'
+import { describeWithProc, memoryKib } from '../../support/service/process-facts.ts'
+import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
+import { until } from '../../support/until.ts'
+
+const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n'
+const METRICS = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n'
+const ENDLESS = 'GET /livez HTTP/1.1\r\nX-A: '
+const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', [], 1e9, 1e-9)] }))
+const OWN_PORT = { EDGE_ADMIN_PORT: '0' }
+
+describe('requests for operators', () => {
+  test.each([
+    ['on a port of their own', OWN_PORT],
+    ['beside decisions', {}],
+  ])('%s wait when a worker has no more time for them, and decisions go on', async (_where, env) => {
+    const edge = await running({ bundle: BUNDLE, env })
+    const clients = Array.from({ length: 6 }, () => RawClient.connect(edge.service.addresses.get('admin')?.port ?? edge.port))
+    const count = (): number => clients.reduce((sum, { received }) => sum + statusesIn(received).length, 0)
+    // No time passes: what was used up does not grow back.
+    const nowMs = performance.now()
+    const now = vi.spyOn(performance, 'now').mockReturnValue(nowMs)
+    onTestFinished(() => now.mockRestore())
+    for (const client of clients) client.send(LIVEZ.repeat(100))
+    await until(() => count() >= 400)
+    expect(await edge.decideTimes(50)).toEqual(Array(50).fill(200))
+    expect(count()).toBeLessThanOrEqual(401)
+    now.mockRestore()
+    await until(() => count() === 600)
+  })
+
+  test('with a body larger than any of them has are cut off, whether it ends or not', async () => {
+    const edge = await running({ bundle: BUNDLE, env: OWN_PORT })
+    for (const length of ['Content-Length: 1000000000', 'Transfer-Encoding: chunked']) {
+      const client = RawClient.connect(edge.adminPort)
+      client.send(`POST /livez HTTP/1.1\r\nHost: a\r\n${length}\r\n\r\n`)
+      await client.sees('HTTP/1.1 405 ')
+      const writing = setInterval(() => client.socket.writable && client.send(`10000\r\n${'x'.repeat(0x10000)}\r\n`), 1)
+      onTestFinished(() => clearInterval(writing))
+      await client.closed()
+      clearInterval(writing)
+    }
+    expect((await ask(edge.adminPort, 'GET', '/livez')).status).toBe(200)
+  })
+
+  test('with a small body are served, and so is the next one on the connection', async () => {
+    const edge = await running({ bundle: BUNDLE, env: OWN_PORT })
+    const client = RawClient.connect(edge.adminPort)
+    client.send(`GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n${'x'.repeat(60_000)}${LIVEZ}`)
+    await until(() => statusesIn(client.received).length === 2)
+    expect(statusesIn(client.received)).toEqual([200, 200])
+  })
+})
+
+describeWithProc('while the admin port is attacked, decisions go on:', () => {
+  const suite = thisSuite()
+  let [cli, admin]: [cli: Cli, admin: number] = [] as never
+  beforeAll(async () => {
+    cli = await unlimited({ ...OWN_PORT, EDGE_HEADERS_TIMEOUT_MS: '2000' }, suite)
+    admin = Number(/admin\s+http:\/\/127\.0\.0\.1:(\d+)/.exec(cli.stdout)![1])
+  })
+
+  test('clients that ask without end, some of whom never read', async () => {
+    const before = await memoryKib(cli, 'VmHWM')
+    const sockets = await openMany(admin, 100)
+    const flood = Buffer.from((METRICS + LIVEZ).repeat(200))
+    sockets.forEach((socket, i) => {
+      const askOn = (): void => {
+        while (socket.writable && socket.write(flood));
+      }
+      socket.on('drain', askOn)
+      if (i % 2 === 0) socket.resume()
+      askOn()
+    })
+    expect(await answersUnderLoad(cli, 1000)).toEqual([200])
+    expect((await memoryKib(cli, 'VmHWM')) - before).toBeLessThan(96 * 1024)
+    for (const socket of sockets) socket.destroy()
+    await untilAnswered()
+  }, 60_000)
+
+  test('a thousand connections, whose heads drip in byte by byte (slowloris)', async () => {
+    const sockets = await openMany(admin, 1000)
+    let dripped = 0
+    const drip = setInterval(() => {
+      for (const socket of sockets) if (socket.writable) socket.write(ENDLESS[dripped] ?? 'x')
+      dripped++
+    }, 50)
+    onTestFinished(() => clearInterval(drip))
+    expect(await answersUnderLoad(cli, 300)).toEqual([200])
+    await until(() => sockets.every(({ destroyed }) => destroyed))
+    clearInterval(drip)
+    await untilAnswered()
+    const metrics = await metricsOf(admin)
+    expect(metrics.value('edge_connections_refused_total{port="admin"}')).toBeGreaterThan(0)
+    expect(metrics.value('edge_connections_refused_total{port="main"}')).toBe(0)
+  }, 60_000)
+
+  async function untilAnswered(): Promise<void> {
+    await until(async () => (await ask(admin, 'GET', '/livez').catch(() => undefined))?.status === 200)
+  }
+})
