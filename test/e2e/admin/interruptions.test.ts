@@ -22,6 +22,13 @@ const PLACES: readonly [string, () => Promise<EdgeOptions>][] = [
 ]
 
 describe.each(PLACES)('in the middle of a scrape %s', (_where, options) => {
+  test('those pipelined behind it have not begun, and begin one after the other', async () => {
+    const { client, scrape } = await scraping(options, 5)
+    scrape.goOn()
+    await until(() => statusesIn(client.received).length === 5)
+    expect(scrape.begun()).toBe(5)
+  })
+
   test('a bundle becomes active, and the scrape goes on', async () => {
     const { edge, client, scrape } = await scraping(options)
     await edge.publish(bundle(2, policy('p', { rules: [bucketRule('r', [], 1)] })))
@@ -71,23 +78,23 @@ test('a worker that dies in the middle of requests for operators costs those alo
 })
 
 /** A service that gathers metrics for a client, until it is told to go on. */
-async function scraping(options: () => Promise<EdgeOptions>) {
+async function scraping(options: () => Promise<EdgeOptions>, times = 1) {
   const edge = await running(await options())
   const scrape = heldScrape()
   const client = RawClient.connect(edge.service.addresses.get('admin')?.port ?? edge.port)
-  client.send(SCRAPE)
-  await until(scrape.hasBegun)
+  client.send(SCRAPE.repeat(times))
+  await until(() => scrape.begun() > 0)
   return { edge, client, scrape }
 }
 
 function heldScrape() {
-  let [hasBegun, isHeld] = [false, true]
+  let [begun, isHeld] = [0, true]
   const goOn = (): void => {
     isHeld = false
   }
   const { steps } = Exposition.prototype
   const spy = vi.spyOn(Exposition.prototype, 'steps').mockImplementation(function* (this: Exposition) {
-    hasBegun = true
+    begun++
     while (isHeld) yield
     return yield* steps.call(this)
   })
@@ -95,5 +102,5 @@ function heldScrape() {
     goOn()
     spy.mockRestore()
   })
-  return { goOn, hasBegun: () => hasBegun }
+  return { goOn, begun: () => begun }
 }

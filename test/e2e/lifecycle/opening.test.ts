@@ -1,5 +1,6 @@
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { Edge } from '../../support/service/edge.ts'
@@ -67,6 +68,17 @@ describe.each(LISTENERS)('while the %s listener is being opened', (listener) => 
     expect((await ask(edge.port, 'POST', '/v1/decision', original('/'))).headers['ratelimit-limit']).toBe('7')
     expect((await ask(edge.adminPort, 'GET', '/readyz')).body).toContain('"policy_version":"2"')
   })
+})
+
+test('where one listener cannot be bound, none stays bound, and the error says which it was', async () => {
+  const port = await serverPort()
+  const taken = createServer()
+  onTestFinished(() => void taken.close())
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+  const env = { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String((taken.address() as AddressInfo).port) }
+  await expect(mortalEdge(1, { bundle: bundle(1), env })).rejects.toMatchObject({ code: 'EADDRINUSE', listener: 'admin' })
+  const next = await mortalEdge(1, { bundle: bundle(1), env: { EDGE_PORT: String(port) } })
+  expect((await next.edge.decide()).status).toBe(200)
 })
 
 function holding(listener: (typeof LISTENERS)[number]): HoldingHost {
