@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuTimes } from '../decision/cpu-time.mjs'
+import { freePort } from '../decision/free-port.mjs'
+import { fetchFrom } from '../support/http-client.mjs'
+
+/** Looking more often would take the core that the start needs. */
+const LOOK_MS = 2
+const TOO_LONG_MS = 30_000
+
+/** Starts it once and ends it: milliseconds from its spawn until its port accepts, until it is ready, and the CPU time that it took. */
+export async function timedStart({ args, env, path }) {
+  return path === undefined ? timedRun(args) : timedServer(args, env, path)
+}
+
+async function timedRun(args) {
+  const startedMs = performance.now()
+  const child = spawn(process.execPath, args, { stdio: 'ignore' })
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new Error(`node ${args.join(' ')} has ended with ${code}`)
+  const readyMs = performance.now() - startedMs
+  return { listeningMs: readyMs, readyMs }
+}
+
+async function timedServer(args, env, path) {
+  const port = await freePort()
+  const startedMs = performance.now()
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, ...env(port) } })
+  const ended = once(child, 'exit')
+  try {
+    while (!(await accepts(port))) await pause(child, startedMs)
+    const listeningMs = performance.now() - startedMs
+    while ((await fetchFrom(port, path)).status !== 200) await pause(child, startedMs)
+    const readyMs = performance.now() - startedMs
+    return { listeningMs, readyMs, cpuMs: usedMs(child.pid) }
+  } finally {
+    child.kill('SIGKILL')
+    await ended
+  }
+}
+
+/** Of the process, and of its children that have ended: a start may need one for a moment. */
+function usedMs(pid) {
+  const cpuNs = [...cpuTimes(pid).values()].reduce((sum, ns) => sum + ns, 0)
+  // Behind the name, which may have anything in it: the 14th and 15th of these are the times of children, in ticks of 10 ms.
+  const numbers = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ')
+  return cpuNs / 1e6 + (Number(numbers[13]) + Number(numbers[14])) * 10
+}
+
+async function pause(child, startedMs) {
+  if (child.exitCode !== null || performance.now() - startedMs > TOO_LONG_MS) throw new Error('it does not start')
+  await sleep(LOOK_MS)
+}
+
+function accepts(port) {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
