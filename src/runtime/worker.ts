@@ -22,6 +22,7 @@ import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Fleet } from './fleet.ts'
+import { loadMainServer, type NewMainServer } from './main-server.ts'
 import { newServers } from './servers.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
 import type { FromWorker, ToWorker } from './threads/messages.ts'
@@ -52,7 +53,13 @@ export class Worker {
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
-  private constructor(parts: WorkerParts, local: EmbeddedStore, metricMemory: MetricMemory, fleet: Fleet | undefined) {
+  private constructor(
+    parts: WorkerParts,
+    newMainServer: NewMainServer,
+    local: EmbeddedStore,
+    metricMemory: MetricMemory,
+    fleet: Fleet | undefined,
+  ) {
     const { config, memory, worker, clock, logger } = parts
     this.#parts = parts
     const owner = ownerNumber(worker)
@@ -62,7 +69,7 @@ export class Worker {
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
-    this.#servers = newServers(config, {
+    this.#servers = newServers(config, newMainServer, {
       engine: this.#engine,
       clock,
       logger,
@@ -83,10 +90,11 @@ export class Worker {
     const { config, memory, worker } = parts
     const metricMemory = new MetricMemory(memory.metrics, worker)
     const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
-    if (config.redis === undefined) return new Worker(parts, local, metricMemory, undefined)
+    const newMainServer = await loadMainServer(config.mode)
+    if (config.redis === undefined) return new Worker(parts, newMainServer, local, metricMemory, undefined)
     // The client for Redis takes longer to load than all else that a worker needs.
     const { Fleet } = await import('./fleet.ts')
-    return new Worker(parts, local, metricMemory, new Fleet(config.redis, { ...parts, local, metricMemory }))
+    return new Worker(parts, newMainServer, local, metricMemory, new Fleet(config.redis, { ...parts, local, metricMemory }))
   }
 
   async onMessage(message: ToWorker): Promise<void> {

@@ -3,7 +3,7 @@ import { newRevokedBuffer, RevokedSessions } from '../../../src/decide/revoked-s
 import { newPlacesBuffer, placesOf } from '../../../src/listen/connection-places.ts'
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
 import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.ts'
-import type { ServerParts } from '../../../src/runtime/servers.ts'
+import type { ServerParts } from '../../../src/runtime/server-parts.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 
 /** The memory that a server shares with others, for one that is alone. */

@@ -6,6 +6,7 @@ import { Engine } from '../../../src/engine/engine.ts'
 import type { ListenerServers } from '../../../src/listen/listener-servers.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
+import { loadMainServer } from '../../../src/runtime/main-server.ts'
 import { newServers } from '../../../src/runtime/servers.ts'
 import type { CounterStore } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -32,10 +33,14 @@ export async function startServer(bundle: object, { hasFastWire, store, env }: W
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   engine.activate(compileBundle(parsed.bundle))
   const info = { version: '1', hash: 'h', updatedAtS: 0 }
-  const server = newServers(
-    { ...config.config, hasFastWire },
-    { engine, clock, logger: pino({ level: 'silent' }), bundle: () => info, storeStats: () => counters.stats(), ...serverMemory() },
-  )
+  const server = newServers({ ...config.config, hasFastWire }, await loadMainServer(config.config.mode), {
+    engine,
+    clock,
+    logger: pino({ level: 'silent' }),
+    bundle: () => info,
+    storeStats: () => counters.stats(),
+    ...serverMemory(),
+  })
   return Object.assign(server, { port: (await server.listen('main', { port: 0, host: '127.0.0.1' })).port })
 }
 

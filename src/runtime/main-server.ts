@@ -1,0 +1,42 @@
+import type { AdminEndpoints } from '../admin/admin-endpoints.ts'
+import type { ServerConfig } from '../config/config.ts'
+import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
+import { respondNotFound } from '../http/routes.ts'
+import type { PortOptions } from '../listen/http-listener.ts'
+import type { ListenerServer } from '../listen/listener-server.ts'
+import type { ServerOptions, ServerParts } from './server-parts.ts'
+
+export interface MainServerParts extends ServerParts {
+  readonly config: ServerOptions
+  readonly pipeline: DecisionPipeline
+  readonly portOptions: PortOptions
+  /** What operators ask here; undefined where they have a listener of their own. */
+  readonly admin: AdminEndpoints | undefined
+}
+
+export type NewMainServer = (parts: MainServerParts) => ListenerServer
+
+/** Loads the code of one mode. That of both would take a third of a worker's startup. */
+export function loadMainServer(mode: ServerConfig['mode']): Promise<NewMainServer> {
+  return mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer()
+}
+
+async function loadDecisionServer(): Promise<NewMainServer> {
+  const { newDecisionServer } = await import('../doors/http1/decision-server.ts')
+  return ({ config, pipeline, portOptions, admin }) => {
+    const handleOther = admin === undefined ? respondNotFound : admin.handle.bind(admin)
+    return newDecisionServer(pipeline, portOptions, { handleOther, hasFastWire: config.hasFastWire })
+  }
+}
+
+async function loadProxy(): Promise<NewMainServer> {
+  const [{ ProxyFront }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-front.ts'), import('./proxy-server.ts')])
+  return ({ config, metricMemory, places, portOptions, admin, pipeline, engine, clock, logger, bodyMemory }) => {
+    const front = new ProxyFront(config, metricMemory, places.backend, { pipeline, engine, clock, logger, bodyMemory })
+    const isOwn = (path: string): boolean => admin?.covers(path) ?? false
+    return new ProxyServer(
+      front,
+      front.newListener(portOptions, isOwn, (req, res) => admin?.handle(req, res)),
+    )
+  }
+}

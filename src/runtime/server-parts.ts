@@ -1,0 +1,15 @@
+import type { AdminRouteParts } from '../admin/admin-routes.ts'
+import type { ServerConfig } from '../config/config.ts'
+import type { Logouts } from '../decide/debug-sessions.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { ConnectionParts } from '../listen/port-options.ts'
+import type { BodyMemory } from '../proxy/body-memory.ts'
+
+export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
+
+/** What a worker's servers are made of. */
+export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bundle' | 'storeStats' | 'hasSharedStore' | 'wrongSecrets'> {
+  readonly engine: Engine
+  readonly logouts: Logouts
+  readonly bodyMemory: BodyMemory
+}
