@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scratchDirectory } from '../../test/support/service/running.ts'
 import { until } from '../../test/support/until.ts'
-import { followIpFiles, type IpFile, type IpFileListener } from './ip-files.ts'
+import type { IpFile } from './ip-databases.ts'
+import { followIpFiles, type IpFileListener } from './ip-files.ts'
 
 const LINES = Array.from({ length: 50_000 }, (_, i) => `10.${(i >>> 8) >>> 8}.${(i >>> 8) & 255}.${i & 255},type ${i % 50}`)
 

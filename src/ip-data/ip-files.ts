@@ -1,19 +1,13 @@
-import { readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { WatchedFile } from '../files/watched-file.ts'
 import { inSlices } from '../slices.ts'
-import { checkCountryFile, type IpData } from './ip-database.ts'
+import type { IpData, IpFile } from './ip-databases.ts'
 import { shareList } from './ip-list.ts'
 
 type IpFileKind = IpData['kind']
 
 export type IpFilePaths = Readonly<Record<IpFileKind, string | undefined>>
-
-/** What a file holds, in memory that threads share. */
-export interface IpFile {
-  readonly path: string
-  readonly data: IpData
-}
 
 export interface IpFileListener {
   /** Something good to use. */
@@ -43,7 +37,7 @@ export function followIpFiles(paths: IpFilePaths, listener: IpFileListener): Fol
   })
   const start = async (): Promise<void> => {
     const path = embeddedCountryFile()
-    listener.onContent({ path, data: await inSlices(shareCountries(await readFile(path))) })
+    listener.onContent({ path, data: { kind: 'geoip', bytes: await readShared(path) } })
     await Promise.all(files.map((file) => file.start()))
   }
   return {
@@ -59,6 +53,7 @@ function follow(kind: IpFileKind, path: string, listener: IpFileListener, stoppi
   return new WatchedFile(path, MAX_IP_FILE_BYTES, {
     async onContent(bytes) {
       try {
+        if (kind === 'geoip') await checkCountries(bytes)
         const { data, entryCount } = await inSlices(untilStopped(readSteps(kind, bytes), stopping))
         listener.onContent({ path, data })
         listener.onLoaded(path, entryCount)
@@ -77,12 +72,15 @@ interface ReadFile {
 }
 
 function* readSteps(kind: IpFileKind, bytes: Buffer): Generator<void, ReadFile> {
-  if (kind === 'geoip') {
-    checkCountryFile(bytes)
-    return { data: yield* shareCountries(bytes) }
-  }
+  if (kind === 'geoip') return { data: yield* shareCountries(bytes) }
   const { networks, entryCount } = yield* shareList(kind, bytes)
   return { data: { kind, networks }, entryCount }
+}
+
+/** Throws when it is no database of countries. Only those who bring their own file need the library that reads them here. */
+async function checkCountries(bytes: Buffer): Promise<void> {
+  const { checkCountryFile } = await import('./country-database.ts')
+  checkCountryFile(bytes)
 }
 
 function* untilStopped<Result>(steps: Generator<void, Result>, stopping: AbortSignal): Generator<void, Result> {
@@ -96,6 +94,22 @@ function* untilStopped<Result>(steps: Generator<void, Result>, stopping: AbortSi
 
 function embeddedCountryFile(): string {
   return createRequire(import.meta.url).resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb')
+}
+
+/** Straight into memory that threads share: a copy of this file would take as long as the rest of a start's reading. */
+async function readShared(path: string): Promise<SharedArrayBuffer> {
+  const file = await open(path)
+  try {
+    const bytes = new Uint8Array(new SharedArrayBuffer((await file.stat()).size))
+    for (let at = 0; at < bytes.length; ) {
+      const { bytesRead } = await file.read(bytes, at)
+      if (bytesRead === 0) throw new Error(`${path} became shorter while it was read`)
+      at += bytesRead
+    }
+    return bytes.buffer as SharedArrayBuffer
+  } finally {
+    await file.close()
+  }
 }
 
 const COPIED_BYTES_A_STEP = 1024 * 1024

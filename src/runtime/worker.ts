@@ -7,16 +7,15 @@ import { RevokedSessions } from '../decide/revoked-sessions.ts'
 import { Engine } from '../engine/engine.ts'
 import { PlanSwitch } from '../engine/plan-switch.ts'
 import { descriptorLimit } from '../files/descriptor-limit.ts'
-import { useIpData } from '../ip-data/ip-database.ts'
-import type { IpFile } from '../ip-data/ip-files.ts'
+import { IpDatabases } from '../ip-data/ip-databases.ts'
 import { connectionLimits } from '../listen/connection-limits.ts'
 import { placesOf } from '../listen/connection-places.ts'
 import { ConnectionShares } from '../listen/connection-shares.ts'
 import type { ListenerServers } from '../listen/listener-servers.ts'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import { PlanBuilder } from '../policy/compile.ts'
+import type { Plan } from '../policy/plan.ts'
 import { BodyMemory } from '../proxy/body-memory.ts'
-import type { IpFacts } from '../request/ip-facts.ts'
 import { inSlices } from '../slices.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
@@ -43,7 +42,7 @@ type PrepareMessage = ToWorker & { readonly type: 'prepare' }
 /** A thread that serves: an engine and its sockets, on the memory that all threads share. Acts on the supervisor's messages. */
 export class Worker {
   readonly #parts: WorkerParts
-  readonly #ipFacts: IpFacts = {}
+  readonly #ipDatabases: IpDatabases
   readonly #plans: PlanSwitch
   readonly #bundles = new Map<number, BundleInfo>()
   readonly #fleet: Fleet | undefined
@@ -62,11 +61,14 @@ export class Worker {
   ) {
     const { config, memory, worker, clock, logger } = parts
     this.#parts = parts
+    this.#ipDatabases = new IpDatabases((path, problem) =>
+      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; the previous data stays active'),
+    )
     const owner = ownerNumber(worker)
     this.#fleet = fleet
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
-    const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipFacts }
+    const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, newMainServer, {
@@ -100,7 +102,7 @@ export class Worker {
   async onMessage(message: ToWorker): Promise<void> {
     switch (message.type) {
       case 'ip_file':
-        return this.#load(message.file)
+        return this.#ipDatabases.use(message.file)
       case 'prepare':
         this.#preparing = this.#preparing.then(() => this.#prepare(message))
         return this.#preparing
@@ -120,18 +122,11 @@ export class Worker {
     }
   }
 
-  #load({ path, data }: IpFile): void {
-    const { logger } = this.#parts
-    useIpData(this.#ipFacts, data, (problem) =>
-      logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; the previous data stays active'),
-    )
-  }
-
   async #prepare(message: PrepareMessage): Promise<void> {
     const { generation, info } = message
     let problem: string | undefined
     try {
-      await inSlices(this.#stepsOf(message))
+      await this.#ipDatabases.prepareFor(await inSlices(this.#stepsOf(message)))
       for (const older of this.#bundles.keys()) if (older < this.#plans.generation) this.#bundles.delete(older)
       this.#bundles.set(generation, info)
     } catch (error) {
@@ -140,13 +135,15 @@ export class Worker {
     this.#parts.send({ type: 'prepared', generation, problem })
   }
 
-  *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void> {
+  *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void, Plan> {
     const builder = new PlanBuilder(bundle.version)
     for (const policy of policiesOf(bundle)) {
       builder.add(policy)
       yield
     }
-    yield* this.#engine.prepare(generation, builder.build(), sincesMs)
+    const plan = builder.build()
+    yield* this.#engine.prepare(generation, plan, sincesMs)
+    return plan
   }
 
   async #listen({ listener, target }: ToWorker & { type: 'listen' }): Promise<void> {

@@ -1,5 +1,5 @@
 import type { SharedBundle } from '../../bundle/shared-bundle.ts'
-import type { IpFile } from '../../ip-data/ip-files.ts'
+import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
