@@ -1,14 +1,18 @@
 import { parseArgs } from 'node:util'
 import { flagTypes, readFlags } from '../fake-llm/flags.ts'
 import { startFakeLlm } from '../fake-llm/server.ts'
+import { complain } from './complain.ts'
 import { FAKE_LLM_HELP } from './help.ts'
+import { listenProblem } from './listen-problem.ts'
+
+const COMMAND = 'edge fake-llm'
 
 /** Starts the stand-in backend and returns; the listening socket keeps the process alive. */
 export async function fakeLlm(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
   const flags = readFlags(given)
-  if (!flags.ok) return complain(flags.problems)
+  if (!flags.ok) return complain(COMMAND, flags.problems)
   const { options } = flags
   // There is nothing here that would be missed.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => process.exit(0))
@@ -18,9 +22,10 @@ export async function fakeLlm(args: string[]): Promise<number> {
     process.stdout.write(greeting(options.host, port))
     return 0
   } catch (error) {
-    const problem = startProblem(options, error as NodeJS.ErrnoException)
+    const settings = { setting: '--port', address: `port ${options.port}`, hostSetting: '--host', host: options.host }
+    const problem = listenProblem(error as Error, settings)
     if (problem === undefined) throw error
-    return complain([problem])
+    return complain(COMMAND, [problem])
   }
 }
 
@@ -31,28 +36,7 @@ function readArguments(args: string[]): Record<string, string | boolean | undefi
     process.stdout.write(FAKE_LLM_HELP)
     return 0
   } catch (error) {
-    return complain([(error as Error).message])
-  }
-}
-
-function complain(problems: readonly string[]): number {
-  const lines = problems.map((problem) => `  ${problem}\n`)
-  process.stderr.write(`edge fake-llm cannot start:\n${lines.join('')}`)
-  return 1
-}
-
-function startProblem({ port, host }: { port: number; host: string }, { code }: NodeJS.ErrnoException): string | undefined {
-  switch (code) {
-    case 'EADDRINUSE':
-      return `--port: port ${port} is in use by another process`
-    case 'EACCES':
-      return `--port: this user is not allowed to listen on port ${port}`
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `--host: ${JSON.stringify(host)} is not an address of this machine`
-    default:
-      return undefined
+    return complain(COMMAND, [(error as Error).message])
   }
 }
 

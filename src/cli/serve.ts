@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
-import { shownUrl } from '../bundle/bundle-url.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
+import { shownUrl } from '../bundle/shown-url.ts'
 import { readConfig, SETTINGS, type ServerConfig, type Setting } from '../config/config.ts'
 import { describeAddress } from '../listen/listen-address.ts'
 import { type ListenerName, listener, openListeners } from '../listen/listeners.ts'
@@ -8,20 +8,17 @@ import { boundHeapGrowth } from '../runtime/heap-growth.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
 import { type Service, StartInterrupted, startService } from '../service.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
-import { StateFault } from '../store/state/state-fault.ts'
-import { StateInUse } from '../store/state/state-lock.ts'
-import { StateTooLarge } from '../store/state/state-read.ts'
 import { newPartialLineFlag } from '../telemetry/log-stream.ts'
 import { newLogger } from '../telemetry/logger.ts'
 import { VERSION } from '../version.ts'
-import { SERVE_HELP } from './help.ts'
+import { complain } from './complain.ts'
 
 /** Starts the service and returns; the listening sockets keep the process alive. */
 export async function serve(args: string[]): Promise<number> {
-  const flags = readFlags(args)
+  const flags = await readFlags(args)
   if (typeof flags === 'number') return flags
   const result = readConfig(process.env, flags)
-  if (!result.ok) return complain(result.problems)
+  if (!result.ok) return complain('edge', result.problems)
   const { config } = result
   void process.stderr // naming it makes Node put its descriptor into the mode in which nobody waits for a reader
   const partialLine = newPartialLineFlag()
@@ -43,53 +40,25 @@ export async function serve(args: string[]): Promise<number> {
     return 0
   } catch (error) {
     if (error instanceof StartInterrupted) process.exit(0)
+    const { startProblem } = await import('./start-problem.ts')
     const problem = startProblem(config, error as Error)
     if (problem === undefined) throw error
-    complain([problem])
+    complain('edge', [problem])
     // Files may be watched already.
     process.exit(1)
   }
 }
 
-function readFlags(args: string[]): Record<string, string | undefined> | number {
+async function readFlags(args: string[]): Promise<Record<string, string | undefined> | number> {
   const options: Record<string, { type: 'string' | 'boolean'; short?: string }> = { help: { type: 'boolean', short: 'h' } }
   for (const { flag } of Object.values<Setting<unknown>>(SETTINGS)) if (flag !== undefined) options[flag] = { type: 'string' }
   try {
     const { help, ...flags } = parseArgs({ args, options }).values
     if (!help) return flags as Record<string, string>
-    process.stdout.write(SERVE_HELP)
+    process.stdout.write((await import('./help.ts')).SERVE_HELP)
     return 0
   } catch (error) {
-    return complain([(error as Error).message])
-  }
-}
-
-function complain(problems: readonly string[]): number {
-  const lines = problems.map((problem) => `  ${problem}\n`)
-  process.stderr.write(`edge cannot start:\n${lines.join('')}`)
-  return 1
-}
-
-function startProblem(config: ServerConfig, error: Error): string | undefined {
-  if (error instanceof StateInUse || error instanceof StateFault) return `EDGE_STATE_FILE: ${error.message}`
-  if (error instanceof StateTooLarge) return `EDGE_STORE_SIZE: ${error.message}; ${error.enoughBytes} bytes are enough`
-  const { code, syscall, message, listener: name = 'main' } = error as NodeJS.ErrnoException & { readonly listener?: ListenerName }
-  const { setting, address } = listener(name)
-  switch (code) {
-    case 'EADDRINUSE':
-      return `${setting}: ${describeAddress(address(config)!)} is in use by another process`
-    case 'EACCES':
-      return syscall === 'listen' ? `${setting}: this user is not allowed to listen on ${describeAddress(address(config)!)}` : undefined
-    case 'EADDRNOTAVAIL':
-    case 'EAFNOSUPPORT':
-    case 'EINVAL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `EDGE_HOST: ${JSON.stringify(config.host)} is not an address of this machine`
-    default:
-      return message.includes('Array buffer allocation failed')
-        ? `EDGE_STORE_SIZE: this machine cannot allocate ${config.storeBytes} bytes`
-        : undefined
+    return complain('edge', [(error as Error).message])
   }
 }
 
