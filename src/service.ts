@@ -2,20 +2,17 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Activate, BundleIntake } from './bundle/bundle-intake.ts'
+import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
-import { openBundleSource } from './bundle/open-bundle-source.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
-import { followIpFiles } from './ip-data/ip-files.ts'
 import type { ListenAddress } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { openCounters } from './runtime/open-counters.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
-import { StateKeeper } from './runtime/state-keeper.ts'
 import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
@@ -73,17 +70,24 @@ export async function startService(
   const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger)
   const memory = newSharedMemory(counters.buffer, counters.hashKey, workers)
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
-  const stateKeeper = counters.kept === undefined ? undefined : new StateKeeper({ ...counters.kept, metrics, logger, clock })
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const evictionWatch = new EvictionWatch(counters.table, logger)
   const supervisor = new Supervisor({ host, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
+  // What the main thread alone needs is loaded while the workers load what they need.
+  const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
+    import('./bundle/bundle-intake.ts'),
+    import('./bundle/open-bundle-source.ts'),
+    import('./ip-data/ip-files.ts'),
+  ])
+  const stateKeeper =
+    counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
   })
   const activate: Activate = (bundle, info) => supervisor.activate(bundle, info).then(noteActive)
   const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, readBundle)
-  const bundleSource = openBundleSource(config, {
+  const bundleSource = await openBundleSource(config, {
     intake,
     logger,
     reloads: new CounterFamily(metrics, 'edge_bundle_reloads_total'),

@@ -5,6 +5,7 @@ import { BundleReport, type ReportParts } from './bundle-report.ts'
 import { type BundleAnswer, requestBundle } from './bundle-request.ts'
 import { type BundleSource, isSameBundle, type OfferedBundle, type SourceStatus } from './bundle-source.ts'
 import { pollDelayMs } from './poll-delay.ts'
+import { shownUrl } from './shown-url.ts'
 
 export interface BundleUrlParts extends ReportParts {
   readonly url: URL
@@ -184,9 +185,4 @@ export class BundleUrl implements BundleSource {
     this.#timer = setTimeout(() => void this.#poll(), pollDelayMs(this.#parts.pollMs, this.#failures, Math.random()))
     this.#timer.unref()
   }
-}
-
-/** A query may hold a secret. */
-export function shownUrl({ origin, pathname, search }: URL): string {
-  return `${origin}${pathname}${search === '' ? '' : '?…'}`
 }

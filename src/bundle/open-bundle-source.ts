@@ -1,10 +1,9 @@
 import type { KeyObject } from 'node:crypto'
-import { BundleCache, type CacheWriteCounter } from './bundle-cache.ts'
+import type { CacheWriteCounter } from './bundle-cache.ts'
 import { BundleFile } from './bundle-file.ts'
 import type { BundleIntake } from './bundle-intake.ts'
 import type { ReportParts } from './bundle-report.ts'
 import type { BundleSource } from './bundle-source.ts'
-import { BundleUrl } from './bundle-url.ts'
 
 export interface BundleSettings {
   readonly configFile: string | undefined
@@ -25,7 +24,7 @@ export interface BundleSourceParts extends Omit<ReportParts, 'active'> {
 }
 
 /** The source that the settings name. Undefined when they name none. */
-export function openBundleSource(settings: BundleSettings, parts: BundleSourceParts): BundleSource | undefined {
+export async function openBundleSource(settings: BundleSettings, parts: BundleSourceParts): Promise<BundleSource | undefined> {
   const { configFile, configUrl, configCacheFile } = settings
   const { intake, logger, reloads } = parts
   for (const result of ['applied', 'refused', 'unchanged', 'unreadable'] as const) reloads.series(result)
@@ -33,6 +32,7 @@ export function openBundleSource(settings: BundleSettings, parts: BundleSourcePa
   if (configFile !== undefined) return new BundleFile(configFile, settings.configPublicKeys.length > 0, intake, report)
   if (configUrl === undefined) return undefined
   const lastGoodPollS = parts.lastGoodPollS.series() // there from the start: an alert must see who never had a good poll
+  const [{ BundleUrl }, { BundleCache }] = await Promise.all([import('./bundle-url.ts'), import('./bundle-cache.ts')])
   return new BundleUrl({
     ...report,
     url: configUrl,

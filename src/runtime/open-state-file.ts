@@ -1,0 +1,60 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { SharedTable } from '../store/shared-table.ts'
+import { setAside } from '../store/state/set-aside.ts'
+import { StateFile } from '../store/state/state-file.ts'
+import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
+import { readState, restoreInto, type SavedState, StateTooLarge } from '../store/state/state-read.ts'
+
+/** As many as may be lost where the parts of the table are unevenly full. One that loses more is too small. */
+const MAX_EVICTED_SHARE = 0.001
+
+export interface OpenedState {
+  readonly lock: StateLock
+  readonly file: StateFile
+  /** The saved one; where nothing was saved, the new one. */
+  readonly hashKey: readonly [number, number]
+}
+
+interface NewCounters {
+  readonly table: SharedTable
+  readonly hashKey: readonly [number, number]
+}
+
+/** Locks the state file and fills the table with what was saved there. */
+export async function openStateFile(path: string, { table, ...fresh }: NewCounters, clock: Clock, logger: Logger): Promise<OpenedState> {
+  const lock = await acquireStateLock(path)
+  try {
+    const saved = await savedState(lock.statePath, clock, logger)
+    if (saved !== undefined) await restoreSaved(table, saved, clock, logger)
+    const hashKey = saved?.header.hashKey ?? fresh.hashKey
+    const file = new StateFile({ path: lock.statePath, table, hashKey, clock, unknownSections: saved?.unknownSections })
+    return { lock, file, hashKey }
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+}
+
+async function savedState(path: string, clock: Clock, logger: Logger): Promise<SavedState | undefined> {
+  const read = await readState(path, clock)
+  if (read.kind === 'found') return read.state
+  if (read.kind === 'none') {
+    logger.info({ event: 'state_new', path }, 'there is no state file yet: all counters start full')
+    return undefined
+  }
+  const keptAs = await setAside(path, clock.wallMs())
+  const what = { event: 'state_set_aside', path, reason: read.reason, kept_as: keptAs }
+  logger.warn(what, 'the state file cannot be used and was set aside: all counters start full')
+  return undefined
+}
+
+async function restoreSaved(table: SharedTable, saved: SavedState, clock: Clock, logger: Logger): Promise<void> {
+  const { counters, evicted } = await restoreInto(table, saved, clock)
+  if (evicted > (counters + evicted) * MAX_EVICTED_SHARE) throw new StateTooLarge(saved.path, counters + evicted, evicted)
+  const savedAt = new Date(saved.header.wallMs).toISOString()
+  logger.info({ event: 'state_loaded', path: saved.path, counters, saved_at: savedAt }, 'counters go on where they were saved')
+  if (evicted > 0) {
+    logger.warn({ event: 'state_evicted', path: saved.path, counters: evicted }, 'some counters found no room: raise EDGE_STORE_SIZE')
+  }
+}
