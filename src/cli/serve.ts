@@ -27,13 +27,13 @@ export async function serve(args: string[]): Promise<number> {
     process.exit(1)
   })
   const interrupt = new AbortController()
-  boundHeapGrowth()
   const host = new ThreadHost({ env: { ...process.env }, flags }, partialLine)
   const running = startService(config, logger, host, { interrupt: interrupt.signal, readBundle: readInThread })
   stopOnSignals(running, interrupt)
   process.on('SIGHUP', () => void running.then((service) => service.reload(), ignore))
   try {
     const service = await running
+    boundHeapGrowth()
     process.stdout.on('error', () => {}) // a reader that went away is no reason to stop serving
     process.stdout.write(greeting(config, service))
     return 0
