@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 /** How many descriptors this process may have. Node has raised the soft limit to the hard one. */
@@ -8,6 +7,7 @@ export function descriptorLimit(): number {
   } catch {
     // No /proc
   }
+  const { spawnSync } = process.getBuiltinModule('node:child_process') // not loaded where there is one
   const { stdout } = spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })
   const limit = Number.parseInt(stdout ?? '', 10)
   return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : limit
