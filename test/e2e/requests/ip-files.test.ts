@@ -19,6 +19,13 @@ describe.concurrent('EDGE_GEOIP_FILE', () => {
     expect(await descriptor(edge, '10.0.0.1')).toBeUndefined()
   })
 
+  test.for(['none', 'MMDB'])('the first rule by country may come with a reload (file: %s)', async (file, t) => {
+    const files = file === 'none' ? {} : { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith({ country_code: 'ZZ' })) }
+    const edge = await start(t, 'header:x-api-key', files)
+    await edge.publish(bundle(2, policy('by-fact', { rules: [bucketRule('r', ['ip:country'], 1000)] })))
+    expect(await descriptor(edge, AMERICAN)).toBe(file === 'none' ? 'US' : 'ZZ')
+  })
+
   test.for([
     ['country_code', { country_code: 'ZZ' }],
     ['country.iso_code', { country: { iso_code: 'ZZ' } }],
