@@ -1,20 +1,22 @@
+import { TOKEN } from '../token.ts'
+
 /** RFC 9110 5.6.2: 1 for the bytes of a token. */
-const TOKEN = tableOf((byte) => (/[!#$%&'*+.^_`|~0-9A-Za-z-]/.test(String.fromCharCode(byte)) ? 1 : 0))
+const IS_TOKEN = tableOf((byte) => (TOKEN.test(String.fromCharCode(byte)) ? 1 : 0))
 
 /** RFC 9110 5.5: 1 for the bytes of a field's value; tabs are allowed there, and are left to `node:http`. */
-const VALUE = tableOf((byte) => ((byte >= 0x20 && byte <= 0x7e) || byte >= 0x80 ? 1 : 0))
+const IS_VALUE = tableOf((byte) => ((byte >= 0x20 && byte <= 0x7e) || byte >= 0x80 ? 1 : 0))
 
 /** The lower case of an ASCII letter, any other byte as it is. */
 const LOWER = tableOf((byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte))
 
 /** Where the token that begins at `at` ends, `limit` at the latest. */
 export function endOfToken(bytes: Uint8Array, at: number, limit: number): number {
-  return endOfRun(TOKEN, bytes, at, limit)
+  return endOfRun(IS_TOKEN, bytes, at, limit)
 }
 
 /** Where the value that begins at `at` ends, `limit` at the latest. */
 export function endOfValue(bytes: Uint8Array, at: number, limit: number): number {
-  return endOfRun(VALUE, bytes, at, limit)
+  return endOfRun(IS_VALUE, bytes, at, limit)
 }
 
 /** Whether a name that is as long as this one, which is in lower case, is the same. */

@@ -1,3 +1,5 @@
+import { TOKEN } from '../token.ts'
+
 /** What is known of a field by its name alone. */
 export interface FieldName {
   readonly lower: string
@@ -7,7 +9,6 @@ export interface FieldName {
   readonly isHopByHop: boolean
 }
 
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const HOP_BY_HOP = new Set([
   'connection',
   'proxy-connection',

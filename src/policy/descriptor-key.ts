@@ -1,3 +1,5 @@
+import { TOKEN } from '../token.ts'
+
 /** Where a descriptor's value comes from; `text` is the key as messages and metrics name it. */
 export type DescriptorKey =
   | { readonly kind: 'bearer'; readonly text: string }
@@ -7,7 +9,6 @@ export type DescriptorKey =
 
 export type IpFact = 'address' | 'country' | 'type' | 'tor'
 
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/ // RFC 9110 5.6.2
 const IP_FACT = /^(address|country|type|tor)$/
 
 /** Header names are lower-cased: `header:X-Key` and `header:x-key` are one key. */
@@ -20,7 +21,7 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
       return name === '' || hasControlCharacter(name) ? undefined : { kind: 'jwt', text, claim: name, segments: name.split('.') }
     case 'header': {
       const lower = name.toLowerCase()
-      return HEADER_NAME.test(name) ? { kind: 'header', text: `header:${lower}`, name: lower } : undefined
+      return TOKEN.test(name) ? { kind: 'header', text: `header:${lower}`, name: lower } : undefined
     }
     case 'ip':
       return IP_FACT.test(name) ? { kind: 'ip', text, fact: name as IpFact } : undefined
