@@ -1,11 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-
-const STATUS_BY_CODE: ReadonlyMap<string, string> = new Map([
-  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
-  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
-  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
-])
+import { malformedStatus } from '../http/malformed-status.ts'
 
 /** Refuses what is no request as Node would, but after the responses before it: Node would cut those off. */
 export class MalformedRequests {
@@ -27,7 +22,7 @@ export class MalformedRequests {
   }
 }
 
-function refuse(socket: Socket, { code = '' }: NodeJS.ErrnoException): void {
-  if (socket.writable) socket.write(`HTTP/1.1 ${STATUS_BY_CODE.get(code) ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`)
+function refuse(socket: Socket, error: NodeJS.ErrnoException): void {
+  if (socket.writable) socket.write(`HTTP/1.1 ${malformedStatus(error)}\r\nConnection: close\r\n\r\n`)
   socket.destroySoon()
 }

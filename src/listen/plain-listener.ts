@@ -1,10 +1,8 @@
 import type { Server } from 'node:http'
+import { hasMember } from '../http/list-field.ts'
 import type { Handle } from '../http/routes.ts'
 import { HttpListener, type ListenerOptions, type PortOptions } from './http-listener.ts'
 import { MalformedRequests } from './malformed-requests.ts'
-
-// RFC 9110 7.8: Upgrade means nothing where Connection does not name it
-const UPGRADE = /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i
 
 /** A listener that invites no bodies: a client that waits for leave to send one gets its response at once, the last on its connection. */
 export function newPlainListener(
@@ -16,7 +14,8 @@ export function newPlainListener(
   const handleNoted: Handle = (req, res) => {
     malformed.note(req, res)
     // No protocol is offered, but what came with such a request Node takes for the protocol, and drops it.
-    if (req.headers.upgrade !== undefined && UPGRADE.test(req.headers.connection ?? '')) res.shouldKeepAlive = false
+    // RFC 9110 7.8: Upgrade means nothing where Connection does not name it.
+    if (req.headers.upgrade !== undefined && hasMember(req.headers.connection ?? '', 'upgrade')) res.shouldKeepAlive = false
     handle(req, res)
   }
   const handleExpecting: Handle = (req, res) => {

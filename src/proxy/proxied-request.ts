@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { fieldName } from '../http/field-name.ts'
+import { hasMember } from '../http/list-field.ts'
 import { headerValue } from '../http/raw-headers.ts'
 
 /** A request on its way through, its head read once for everybody who asks. */
@@ -111,7 +112,7 @@ function readHead(req: IncomingMessage, canUpgrade: boolean): Head | string {
 /** RFC 9110 7.8: Upgrade means nothing where Connection does not name it. */
 function isWebSocket(req: IncomingMessage, upgrade: string, connection: string): boolean {
   if (upgrade.toLowerCase() !== 'websocket' || req.method !== 'GET' || req.httpVersion !== '1.1') return false
-  return /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(connection)
+  return hasMember(connection, 'upgrade')
 }
 
 /** RFC 9112 3.2: an absolute target is accepted when it names the host that Host names. */

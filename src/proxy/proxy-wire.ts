@@ -1,5 +1,7 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { listMembers } from '../http/list-field.ts'
+import { malformedStatus } from '../http/malformed-status.ts'
 import type { ClientConnections } from './client-connection.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { EarlyBytes } from './tunnel.ts'
@@ -52,7 +54,7 @@ export class ProxyWire {
     if (!socket.writable || isBroken || isSilent) return void socket.destroy()
     const refuse = (): void => {
       this.#parts.onMalformed(error.message)
-      this.#refuse(socket, STATUS_BY_CODE.get(error.code ?? '') ?? '400 Bad Request', 'the request is malformed')
+      this.#refuse(socket, malformedStatus(error), 'the request is malformed')
       client.giveUp()
     }
     const last = client.lastOpenRequest
@@ -156,12 +158,8 @@ export class ProxyWire {
   }
 }
 
-const STATUS_BY_CODE: ReadonlyMap<string, string> = new Map([
-  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
-  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
-])
-
 function withoutUpgrade(connection: string): string {
-  const names = connection.split(',').map((name) => name.trim())
-  return names.filter((name) => !/^(?:upgrade|http2-settings)$/i.test(name)).join(', ')
+  return listMembers(connection)
+    .filter((name) => !/^(?:upgrade|http2-settings)$/i.test(name))
+    .join(', ')
 }

@@ -1,6 +1,7 @@
 import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import { fieldName } from '../http/field-name.ts'
+import { hasMember } from '../http/list-field.ts'
 import type { Peer } from './client-connection.ts'
 import { isForwardingField } from './forwarding-fields.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
@@ -60,7 +61,7 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
 
 function asksForTrailers(request: ProxiedRequest): boolean {
   const te = request.header('te')
-  return te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(te)
+  return te !== undefined && hasMember(te, 'trailers')
 }
 
 function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: number | undefined): string {

@@ -1,4 +1,5 @@
 import { fieldName } from '../../http/field-name.ts'
+import { hasMember } from '../../http/list-field.ts'
 
 /** What came is no HTTP/1.1 answer. */
 export class InvalidResponse extends Error {
@@ -94,8 +95,8 @@ function framing(fields: readonly string[], isHttp11: boolean): Framing {
         break
       case 'connection':
         connection = connection === '' ? value : `${connection},${value}`
-        if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) keepsAlive = false
-        else if (!isHttp11 && /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value)) keepsAlive = true
+        if (hasMember(value, 'close')) keepsAlive = false
+        else if (!isHttp11 && hasMember(value, 'keep-alive')) keepsAlive = true
         break
       case 'keep-alive':
         keepAliveMs = keepAliveHint(value)
