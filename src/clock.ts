@@ -15,10 +15,10 @@ export const systemClock: Clock = {
   wallMs: () => Date.now(),
 }
 
-/** For so long one reading of the wall clock is good enough to go by. */
+/** How long one reading of the wall clock is reused. */
 const READING_MS = 1
 
-/** Unix time for whoever has just read the other clock: reading both for each decision would cost several percent of it. */
+/** Unix time for callers that have just read the other clock: reading both for each decision would cost several percent of it. */
 export class WallTime {
   readonly #clock: Clock
   #readAtMs = Number.NEGATIVE_INFINITY

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 
-/** How long a thread that serves, or supervises, may do something else at a time. */
+/** How long other work may block a thread that serves or supervises. */
 const SLICE_MS = 2
 
-/** Takes all the steps, and lets what else there is to do through in between. `onSlice` learns how long each took. Returns what they end with. */
+/** Runs all steps and yields to the event loop in between. `onSlice` gets how long each slice took. Returns their result. */
 export async function inSlices<Result>(steps: Generator<void, Result>, onSlice?: (tookMs: number) => void): Promise<Result> {
   for (;;) {
     const startMs = performance.now()

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { Logger } from 'pino'
-import { DISK_PATIENCE_MS, DiskHangs, diskAnswer } from '../files/disk-answer.ts'
+import { DISK_TIMEOUT_MS, DiskTimeout, withDiskTimeout } from '../files/disk-timeout.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { isSameBundle, type OfferedBundle } from './bundle-source.ts'
 import { decodeCached, encodeCached, MAX_CACHED_BYTES } from './cached-bundle.ts'
@@ -10,7 +10,7 @@ export interface CacheWriteCounter {
   series(result: 'written' | 'failed'): { count: number }
 }
 
-/** Keeps the last bundle that a source gave and that was good, in a file of this process alone. A disk that hangs holds up nobody. */
+/** Keeps the last good bundle of a source in a file that only this process may read. A disk that hangs blocks nothing else. */
 export class BundleCache {
   readonly path: string
   readonly #logger: Logger
@@ -32,22 +32,22 @@ export class BundleCache {
     for (const result of ['written', 'failed'] as const) writes.series(result)
   }
 
-  /** Whether the disk is waited for, and may be for ever. */
+  /** Whether something waits for the disk, possibly for ever. */
   get isSlow(): boolean {
     return this.#late.size > 0
   }
 
-  /** Undefined when there is none. Throws when it is damaged, cannot be read, or the disk does not answer. */
+  /** Undefined when there is none. Throws when it is damaged, cannot be read, or the disk does not respond. */
   async read(): Promise<OfferedBundle | undefined> {
     const reading = readWhole(this.path)
     try {
-      const { bundle, fingerprint } = await diskAnswer(reading)
+      const { bundle, fingerprint } = await withDiskTimeout(reading)
       this.#bundle = bundle
       this.#seen = fingerprint
       return bundle
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-      if (error instanceof DiskHangs) this.#lateUntil(reading)
+      if (error instanceof DiskTimeout) this.#lateUntil(reading)
       throw error
     }
   }
@@ -56,7 +56,7 @@ export class BundleCache {
   keep(bundle: OfferedBundle): void {
     const held = this.#bundle
     if (held !== undefined) {
-      // A source that forgets to send a signature does not take away the one that came before.
+      // A source that omits the signature does not remove the one from before.
       const signature = bundle.signature ?? held.signature
       if (isSameBundle({ ...bundle, signature }, held)) return
     }
@@ -64,23 +64,23 @@ export class BundleCache {
     this.#isDue = true
   }
 
-  /** Begins to write what the file has not, or has no longer. A failure is told once for each change of its reason, and tried again next time. */
+  /** Starts to write the bundle if the file lacks it. A failure is logged once for each change of its reason; the next call tries again. */
   save(): void {
     if (this.#bundle === undefined || this.#working !== undefined) return
     const timer = setTimeout(() => {
       this.#lateUntil(this.#working!)
-      this.#failed(new DiskHangs())
-    }, DISK_PATIENCE_MS).unref()
+      this.#failed(new DiskTimeout())
+    }, DISK_TIMEOUT_MS).unref()
     this.#working = this.#work().finally(() => {
       clearTimeout(timer)
       this.#working = undefined
     })
   }
 
-  /** Waits for a write under way. */
+  /** Waits for a write in progress. */
   async close(): Promise<void> {
     const working = this.#working
-    if (working !== undefined) await diskAnswer(working).catch(() => this.#lateUntil(working))
+    if (working !== undefined) await withDiskTimeout(working).catch(() => this.#lateUntil(working))
   }
 
   #lateUntil(work: Promise<unknown>): void {

@@ -6,7 +6,7 @@ import { type BundleSource, MAX_BUNDLE_BYTES, type SourceStatus } from './bundle
 
 const MAX_SIGNATURE_BYTES = 4096
 
-/** Two files cannot be replaced at once: this long a bundle and its signature may be out of step before it is said. */
+/** Two files cannot be replaced at once: a bundle and its signature may be out of step for this long before it is reported. */
 const SIGNATURE_PATIENCE_MS = 1500
 
 /** Offers a file's content to the intake, at the start and whenever it or its signature (`FILE.sig`) changes. */
@@ -18,7 +18,7 @@ export class BundleFile implements BundleSource {
   readonly #signatureFile: WatchedFile | undefined
   #bytes: Buffer | undefined
   #signature: string | undefined
-  /** The bundle was refused for want of a signature, and the next one may be right. */
+  /** The bundle was refused for its signature, and the next signature may be right. */
   #lacksSignature = false
   #patience: NodeJS.Timeout | undefined
   /** Ends when the last offer does. */
@@ -34,7 +34,7 @@ export class BundleFile implements BundleSource {
         return this.#offer()
       },
       onProblem: (error) => {
-        // What is no longer there is not taken when its signature comes.
+        // A bundle that is gone must not be accepted when its signature comes.
         this.#lacksSignature = false
         clearTimeout(this.#patience)
         this.#report.unreadable(error)
@@ -70,12 +70,12 @@ export class BundleFile implements BundleSource {
     return new WatchedFile(path, MAX_SIGNATURE_BYTES, {
       onContent: (bytes) => {
         this.#signature = bytes.toString('latin1')
-        // One that comes before its bundle is no news of the active one.
+        // A signature that comes before its bundle says nothing about the active one.
         return this.#lacksSignature ? this.#offer() : undefined
       },
       onProblem: (error) => {
         this.#signature = undefined
-        // That one is missing is said of the bundle.
+        // A missing signature is reported for the bundle.
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') report.unreadable(error)
       },
     })
@@ -85,7 +85,7 @@ export class BundleFile implements BundleSource {
   #offer(isPatient = true): Promise<void> {
     clearTimeout(this.#patience)
     const offered = this.#offered.then(() => this.#offerNow(isPatient))
-    // Whoever offers hears of a failure; the next one is offered all the same.
+    // The caller gets the failure; it must not keep the next bundle from being offered.
     this.#offered = offered.catch(() => {})
     return offered
   }

@@ -14,14 +14,14 @@ export interface RefusedBundle {
   readonly result: 'refused'
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
-  /** It was not looked into: another signature could change that. */
+  /** It was not parsed: another signature could change that. */
   readonly lacksSignature?: boolean
 }
 
 /** Makes a bundle the active one everywhere. Throws when it cannot, and then nothing has changed. */
 export type Activate = (bundle: GoodBundle, info: BundleInfo) => Promise<void>
 
-/** Takes bundles from wherever they come, lets the good and newer ones in, and keeps the last good one otherwise. */
+/** Takes bundles from any source, activates good and newer ones, and otherwise keeps the last good one. */
 export class BundleIntake {
   readonly #activate: Activate
   readonly #wallMs: () => number
@@ -30,7 +30,7 @@ export class BundleIntake {
   #active: (BundleInfo & { readonly versionNumber: bigint }) | undefined
   #offered: Promise<unknown> = Promise.resolve()
 
-  /** With public keys, only what one of them signed gets in. */
+  /** With public keys, only bundles signed by one of them are accepted. */
   constructor(activate: Activate, wallMs: () => number, publicKeys: readonly KeyObject[] = [], read: ReadBundle = readHere) {
     this.#activate = activate
     this.#wallMs = wallMs
@@ -42,12 +42,12 @@ export class BundleIntake {
     return this.#active
   }
 
-  /** Whether the signature would do, of a bundle that is known to be good otherwise. */
-  isVouchedFor({ bytes, signature }: OfferedBundle): boolean {
-    return this.#forgery(bytes, signature) === undefined
+  /** Of a bundle that is known to be good otherwise. */
+  hasValidSignature({ bytes, signature }: OfferedBundle): boolean {
+    return this.#signatureProblem(bytes, signature) === undefined
   }
 
-  /** Done when what was offered last is active or refused. */
+  /** Resolves when the last offered bundle is active or refused. */
   get offered(): Promise<unknown> {
     return this.#offered
   }
@@ -62,9 +62,9 @@ export class BundleIntake {
   async #take({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
     const hash = createHash('sha256').update(bytes).digest('hex')
     if (hash === this.#active?.hash) return { result: 'unchanged' }
-    // First of all: what nobody vouches for is not worth parsing.
-    const forgery = this.#forgery(bytes, signature)
-    if (forgery !== undefined) return { ...refused(forgery), lacksSignature: true }
+    // First, because unsigned bytes are not worth parsing.
+    const problem = this.#signatureProblem(bytes, signature)
+    if (problem !== undefined) return { ...refused(problem), lacksSignature: true }
     const read = await this.#read(bytes, format)
     if (!read.ok) return { result: 'refused', problems: read.problems, warnings: read.warnings }
     const { bundle, warnings } = read
@@ -82,7 +82,7 @@ export class BundleIntake {
     return { result: 'applied', bundle: info, policyCount: bundle.policyCount, warnings }
   }
 
-  #forgery(bytes: Uint8Array, signature: string | undefined): string | undefined {
+  #signatureProblem(bytes: Uint8Array, signature: string | undefined): string | undefined {
     return this.#publicKeys.length === 0 ? undefined : signatureProblem(bytes, signature, this.#publicKeys)
   }
 }

@@ -4,7 +4,7 @@ import { parseBundle } from '../policy/parse.ts'
 import type { Problem } from '../policy/problem.ts'
 import { type SharedBundle, shareBundle } from './shared-bundle.ts'
 
-/** A valid bundle, as threads tell it to one another. */
+/** A valid bundle, as it is sent between threads. */
 export interface GoodBundle {
   readonly bundle: SharedBundle
   /** Of its plan's counters, in their order. */
@@ -17,7 +17,7 @@ export type BundleReading =
 
 export type ReadBundle = (bytes: Uint8Array, format: BundleFormat) => Promise<BundleReading>
 
-/** Checks a bundle and puts it into shared memory. Of what it makes on the way, much more than the bundle itself, nothing is kept. */
+/** Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle, is dropped. */
 export function readBundle(bytes: Uint8Array, format: BundleFormat): BundleReading {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }

@@ -3,7 +3,7 @@ import type { BundleInfo } from '../policy/bundle-info.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
 import type { IntakeResult } from './bundle-intake.ts'
 
-/** Counts looks by their result. */
+/** Counts polls by their result. */
 interface ReloadCounter {
   series(result: 'applied' | 'refused' | 'unchanged' | 'unreadable'): { count: number }
 }
@@ -17,14 +17,14 @@ export interface ReportParts {
   readonly active: () => BundleInfo | undefined
 }
 
-// A bundle can be wrong in ten thousand places; the first ones tell what happened, `edge validate` tells the rest.
+// A bundle can be wrong in ten thousand places; the first ones show what happened, and `edge validate` lists the rest.
 const LOGGED_PROBLEMS = 50
 
-/** Tells the operator what became of the bundles at one place. Each look is counted; what is no news is not logged. */
+/** Reports to the operator what became of the bundles of one source. Each poll is counted; an unchanged result is not logged again. */
 export class BundleReport {
   readonly #place: Place
   readonly #parts: ReportParts
-  /** What the last look had to complain of, as a sentence about the place. */
+  /** The problem of the last poll, as a sentence about the source. */
   problem: string | undefined = 'it has not been read yet'
 
   constructor(place: Place, parts: ReportParts) {
@@ -32,12 +32,12 @@ export class BundleReport {
     this.#parts = parts
   }
 
-  taken(taken: IntakeResult, isNews = true): void {
+  taken(taken: IntakeResult, isLogged = true): void {
     const { logger, reloads, active } = this.#parts
     const place = this.#place
     reloads.series(taken.result).count++
     this.problem = taken.result === 'refused' ? 'it was refused; the log says why' : undefined
-    if (!isNews) return
+    if (!isLogged) return
     if (taken.result === 'unchanged') {
       logger.info({ event: 'bundle_unchanged', ...place }, 'bundle unchanged')
       return
@@ -50,20 +50,20 @@ export class BundleReport {
       logger.info({ event: 'bundle_applied', ...place, version, hash, policies: taken.policyCount }, `bundle ${version} is active`)
     } else {
       const problems = { ...listed('problems', taken.problems), active_version: active()?.version ?? null }
-      logger.error({ event: 'bundle_refused', ...place, ...problems }, `bundle refused; ${this.#whatHolds()}`)
+      logger.error({ event: 'bundle_refused', ...place, ...problems }, `bundle refused; ${this.#whatIsActive()}`)
     }
   }
 
-  unreadable(error: Error, isNews = true): void {
+  unreadable(error: Error, isLogged = true): void {
     const { logger, reloads } = this.#parts
     reloads.series('unreadable').count++
     const reason = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : error.message
     this.problem = reason
-    if (!isNews) return
-    logger.warn({ event: 'bundle_unreadable', ...this.#place, reason }, `bundle cannot be read; ${this.#whatHolds()}`)
+    if (!isLogged) return
+    logger.warn({ event: 'bundle_unreadable', ...this.#place, reason }, `bundle cannot be read; ${this.#whatIsActive()}`)
   }
 
-  #whatHolds(): string {
+  #whatIsActive(): string {
     const active = this.#parts.active()
     return active === undefined ? 'the service is not ready until a good one appears' : `version ${active.version} stays active`
   }

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { type BundleAnswer, requestBundle } from './bundle-request.ts'
+import { type FetchedBundle, requestBundle } from './bundle-request.ts'
 
 const TIMEOUT_MS = 300
 
@@ -46,7 +46,7 @@ test('five redirects are followed', async () => {
   expect(await request(`${url}0`, undefined, 60_000)).toEqual({ kind: 'bundle', bundle, etag: '"e"' })
 })
 
-async function request(url: string, signal = new AbortController().signal, timeoutMs = TIMEOUT_MS): Promise<BundleAnswer> {
+async function request(url: string, signal = new AbortController().signal, timeoutMs = TIMEOUT_MS): Promise<FetchedBundle> {
   return requestBundle({ url: new URL(url), token: undefined, etag: undefined, userAgent: 'test', timeoutMs, signal })
 }
 

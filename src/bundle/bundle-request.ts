@@ -1,21 +1,21 @@
 import type { BundleFormat } from '../policy/bundle-format.ts'
 import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
-import { readBounded } from './read-bounded.ts'
+import { readResponseBody } from './read-response-body.ts'
 import { requestFailure } from './request-failure.ts'
 
 export interface BundleRequest {
   readonly url: URL
   /** A bearer token, for the URL's own origin alone. */
   readonly token: string | undefined
-  /** Of the bundle that is there already. */
+  /** Of the active bundle. */
   readonly etag: string | undefined
   readonly userAgent: string
-  /** For all of it: connecting, redirects and the body. */
+  /** For the whole request: connecting, redirects and the body. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
-export type BundleAnswer =
+export type FetchedBundle =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'wrong_content'; readonly problem: string }
   | { readonly kind: 'bundle'; readonly bundle: OfferedBundle; readonly etag: string | undefined }
@@ -23,8 +23,8 @@ export type BundleAnswer =
 const MAX_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
-/** Asks for the bundle once. Throws an Error whose message says in words what went wrong and has no secret in it. */
-export async function requestBundle(request: BundleRequest): Promise<BundleAnswer> {
+/** Fetches the bundle once. Throws an Error whose message says what went wrong and contains no secret. */
+export async function requestBundle(request: BundleRequest): Promise<FetchedBundle> {
   // AbortSignal.any would leave something behind on the long-lived signal each time.
   const ending = new AbortController()
   const end = (): void => ending.abort()
@@ -38,9 +38,9 @@ export async function requestBundle(request: BundleRequest): Promise<BundleAnswe
   try {
     const { response, isTokenSent } = await follow(request, ending.signal)
     try {
-      return await readAnswer(request, response, isTokenSent)
+      return await readResponse(request, response, isTokenSent)
     } finally {
-      // A body that nobody reads would hold its connection.
+      // An unread body would keep its connection open.
       await response.body?.cancel().catch(() => {})
     }
   } catch (error) {
@@ -60,7 +60,7 @@ interface Followed {
 async function follow({ url, token, etag, userAgent }: BundleRequest, signal: AbortSignal): Promise<Followed> {
   const headers = new Headers({
     Accept: 'application/json, application/yaml, */*;q=0.1',
-    // What is signed and hashed are the bytes as they are; and the end of a compressed body is not told from a cut.
+    // Signature and hash cover the bytes as they are, and a compressed body does not show whether it was cut.
     'Accept-Encoding': 'identity',
     'User-Agent': userAgent,
   })
@@ -86,7 +86,7 @@ function targetOf(location: string | null, from: URL): URL {
   return to
 }
 
-async function readAnswer({ url, etag, token }: BundleRequest, response: Response, isTokenSent: boolean): Promise<BundleAnswer> {
+async function readResponse({ url, etag, token }: BundleRequest, response: Response, isTokenSent: boolean): Promise<FetchedBundle> {
   const { status, headers } = response
   if (status === 304 && etag !== undefined) return { kind: 'unchanged' }
   if (status === 401 || status === 403) {
@@ -99,8 +99,8 @@ async function readAnswer({ url, etag, token }: BundleRequest, response: Respons
   if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which the request did not accept')
   // A body that ends with its connection may end anywhere, and half of a YAML file can be a bundle.
   if (!showsItsEnd(headers)) throw new Error('its body has neither Content-Length nor chunks, so a truncated one could not be detected')
-  const bytes = await readBounded(response, MAX_BUNDLE_BYTES)
-  const format = formatOfAnswer(headers.get('content-type') ?? '', url.pathname, bytes)
+  const bytes = await readResponseBody(response, MAX_BUNDLE_BYTES)
+  const format = formatOfResponse(headers.get('content-type') ?? '', url.pathname, bytes)
   if (format === undefined) {
     return { kind: 'wrong_content', problem: 'it is an HTML page, not a bundle: is the URL correct, or does it require a login?' }
   }
@@ -108,14 +108,14 @@ async function readAnswer({ url, etag, token }: BundleRequest, response: Respons
   return { kind: 'bundle', bundle: { bytes, format, signature }, etag: headers.get('etag') || undefined }
 }
 
-/** RFC 9112 6.3: a body whose last coding is not chunked ends with its connection, whatever its length is said to be. */
+/** RFC 9112 6.3: a body whose last coding is not chunked ends with its connection, whatever Content-Length says. */
 function showsItsEnd(headers: Headers): boolean {
   const codings = headers.get('transfer-encoding')
   return codings === null ? headers.has('content-length') : /(?:^|,)\s*chunked\s*$/i.test(codings)
 }
 
 /** By the type, else by the ending of the path, else by the first character. Undefined: an HTML page. */
-function formatOfAnswer(contentType: string, path: string, bytes: Buffer): BundleFormat | undefined {
+function formatOfResponse(contentType: string, path: string, bytes: Buffer): BundleFormat | undefined {
   const type = contentType.split(';')[0]!.trim()
   const start = bytes
     .toString('latin1', 0, 256)

@@ -1,26 +1,26 @@
 import type { BundleFormat } from '../policy/bundle-format.ts'
 
-/** What gives bundles to the intake and tells what became of them. */
+/** Offers bundles to the intake and reports the results. */
 export interface BundleSource {
-  /** Looks once, then keeps looking. */
+  /** Polls once, then keeps polling. */
   start(): Promise<void>
-  /** Looks again, changed or not. */
+  /** Polls again, changed or not. */
   reload(): Promise<void>
-  /** Done when nothing is under way any more, or may be for ever. */
+  /** Resolves when nothing is in flight any more, or when what is may never end. */
   stop(): void | Promise<void>
   readonly status: SourceStatus
 }
 
 export interface SourceStatus {
-  /** The active bundle came from the cache, and the source has not said yet that it has the same. */
+  /** The active bundle came from the cache, and the source has not confirmed it yet. */
   readonly isCached: boolean
-  /** What is wrong with the source now, as a sentence about it; undefined: nothing. */
+  /** The present problem of the source, as a sentence about it. */
   readonly problem: string | undefined
-  /** A disk is waited for that may never answer. */
+  /** Waiting for a disk that may never respond. */
   readonly isDiskSlow: boolean
 }
 
-/** A bundle as it came, before anybody has looked at it. */
+/** A bundle as received, before it is read. */
 export interface OfferedBundle {
   readonly bytes: Uint8Array
   readonly format: BundleFormat

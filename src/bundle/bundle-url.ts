@@ -1,8 +1,8 @@
-import { diskAnswer } from '../files/disk-answer.ts'
+import { withDiskTimeout } from '../files/disk-timeout.ts'
 import type { BundleCache } from './bundle-cache.ts'
 import { type BundleIntake, type IntakeResult, type RefusedBundle, refused } from './bundle-intake.ts'
 import { BundleReport, type ReportParts } from './bundle-report.ts'
-import { type BundleAnswer, requestBundle } from './bundle-request.ts'
+import { type FetchedBundle, requestBundle } from './bundle-request.ts'
 import { type BundleSource, isSameBundle, type OfferedBundle, type SourceStatus } from './bundle-source.ts'
 import { pollDelayMs } from './poll-delay.ts'
 import { shownUrl } from './shown-url.ts'
@@ -14,32 +14,32 @@ export interface BundleUrlParts extends ReportParts {
   readonly userAgent: string
   readonly cache: BundleCache | undefined
   readonly intake: BundleIntake
-  /** Hears that the source has the active bundle. */
+  /** Called when the source has the active bundle. */
   readonly onGoodPoll: () => void
 }
 
 const REQUEST_TIMEOUT_MS = 10_000
-/** Who reloads while a reload is under way waits this long for it. So a burst of signals is no burst of requests. */
+/** A reload during another waits this long for it, so that a burst of signals does not become a burst of requests. */
 const RELOAD_PATIENCE_MS = 1000
 
-/** Asks a URL for the bundle again and again, and starts from the cache where there is one. */
+/** Polls a URL for the bundle, and starts from the cache if there is one. */
 export class BundleUrl implements BundleSource {
   readonly #parts: BundleUrlParts
   readonly #report: BundleReport
   #isStopped = false
   #isCached = false
-  /** Of the active bundle alone, so that 304 says that the source has it. */
+  /** Of the active bundle alone, so that a 304 means that the source still has it. */
   #etag: string | undefined
-  /** What the last poll had to complain of; empty: nothing. Undefined: whatever comes is news. */
+  /** The problem of the last poll; empty: none. Undefined: the next result is logged in any case. */
   #problem: string | undefined
   #refused: { readonly bundle: OfferedBundle; readonly taken: RefusedBundle } | undefined
   #failures = 0
   #starting: Promise<void> = Promise.resolve()
   #polling: Promise<void> | undefined
-  /** Of the poll under way. */
+  /** Of the poll in flight. */
   #request = new AbortController()
   #isReload = false
-  /** Waits for its turn. */
+  /** Waiting for its turn. */
   #nextReload: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -58,7 +58,7 @@ export class BundleUrl implements BundleSource {
     await this.#poll()
   }
 
-  /** Whoever comes before it has its turn gets the same one. */
+  /** Calls that come before its turn share it. */
   reload(): Promise<void> {
     this.#nextReload ??= this.#reloadNext()
     return this.#nextReload
@@ -68,11 +68,11 @@ export class BundleUrl implements BundleSource {
     this.#isStopped = true
     this.#request.abort()
     clearTimeout(this.#timer)
-    await diskAnswer(this.#polling ?? Promise.resolve()).catch(() => {}) // it may be about to write the cache
+    await withDiskTimeout(this.#polling ?? Promise.resolve()).catch(() => {}) // it may be about to write the cache
     await this.#parts.cache?.close()
   }
 
-  /** What is on its way may hang, and was asked for before the operator knew better. */
+  /** The request in flight may hang, and is older than the operator's signal. */
   async #reloadNext(): Promise<void> {
     await this.#starting
     if (this.#polling !== undefined) {
@@ -88,7 +88,7 @@ export class BundleUrl implements BundleSource {
     await this.#poll(true)
   }
 
-  /** Its bundle goes through the same gate, and from then on only a newer one does. */
+  /** The cached bundle passes the same checks; from then on only a newer one is accepted. */
   async #startFromCache(): Promise<void> {
     const { cache, intake } = this.#parts
     if (cache === undefined) return
@@ -104,7 +104,7 @@ export class BundleUrl implements BundleSource {
     }
   }
 
-  /** One at a time; whoever comes meanwhile gets the same one. */
+  /** One at a time; calls that come meanwhile share it. */
   #poll(isReload = false): Promise<void> {
     clearTimeout(this.#timer)
     if (this.#polling === undefined) {
@@ -121,51 +121,51 @@ export class BundleUrl implements BundleSource {
 
   async #pollNow(signal: AbortSignal): Promise<void> {
     const { url, token, userAgent, cache, onGoodPoll } = this.#parts
-    let answer: BundleAnswer
+    let fetched: FetchedBundle
     try {
-      answer = await requestBundle({ url, token, userAgent, etag: this.#etag, timeoutMs: REQUEST_TIMEOUT_MS, signal })
+      fetched = await requestBundle({ url, token, userAgent, etag: this.#etag, timeoutMs: REQUEST_TIMEOUT_MS, signal })
     } catch (error) {
       if (signal.aborted) return
       this.#failures++
-      this.#report.unreadable(error as Error, this.#isNews((error as Error).message))
+      this.#report.unreadable(error as Error, this.#hasChanged((error as Error).message))
       return
     }
     if (signal.aborted) return
     this.#failures = 0
     try {
-      if ((await this.#take(answer)) === 'refused') return
+      if ((await this.#take(fetched)) === 'refused') return
       onGoodPoll()
       cache?.save()
     } catch (error) {
-      this.#report.unreadable(error as Error, this.#isNews((error as Error).message))
+      this.#report.unreadable(error as Error, this.#hasChanged((error as Error).message))
     }
   }
 
-  async #take(answer: BundleAnswer): Promise<IntakeResult['result']> {
-    const taken = await this.#resultOf(answer)
+  async #take(fetched: FetchedBundle): Promise<IntakeResult['result']> {
+    const taken = await this.#resultOf(fetched)
     if (taken.result !== 'refused') this.#isCached = false
-    if (answer.kind === 'bundle' && taken.result !== 'refused') {
-      this.#etag = answer.etag
+    if (fetched.kind === 'bundle' && taken.result !== 'refused') {
+      this.#etag = fetched.etag
       // The same bytes may come with another signature, when signing begins or a key changes.
-      if (this.#parts.intake.isVouchedFor(answer.bundle)) this.#parts.cache?.keep(answer.bundle)
+      if (this.#parts.intake.hasValidSignature(fetched.bundle)) this.#parts.cache?.keep(fetched.bundle)
     }
-    const isNews = this.#isNews(taken.result === 'refused' ? JSON.stringify(taken.problems) : '')
-    this.#report.taken(taken, isNews || taken.result === 'applied')
+    const hasChanged = this.#hasChanged(taken.result === 'refused' ? JSON.stringify(taken.problems) : '')
+    this.#report.taken(taken, hasChanged || taken.result === 'applied')
     return taken.result
   }
 
-  async #resultOf(answer: BundleAnswer): Promise<IntakeResult> {
-    switch (answer.kind) {
+  async #resultOf(fetched: FetchedBundle): Promise<IntakeResult> {
+    switch (fetched.kind) {
       case 'unchanged':
         return { result: 'unchanged' }
       case 'wrong_content':
-        return refused(answer.problem)
+        return refused(fetched.problem)
       case 'bundle':
-        return this.#offer(answer.bundle)
+        return this.#offer(fetched.bundle)
     }
   }
 
-  /** What was refused is not tried again: it may have cost workers their lives. */
+  /** A refused bundle is not tried again: it may have crashed workers. */
   async #offer(bundle: OfferedBundle): Promise<IntakeResult> {
     if (this.#refused !== undefined && isSameBundle(this.#refused.bundle, bundle)) return this.#refused.taken
     const taken = await this.#parts.intake.offer(bundle)
@@ -173,11 +173,11 @@ export class BundleUrl implements BundleSource {
     return taken
   }
 
-  /** The same as last time is none. */
-  #isNews(problem: string): boolean {
-    const isNews = problem !== this.#problem
+  /** Whether the problem differs from that of the last poll. */
+  #hasChanged(problem: string): boolean {
+    const hasChanged = problem !== this.#problem
     this.#problem = problem
-    return isNews
+    return hasChanged
   }
 
   #scheduleNext(): void {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
 
 const MAGIC = 'edge-bundle-cache-1 '
-// A signature is as long as a header of the source's answer can be, where nobody looks at it.
+// A signature can be as long as a header of the source's response, since it is not checked without keys.
 const MAX_HEAD_BYTES = 65536
 
 export const MAX_CACHED_BYTES = MAX_HEAD_BYTES + MAX_BUNDLE_BYTES

@@ -17,7 +17,7 @@ export interface BundleSettings {
 export interface BundleSourceParts extends Omit<ReportParts, 'active'> {
   readonly intake: BundleIntake
   readonly cacheWrites: CacheWriteCounter
-  /** Its series is there, and 0, from the first time that it is asked for. */
+  /** Its series exists, at 0, from the first call. */
   readonly lastGoodPollS: { series(): { count: number } }
   readonly wallMs: () => number
   readonly userAgent: string
@@ -31,7 +31,7 @@ export async function openBundleSource(settings: BundleSettings, parts: BundleSo
   const report: ReportParts = { logger, reloads, active: () => intake.active }
   if (configFile !== undefined) return new BundleFile(configFile, settings.configPublicKeys.length > 0, intake, report)
   if (configUrl === undefined) return undefined
-  const lastGoodPollS = parts.lastGoodPollS.series() // there from the start: an alert must see who never had a good poll
+  const lastGoodPollS = parts.lastGoodPollS.series() // there from the start, so that an alert can see an instance without any good poll
   const [{ BundleUrl }, { BundleCache }] = await Promise.all([import('./bundle-url.ts'), import('./bundle-cache.ts')])
   return new BundleUrl({
     ...report,

@@ -1,8 +1,8 @@
 const BROKE_OFF = 'the connection was closed before the response was complete'
 
-const WORDS: Readonly<Record<string, string>> = {
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
-  // Which of these it is depends on the moment.
+  // Which of these codes it is depends on timing.
   ECONNRESET: BROKE_OFF,
   EPIPE: BROKE_OFF,
   UND_ERR_SOCKET: BROKE_OFF,
@@ -16,18 +16,18 @@ const WORDS: Readonly<Record<string, string>> = {
   HPE_INVALID_CONSTANT: 'it does not use HTTP',
 }
 
-// RFC 8446 5.1 and 6: an alert, which is what a TLS server says to plain HTTP if it says anything
+// RFC 8446 5.1 and 6: an alert, the response of a TLS server to plain HTTP, if it sends any
 const TLS_ALERT = '\x15\x03'
 
-/** fetch says "fetch failed" and puts what happened into the cause. */
+/** fetch only reports "fetch failed"; what happened is in the cause. */
 export function requestFailure(error: Error): Error {
   const cause = error.cause as (NodeJS.ErrnoException & { readonly data?: unknown }) | undefined
   if (cause === undefined) return error
-  return new Error(wordsFor(cause), { cause: error })
+  return new Error(describe(cause), { cause: error })
 }
 
-function wordsFor({ code = '', message, data }: NodeJS.ErrnoException & { readonly data?: unknown }): string {
+function describe({ code = '', message, data }: NodeJS.ErrnoException & { readonly data?: unknown }): string {
   if (String(data).startsWith(TLS_ALERT)) return 'it uses TLS: should the URL be https://?'
   if (message === 'bad port') return 'its port is reserved for another protocol, and fetch does not connect to such ports'
-  return WORDS[code] ?? message
+  return DESCRIPTIONS[code] ?? message
 }

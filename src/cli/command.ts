@@ -1,6 +1,6 @@
 import { VERSION } from '../version.ts'
 
-/** Runs a command and answers the status to exit with. Each is loaded when it is asked for. */
+/** Runs a command and returns the exit status. Each command is loaded on demand. */
 export async function runCommand(args: string[]): Promise<number> {
   const [command, ...rest] = args
   switch (command) {

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
 import { flagTypes, readFlags } from '../fake-llm/flags.ts'
 import { startFakeLlm } from '../fake-llm/server.ts'
-import { complain } from './complain.ts'
 import { FAKE_LLM_HELP } from './help.ts'
 import { listenProblem } from './listen-problem.ts'
+import { printStartProblems } from './print-problems.ts'
 
 const COMMAND = 'edge fake-llm'
 
@@ -12,20 +12,20 @@ export async function fakeLlm(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
   const flags = readFlags(given)
-  if (!flags.ok) return complain(COMMAND, flags.problems)
+  if (!flags.ok) return printStartProblems(COMMAND, flags.problems)
   const { options } = flags
-  // There is nothing here that would be missed.
+  // Nothing needs to be saved or drained.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => process.exit(0))
   try {
     const { port } = await startFakeLlm({ ...options, keepsRequests: false })
-    process.stdout.on('error', () => {}) // a reader that went away is no reason to stop serving
+    process.stdout.on('error', () => {}) // a closed stdout is no reason to stop serving
     process.stdout.write(greeting(options.host, port))
     return 0
   } catch (error) {
     const settings = { setting: '--port', address: `port ${options.port}`, hostSetting: '--host', host: options.host }
     const problem = listenProblem(error as Error, settings)
     if (problem === undefined) throw error
-    return complain(COMMAND, [problem])
+    return printStartProblems(COMMAND, [problem])
   }
 }
 
@@ -36,7 +36,7 @@ function readArguments(args: string[]): Record<string, string | boolean | undefi
     process.stdout.write(FAKE_LLM_HELP)
     return 0
   } catch (error) {
-    return complain(COMMAND, [(error as Error).message])
+    return printStartProblems(COMMAND, [(error as Error).message])
   }
 }
 

@@ -10,16 +10,16 @@ import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { newPartialLineFlag } from '../telemetry/log-stream.ts'
 import { newLogger } from '../telemetry/logger.ts'
 import { VERSION } from '../version.ts'
-import { complain } from './complain.ts'
+import { printStartProblems } from './print-problems.ts'
 
 /** Starts the service and returns; the listening sockets keep the process alive. */
 export async function serve(args: string[]): Promise<number> {
   const flags = await readFlags(args)
   if (typeof flags === 'number') return flags
   const result = readConfig(process.env, flags)
-  if (!result.ok) return complain('edge', result.problems)
+  if (!result.ok) return printStartProblems('edge', result.problems)
   const { config } = result
-  void process.stderr // naming it makes Node put its descriptor into the mode in which nobody waits for a reader
+  void process.stderr // accessing it makes Node set its descriptor to non-blocking
   const partialLine = newPartialLineFlag()
   const logger = newLogger(config.logLevel, partialLine)
   process.on('uncaughtException', (err) => {
@@ -34,7 +34,7 @@ export async function serve(args: string[]): Promise<number> {
   try {
     const service = await running
     boundHeapGrowth()
-    process.stdout.on('error', () => {}) // a reader that went away is no reason to stop serving
+    process.stdout.on('error', () => {}) // a closed stdout is no reason to stop serving
     process.stdout.write(greeting(config, service))
     return 0
   } catch (error) {
@@ -42,7 +42,7 @@ export async function serve(args: string[]): Promise<number> {
     const { startProblem } = await import('./start-problem.ts')
     const problem = startProblem(config, error as Error)
     if (problem === undefined) throw error
-    complain('edge', [problem])
+    printStartProblems('edge', [problem])
     // Files may be watched already.
     process.exit(1)
   }
@@ -57,7 +57,7 @@ async function readFlags(args: string[]): Promise<Record<string, string | undefi
     process.stdout.write((await import('./help.ts')).SERVE_HELP)
     return 0
   } catch (error) {
-    return complain('edge', [(error as Error).message])
+    return printStartProblems('edge', [(error as Error).message])
   }
 }
 
@@ -85,7 +85,7 @@ function stopOnSignals(running: Promise<Service>, interrupt: AbortController): v
   }
 }
 
-/** Of a start that fails: whoever waits for it tells of it. */
+/** A failed start is reported where it is awaited. */
 function ignore(): void {}
 
 /** A thread that waits for a disk would hold up process.exit too. */

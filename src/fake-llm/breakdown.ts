@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import type { Call } from './call.ts'
 import type { FakeLlmOptions } from './options.ts'
 
-/** What is said where there are words for a failure. */
+/** The message of failures that have one. */
 export const FAILURE_MESSAGE = 'the fake LLM was told to fail'
 
-/** The ways to fail for which there are none. */
+/** Failures of the connection, without a message. */
 type Breakdown = 'reset' | 'stall' | 'garbage'
 
 export function breakdownOf({ fail }: FakeLlmOptions): Breakdown | undefined {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FakeLlmOptions } from './options.ts'
 
-/** A request as it came in, and what became of it. */
+/** A request as received, and how it ended. */
 export interface ReceivedRequest {
   readonly method: string
   readonly url: string
@@ -9,19 +9,19 @@ export interface ReceivedRequest {
   readonly headers: readonly string[]
   /** Empty until all of it is here. */
   readonly body: Buffer
-  /** The answer was sent, or will never be. */
+  /** The response was sent, or never will be. */
   readonly isClosed: boolean
-  /** The other side went away before it had the whole answer. */
+  /** The client disconnected before the response was complete. */
   readonly isAborted: boolean
 }
 
-/** A request on its way to its answer. */
+/** A request and its response in flight. */
 export class Call {
   readonly request: { -readonly [Name in keyof ReceivedRequest]: ReceivedRequest[Name] }
   readonly res: ServerResponse
   /** As they were when the request came in. */
   readonly options: Readonly<FakeLlmOptions>
-  /** This side breaks the connection, so that its end says nothing about the other. */
+  /** This side breaks the connection, so its end does not count as an abort by the client. */
   isBreaking = false
   readonly #closed = new AbortController()
 
@@ -36,7 +36,7 @@ export class Call {
     }
     this.res = res
     this.options = { ...options }
-    res.on('error', () => {}) // 'close' follows and says it all
+    res.on('error', () => {}) // 'close' follows
     res.on('close', () => {
       this.request.isClosed = true
       this.request.isAborted = !res.writableFinished && !this.isBreaking
@@ -44,7 +44,7 @@ export class Call {
     })
   }
 
-  /** Aborted when there is nobody to answer any more: whoever waits for something takes it along. */
+  /** Aborted when the response is closed; every wait for this call uses it. */
   get signal(): AbortSignal {
     return this.#closed.signal
   }

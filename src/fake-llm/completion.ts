@@ -2,13 +2,13 @@ import type { FakeLlmOptions } from './options.ts'
 import { type Asked, promptTokens } from './prompt.ts'
 import { wordsFrom } from './words.ts'
 
-/** What the model says to a request, before any dialect puts it into words of its own. */
+/** The model's output for a request, before a dialect formats it. */
 export interface Completion {
   readonly model: string
   readonly promptTokens: number
   /** Of each choice. */
   readonly tokens: number
-  /** The request allowed less than the model had to say. */
+  /** The request allowed fewer tokens than the model generates. */
   readonly isCut: boolean
   readonly hasUsage: boolean
   readonly tokensPerEvent: number
@@ -31,18 +31,18 @@ export function modelOf({ model }: Asked): string {
   return typeof model === 'string' ? model : 'fake-llm'
 }
 
-/** Choices differ, so that a client which mixes them up is found out. */
+/** Choices differ, so that a client that mixes them up is noticed. */
 export function choiceText({ tokens }: Completion, choice = 0): string {
   return wordsFrom(choice, tokens)
 }
 
 export interface Piece {
   readonly tokens: number
-  /** What the piece says in one of the choices. */
+  /** The piece's text in one of the choices. */
   textOf(choice: number): string
 }
 
-/** The completion as a stream brings it. */
+/** The completion as it is streamed. */
 export function* piecesOf({ tokens, tokensPerEvent }: Completion): Generator<Piece> {
   for (let from = 0; from < tokens; from += tokensPerEvent) {
     const count = Math.min(tokensPerEvent, tokens - from)

@@ -1,10 +1,10 @@
 import type { FakeLlmOptions } from './options.ts'
 import type { Asked } from './prompt.ts'
 
-/** How one provider's endpoint writes what the model says. */
+/** How one provider's endpoint formats completions. */
 export interface Dialect {
-  /** The answer in one piece. */
-  answer(asked: Asked, options: FakeLlmOptions): Answer
+  /** The response in one piece. */
+  whole(asked: Asked, options: FakeLlmOptions): WholeResponse
   /** An endpoint without streams has none. */
   readonly stream?: StreamDialect
   errorBody(kind: ErrorKind, message: string): object
@@ -12,13 +12,13 @@ export interface Dialect {
 
 export interface StreamDialect {
   events(asked: Asked, options: FakeLlmOptions): Iterable<StreamEvent>
-  /** What is said when something breaks after so many events. */
+  /** The event that reports a failure after this many events. */
   errorEvent(sequence: number, message: string): StreamEvent
 }
 
 export type ErrorKind = 'bad-request' | 'broken'
 
-export interface Answer {
+export interface WholeResponse {
   readonly body: object
   /** Completion tokens in it, over all choices. */
   readonly tokens: number
@@ -31,5 +31,5 @@ export interface StreamEvent {
   readonly tokens: number
 }
 
-/** A date that stays: the same request gets the same answer, byte for byte. 2026-01-01. */
+/** A fixed date, so that the same request gets the same response, byte for byte: 2026-01-01. */
 export const CREATED_SECONDS = 1_767_225_600

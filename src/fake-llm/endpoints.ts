@@ -5,7 +5,7 @@ import { embeddings } from './dialects/embeddings.ts'
 import { messages } from './dialects/messages.ts'
 import { responses } from './dialects/responses.ts'
 
-/** What is answered to POST, by path. */
+/** The dialects that respond to POST, by path. */
 export const ENDPOINTS: ReadonlyMap<string, Dialect> = new Map([
   ['/v1/chat/completions', chat],
   ['/v1/completions', completions],

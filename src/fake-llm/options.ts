@@ -8,12 +8,12 @@ export type LineEnd = keyof typeof LINE_ENDS
 export interface FakeLlmOptions {
   /** The longest completion of a choice. */
   tokens: number
-  /** Before the first byte of an answer. */
+  /** Before the first byte of a response. */
   delayMs: number
   /** Between two events of a stream. */
   tokenMs: number
   tokensPerEvent: number
-  /** Answers leave in writes of so many bytes; 0: a write for each event. */
+  /** Size of each write of a response; 0: a write for each event. */
   chunkBytes: number
   hasUsage: boolean
   /** Compresses whatever the client accepts. */

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AnswerWriter } from './answer-writer.ts'
 import { breakDown, breakdownOf, FAILURE_MESSAGE } from './breakdown.ts'
 import type { Call } from './call.ts'
 import type { StreamDialect, StreamEvent } from './dialect.ts'
@@ -7,6 +6,7 @@ import { eventText } from './event-text.ts'
 import type { FakeLlmOptions } from './options.ts'
 import { PiecewiseGzip } from './piecewise-gzip.ts'
 import type { Asked } from './prompt.ts'
+import { ResponseWriter } from './response-writer.ts'
 
 /** Sends event after event, to the last one or to the failure. */
 export async function sendStream(call: Call, dialect: StreamDialect, asked: Asked): Promise<void> {
@@ -14,7 +14,7 @@ export async function sendStream(call: Call, dialect: StreamDialect, asked: Aske
   res.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
   res.setHeader('Cache-Control', 'no-cache')
   if (options.isGzip) res.setHeader('Content-Encoding', 'gzip')
-  const writer = new AnswerWriter(call)
+  const writer = new ResponseWriter(call)
   const gzip = options.isGzip ? new PiecewiseGzip() : undefined
   try {
     for (const event of untilFailure(dialect, asked, options)) {

@@ -1,16 +1,16 @@
 import { gzipSync } from 'node:zlib'
-import { AnswerWriter } from './answer-writer.ts'
 import { breakDown, breakdownOf } from './breakdown.ts'
 import type { Call } from './call.ts'
-import type { Answer } from './dialect.ts'
+import type { WholeResponse } from './dialect.ts'
+import { ResponseWriter } from './response-writer.ts'
 
-/** An answer in one piece. When it breaks off, it does so in its middle. */
-export async function sendWhole(call: Call, answer: Answer): Promise<void> {
+/** Sends a response in one piece. A failure cuts it in the middle. */
+export async function sendWhole(call: Call, response: WholeResponse): Promise<void> {
   const { res, options } = call
-  const text = JSON.stringify(answer.body)
+  const text = JSON.stringify(response.body)
   const bytes = options.isGzip ? gzipSync(text) : Buffer.from(text)
-  const breakdown = answer.tokens >= options.failAfterTokens ? breakdownOf(options) : undefined
-  const writer = new AnswerWriter(call)
+  const breakdown = response.tokens >= options.failAfterTokens ? breakdownOf(options) : undefined
+  const writer = new ResponseWriter(call)
   res.setHeader('Content-Type', 'application/json')
   if (options.isGzip) res.setHeader('Content-Encoding', 'gzip')
   if (breakdown === undefined) {
@@ -18,7 +18,7 @@ export async function sendWhole(call: Call, answer: Answer): Promise<void> {
     await writer.write(bytes)
     writer.end()
   } else {
-    // Without a length it goes out in chunks, which garbage can be told from.
+    // Without a length it is chunked, so that garbage can be recognised.
     if (options.failAfterTokens > 0) await writer.write(bytes.subarray(0, bytes.length / 2))
     await breakDown(call, breakdown)
   }

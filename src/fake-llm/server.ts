@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { answer, respond } from './answer.ts'
 import { Call, type ReceivedRequest } from './call.ts'
 import { openAiError } from './dialects/openai-error.ts'
 import { DEFAULT_OPTIONS, type FakeLlmOptions } from './options.ts'
+import { respond, respondTo } from './respond.ts'
 
 export interface StartOptions extends Partial<FakeLlmOptions> {
   /** 0, or none: any free one. */
@@ -74,7 +74,7 @@ export class FakeLlm {
     if (this.#keepsRequests) this.requests.push(call.request)
     try {
       call.request.body = await buffer(req)
-      await answer(call)
+      await respondTo(call)
     } catch (error) {
       if (call.signal.aborted || !req.complete) return
       if (res.headersSent) res.destroy()

@@ -7,7 +7,7 @@ const NO_DIRECTORY_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EBADF', 'EPERM', 'EISDI
 
 /**
  * Puts a new file in the place of an old one, so that at any moment, a crash included, there is a whole one. It is for its
- * owner alone unless `mode` says else. Throws the system's error, and then the file is the one from before.
+ * owner alone unless `mode` says otherwise. Throws the system's error and leaves the old file in place.
  */
 export async function replaceFile<Written>(
   path: string,
@@ -22,7 +22,7 @@ export async function replaceFile<Written>(
     await syncDirectory(dirname(path))
     return written
   } catch (error) {
-    await rm(besidePath, { force: true }).catch(() => {}) // the first fault is the one to tell
+    await rm(besidePath, { force: true }).catch(() => {}) // the first error is the one to report
     throw error
   }
 }

@@ -2,9 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface FileListener {
-  /** New content, seen twice the same. The next look waits until it is dealt with. Content that it throws at comes again. */
+  /** New content. The next look waits for this. If it throws, the content is offered again. */
   onContent(bytes: Buffer): void | Promise<void>
-  /** The file cannot be read, or dealt with. Told once for each change of the reason. */
+  /** The file cannot be read or used. Called once for each change of the reason. */
   onProblem(error: Error): void
 }
 
@@ -14,7 +14,7 @@ const POLL_MS = 250
 /** A file is taken when two looks this far apart agree: half-written YAML can be valid. */
 const SETTLE_MS = 100
 /**
- * What nobody has written to for so long is at rest, and one look is enough. Tools that set the time of a file back (cp -p, tar, rsync)
+ * A file that was not written to for this long is complete, and one look is enough. Tools that restore an old time (cp -p, tar, rsync)
  * do so when its content is whole. So much longer than SETTLE_MS because the clock of a network disk may be behind.
  */
 const REST_MS = 10_000
@@ -71,7 +71,7 @@ export class WatchedFile {
     this.#timer.unref()
   }
 
-  /** One look at a time; whoever comes meanwhile gets the same one. */
+  /** One look at a time; calls that come meanwhile share it. */
   #look(): Promise<void> {
     this.#looking ??= this.#lookNow().finally(() => {
       this.#looking = undefined
@@ -93,7 +93,7 @@ export class WatchedFile {
     }
   }
 
-  /** Undefined: nobody waits for it any more, and it may never settle. */
+  /** Undefined: stopped in the meantime. The file may never settle. */
   async #settledContent(): Promise<Content | undefined> {
     let content = await this.#read()
     if (content.isAtRest) return content

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { HeaderList } from './header-list.ts'
 
-/** An answer without a body. Gateways reuse a connection only when they know where the answer ends. */
+/** A response without a body. Gateways reuse a connection only when they know where the response ends. */
 export function respondEmpty(res: ServerResponse, status: number, headers: HeaderList = []): void {
   headers.push('Content-Length', '0')
   res.writeHead(status, headers)

@@ -10,15 +10,15 @@ type IpFileKind = IpData['kind']
 export type IpFilePaths = Readonly<Record<IpFileKind, string | undefined>>
 
 export interface IpFileListener {
-  /** Something good to use. */
+  /** Valid content. */
   onContent(file: IpFile): void
   onLoaded(path: string, entryCount: number | undefined): void
-  /** The file stays out; what was loaded before stays in. */
+  /** The file is refused; the previous data stays active. */
   onProblem(path: string, problem: string): void
 }
 
 export interface FollowedFiles {
-  /** All have been looked at once. */
+  /** Resolves when every file has been checked once. */
   readonly started: Promise<void>
   stop(): void
 }
@@ -26,8 +26,8 @@ export interface FollowedFiles {
 const MAX_IP_FILE_BYTES = 256 * 1024 * 1024
 
 /**
- * Reads the IP databases, and again whenever they change, a little at a time: the thread that reads them has more to do. What cannot be
- * loaded goes no further than here.
+ * Reads the IP databases, and again whenever they change, in small steps, because the main thread has other work. A file that cannot be
+ * loaded is never passed on.
  */
 export function followIpFiles(paths: IpFilePaths, listener: IpFileListener): FollowedFiles {
   const stopping = new AbortController()
@@ -67,7 +67,7 @@ function follow(kind: IpFileKind, path: string, listener: IpFileListener, stoppi
 
 interface ReadFile {
   readonly data: IpData
-  /** Where that can be told. */
+  /** Undefined for databases, which do not say. */
   readonly entryCount?: number
 }
 

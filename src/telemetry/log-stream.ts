@@ -2,31 +2,31 @@ import { writeSync } from 'node:fs'
 
 /**
  * Writes log lines at once. A log that cannot be written (disk full, reader gone or asleep) is no reason to stop
- * serving or to wait: the line is lost, and the next one that gets through says how many were. A pipe must not block
+ * serving or to wait: the line is lost, and the next one that is written says how many were. A pipe must not block
  * for that: naming `process.stderr` makes Node put its descriptor into that mode.
  */
 export class LogStream {
   readonly #fd: number
   #lostLines = 0
   /** Not 0 when a line broke off in the middle, whichever thread wrote it: the next one must not continue it. */
-  readonly #broken: Int32Array
+  readonly #partialLine: Int32Array
 
-  constructor(fd: number, broken = newPartialLineFlag()) {
+  constructor(fd: number, partialLine = newPartialLineFlag()) {
     this.#fd = fd
-    this.#broken = new Int32Array(broken)
+    this.#partialLine = new Int32Array(partialLine)
   }
 
   write(line: string): void {
     const notice = this.#lostLines === 0 ? '' : lostNotice(this.#lostLines)
-    const bytes = Buffer.from(`${Atomics.load(this.#broken, 0) === 0 ? '' : '\n'}${notice}${line}`)
+    const bytes = Buffer.from(`${Atomics.load(this.#partialLine, 0) === 0 ? '' : '\n'}${notice}${line}`)
     let written = 0
     try {
       while (written < bytes.length) written += writeSync(this.#fd, bytes, written)
       this.#lostLines = 0
-      Atomics.store(this.#broken, 0, 0)
+      Atomics.store(this.#partialLine, 0, 0)
     } catch {
       this.#lostLines++
-      if (written > 0) Atomics.store(this.#broken, 0, 1)
+      if (written > 0) Atomics.store(this.#partialLine, 0, 1)
     }
   }
 }

@@ -72,7 +72,7 @@ function playOf(path: string, asked: Asked, options: FakeLlmOptions): LlmPlay {
 type Ending = Pick<LlmPlay, 'end' | 'cost' | 'isPartial' | 'seenTokens'>
 
 function wholeEnding(path: string, asked: Asked, options: FakeLlmOptions, prompt: number): Ending {
-  const { tokens } = ENDPOINTS.get(path)!.answer(asked, options)
+  const { tokens } = ENDPOINTS.get(path)!.whole(asked, options)
   const ending = { isPartial: false, seenTokens: 0 }
   const { fail, failAfterTokens } = options
   if (fail === 'status' || fail === 'error-event') return { ...ending, end: 'whole', cost: 0 }

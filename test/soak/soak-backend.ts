@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { answer } from '../../src/fake-llm/answer.ts'
 import { Call } from '../../src/fake-llm/call.ts'
 import { DEFAULT_OPTIONS, type FakeLlmOptions } from '../../src/fake-llm/options.ts'
+import { respondTo } from '../../src/fake-llm/respond.ts'
 import type { Owner } from '../support/service/running.ts'
 
 /** Tells the backend what to do with a request. */
@@ -52,7 +52,7 @@ export class SoakBackend {
     try {
       call.request.body = await buffer(req)
       this.#arrivals.get(String(req.headers[ID_FIELD]))?.()
-      if (req.url!.startsWith('/v1/')) await answer(call)
+      if (req.url!.startsWith('/v1/')) await respondTo(call)
       else if (play.fail === 'reset') res.socket!.resetAndDestroy()
       else if (play.fail === 'status') res.writeHead(500).end()
       else res.end(`got ${call.request.body.length} bytes`)

@@ -7,7 +7,7 @@ import { finishReason, openAiUsage } from './openai-usage.ts'
 
 /** OpenAI's POST /v1/chat/completions. */
 export const chat: Dialect = {
-  answer(asked, options) {
+  whole(asked, options) {
     const completion = complete(asked, options)
     const count = choicesOf(asked)
     const choices = Array.from({ length: count }, (_, index) => ({

@@ -4,7 +4,7 @@ import type { Asked } from '../prompt.ts'
 // OpenAI gives no more either
 const MAX_CHOICES = 128
 
-/** How many answers to one prompt. */
+/** How many completions of one prompt. */
 export function choicesOf({ n }: Asked): number {
   return Math.min(MAX_CHOICES, wholeNumber(n) || 1)
 }

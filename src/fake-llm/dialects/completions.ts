@@ -8,9 +8,9 @@ import { finishReason, openAiUsage } from './openai-usage.ts'
 
 /** OpenAI's POST /v1/completions. */
 export const completions: Dialect = {
-  answer(asked, options) {
+  whole(asked, options) {
     const completion = complete(asked, options)
-    const count = countAnswers(asked)
+    const count = countChoices(asked)
     const choices = Array.from({ length: count }, (_, index) => choice(index, choiceText(completion, index), finishReason(completion)))
     return { body: { ...head(completion.model), choices, ...openAiUsage(completion, count) }, tokens: completion.tokens * count }
   },
@@ -23,7 +23,7 @@ export const completions: Dialect = {
         say: (index: number, text: string) => choice(index, text),
         close: (index: number, reason: string) => choice(index, '', reason),
       }
-      return chunkEvents(form, asked, completion, countAnswers(asked))
+      return chunkEvents(form, asked, completion, countChoices(asked))
     },
     errorEvent: errorChunk,
   },
@@ -31,8 +31,8 @@ export const completions: Dialect = {
   errorBody: openAiError,
 }
 
-/** Several prompts in one request are answered `n` times each; a list of numbers is one prompt. */
-function countAnswers(asked: Asked): number {
+/** Each of several prompts gets `n` completions; a list of numbers is one prompt. */
+function countChoices(asked: Asked): number {
   const { prompt } = asked
   const prompts = Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== 'number' ? prompt.length : 1
   return prompts * choicesOf(asked)

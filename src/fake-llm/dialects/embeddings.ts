@@ -8,7 +8,7 @@ const MAX_DIMENSIONS = 4096
 
 /** OpenAI's POST /v1/embeddings. */
 export const embeddings: Dialect = {
-  answer(asked, { hasUsage }) {
+  whole(asked, { hasUsage }) {
     const { input, encoding_format } = asked
     const dimensions = Math.min(MAX_DIMENSIONS, wholeNumber(asked['dimensions']) || DEFAULT_DIMENSIONS)
     const data = textsOf(input).map((text, index) => {

@@ -3,7 +3,7 @@ import type { Dialect, ErrorKind, StreamEvent } from '../dialect.ts'
 
 /** Anthropic's POST /v1/messages. */
 export const messages: Dialect = {
-  answer(asked, options) {
+  whole(asked, options) {
     const completion = complete(asked, options)
     const content = [textBlock(choiceText(completion))]
     return { body: message(completion, content, stopReason(completion), completion.tokens), tokens: completion.tokens }
@@ -12,7 +12,7 @@ export const messages: Dialect = {
   stream: {
     *events(asked, options) {
       const completion = complete(asked, options)
-      // Like the real one, it has said a little by the time it begins. Later numbers contain earlier ones.
+      // Like the real API, it has counted a little output when it starts. Later numbers include earlier ones.
       const started = message(completion, [], null, Math.min(1, completion.tokens))
       yield event({ type: 'message_start', message: started })
       yield event({ type: 'content_block_start', index: 0, content_block: textBlock('') })

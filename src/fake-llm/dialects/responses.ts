@@ -5,7 +5,7 @@ import { openAiError } from './openai-error.ts'
 
 /** OpenAI's POST /v1/responses. */
 export const responses: Dialect = {
-  answer(asked, options) {
+  whole(asked, options) {
     const completion = complete(asked, options)
     return { body: finished(asked, completion), tokens: completion.tokens }
   },

@@ -8,12 +8,12 @@ export class BackendMetrics {
   readonly openRequests: Series
   readonly openTunnels: Series
   readonly connections: Series
-  /** Requests that wait for a connection, and how long those waited that got one. */
+  /** Requests waiting for a connection, and how long the served ones waited. */
   readonly queue: Series
   readonly queueSeconds: HistogramSeries
   readonly #failures: CounterFamily
   readonly #retries: CounterFamily
-  /** From the request's first byte to the answer's head. */
+  /** From the request's first byte to the response's head. */
   readonly #latencies: HistogramSeries
   readonly #byClass: readonly Series[]
 

@@ -32,7 +32,7 @@ export class CounterFamily {
   }
 }
 
-/** One labelled count of this thread. Whoever counts often keeps it at hand. */
+/** One labelled count of this thread. Frequent counters keep a reference to it. */
 export class Series {
   readonly #cells: Float64Array
   readonly #cell: number

@@ -1,9 +1,9 @@
 import { acquire, ownerOf, release } from '../../shared-lock.ts'
 
 /**
- * Where threads count: cells in one SharedArrayBuffer, a lane of them for each thread, so that nobody writes what
- * another writes. Whoever is asked sums the lanes. A directory, common to all, says which cell counts what; it only ever
- * grows, and outlives the threads that wrote it: a count never goes down.
+ * Counters of all threads: cells in one SharedArrayBuffer, with a lane for each thread, so that no two threads write the
+ * same cell. A scrape sums the lanes. A shared directory says which cell counts what; it only ever grows and outlives the
+ * threads that wrote it, so a count never goes down.
  *
  *     lock, entries, cells in use | directory | lane 0 | lane 1 | …
  *     entry: length, first cell, JSON of the metric's name and its label values
@@ -32,7 +32,7 @@ export class MetricMemory {
 
   /**
    * The first of `size` cells that count this, the same for every thread. Where there is no room left it is the cell
-   * that counts what is not counted elsewhere.
+   * that counts everything without a cell of its own.
    */
   cellOf(name: string, values: readonly string[], size = 1): number {
     const key = JSON.stringify([name, ...values])
@@ -56,7 +56,7 @@ export class MetricMemory {
     return sum
   }
 
-  /** What a dead thread held is free again, and what it measured of itself is gone; what it counted stays. */
+  /** Frees a dead thread's lock and clears its gauges; its counts stay. */
   forgetWorker(lane: number, gauges: readonly string[]): void {
     if (ownerOf(this.#words, LOCK) === lane + 1) release(this.#words, LOCK)
     for (const name of gauges) for (const { cell } of this.entriesOf(name)) this.#cells[lane * LANE_CELLS + cell] = 0
@@ -66,11 +66,11 @@ export class MetricMemory {
     const text = Buffer.from(key)
     const words = this.#words
     acquire(words, LOCK, this.#lane + 1)
-    const isNews = words[ENTRIES] !== this.#seenEntries
+    const hasNewEntries = words[ENTRIES] !== this.#seenEntries
     const at = this.#seenBytes
     const cell = words[CELLS_USED]! + FIRST_CELL
     const fits = cell + size <= LANE_CELLS && at + ENTRY_HEAD + text.length <= DIRECTORY_BYTES
-    if (!isNews && fits) {
+    if (!hasNewEntries && fits) {
       this.#bytes.writeUInt32LE(text.length, at)
       this.#bytes.writeUInt32LE(cell, at + 4)
       this.#bytes.set(text, at + ENTRY_HEAD)
@@ -79,9 +79,9 @@ export class MetricMemory {
       words[ENTRIES]! += 1
     }
     release(words, LOCK)
-    if (!isNews && !fits) return OVERFLOW_CELL
+    if (!hasNewEntries && !fits) return OVERFLOW_CELL
     this.#readDirectory()
-    // Somebody else may have been faster; if not, it is our turn again.
+    // Another thread may have registered it; if not, try again.
     return this.#cellByKey.get(key) ?? this.#register(key, size)
   }
 

@@ -4,8 +4,8 @@ import type { MetricName } from './catalogue.ts'
 import { type MetricValue, single } from './metric-value.ts'
 
 /**
- * The process as a whole, whichever thread is asked: prom-client's own metrics count from the moment that a thread starts,
- * and would go down when another one answers.
+ * The process as a whole, whichever thread serves the scrape: prom-client's own metrics count from the moment that a thread starts,
+ * and would go down when another thread serves the next scrape.
  */
 export function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> {
   yield ['process_cpu_user_seconds_total', () => single(process.cpuUsage().user / 1e6)]
@@ -16,7 +16,7 @@ export function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> 
   yield ['process_max_fds', () => where(linuxDescriptorLimit)]
 }
 
-/** Where there is no /proc, or no descriptor left to read it, there is nothing to tell. */
+/** Nothing where there is no /proc, or no descriptor left to read it. */
 function where(read: () => number): MetricValue[] {
   try {
     const value = read()

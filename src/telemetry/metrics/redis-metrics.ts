@@ -2,11 +2,11 @@ import { CounterFamily, type Series } from './counter-family.ts'
 import { Histogram, type HistogramSeries } from './histogram.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
-/** How this thread gets on with Redis. */
+/** What this thread counts about Redis. */
 export class RedisMetrics {
   /** Blocks of tokens held at present. */
   readonly leases: Series
-  readonly #answers: Readonly<Record<'redis' | 'lease' | 'refusal' | 'failure_mode', Series>>
+  readonly #served: Readonly<Record<'redis' | 'lease' | 'refusal' | 'failure_mode', Series>>
   readonly #errors: CounterFamily
   readonly #doubts: CounterFamily
   readonly #tokens: CounterFamily
@@ -16,12 +16,12 @@ export class RedisMetrics {
 
   constructor(memory: MetricMemory) {
     this.leases = new CounterFamily(memory, 'edge_redis_leases').series()
-    const answers = new CounterFamily(memory, 'edge_redis_answers_total')
-    this.#answers = {
-      redis: answers.series('redis'),
-      lease: answers.series('lease'),
-      refusal: answers.series('refusal'),
-      failure_mode: answers.series('failure_mode'),
+    const served = new CounterFamily(memory, 'edge_redis_answers_total')
+    this.#served = {
+      redis: served.series('redis'),
+      lease: served.series('lease'),
+      refusal: served.series('refusal'),
+      failure_mode: served.series('failure_mode'),
     }
     this.#errors = withSeries(new CounterFamily(memory, 'edge_redis_errors_total'), 'timeout', 'connection', 'reply')
     this.#doubts = withSeries(new CounterFamily(memory, 'edge_redis_doubts_total'), 'take', 'give_back', 'settlement', 'lease')
@@ -32,7 +32,7 @@ export class RedisMetrics {
   }
 
   countAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void {
-    this.#answers[by].count++
+    this.#served[by].count++
   }
 
   countRoundTrip(seconds: number): void {
@@ -51,7 +51,7 @@ export class RedisMetrics {
     this.#tokens.series(what).count += tokens
   }
 
-  /** Its circuit is told from now on: an alert on what is not there never comes. */
+  /** Its circuit is reported from now on: an alert on a missing series never fires. */
   addNode(node: string): void {
     this.#openCircuits.series(node)
   }

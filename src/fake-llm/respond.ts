@@ -9,8 +9,8 @@ import type { Asked } from './prompt.ts'
 import { sendStream } from './send-stream.ts'
 import { sendWhole } from './send-whole.ts'
 
-/** Answers a call whose body is here. Throws an AbortError when the client goes away. */
-export async function answer(call: Call): Promise<void> {
+/** Responds to a call whose body is complete. Throws an AbortError when the client disconnects. */
+export async function respondTo(call: Call): Promise<void> {
   const { request, res, options, signal } = call
   const path = request.url.split('?', 1)[0]!
   if (request.method === 'GET' && path === '/v1/models') return sendWhole(call, { body: MODELS, tokens: 0 })
@@ -23,7 +23,7 @@ export async function answer(call: Call): Promise<void> {
   const failsAtOnce = options.fail === 'status' || (options.fail === 'error-event' && stream === undefined)
   if (failsAtOnce) return respond(res, 500, dialect.errorBody('broken', FAILURE_MESSAGE))
   if (options.delayMs > 0) await sleep(options.delayMs, undefined, { signal })
-  if (stream === undefined) await sendWhole(call, dialect.answer(asked, options))
+  if (stream === undefined) await sendWhole(call, dialect.whole(asked, options))
   else await sendStream(call, stream, asked)
 }
 

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Call } from './call.ts'
 
-/** Writes an answer's bytes in pieces that leave one by one. Throws an AbortError when the client goes away. */
-export class AnswerWriter {
+/** Writes a response's bytes in pieces that are sent one by one. Throws an AbortError when the client disconnects. */
+export class ResponseWriter {
   readonly #call: Call
 
   constructor(call: Call) {

@@ -1,7 +1,7 @@
 import { GrowingBuffer } from '../growing-buffer.ts'
 
-/** A body as it comes, and an end to it when it grows too large. */
-export async function readBounded(response: Response, maxBytes: number): Promise<Buffer> {
+/** Reads a response's body. Throws as soon as it has more bytes than allowed. */
+export async function readResponseBody(response: Response, maxBytes: number): Promise<Buffer> {
   const tooLarge = (): Error => new Error(`its body has more than ${maxBytes} bytes`)
   if (Number(response.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge()
   const body = new GrowingBuffer()
