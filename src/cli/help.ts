@@ -1,4 +1,4 @@
-import { SETTINGS, type Setting } from '../config/config.ts'
+import { SETTINGS, type Setting } from '../config/settings.ts'
 import { flagRows } from '../fake-llm/flags.ts'
 
 export const HELP = `edge: decides whether a request may proceed (rate limits, LLM token budgets)

@@ -11,7 +11,7 @@ export function readAny(text: string | undefined): string | undefined {
   return text || undefined
 }
 
-/** A header's value has no white space at its ends, so such a secret could never be sent. The message does not show it. */
+/** A header's value has no white space at its ends, so such a secret could never be sent. The message must not show it. */
 export function readSecret(text: string | undefined): string | undefined {
   if (text !== undefined && text !== text.trim()) throw new BadValue('a secret without leading or trailing white space')
   return text || undefined

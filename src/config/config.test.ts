@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { BAD_VALUES, badEnvironments } from '../../test/support/service/bad-values.ts'
-import { readConfig, SETTINGS } from './config.ts'
+import { readConfig } from './config.ts'
+import { SETTINGS } from './settings.ts'
 
 describe('bad values', () => {
   test.for(badEnvironments())('are all named: %j', (env) => {

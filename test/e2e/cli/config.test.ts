@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
-import { SETTINGS } from '../../../src/config/config.ts'
+import { SETTINGS } from '../../../src/config/settings.ts'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
