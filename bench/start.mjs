@@ -1,5 +1,6 @@
 // `npm run bench:start`: how long `edge serve` takes from its spawn until its port accepts and it is ready with a bundle, beside a bare node
 // and two threads with a node:http server. Starts are interleaved. BENCH_OTHER=/path/to/checkout, built, takes part beside this one.
+import { loadavg } from 'node:os'
 import { contestants } from './start/contestants.mjs'
 import { timedStart } from './start/timed-start.mjs'
 import { median, ratio } from './support/statistics.mjs'
@@ -7,6 +8,7 @@ import { median, ratio } from './support/statistics.mjs'
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 10)
 const TARGET_MS = 400
 
+const [load] = loadavg()
 const rows = contestants(process.env.BENCH_OTHER).map((contestant) => ({ ...contestant, starts: [] }))
 for (let round = 0; round < ROUNDS + 1; round++) {
   for (const row of rows) {
@@ -16,7 +18,8 @@ for (let round = 0; round < ROUNDS + 1; round++) {
 }
 
 const [node, hello] = rows
-console.log(`node ${process.version}, medians of ${ROUNDS} interleaved starts; edge with 2 workers and a bundle file\n`)
+console.log(`node ${process.version}, medians of ${ROUNDS} interleaved starts; edge with 2 workers and a bundle file`)
+console.log(`load of the machine before: ${load.toFixed(1)}; above 1 the times are rough, and the ratios less so\n`)
 console.log(line('', 'listens ms', 'ready ms', 'CPU ms', '× node -e 0', '× two threads'))
 for (const row of rows) {
   const cpuMs = column(row, 'cpuMs')
