@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { readConfig, SETTINGS, type ServerConfig } from '../config/config.ts'
+import { readConfig, type ServerConfig } from '../config/config.ts'
+import { SETTINGS } from '../config/settings.ts'
 import { closingGroups, closingMs, LISTENER_NAMES, listener, openListeners } from './listeners.ts'
 
 test('a listener is open where its setting says so', () => {
