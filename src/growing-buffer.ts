@@ -1,6 +1,6 @@
 const LEAST_BYTES = 1024
 
-/** Bytes that come in pieces, copied together: by itself, a piece of one byte takes some 200. Takes up to four times what it holds. */
+/** Collects pieces of bytes in one buffer: as a Buffer of its own, a piece of one byte takes some 200. Uses up to four times what it holds. */
 export class GrowingBuffer {
   #buffer: Buffer = Buffer.alloc(0)
   #size = 0

@@ -10,12 +10,12 @@ export interface CacheWriteCounter {
   series(result: 'written' | 'failed'): { count: number }
 }
 
-/** Keeps the last good bundle of a source in a file that only this process may read. A disk that hangs blocks nothing else. */
+/** Keeps the last good bundle of a source in a file of this process alone. A disk that hangs blocks nothing else. */
 export class BundleCache {
   readonly path: string
   readonly #logger: Logger
   readonly #writes: CacheWriteCounter
-  /** What belongs into the file. */
+  /** What the file should contain. */
   #bundle: OfferedBundle | undefined
   #isDue = false
   /** The file as it was when it was last known to be whole. */

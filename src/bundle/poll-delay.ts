@@ -1,6 +1,6 @@
 /** After a failure; doubled with each that follows, up to the usual time between polls. */
 const FIRST_RETRY_MS = 1000
-/** A fleet that was started at once must not ask at once for ever. */
+/** Instances that were started together must not poll together for ever. */
 const JITTER = 0.1
 
 /** How long to wait before the next poll, after so many failures in a row. `random` is from 0 to 1. */

@@ -35,8 +35,7 @@ export function readChoice<Choice extends string>(text: string, choices: readonl
 /** The value is not repeated in the message: URLs may carry passwords. */
 export function readBackendUrl(text: string | undefined): URL | undefined {
   if (text === undefined) return undefined
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  const url = readHttpUrl(text)
   if (`${url.username}${url.password}${url.search}${url.hash}` !== '') throw new BadValue('a URL without user, password, query or fragment')
   return url
 }
@@ -44,11 +43,16 @@ export function readBackendUrl(text: string | undefined): URL | undefined {
 /** A query is allowed, since some sources are reached by a link that was signed in advance. */
 export function readConfigUrl(text: string | undefined): URL | undefined {
   if (text === undefined) return undefined
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
+  const url = readHttpUrl(text)
   if (`${url.username}${url.password}${url.hash}` !== '') {
     throw new BadValue('a URL without user, password or fragment; put a token into EDGE_CONFIG_TOKEN')
   }
+  return url
+}
+
+function readHttpUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
   return url
 }
 
@@ -124,7 +128,7 @@ function sizeText(bytes: number): string {
   return bytes >= UNITS['g']! ? `${bytes / UNITS['g']!}g` : `${bytes / UNITS['m']!}m`
 }
 
-// setTimeout takes no more
+// The longest that setTimeout accepts
 const MAX_DURATION_MS = 2 ** 31 - 1
 
 export function readDurationMs(text: string, least = 0, most = MAX_DURATION_MS): number {

@@ -12,7 +12,7 @@ interface Flag<Value> {
 
 class BadValue extends Error {}
 
-// setTimeout takes no more
+// The longest that setTimeout accepts
 const MAX_DURATION_MS = 2 ** 31 - 1
 const MAX_TOKENS = 100_000
 const LINE_END_NAMES = Object.keys(LINE_ENDS) as LineEnd[]

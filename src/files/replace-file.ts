@@ -15,7 +15,7 @@ export async function replaceFile<Written>(
   { besidePath = `${path}.${randomBytes(6).toString('hex')}.new`, mode = 0o600 } = {},
 ): Promise<Written> {
   try {
-    // What a killed process left, or what somebody put there for us to follow
+    // Left by a killed process, or a symbolic link that somebody planted
     await rm(besidePath, { force: true })
     const written = await writeSynced(besidePath, write, mode)
     await rename(besidePath, path)
@@ -38,13 +38,13 @@ async function writeSynced<Written>(path: string, write: (handle: FileHandle) =>
   }
 }
 
-/** The new name lasts only when the directory does. */
+/** A rename is durable only when its directory is. */
 async function syncDirectory(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY)
   try {
     await handle.sync()
   } catch (error) {
-    // Not every file system can; those do what they do.
+    // Not every file system supports this.
     if (!NO_DIRECTORY_SYNC.has((error as NodeJS.ErrnoException).code!)) throw error
   } finally {
     await handle.close()

@@ -20,9 +20,9 @@ const HOP_BY_HOP = new Set([
   'proxy-authorization',
 ])
 
-/** Names come again and again in the spelling of a few clients and one backend. Longer ones are looked at anew. */
+/** A few clients and one backend send the same spellings again and again, so names are cached. Longer ones are not. */
 const MAX_LENGTH = 64
-/** Of each of two generations: however many names somebody makes up, the usual ones are known again as soon as they come. */
+/** Of each of two generations: however many names a client makes up, the usual ones are cached again as soon as they come. */
 const MAX_KNOWN = 512
 let recent = new Map<string, FieldName>()
 let earlier = new Map<string, FieldName>()

@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs'
 /**
  * Writes log lines at once. A log that cannot be written (disk full, reader gone or asleep) is no reason to stop
  * serving or to wait: the line is lost, and the next one that is written says how many were. A pipe must not block
- * for that: naming `process.stderr` makes Node put its descriptor into that mode.
+ * for that: accessing `process.stderr` makes Node set its descriptor to non-blocking.
  */
 export class LogStream {
   readonly #fd: number

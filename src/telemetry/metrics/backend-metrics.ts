@@ -2,7 +2,7 @@ import { CounterFamily, type Series } from './counter-family.ts'
 import { Histogram, type HistogramSeries } from './histogram.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
-/** How the backend behaves. */
+/** Metrics of the backend and of calls to it. */
 export class BackendMetrics {
   readonly clientAborts: Series
   readonly openRequests: Series

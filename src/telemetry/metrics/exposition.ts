@@ -25,7 +25,7 @@ type Collect = () => Iterable<MetricValue>
 const OF_PROXY = /^edge_(?:llm|backend|proxy)_/
 const OF_FLEET = /^edge_redis_/
 
-/** Gathers what all threads have counted, when somebody asks. */
+/** The metrics of all threads, gathered for each scrape. */
 export class Exposition {
   static readonly contentType = 'text/plain; version=0.0.4'
   readonly #memory: MetricMemory
@@ -65,7 +65,7 @@ function isHistogram(name: MetricName): name is Histogram['name'] {
   return CATALOGUE[name].type === 'histogram'
 }
 
-/** What is looked up rather than counted. */
+/** Metrics that are read from elsewhere rather than counted. */
 function computedMetrics({ memory, bundle, storeStats, connections }: MetricSources): Map<MetricName, Collect> {
   return new Map<MetricName, Collect>([
     ['edge_bundle_info', () => of(bundle(), ({ version, hash }) => ({ labels: { version, hash }, value: 1 }))],

@@ -51,7 +51,7 @@ export class HistogramSeries {
   observe(value: number): void {
     const bounds = this.#bounds
     if (this.#cell === OVERFLOW_CELL) {
-      // One cell for all that found no room: those behind it are of others.
+      // The overflow cell is a single one; the cells behind it belong to other series.
       this.#cells[OVERFLOW_CELL]! += 1
       return
     }

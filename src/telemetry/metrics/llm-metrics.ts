@@ -3,7 +3,7 @@ import { CounterFamily, type Series } from './counter-family.ts'
 import { Histogram, type HistogramSeries } from './histogram.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
-/** What token budgets did. */
+/** Metrics of token budgets. */
 export class LlmMetrics {
   readonly openStreams: Series
   readonly #reserved: CounterFamily
@@ -50,7 +50,7 @@ export class LlmMetrics {
     series(this.#wouldTruncate, rule).count++
   }
 
-  /** How near an estimate came to what the provider counted. Nothing can be near zero. */
+  /** An estimate as a share of what the provider counted; a count of zero has no shares. */
   compareEstimate(kind: 'prompt' | 'completion', estimate: number, counted: number): void {
     if (counted > 0) this.#estimates[kind].observe(estimate / counted)
   }

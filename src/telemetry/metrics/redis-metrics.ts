@@ -68,7 +68,7 @@ export class RedisMetrics {
   }
 }
 
-/** They are there from the start, at 0: an alert on an increase needs a before. */
+/** Created at 0 from the start: an alert on an increase needs an earlier value. */
 function withSeries(family: CounterFamily, ...values: readonly string[]): CounterFamily {
   for (const value of values) family.series(value)
   return family
