@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { CounterFamily, type Series } from '../telemetry/metrics/counter-family.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
@@ -42,6 +42,26 @@ test('no text is older than its request', async () => {
   series.count = 2
   await Promise.all([gathering, endpoint.handle(second.res)])
   expect(second.text).toContain('policy="p0",route="/0"} 2\n')
+})
+
+test('what a long one took is waited for before the next, ten times over', async () => {
+  let nowMs = performance.now()
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
+  onTestFinished(() => now.mockRestore())
+  const { endpoint, steps } = exposing(1)
+  // biome-ignore lint/correctness/useYield: it takes long, and in one step
+  steps.mockImplementation(function* () {
+    nowMs += 50
+    return Buffer.from('text')
+  })
+  await endpoint.handle(new Response().res)
+  const next = endpoint.handle(new Response().res)
+  nowMs += 290
+  for (let i = 0; i < 20; i++) await turn()
+  expect(steps).toHaveBeenCalledTimes(1)
+  nowMs += 20
+  await next
+  expect(steps).toHaveBeenCalledTimes(2)
 })
 
 test('one that fails fails for those who waited for it, and the next one is gathered', async () => {

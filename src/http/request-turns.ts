@@ -27,7 +27,6 @@ export class RequestTurns {
     if (connection === undefined) {
       connection = new Connection(socket)
       this.#connections.set(socket, connection)
-      socket.once('close', () => this.#forget(connection!))
     }
     return connection
   }
@@ -42,20 +41,19 @@ export class RequestTurns {
   }
 
   #next(connection: Connection): void {
-    // RFC 9112 9.6: nothing is processed behind the response that closes the connection
-    if (!connection.socket.writable) return this.#forget(connection)
-    const next = connection.waiting.shift()
-    if (next === undefined) return
+    const { waiting, socket } = connection
+    // RFC 9112 9.6: nothing is processed behind the response that closes the connection. One that was cut comes here, too.
+    if (!socket.writable) {
+      this.#waiting -= waiting.length
+      waiting.length = 0
+      return
+    }
+    const next = waiting.shift()!
     this.#waiting--
     connection.current = next.res
-    if (connection.waiting.length > 0) next.res.once('close', () => this.#next(connection))
-    if (connection.waiting.length < READ_AHEAD) connection.release()
+    if (waiting.length > 0) next.res.once('close', () => this.#next(connection))
+    if (waiting.length < READ_AHEAD) connection.release()
     next.begin()
-  }
-
-  #forget({ waiting }: Connection): void {
-    this.#waiting -= waiting.length
-    waiting.length = 0
   }
 }
 

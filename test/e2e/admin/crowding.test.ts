@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { AdminEndpoints } from '../../../src/admin/admin-endpoints.ts'
+import { Exposition } from '../../../src/telemetry/metrics/exposition.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
@@ -34,6 +36,26 @@ describe('requests for operators', () => {
     expect(count()).toBeLessThanOrEqual(401)
     now.mockRestore()
     await until(() => count() === 600)
+  })
+
+  test('that wait on the port of their own are not even parsed, but for a few', async () => {
+    const edge = await running({ bundle: BUNDLE, env: OWN_PORT })
+    const handle = vi.spyOn(AdminEndpoints.prototype, 'handle')
+    const steps = vi.spyOn(Exposition.prototype, 'steps')
+    let isHeld = true
+    steps.mockImplementationOnce(function* () {
+      while (isHeld) yield
+      return Buffer.from('text')
+    })
+    onTestFinished(() => void vi.restoreAllMocks())
+    const client = RawClient.connect(edge.adminPort)
+    client.send(METRICS + LIVEZ.repeat(5000))
+    await until(() => steps.mock.calls.length > 0)
+    expect(await edge.decideTimes(50)).toEqual(Array(50).fill(200))
+    // Sixteen wait, and those that came in one KiB with the last of them.
+    expect(handle.mock.calls.length).toBeLessThan(60)
+    isHeld = false
+    await until(() => statusesIn(client.received).length > 500)
   })
 
   test('with a body larger than any of them has are cut off, whether it ends or not', async () => {

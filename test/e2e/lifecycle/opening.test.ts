@@ -1,6 +1,6 @@
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { Edge } from '../../support/service/edge.ts'
@@ -41,17 +41,19 @@ describe.each(LISTENERS)('while the %s listener is being opened', (listener) => 
     const held = holding(listener)
     const [port, adminPort] = [await serverPort(), await serverPort()]
     const interrupt = new AbortController()
+    const closed: number[] = []
     const starting = Edge.start({
       bundle: bundle(1),
       env: { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String(adminPort) },
       interrupt: interrupt.signal,
-      aroundHost: (host) => held.around(host),
+      aroundHost: (host) => notingCloses(held.around(host), closed),
     })
     const ended = expect(starting).rejects.toThrow('SIGTERM')
     await until(() => held.isHolding)
     interrupt.abort('SIGTERM')
     await ended
-    for (const closed of [port, adminPort]) await expect(ask(closed, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    expect(closed).toEqual([port, adminPort])
+    for (const free of [port, adminPort]) await expect(ask(free, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
   test('a bundle that comes holds for the first request', async (t) => {
@@ -71,15 +73,32 @@ describe.each(LISTENERS)('while the %s listener is being opened', (listener) => 
 })
 
 test('where one listener cannot be bound, none stays bound, and the error says which it was', async () => {
-  const port = await serverPort()
-  const taken = createServer()
-  onTestFinished(() => void taken.close())
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
-  const env = { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String((taken.address() as AddressInfo).port) }
-  await expect(mortalEdge(1, { bundle: bundle(1), env })).rejects.toMatchObject({ code: 'EADDRINUSE', listener: 'admin' })
-  const next = await mortalEdge(1, { bundle: bundle(1), env: { EDGE_PORT: String(port) } })
-  expect((await next.edge.decide()).status).toBe(200)
+  const [port, adminPort] = [await serverPort(), await serverPort()]
+  const closed: number[] = []
+  const starting = Edge.start({
+    bundle: bundle(1),
+    env: { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String(adminPort) },
+    aroundHost: (host) => notingCloses(host, closed, adminPort),
+  })
+  await expect(starting).rejects.toMatchObject({ code: 'EADDRINUSE', listener: 'admin' })
+  expect(closed).toEqual([port])
 })
+
+/** Notes which ports were closed that had been bound; one is taken. */
+function notingCloses(host: WorkerHost, closed: number[], taken?: number): WorkerHost {
+  return {
+    async bind(address, workers) {
+      if (address.port === taken) throw Object.assign(new Error('taken'), { code: 'EADDRINUSE' })
+      const socket = await host.bind(address, workers)
+      const close = (): void => {
+        closed.push(address.port)
+        socket.close()
+      }
+      return { share: () => socket.share(), giveBack: (share) => socket.giveBack(share), close }
+    },
+    startWorker: (...args) => host.startWorker(...args),
+  }
+}
 
 function holding(listener: (typeof LISTENERS)[number]): HoldingHost {
   return new HoldingHost((message) => message.type === 'listen' && message.listener === listener)
