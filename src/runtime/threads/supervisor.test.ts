@@ -4,10 +4,11 @@ import { bucketRule, bundle, policy } from '../../../test/support/bundles/bundle
 import { ManualClock } from '../../../test/support/service/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
 import { type GoodBundle, readBundle } from '../../bundle/bundle-reader.ts'
+import type { ListenerName } from '../../listen/listeners.ts'
 import { newTableBuffer } from '../../store/table-layout.ts'
 import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
-import type { ToWorker } from './messages.ts'
+import type { ListenError, ToWorker } from './messages.ts'
 import { Supervisor } from './supervisor.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
 
@@ -31,6 +32,12 @@ test('a worker that takes the place of another learns since when the limits hold
   ])
 })
 
+test('an address that no worker can listen on ends the start, and the error names the listener', async () => {
+  const { supervisor, host } = supervised()
+  host.listenError = { message: 'listen EADDRINUSE', code: 'EADDRINUSE', syscall: 'listen' }
+  await expect(supervisor.open('ready')).rejects.toMatchObject({ code: 'EADDRINUSE', syscall: 'listen', listener: 'main' })
+})
+
 /** Two rules, the first of which has this burst. */
 function limited(burst: number, otherBurst: number, ...others: ReturnType<typeof policy>[]): GoodBundle {
   const rules = [bucketRule('a', [], burst), bucketRule('b', [], otherBurst)]
@@ -39,7 +46,21 @@ function limited(burst: number, otherBurst: number, ...others: ReturnType<typeof
   return read
 }
 
-async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHost; clock: ManualClock }> {
+interface Supervised {
+  readonly supervisor: Supervisor
+  readonly host: ObedientHost
+  readonly clock: ManualClock
+}
+
+/** Open for a minute. */
+async function supervising(): Promise<Supervised> {
+  const started = supervised()
+  await started.supervisor.open('ready')
+  started.clock.advance(60_000)
+  return started
+}
+
+function supervised(): Supervised {
   const clock = new ManualClock()
   const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1)
   const host = new ObedientHost()
@@ -55,8 +76,6 @@ async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHo
     nowMs: () => clock.nowMs(),
     pause: async () => {},
   })
-  await supervisor.open('ready')
-  clock.advance(60_000)
   return { supervisor, host, clock }
 }
 
@@ -64,6 +83,7 @@ async function supervising(): Promise<{ supervisor: Supervisor; host: ObedientHo
 class ObedientHost implements WorkerHost {
   received: ToWorker[] = []
   listener!: WorkerListener
+  listenError: ListenError | undefined
 
   async bind(): Promise<SharedSocket> {
     return SOCKET
@@ -78,9 +98,14 @@ class ObedientHost implements WorkerHost {
   #obey(message: ToWorker): void {
     this.received.push(message)
     if (message.type === 'get_ready') queueMicrotask(() => this.#getReady())
-    if (message.type === 'listen')
-      this.listener.onMessage({ type: 'listening', listener: message.listener, address: { host: undefined, port: 1 } })
+    if (message.type === 'listen') this.#listen(message.listener)
     if (message.type === 'prepare') this.listener.onMessage({ type: 'prepared', generation: message.generation, problem: undefined })
+  }
+
+  #listen(listener: ListenerName): void {
+    const { listenError: error } = this
+    if (error === undefined) this.listener.onMessage({ type: 'listening', listener, address: { host: undefined, port: 1 } })
+    else this.listener.onMessage({ type: 'cannot_listen', listener, error })
   }
 
   #getReady(): void {
