@@ -48,7 +48,7 @@ export class AdminEndpoints {
   }
 
   #begin(req: IncomingMessage, res: ServerResponse): void {
-    if (res.destroyed) return
+    if (req.socket.destroyed) return
     const nowMs = performance.now()
     const waitMs = this.#time.waitMs(nowMs)
     if (waitMs > 0) return void setTimeout(() => this.#begin(req, res), waitMs).unref()
@@ -60,7 +60,7 @@ export class AdminEndpoints {
     const { clock, logger, failures } = this.#parts
     failures.count++
     const unlogged = this.#failureLog.admit('', clock.nowMs())
-    if (unlogged !== undefined) logger.error({ event: 'admin_failed', err: error, unlogged }, 'an admin request could not be answered')
+    if (unlogged !== undefined) logger.error({ event: 'admin_failed', err: error, unlogged }, 'an admin request failed')
     if (res.headersSent) res.destroy()
     else respondText(res, 500, 'text/plain; charset=utf-8', 'internal error\n')
   }

@@ -45,6 +45,24 @@ describe('pipelined requests', () => {
     await until(() => statusesIn(last.received).length === 2000)
   })
 
+  test('behind a response that is none of theirs are forgotten, too', async () => {
+    const { port, open, answerAll } = await serving()
+    for (let round = 0; round < 7; round++) {
+      const client = RawClient.connect(port)
+      client.send(`${GET.replace('/', '/before')}${GET.repeat(2000)}`)
+      await until(() => open.length === 2 * round + 2)
+      client.socket.destroy()
+      const before = open[2 * round]!
+      await until(() => before.destroyed || !before.write('x'))
+      await until(() => before.destroyed)
+    }
+    const last = RawClient.connect(port)
+    last.send(GET.repeat(2000))
+    await until(() => open.length === 15)
+    answerAll()
+    await until(() => statusesIn(last.received).length === 2000)
+  })
+
   test('beyond what all connections may have waiting are cut with their connection; those that wait are served in time', async () => {
     const { port, open, answerAll } = await serving()
     const clients = Array.from({ length: 10 }, () => RawClient.connect(port))
@@ -73,7 +91,7 @@ describe('pipelined requests', () => {
 
 interface Served {
   readonly port: number
-  /** Responses to `/`, which the test ends. */
+  /** Responses to `/`, and to `/before`, which knows no turns. The test ends them. */
   readonly open: ServerResponse[]
   /** Ends those, and all that begin later at once. */
   readonly answerAll: () => void
@@ -84,6 +102,7 @@ async function serving(): Promise<Served> {
   const open: ServerResponse[] = []
   let isAnswering = false
   const server = createServer((req: IncomingMessage, res: ServerResponse) => {
+    if (req.url === '/before') return void open.push(res)
     turns.take(req, res, () => void (req.url === '/' && !isAnswering ? open.push(res) : res.end()))
   })
   const answerAll = (): void => {

@@ -27,6 +27,8 @@ export class RequestTurns {
     if (connection === undefined) {
       connection = new Connection(socket)
       this.#connections.set(socket, connection)
+      // A response that waits for its own turn on the connection does not learn of the end.
+      socket.once('close', () => this.#forget(connection!))
     }
     return connection
   }
@@ -42,18 +44,20 @@ export class RequestTurns {
 
   #next(connection: Connection): void {
     const { waiting, socket } = connection
-    // RFC 9112 9.6: nothing is processed behind the response that closes the connection. One that was cut comes here, too.
-    if (!socket.writable) {
-      this.#waiting -= waiting.length
-      waiting.length = 0
-      return
-    }
-    const next = waiting.shift()!
+    // RFC 9112 9.6: nothing is processed behind the response that closes the connection.
+    if (!socket.writable) return this.#forget(connection)
+    const next = waiting.shift()
+    if (next === undefined) return
     this.#waiting--
     connection.current = next.res
     if (waiting.length > 0) next.res.once('close', () => this.#next(connection))
     if (waiting.length < READ_AHEAD) connection.release()
     next.begin()
+  }
+
+  #forget({ waiting }: Connection): void {
+    this.#waiting -= waiting.length
+    waiting.length = 0
   }
 }
 
