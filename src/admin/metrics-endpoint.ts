@@ -5,7 +5,7 @@ import { inSlices } from '../slices.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
 import { TimeShare } from '../time-share.ts'
 
-/** What scrapes may take of a worker's time. Twenty thousand series take it for some 50 ms. */
+/** What scrapes may take of a worker's time. Twenty thousand series take some 20 ms. */
 const SHARE = 0.1
 const BURST_MS = 20
 
