@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Logouts } from '../decide/debug-sessions.ts'
-import { LinkError, type RedisLink } from '../store/redis/link/redis-link.ts'
+import { LinkError } from '../store/redis/link/link-error.ts'
+import type { RedisLink } from '../store/redis/link/redis-link.ts'
 
 export interface SharedLogoutsParts {
   readonly link: Pick<RedisLink, 'command'>
@@ -70,7 +71,7 @@ export class SharedLogouts implements Logouts {
 
   #noteFailure(error: unknown): void {
     // Unreachable: the circuit logs that.
-    if (error instanceof LinkError && error.fate !== 'refused') return
+    if (error instanceof LinkError && error.outcome !== 'refused') return
     const reason = error instanceof Error ? error.message : String(error)
     if (reason === this.#refusal) return
     this.#refusal = reason

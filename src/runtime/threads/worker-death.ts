@@ -1,3 +1,5 @@
+import { backoffMs } from '../../backoff.ts'
+
 /** What a worker died of, as the log and the metrics name it. */
 export type Cause = 'exception' | 'out_of_memory' | 'exit'
 
@@ -25,6 +27,6 @@ export class ShortLives {
   /** Returns how long to wait before the next one starts. */
   note(livedMs: number): number {
     this.#count = livedMs < SHORT_LIFE_MS ? this.#count + 1 : 0
-    return this.#count === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (this.#count - 1), MAX_PAUSE_MS)
+    return this.#count === 0 ? 0 : backoffMs(FIRST_PAUSE_MS, MAX_PAUSE_MS, this.#count)
   }
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { counterProbe } from './counter-probe.ts'
 import { counterScript } from './counter-script.ts'
 
-test.for<[reply: unknown, isAnswer: boolean]>([
+test.for<[reply: unknown, isValid: boolean]>([
   ['1 1767225600000 0 0', true],
   ['0 1767225600000.123 0.5 0', true],
   ['OK', false],
@@ -12,6 +12,6 @@ test.for<[reply: unknown, isAnswer: boolean]>([
   [1, false],
   [null, false],
   [['1 1767225600000'], false],
-])('%j as the answer to a probe: %j', ([reply, isAnswer]) => {
-  expect(counterProbe(counterScript(), 'key').isAnswer(reply)).toBe(isAnswer)
+])('%j as the reply to a probe: %j', ([reply, isValid]) => {
+  expect(counterProbe(counterScript(), 'key').isValidReply(reply)).toBe(isValid)
 })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Script } from './link/redis-link.ts'
+import type { Script } from './link/script.ts'
 
 /** What Redis runs for each decision. `clock`: where it gets the time from. */
 export function counterScript(clock = asset('clock.lua')): Script {

@@ -1,4 +1,4 @@
-import { LinkError } from './link/redis-link.ts'
+import { LinkError } from './link/link-error.ts'
 
 /** What may become of a call besides an answer. */
 export interface DoubtListener {
@@ -8,5 +8,5 @@ export interface DoubtListener {
 
 /** It may have been done. */
 export function isInDoubt(error: unknown): boolean {
-  return !(error instanceof LinkError) || error.fate === 'unknown'
+  return !(error instanceof LinkError) || error.outcome === 'unknown'
 }

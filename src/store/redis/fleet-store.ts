@@ -9,7 +9,7 @@ import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import type { Leases } from './leases/leases.ts'
 import type { RemoteRequest } from './leases/remote-request.ts'
-import { LinkError } from './link/redis-link.ts'
+import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
@@ -66,7 +66,7 @@ export class FleetStore implements CounterStore {
 
   /**
    * In Redis, and then here; other instances hear of it when they next ask. Rejects with a LinkError: the counters whose node has not
-   * answered are as they were, unless its `fate` is `unknown`. To reset once more is safe.
+   * answered are as they were, unless its `outcome` is `unknown`. To reset once more is safe.
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts

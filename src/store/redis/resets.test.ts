@@ -11,7 +11,8 @@ import { systemClock } from '../../clock.ts'
 import { newEmbeddedStore } from '../embedded-store.ts'
 import { counterScript } from './counter-script.ts'
 import { FleetStore } from './fleet-store.ts'
-import { LinkError, type RedisLink } from './link/redis-link.ts'
+import { LinkError } from './link/link-error.ts'
+import type { RedisLink } from './link/redis-link.ts'
 import { SharedCounters } from './shared-counters.ts'
 
 const SIZE = 100
@@ -157,7 +158,7 @@ describeWithRedis('a reset in Redis', () => {
     await one.take(80, counter)
     tick()
     one.onWayOut = async () => new LinkError('not_sent', 'away', 'Redis is away')
-    await expect(one.reset(counter)).rejects.toMatchObject({ name: 'LinkError', fate: 'not_sent' })
+    await expect(one.reset(counter)).rejects.toMatchObject({ name: 'LinkError', outcome: 'not_sent' })
     one.onWayOut = () => undefined
     expect([await one.left(counter), one.ownLeft(counter)]).toEqual([SIZE - 80, SIZE - 80])
   })
@@ -168,7 +169,7 @@ describeWithRedis('a reset in Redis', () => {
     await one.take(80, counter)
     tick()
     one.onWayBack = async () => new LinkError('unknown', 'timeout', 'no answer')
-    await expect(one.reset(counter)).rejects.toMatchObject({ name: 'LinkError', fate: 'unknown' })
+    await expect(one.reset(counter)).rejects.toMatchObject({ name: 'LinkError', outcome: 'unknown' })
     expect(one.ownLeft(counter)).toBe(SIZE - 80)
     one.onWayBack = () => undefined
     tick()
@@ -187,7 +188,7 @@ describeWithRedis('a reset in Redis', () => {
     tick()
     const [first] = (await countersIn(redis)) as [string]
     one.onWayOut = async (_, keys) => (keys.includes(first) ? undefined : new LinkError('not_sent', 'away', 'that node is away'))
-    await expect(one.reset(a, b)).rejects.toMatchObject({ fate: 'not_sent' })
+    await expect(one.reset(a, b)).rejects.toMatchObject({ outcome: 'not_sent' })
     one.onWayOut = () => undefined
     const left = [await one.left(a), await one.left(b)]
     expect([one.ownLeft(a), one.ownLeft(b)]).toEqual(left)

@@ -1,4 +1,4 @@
-import { LinkError } from './link/redis-link.ts'
+import { LinkError } from './link/link-error.ts'
 
 /** What the script says, see `assets/redis/counters.lua`. */
 export interface ScriptAnswer {

@@ -1,5 +1,6 @@
 import type { QuestionRow, ReturnRow } from './counter-rows.ts'
-import type { RedisLink, Script } from './link/redis-link.ts'
+import type { RedisLink } from './link/redis-link.ts'
+import type { Script } from './link/script.ts'
 import { readAnswer, type ScriptAnswer } from './script-answer.ts'
 import { type QuestionAction, questionArguments, type ReturnAction, returnArguments } from './script-arguments.ts'
 

@@ -1,7 +1,7 @@
 import type { ReturnRow } from './counter-rows.ts'
 import { type DoubtListener, isInDoubt } from './doubt.ts'
 import { inBatches } from './in-batches.ts'
-import type { LinkError } from './link/redis-link.ts'
+import type { LinkError } from './link/link-error.ts'
 import type { CounterLink, ScriptCalls } from './script-calls.ts'
 import { groupsOf, type RowGroup } from './slot-groups.ts'
 import { UnsentSettlements } from './unsent-settlements.ts'
@@ -50,6 +50,6 @@ export class Settlements {
 
 /** Counts a refusal. Returns whether there were so many that trying once more is of no use. */
 function isRefused(error: unknown, settlement: Settlement): boolean {
-  if ((error as LinkError).fate === 'refused') settlement.refusals++
+  if ((error as LinkError).outcome === 'refused') settlement.refusals++
   return settlement.refusals >= MAX_REFUSALS
 }

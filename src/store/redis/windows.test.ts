@@ -102,7 +102,7 @@ describeWithRedis('a window in Redis', () => {
     }
     expect((await one.take(60, counter)).outcome).toBe('unavailable')
     expect(one.calls).toEqual(['take', 'take'])
-    await expect(one.reset(counter)).rejects.toMatchObject({ fate: 'refused', code: 'clock' })
+    await expect(one.reset(counter)).rejects.toMatchObject({ outcome: 'refused', code: 'clock' })
     one.onWayOut = () => undefined
     expect(await redis.command('DBSIZE')).toBe(0)
   })

@@ -67,7 +67,7 @@ describeWithRedis('a Redis that', () => {
       expect(admitted(during)).toBe(ASKED)
       for (const { headers } of during) expect(headers['ratelimit-remaining']).toBe('4')
       await outage.end()
-      // What passed unasked was not taken from anybody; calls of unknown fate may have been.
+      // What passed unasked was not taken from anybody; calls with unknown outcome may have been.
       expect(admitted(await outage.edge.decideTimes(LIMIT + 1))).toBeLessThan(LIMIT)
     })
 

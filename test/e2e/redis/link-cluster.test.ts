@@ -68,7 +68,7 @@ describeWithRedis('a link to a cluster', () => {
     await until(() => link.isUsable(hashSlot(key)))
     const second = await countUp(key)
     if (typeof first === 'string') expect([first, second]).toEqual(['2', '3'])
-    else expect([first.fate, first.code, second]).toEqual(['refused', 'MOVED', '2'])
+    else expect([first.outcome, first.code, second]).toEqual(['refused', 'MOVED', '2'])
   })
 
   test('who is no cluster is told so', async () => {

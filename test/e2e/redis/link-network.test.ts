@@ -18,7 +18,7 @@ describeWithRedis('a link over a bad network', () => {
     const gate = await gateTo(redis.port, owner)
     const { link, countUp, circuits } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
     const cut = gate.cutAfterAnswerBytes(0)
-    const calls = Promise.all(['edge:a', 'edge:a', 'edge:b'].map((key) => countUp(key).catch((error) => error.fate)))
+    const calls = Promise.all(['edge:a', 'edge:a', 'edge:b'].map((key) => countUp(key).catch((error) => error.outcome)))
     await cut
     expect(await calls).toEqual(['unknown', 'unknown', 'unknown'])
     await until(() => link.isUsable(0))
@@ -34,7 +34,7 @@ describeWithRedis('a link over a bad network', () => {
     const { link, countUp } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
     // "$1\r\n1\r\n" is 7 bytes
     const cut = gate.cutAfterAnswerBytes(10)
-    const calls = Promise.all(['edge:a', 'edge:a', 'edge:a'].map((key) => countUp(key).catch((error) => error.fate)))
+    const calls = Promise.all(['edge:a', 'edge:a', 'edge:a'].map((key) => countUp(key).catch((error) => error.outcome)))
     await cut
     expect(await calls).toEqual(['1', 'unknown', 'unknown'])
     await until(() => link.isUsable(0))
@@ -46,7 +46,7 @@ describeWithRedis('a link over a bad network', () => {
     const gate = await gateTo(redis.port, owner)
     const { link, countUp } = await usableLink(`redis://${gate.address}`, AMPLE_MS, owner)
     const cut = gate.cutBeforeNextRequest()
-    const call = countUp('edge:a').catch((error) => error.fate)
+    const call = countUp('edge:a').catch((error) => error.outcome)
     await cut
     expect(await call).toBe('unknown')
     await until(() => link.isUsable(0))
@@ -59,7 +59,7 @@ describeWithRedis('a link over a bad network', () => {
     // Long enough for the next one on a busy machine.
     const { link, countUp } = await usableLink(`redis://${gate.address}`, 2000, owner)
     gate.hold('answers')
-    await expect(countUp('edge:a')).rejects.toMatchObject({ fate: 'unknown', code: 'timeout' })
+    await expect(countUp('edge:a')).rejects.toMatchObject({ outcome: 'unknown', code: 'timeout' })
     const next = countUp('edge:b')
     gate.release()
     expect(await next).toBe('1')

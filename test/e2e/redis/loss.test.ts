@@ -268,7 +268,7 @@ async function untilTaken(redis: RedisServer, count: number): Promise<void> {
   await until(async () => ((await redis.calls()).get('evalsha') ?? 0) >= count)
 }
 
-/** One question whose fate nobody knows, and the way back to normal. */
+/** One question with an unknown outcome, and the way back to normal. */
 async function cutOnce(edge: Edge, gate: TcpGate, light: Cut['light'], status: number): Promise<void> {
   const blown = light(gate)
   expect((await edge.decide()).status).toBe(status)

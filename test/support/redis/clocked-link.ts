@@ -4,7 +4,8 @@ import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../../../sr
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
-import type { RedisLink, Script } from '../../../src/store/redis/link/redis-link.ts'
+import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
+import type { Script } from '../../../src/store/redis/link/script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 
 /** Instead of the server's clock: the last two arguments say what time it is, and nothing expires by any other. */

@@ -4,7 +4,7 @@ import { BUCKET, type Limit } from '../../../src/limiter/limit.ts'
 import { Answers } from '../../../src/store/answers.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
-import type { Script } from '../../../src/store/redis/link/redis-link.ts'
+import type { Script } from '../../../src/store/redis/link/script.ts'
 import { CLOCK_OF_A_TEST, type ClockedLink } from './clocked-link.ts'
 
 const DAY_MS = 86_400_000

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { counterProbe } from '../../../src/store/redis/counter-probe.ts'
 import { parseRedisAddress } from '../../../src/store/redis/link/redis-address.ts'
-import { RedisLink, type Script } from '../../../src/store/redis/link/redis-link.ts'
+import { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
+import type { Script } from '../../../src/store/redis/link/script.ts'
 import { type Owner, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 
@@ -26,7 +27,7 @@ export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest,
     address: parseRedisAddress(url),
     timeoutMs,
     prefix,
-    probe: (key) => ({ ...counterProbe(COUNT_UP, key), isAnswer: isCount }),
+    probe: (key) => ({ ...counterProbe(COUNT_UP, key), isValidReply: isCount }),
     listener: {
       onRoundTrip: () => {
         recorded.roundTrips += 1

@@ -5,7 +5,7 @@ import { Charges } from '../../charges.ts'
 import { newEmbeddedStore } from '../../embedded-store.ts'
 import { counterScript } from '../counter-script.ts'
 import { FleetStore } from '../fleet-store.ts'
-import type { Script } from '../link/redis-link.ts'
+import type { Script } from '../link/script.ts'
 import { SharedCounters } from '../shared-counters.ts'
 import { Leases } from './leases.ts'
 

@@ -1,30 +1,31 @@
-import type { Departure, Departures, Traveller } from './departures.ts'
 import type { LinkError } from './link-error.ts'
-import type { RedisNode } from './redis-node.ts'
+import type { Script } from './script.ts'
 
-export interface Script {
-  readonly text: string
-  /** Of the text: what EVALSHA wants. */
-  readonly sha: string
+/** The calls of one turn of the event loop: sent in one write, with one deadline. */
+export interface WriteBatch {
+  readonly sentMs: number
+  /** Empty once all of them are done. */
+  calls: readonly Call[]
+  pendingCount: number
 }
 
-/** One command under way: settled once, by its answer or by its deadline, whichever is first. */
-export class Call implements Traveller {
+/** A command sent to Redis. Settled once, by its reply, by its deadline, or by the end of its connection. */
+export class Call {
   readonly name: string
   readonly args: readonly string[]
-  /** Set for EVALSHA, to be sent in full where Redis does not know it. */
+  /** Set for EVALSHA, to be sent in full where Redis does not have it. */
   readonly script: Script | undefined
   readonly reply: Promise<unknown>
   isDone = false
-  departure: Departure | undefined
-  node: RedisNode | undefined
+  /** Set when it is sent. */
+  batch: WriteBatch | undefined
+  /** Called at the deadline. Set by the node that the call was sent to last. */
+  onTimeout: ((call: Call) => void) | undefined
   redirections = 0
-  readonly #departures: Departures
   #resolve!: (reply: unknown) => void
   #reject!: (error: LinkError) => void
 
-  constructor(departures: Departures, name: string, args: readonly string[], script?: Script) {
-    this.#departures = departures
+  constructor(name: string, args: readonly string[], script?: Script) {
     this.name = name
     this.args = args
     this.script = script
@@ -34,26 +35,23 @@ export class Call implements Traveller {
     })
   }
 
-  static ofScript(departures: Departures, script: Script, keys: readonly string[], args: readonly string[]): Call {
-    return new Call(departures, 'evalsha', [script.sha, String(keys.length), ...keys, ...args], script)
+  static ofScript(script: Script, keys: readonly string[], args: readonly string[]): Call {
+    return new Call('evalsha', [script.sha, String(keys.length), ...keys, ...args], script)
   }
 
   succeed(reply: unknown): void {
-    if (this.#end()) this.#resolve(reply)
+    if (this.#finish()) this.#resolve(reply)
   }
 
   fail(error: LinkError): void {
-    if (this.#end()) this.#reject(error)
+    if (this.#finish()) this.#reject(error)
   }
 
-  expire(): void {
-    this.node?.onExpired(this)
-  }
-
-  #end(): boolean {
+  #finish(): boolean {
     if (this.isDone) return false
     this.isDone = true
-    this.#departures.arrived(this)
+    const { batch } = this
+    if (batch !== undefined && --batch.pendingCount === 0) batch.calls = []
     return true
   }
 }

@@ -1,23 +1,23 @@
-import { Backoff } from './backoff.ts'
+import { Backoff } from '../../../backoff.ts'
 
-/** How long a first connection may take before anybody is told. What fails sooner is told with its reason. */
+/** How long the first connection may take before it is reported. What fails sooner is reported with its reason. */
 const QUIET_START_MS = 2000
 
 /**
- * Whether a node is to be asked. Open at first, until the node has shown that it serves; from then on it opens at each
- * sign that it does not. While open, it asks for probes until one succeeds. Each change is told once.
+ * Whether a node may be called. Open at first, until a probe succeeds; from then on it opens at each failure. While it is
+ * open, it is probed until a probe succeeds. Each change is reported once.
  */
 export class Circuit {
   isOpen = true
-  #isTold = false
-  readonly #tell: (isOpen: boolean, reason: string) => void
+  #isReported = false
+  readonly #report: (isOpen: boolean, reason: string) => void
   readonly #probe: () => void
   readonly #backoff = new Backoff(100, 1000)
   #probeTimer: NodeJS.Timeout | undefined
   #quietTimer: NodeJS.Timeout | undefined
 
-  constructor(tell: (isOpen: boolean, reason: string) => void, probe: () => void) {
-    this.#tell = tell
+  constructor(report: (isOpen: boolean, reason: string) => void, probe: () => void) {
+    this.#report = report
     this.#probe = probe
     this.#quietTimer = setTimeout(() => this.open('connecting'), QUIET_START_MS)
     this.#probeLater()
@@ -29,21 +29,21 @@ export class Circuit {
       this.isOpen = true
       this.#probeLater()
     }
-    if (this.#isTold) return
-    this.#isTold = true
-    this.#tell(true, reason)
+    if (this.#isReported) return
+    this.#isReported = true
+    this.#report(true, reason)
   }
 
   close(reason: string): void {
     this.stop()
     this.#backoff.reset()
     this.isOpen = false
-    if (!this.#isTold) return
-    this.#isTold = false
-    this.#tell(false, reason)
+    if (!this.#isReported) return
+    this.#isReported = false
+    this.#report(false, reason)
   }
 
-  /** No more probes, and nothing is told. */
+  /** Ends the probes, without a report. */
   stop(): void {
     clearTimeout(this.#quietTimer)
     clearTimeout(this.#probeTimer)

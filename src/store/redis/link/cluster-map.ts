@@ -2,10 +2,10 @@ import type { Endpoint } from './redis-address.ts'
 
 export const SLOTS = 16384
 
-/** Who serves which slots, as one node of the cluster sees it. */
+/** Which master serves which slots, as one node of the cluster sees it. */
 export interface ClusterMap {
   readonly ranges: readonly SlotRange[]
-  /** Masters and replicas: whom to ask for the next map. */
+  /** Masters and replicas: where to fetch the next map from. */
   readonly members: readonly Endpoint[]
 }
 
@@ -15,13 +15,13 @@ interface SlotRange {
   readonly master: Endpoint
 }
 
-/** Reads the answer to CLUSTER SLOTS. A node that gives no host means the one at which it was asked. */
+/** Reads the reply to CLUSTER SLOTS. An empty host stands for the one that was asked. */
 export function readClusterSlots(reply: unknown, asked: Endpoint): ClusterMap {
   const ranges: SlotRange[] = []
   const members: Endpoint[] = []
   for (const [first, last, ...nodes] of reply as [number, number, ...(readonly [string | null, number])[]][]) {
     const endpoints = nodes.map(([host, port]) => ({ host: host || asked.host, port }))
-    // "?" stands for a node that has not told its name yet.
+    // "?" stands for a node whose name is not known yet.
     members.push(...endpoints.filter(({ host }) => host !== '?'))
     const master = endpoints[0]
     if (master !== undefined && master.host !== '?') ranges.push({ first, last, master })

@@ -2,32 +2,33 @@ import { ReplyError } from 'ioredis'
 import type { Call } from './call.ts'
 import { Circuit } from './circuit.ts'
 import { type ClusterMap, readRedirection, SLOTS } from './cluster-map.ts'
-import { askClusterMap } from './cluster-scout.ts'
 import { errorText } from './error-text.ts'
+import { fetchClusterMap } from './fetch-cluster-map.ts'
 import { hashSlot } from './hash-slot.ts'
 import type { LinkError } from './link-error.ts'
+import type { Probe } from './probe.ts'
 import { type ClusterAddress, describeRedisAddress, type Endpoint, endpointText } from './redis-address.ts'
-import type { Servers, ServersOptions } from './redis-link.ts'
-import { type Probe, RedisNode } from './redis-node.ts'
+import { RedisNode } from './redis-node.ts'
+import type { Servers, ServersOptions } from './servers.ts'
 
 const MAX_REDIRECTIONS = 5
-/** A thousand masters share the slots, and still one of so many keys is of each. */
+/** Enough to find a key for each of a thousand masters that share the slots. */
 const MAX_PROBE_KEYS = 20_000
-/** A node without slots, to which one is being moved, is kept so long after it was last asked. */
+/** How long a node without slots, to which one is being moved, is kept after its last call. */
 const IMPORTING_MS = 10_000
 
 /**
- * The masters of a cluster: who serves a slot is asked at the start, when somebody answers MOVED, and again and again
- * while a node is away. A call is sent on only when a node has said that it did not serve it.
+ * The masters of a cluster. The map of slots is fetched at startup, after a MOVED reply, and repeatedly while a node is
+ * unreachable. A call is sent to another node only if the first one said that it did not serve it.
  */
 export class ClusterServers implements Servers {
   readonly #options: ServersOptions
   readonly #address: ClusterAddress
-  /** Of the cluster as a whole: open while there are slots of which nobody knows who serves them. */
+  /** Of the cluster as a whole: open while a slot has no known master. */
   readonly #circuit: Circuit
   readonly #nodes = new Map<string, RedisNode>()
   readonly #importingMs = new Map<RedisNode, number>()
-  /** By node, for the slots as they are; undefined where there is none. */
+  /** By node, for the current slots; undefined where it serves none of our keys. */
   readonly #probeKeys = new Map<RedisNode, string | undefined>()
   #slots: (RedisNode | undefined)[] = new Array(SLOTS).fill(undefined)
   #members: readonly Endpoint[] = []
@@ -62,18 +63,18 @@ export class ClusterServers implements Servers {
 
   readonly #refresh = (): void => {
     if (this.#closing.signal.aborted) return
-    this.#refreshing ??= this.#askAround().finally(() => {
+    this.#refreshing ??= this.#fetchMap().finally(() => {
       this.#refreshing = undefined
     })
   }
 
-  async #askAround(): Promise<void> {
+  async #fetchMap(): Promise<void> {
     let failure = 'no node answers'
-    for (const endpoint of this.#whomToAsk()) {
+    for (const endpoint of this.#mapSources()) {
       try {
-        const map = await askClusterMap(this.#address, endpoint, this.#closing.signal)
+        const map = await fetchClusterMap(this.#address, endpoint, this.#closing.signal)
         if (this.#closing.signal.aborted) return
-        // A node that was reset or has not joined yet knows nothing; others may.
+        // A node that was reset or has not joined yet has an empty map; others may not.
         if (map.ranges.length === 0) throw new Error('it knows of no slots')
         return this.#apply(map)
       } catch (error) {
@@ -85,8 +86,8 @@ export class ClusterServers implements Servers {
     if (this.#members.length === 0) this.#circuit.open(failure)
   }
 
-  /** Those who serve come first: a node that was away may still believe in old times. */
-  #whomToAsk(): Endpoint[] {
+  /** Usable nodes first: one that was unreachable may have an old map. */
+  #mapSources(): Endpoint[] {
     const rank = (endpoint: Endpoint) => (this.#nodes.get(endpointText(endpoint))?.isUsable ? 0 : 1)
     const members = [...this.#members].sort((a, b) => rank(a) - rank(b))
     return [...new Map([...members, ...this.#address.nodes].map((endpoint) => [endpointText(endpoint), endpoint])).values()]
@@ -137,7 +138,7 @@ export class ClusterServers implements Servers {
     return key === undefined ? undefined : this.#options.probe(key)
   }
 
-  /** The hash tag decides the slot; one in the prefix wins over ours, and then all keys are of one node. */
+  /** The hash tag decides the slot. One in the prefix wins over ours, and then all keys belong to one node. */
   #findProbeKey(node: RedisNode): string | undefined {
     for (let i = 0; i < MAX_PROBE_KEYS; i++) {
       const key = `${this.#options.prefix}probe:{${i}}`
@@ -158,6 +159,6 @@ export class ClusterServers implements Servers {
       this.#probeKeys.clear()
       this.#refresh()
     }
-    node.takeOver(call, isAsking, refusal)
+    node.sendRedirected(call, isAsking, refusal)
   }
 }

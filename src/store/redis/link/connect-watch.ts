@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis'
 
-/** How long each step to a connection may take. Shorter than a start is quiet: the first that is told is then the reason. */
+/** How long each step to a connection may take. Shorter than the circuit's quiet startup, so that the first report has the reason. */
 export const CONNECT_STEP_MS = 1500
 
-/** Ends an attempt to connect that does not get on, and says where it was stuck. */
+/** Ends an attempt to connect that hangs, with the step at which it did. */
 export class ConnectWatch {
   readonly #client: Redis
   readonly #isTls: boolean
   #timer: NodeJS.Timeout | undefined
 
-  /** `hasSentinels`: they are asked before there is a connection, and have limits of their own. */
+  /** `hasSentinels`: they are asked before there is a connection, with timeouts of their own. */
   constructor(client: Redis, isTls: boolean, hasSentinels: boolean) {
     this.#client = client
     this.#isTls = isTls
@@ -25,11 +25,11 @@ export class ConnectWatch {
 
   #arm(step: 'connecting' | 'connect'): void {
     clearTimeout(this.#timer)
-    // Judged after the sockets were read once more: our own event loop may be what was late.
-    this.#timer = setTimeout(() => setImmediate(() => this.#judge(step)), CONNECT_STEP_MS)
+    // The sockets are read once more before: it may be our own event loop that was late.
+    this.#timer = setTimeout(() => setImmediate(() => this.#check(step)), CONNECT_STEP_MS)
   }
 
-  #judge(step: string): void {
+  #check(step: string): void {
     const { status, stream } = this.#client
     if (status !== step) return
     stream?.destroy(new Error(`${this.#stuckAt()} within ${CONNECT_STEP_MS} ms`))

@@ -1,6 +1,6 @@
-const SLOTS = 16384
+import { SLOTS } from './cluster-map.ts'
 
-/** The cluster slot of a key: CRC16 (XMODEM) of what stands between its first { and the next }, or of all of it when there is nothing. */
+/** The cluster slot of a key: CRC16 (XMODEM) of what is between its first { and the next }, or of the whole key where that is empty. */
 export function hashSlot(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)
@@ -8,7 +8,7 @@ export function hashSlot(key: string): number {
   return crc16(hashed) % SLOTS
 }
 
-/** Of the text's UTF-8 bytes. Keys are ASCII but for what an operator does to their prefix. */
+/** Of the text's UTF-8 bytes. Keys are ASCII, except for the prefix that an operator sets. */
 function crc16(text: string): number {
   let crc = 0
   for (let i = 0; i < text.length; i++) {

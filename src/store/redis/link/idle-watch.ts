@@ -1,9 +1,9 @@
 const IDLE_MS = 1000
 
-/** Wants a probe whenever nothing was heard for a second: who asks nothing does not notice that nobody would answer. */
+/** Probes after a second without replies: without calls, an unreachable server would go unnoticed. */
 export class IdleWatch {
   readonly #probe: () => void
-  #heardMs = performance.now()
+  #lastReplyMs = performance.now()
   #timer: NodeJS.Timeout
 
   constructor(probe: () => void) {
@@ -11,8 +11,8 @@ export class IdleWatch {
     this.#timer = this.#arm(IDLE_MS)
   }
 
-  heard(nowMs: number): void {
-    this.#heardMs = nowMs
+  noteReply(nowMs: number): void {
+    this.#lastReplyMs = nowMs
   }
 
   stop(): void {
@@ -23,9 +23,9 @@ export class IdleWatch {
     return setTimeout(this.#onTimer, Math.ceil(waitMs)).unref()
   }
 
-  // One timer that is moved on when it comes up, instead of one for each answer.
+  // One timer that is armed again when it fires, instead of one for each reply.
   readonly #onTimer = (): void => {
-    const idleMs = performance.now() - this.#heardMs
+    const idleMs = performance.now() - this.#lastReplyMs
     const isIdle = idleMs >= IDLE_MS
     this.#timer = this.#arm(isIdle ? IDLE_MS : IDLE_MS - idleMs)
     if (isIdle) this.#probe()

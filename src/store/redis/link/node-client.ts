@@ -2,13 +2,13 @@ import { Redis, type RedisOptions } from 'ioredis'
 import { CONNECT_STEP_MS } from './connect-watch.ts'
 import type { Endpoint, RedisAddress } from './redis-address.ts'
 
-const SENTINEL_ANSWER_MS = 1000
-/** How long the other side may take to close after us. */
+const SENTINEL_REPLY_MS = 1000
+/** How long the server may take to close after us. */
 const DISCONNECT_MS = 200
 
 /**
- * ioredis with all that repeats commands switched off: it connects when told, sends a command once or not at all, and
- * rejects at once what is unanswered when the connection ends.
+ * ioredis without anything that repeats commands: it connects on request, sends a command once or not at all, and rejects
+ * pending commands as soon as the connection ends.
  */
 const OPTIONS = {
   lazyConnect: true,
@@ -17,13 +17,13 @@ const OPTIONS = {
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   enableOfflineQueue: false,
-  // What a probe is answered says more: INFO needs rights of its own, and waits in silence while Redis is loading.
+  // Our probe says more: INFO needs rights of its own, and gets no reply while Redis is loading.
   enableReadyCheck: false,
   autoResubscribe: false,
   protocol: 2,
   connectionName: 'edge',
   disableClientInfo: true,
-  // Who uses the client sets limits, and knows why.
+  // The users of the client have timeouts of their own, with a reason.
   connectTimeout: 0,
   disconnectTimeout: DISCONNECT_MS,
 } satisfies RedisOptions
@@ -43,7 +43,7 @@ export function createNodeClient(address: RedisAddress, endpoint: Endpoint | und
     sentinelPassword,
     sentinelTLS: options.tls,
     enableTLSForSentinelMode: isTls,
-    sentinelCommandTimeout: SENTINEL_ANSWER_MS,
+    sentinelCommandTimeout: SENTINEL_REPLY_MS,
     // Of the sentinels, and of the master that they name.
     connectTimeout: CONNECT_STEP_MS,
     // One round over all sentinels is one attempt to connect.
@@ -52,14 +52,14 @@ export function createNodeClient(address: RedisAddress, endpoint: Endpoint | und
 }
 
 /**
- * A password alone is the default user's. With the name a server that needs none takes it in silence; without, it objects and
+ * A password alone is the default user's. With the name, a server that needs no password accepts it; without, it returns an error, and
  * ioredis prints a line of its own.
  */
 function userOf(username: string | undefined, password: string | undefined): string | undefined {
   return username ?? (password === undefined ? undefined : 'default')
 }
 
-/** Done when its socket is closed, or ioredis has given up waiting for that. */
+/** Resolves when its socket is closed, or did not close in time. */
 export async function endClient(client: Redis): Promise<void> {
   if (client.status === 'end' || client.status === 'wait') return
   const ended = new Promise<void>((resolve) => {

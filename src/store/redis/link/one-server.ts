@@ -1,8 +1,8 @@
 import { endpointText, type SentinelAddress, type SingleAddress } from './redis-address.ts'
-import type { Servers, ServersOptions } from './redis-link.ts'
 import { RedisNode } from './redis-node.ts'
+import type { Servers, ServersOptions } from './servers.ts'
 
-/** A single server, or the master that sentinels name: all keys are its own. */
+/** A single server, or the master that sentinels name: it serves all keys. */
 export class OneServer implements Servers {
   readonly #node: RedisNode
 

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 
-/** Where Redis or Valkey is, and how to get in. */
+/** Where Redis or Valkey is, and the credentials. */
 export type RedisAddress = SingleAddress | SentinelAddress | ClusterAddress
 
 export interface SingleAddress extends Access {
@@ -12,7 +12,7 @@ export interface SingleAddress extends Access {
 export interface SentinelAddress extends Access {
   readonly kind: 'sentinel'
   readonly sentinels: readonly Endpoint[]
-  /** What the sentinels call the master. */
+  /** The master's name at the sentinels. */
   readonly name: string
   readonly db: number
   readonly sentinelUsername: string | undefined
@@ -21,7 +21,7 @@ export interface SentinelAddress extends Access {
 
 export interface ClusterAddress extends Access {
   readonly kind: 'cluster'
-  /** Nodes to ask for the others. */
+  /** Nodes to get the map of the cluster from. */
   readonly nodes: readonly Endpoint[]
 }
 

@@ -2,10 +2,10 @@ import { type ClusterMap, readClusterSlots } from './cluster-map.ts'
 import { createNodeClient, endClient } from './node-client.ts'
 import type { ClusterAddress, Endpoint } from './redis-address.ts'
 
-const ANSWER_MS = 1000
+const REPLY_MS = 1000
 
-/** Asks a node of a cluster for its map, over a connection of its own: it need not be one that we ask for anything else. */
-export async function askClusterMap(address: ClusterAddress, endpoint: Endpoint, signal: AbortSignal): Promise<ClusterMap> {
+/** Asks a node of a cluster for its map, over a connection of its own: the node need not be one that we use. */
+export async function fetchClusterMap(address: ClusterAddress, endpoint: Endpoint, signal: AbortSignal): Promise<ClusterMap> {
   const client = createNodeClient(address, endpoint)
   let cause: Error | undefined
   client.on('error', (error: Error) => {
@@ -16,14 +16,14 @@ export async function askClusterMap(address: ClusterAddress, endpoint: Endpoint,
     client.disconnect()
     client.stream?.destroy()
   }
-  const timer = setTimeout(() => stop(`no answer within ${ANSWER_MS} ms`), ANSWER_MS)
+  const timer = setTimeout(() => stop(`no answer within ${REPLY_MS} ms`), REPLY_MS)
   const onAbort = () => stop('closed')
   signal.addEventListener('abort', onAbort)
   try {
     await client.connect()
     return readClusterSlots(await client.cluster('SLOTS'), endpoint)
   } catch (error) {
-    // ioredis rejects with "Connection is closed", whatever it was that closed it.
+    // ioredis rejects with "Connection is closed", whatever closed it.
     throw cause ?? error
   } finally {
     clearTimeout(timer)

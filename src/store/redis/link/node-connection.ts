@@ -1,0 +1,108 @@
+import { Command, type Redis } from 'ioredis'
+import { Backoff } from '../../../backoff.ts'
+import { ConnectWatch } from './connect-watch.ts'
+import { errorText } from './error-text.ts'
+import type { LinkListener } from './link-options.ts'
+import { createNodeClient, endClient } from './node-client.ts'
+import type { Endpoint, RedisAddress } from './redis-address.ts'
+
+export interface ConnectionOptions {
+  readonly name: string
+  readonly address: RedisAddress
+  /** Undefined: the master that the sentinels name. */
+  readonly endpoint: Endpoint | undefined
+  readonly listener: LinkListener
+}
+
+const CLOSED = 'the connection was closed'
+
+/** The ioredis client of one server. Connects at once, and again after each end, with a backoff. */
+export class NodeConnection {
+  readonly #options: ConnectionOptions
+  readonly #onDown: (reason: string) => void
+  readonly #client: Redis
+  readonly #connectWatch: ConnectWatch
+  readonly #backoff = new Backoff(50, 1000)
+  #reconnectTimer: NodeJS.Timeout | undefined
+  #isClosed = false
+  /** Why the connection is about to end. */
+  #failure: string | undefined
+  /** The error of the last sentinel asked. */
+  #sentinelFailure: string | undefined
+
+  constructor(options: ConnectionOptions, onReady: () => void, onDown: (reason: string) => void) {
+    const { address, endpoint } = options
+    this.#options = options
+    this.#onDown = onDown
+    this.#client = createNodeClient(address, endpoint)
+    this.#client.on('error', this.#onError)
+    this.#client.on('sentinelError', (error: Error) => {
+      this.#sentinelFailure = errorText(error, address)
+    })
+    this.#client.on('ready', onReady)
+    this.#client.on('end', this.#onEnd)
+    this.#connectWatch = new ConnectWatch(this.#client, address.isTls, endpoint === undefined)
+    this.#connect()
+  }
+
+  get isReady(): boolean {
+    return this.#client.status === 'ready' && this.#client.stream.writable
+  }
+
+  get stream(): Redis['stream'] {
+    return this.#client.stream
+  }
+
+  send(name: string, args: readonly string[]): Promise<unknown> {
+    const command = new Command(name, args as string[], { replyEncoding: 'utf8' })
+    this.#client.sendCommand(command)
+    return command.promise
+  }
+
+  /** The server serves: the next reconnection is quick. */
+  resetBackoff(): void {
+    this.#backoff.reset()
+  }
+
+  /** Ends the connection; the next one may lead to another server. */
+  reconnect(): void {
+    this.#client.disconnect(true)
+  }
+
+  abort(reason: string): void {
+    this.#client.stream.destroy(new Error(reason))
+  }
+
+  /** Sends what was written, then ends. Resolves when it has ended, or did not end in time. Calls nothing from now on. */
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#connectWatch.stop()
+    clearTimeout(this.#reconnectTimer)
+    return endClient(this.#client)
+  }
+
+  #connect(): void {
+    this.#failure = undefined
+    this.#sentinelFailure = undefined
+    // A failure is also emitted as an event.
+    this.#client.connect().catch(() => {})
+  }
+
+  readonly #onError = (error: Error & { command?: { name: string } }): void => {
+    if (this.#isClosed) return
+    const { name, address, listener } = this.#options
+    const isOfSentinels = this.#sentinelFailure !== undefined && error.message.startsWith('All sentinels')
+    this.#failure = isOfSentinels ? `no sentinel leads to the master: ${this.#sentinelFailure}` : errorText(error, address)
+    listener.onError('connection', name, this.#failure)
+    // Without this, ioredis would continue in database 0.
+    if (error.command?.name === 'select') this.#client.stream.destroy()
+  }
+
+  readonly #onEnd = (): void => {
+    if (this.#isClosed) return
+    const { name, listener } = this.#options
+    if (this.#failure === undefined) listener.onError('connection', name, CLOSED)
+    this.#onDown(this.#failure ?? CLOSED)
+    this.#reconnectTimer = setTimeout(() => this.#connect(), this.#backoff.nextMs())
+  }
+}
