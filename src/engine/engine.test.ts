@@ -58,8 +58,8 @@ test('times are told by the clock of the store that has decided', () => {
   // An hour ahead of ours, as a Redis may be.
   const ahead: CounterStore = {
     open: (spec) => store.open(spec),
-    takeAll: (charges, answers, nowMs, wallMs) => store.takeAll(charges, answers, nowMs, wallMs + AHEAD_MS),
-    checkAll: (charges, answers, nowMs, wallMs) => store.checkAll(charges, answers, nowMs, wallMs + AHEAD_MS),
+    takeAll: (charges, results, nowMs, wallMs) => store.takeAll(charges, results, nowMs, wallMs + AHEAD_MS),
+    checkAll: (charges, results, nowMs, wallMs) => store.checkAll(charges, results, nowMs, wallMs + AHEAD_MS),
     settleAll: (charges, taken, nowMs, wallMs) => store.settleAll(charges, taken, nowMs, wallMs + AHEAD_MS),
     resetAll: (charges, nowMs, wallMs) => store.resetAll(charges, nowMs, wallMs + AHEAD_MS),
     stats: () => store.stats(),

@@ -75,8 +75,8 @@ export class Evaluator {
     this.#setTime(run, undefined)
     this.#chargeEnforcing(run, true)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
-    const { charges, answers } = run.group
-    const fits = charges.length === 0 || this.#store.checkAll(charges, answers, run.nowMs, run.wallMs)
+    const { charges, results } = run.group
+    const fits = charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs)
     return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
@@ -103,8 +103,8 @@ export class Evaluator {
   }
 
   #take(run: Run): Outcome | Promise<Outcome> {
-    const { charges, answers } = run.group
-    return charges.length === 0 || this.#store.takeAll(charges, answers, run.nowMs, run.wallMs)
+    const { charges, results } = run.group
+    return charges.length === 0 || this.#store.takeAll(charges, results, run.nowMs, run.wallMs)
   }
 
   /** A store that cannot tell has no objection: it will be asked again. */

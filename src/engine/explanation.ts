@@ -75,8 +75,8 @@ function chargedGroups(run: Run): ChargedGroup[] {
   return groups
 }
 
-function check(run: Run, { charges, answers }: Group, store: CounterStore): Outcome | Promise<Outcome> {
-  return charges.length === 0 || store.checkAll(charges, answers, run.nowMs, run.wallMs)
+function check(run: Run, { charges, results }: Group, store: CounterStore): Outcome | Promise<Outcome> {
+  return charges.length === 0 || store.checkAll(charges, results, run.nowMs, run.wallMs)
 }
 
 function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Explanation {
@@ -93,7 +93,7 @@ function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly 
 function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Map<PlanRule, ExplainedCounter[]> {
   const found = new Map<PlanRule, ExplainedCounter[]>()
   for (const [g, { group }] of groups.entries()) {
-    const { levels, waitsMs, wallMs } = group.answers
+    const { levels, waitsMs, wallMs } = group.results
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
       const row = group.firstRows[i]!
@@ -140,8 +140,8 @@ function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonl
 }
 
 /** A decision reports what is left after it. */
-function takeFromLevels({ charges, answers }: Group): void {
-  for (let row = 0; row < charges.length; row++) answers.levels[row]! -= charges.costs[row]!
+function takeFromLevels({ charges, results }: Group): void {
+  for (let row = 0; row < charges.length; row++) results.levels[row]! -= charges.costs[row]!
 }
 
 function matchesOf({ matches }: Run): PlanPolicy[] {

@@ -1,12 +1,12 @@
 import type { PlanRule } from '../policy/plan.ts'
-import { Answers } from '../store/answers.ts'
+import { ChargeResults } from '../store/charge-results.ts'
 import { Charges } from '../store/charges.ts'
 
 /** The rules that are taken as one, all or none: those of all enforcing policies, or of one policy in shadow mode. */
 export class Group {
   readonly charges = new Charges()
   /** What the store says to them. */
-  readonly answers = new Answers()
+  readonly results = new ChargeResults()
   /** The first `ruleCount` rules are charged; for each, the row where its counters begin. */
   ruleCount = 0
   readonly rules: PlanRule[] = []

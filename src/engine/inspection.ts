@@ -1,7 +1,7 @@
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import { parseAddress, subjectText } from '../request/address.ts'
-import { Answers } from '../store/answers.ts'
+import { ChargeResults } from '../store/charge-results.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
@@ -51,12 +51,12 @@ export function inspectCounters(
   nowMs: number,
   wallMs: number,
 ): Inspection | Promise<Inspection> {
-  const answers = new Answers()
+  const results = new ChargeResults()
   const report = (isKnown: boolean): Inspection => {
     if (!isKnown) return { ok: false, error: 'store_unavailable' }
-    return { ok: true, rule, counters: rule.counters.map((counter, row) => statusOf(counter, answers.levels[row]!, answers.wallMs)) }
+    return { ok: true, rule, counters: rule.counters.map((counter, row) => statusOf(counter, results.levels[row]!, results.wallMs)) }
   }
-  const outcome = store.checkAll(charges, answers, nowMs, wallMs)
+  const outcome = store.checkAll(charges, results, nowMs, wallMs)
   if (outcome instanceof Promise) return outcome.then((later) => report(later !== 'unavailable'))
   return report(outcome !== 'unavailable')
 }

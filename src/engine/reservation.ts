@@ -1,6 +1,6 @@
 import type { Usage } from '../costs/cost.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { Taken } from '../store/answers.ts'
+import type { Taken } from '../store/taken.ts'
 import type { ActivePlan } from './active-plan.ts'
 
 /** What was taken for one request before it was known what it would come to. */

@@ -115,7 +115,7 @@ export class Run implements RequestFacts {
       const rule = group.rules[i]!
       if (rule.cost.settling === undefined || !rule.cost.settling.holds(this)) continue
       const { costs, values, valuesFrom } = group.charges
-      const { wallMs, momentMs, takenFrom } = group.answers
+      const { wallMs, momentMs, takenFrom } = group.results
       const row = group.firstRows[i]!
       if (this.holds.length === 0) this.holds = []
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)

@@ -5,7 +5,7 @@ import { AsyncStore } from '../../test/support/store/async-store.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { PlainRequestView } from '../request/view.ts'
-import { Answers } from '../store/answers.ts'
+import { ChargeResults } from '../store/charge-results.ts'
 import { Charges, type Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
@@ -287,13 +287,13 @@ function newServiceOn(store: CounterStore, ...policies: PolicyText[]) {
     },
   })
   function look(caller: string) {
-    const [charges, answers] = [new Charges(), new Answers()]
+    const [charges, results] = [new Charges(), new ChargeResults()]
     for (const { identity } of engine.plan!.counters) {
       charges.addValue(caller)
       charges.add(opened.get(JSON.stringify(identity))!, 0)
     }
-    const looked = store.takeAll(charges, answers, clock.nowMs(), clock.wallMs())
-    return { looked, levels: () => [...answers.levels.subarray(0, charges.length)] }
+    const looked = store.takeAll(charges, results, clock.nowMs(), clock.wallMs())
+    return { looked, levels: () => [...results.levels.subarray(0, charges.length)] }
   }
   const service = {
     engine,

@@ -28,7 +28,7 @@ export function worstObjection(group: Group): Objection {
   }
   const rule = group.rules[worst]!
   const firstRow = group.firstRows[worst]!
-  const row = firstRow + rule.counters.findIndex((_, c) => group.answers.waitsMs[firstRow + c]! > 0)
+  const row = firstRow + rule.counters.findIndex((_, c) => group.results.waitsMs[firstRow + c]! > 0)
   const objecting = rule.counters[row - firstRow]!
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
   return {
@@ -38,14 +38,14 @@ export function worstObjection(group: Group): Objection {
     retryAfterMs,
     canRetry: longestMs < NEVER,
     requested: group.charges.costs[row]!,
-    available: wholeTokens(group.answers.levels[row]!),
+    available: wholeTokens(group.results.levels[row]!),
   }
 }
 
 /** How the most constrained rule stands: the one with the smallest share left, the first in the bundle on ties. */
 export function mostConstrained(group: Group): RateLimit | undefined {
   if (group.ruleCount === 0) return undefined
-  const { levels, wallMs } = group.answers
+  const { levels, wallMs } = group.results
   let scarcest = group.rules[0]!
   let counter = scarcest.counters[0]!
   let level = levels[0]!
@@ -72,14 +72,14 @@ export function mostConstrained(group: Group): RateLimit | undefined {
 function ruleWaitMs(group: Group, index: number): number {
   const firstRow = group.firstRows[index]!
   let longestMs = 0
-  for (let c = 0; c < group.rules[index]!.counters.length; c++) longestMs = Math.max(longestMs, group.answers.waitsMs[firstRow + c]!)
+  for (let c = 0; c < group.rules[index]!.counters.length; c++) longestMs = Math.max(longestMs, group.results.waitsMs[firstRow + c]!)
   return longestMs
 }
 
 /** Where no wait would help, the time until the limit is whole again. */
-function knownWaitMs({ answers }: Group, row: number, limit: Limit): number {
-  const waitMs = answers.waitsMs[row]!
-  return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, answers.levels[row]!, answers.wallMs) : waitMs
+function knownWaitMs({ results }: Group, row: number, limit: Limit): number {
+  const waitMs = results.waitsMs[row]!
+  return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, results.levels[row]!, results.wallMs) : waitMs
 }
 
 /** Settlements may leave a debt; nobody is told of less than nothing. */

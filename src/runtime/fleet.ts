@@ -71,10 +71,10 @@ export class Fleet {
       this.#link,
       script,
       { prefix, maxSlackMs: timeoutMs },
-      { onDoubt: (what) => metrics.countDoubt(what) },
+      { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     )
     this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
-    const listener = { onAnswer: metrics.countAnswer.bind(metrics) }
+    const listener = { onDecided: metrics.countAnswer.bind(metrics) }
     this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
   }

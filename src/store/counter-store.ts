@@ -1,6 +1,7 @@
 import type { Limit } from '../limiter/limit.ts'
-import type { Answers, Taken } from './answers.ts'
+import type { ChargeResults } from './charge-results.ts'
 import type { Charges, Counter } from './charges.ts'
+import type { Taken } from './taken.ts'
 
 /** Whether all rows were taken, or would be; 'unavailable': nobody can tell, and nothing was taken. */
 export type Outcome = boolean | 'unavailable'
@@ -12,12 +13,12 @@ export interface CounterStore {
 
   /**
    * Takes every row's cost, or none at all; no two rows are of the same counter and subject. Returns whether they were
-   * taken, at once where the store is in memory. Levels, waits, and when and from whom it was taken, are written into `answers`.
+   * taken, at once where the store is in memory. Levels, waits, and when and from whom it was taken, are written into `results`.
    */
-  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
   /** What `takeAll` would return, and nothing is taken. */
-  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
   /**
    * Gives each row's cost back to the counter that it was taken from: never above its size, to the window that it was taken in, and

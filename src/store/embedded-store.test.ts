@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { bucketLimit, dayLimit, settleRows, takeRowsNow } from '../../test/support/store/charging.ts'
 import { newGate, runThread } from '../../test/support/threads/threads.ts'
 import type { Limit } from '../limiter/limit.ts'
-import { Answers } from './answers.ts'
+import { ChargeResults } from './charge-results.ts'
 import { Charges } from './charges.ts'
 import { EmbeddedStore } from './embedded-store.ts'
 import { SharedTable } from './shared-table.ts'
@@ -29,7 +29,7 @@ describe('what was taken elsewhere', () => {
     const counters = limits.map((limit, i) => store.open({ identity: [`${i}`], limit, sinceMs: 0 }))
     const charges = new Charges()
     for (const [i, cost] of costs.entries()) charges.add(counters[i]!, cost)
-    const isCharged = store.chargeAll(charges, new Answers(), { wallMs: 0, momentMs: 0 }, NOW_MS, slackMs, paid)
+    const isCharged = store.chargeAll(charges, new ChargeResults(), { wallMs: 0, momentMs: 0 }, NOW_MS, slackMs, paid)
     const looks = counters.map((counter) => ({ counter, cost: 0 }))
     return { isCharged, levels: takeRowsNow(store, looks, NOW_MS).levels }
   }
@@ -99,7 +99,7 @@ describe('a settlement in a table', () => {
     const row = { spec: specOf('key', 200_000), values: ['caller'], cost: 1 }
     const store = storeOn(buffer)
     take(store, { ...row, cost: 100_000 })
-    const [charges, answers] = [new Charges(), new Answers()]
+    const [charges, results] = [new Charges(), new ChargeResults()]
     charges.addValue('caller')
     charges.add(store.open(row.spec), 1)
     const gate = newGate(2)
@@ -108,8 +108,8 @@ describe('a settlement in a table', () => {
     Atomics.add(gate.words, 0, 1)
     Atomics.notify(gate.words, 0)
     for (let i = 0; i < 40_000; i++) {
-      store.checkAll(charges, answers, NOW_MS, 0)
-      store.settleAll(charges, { wallMs: 0, momentMs: 0, from: 'own' }, NOW_MS, 0)
+      store.checkAll(charges, results, NOW_MS, 0)
+      store.settleAll(charges, { wallMs: 0, momentMs: 0, from: 'local' }, NOW_MS, 0)
     }
     expect(await taking).toBe(40_000)
     expect(spent(buffer, row)).toBe(100_000)

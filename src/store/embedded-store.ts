@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Algorithm } from '../limiter/algorithms/algorithm.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
-import type { Answers, Taken } from './answers.ts'
+import type { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
 import type { HashState } from './half-sip-hash.ts'
@@ -11,6 +11,7 @@ import { Resets } from './resets.ts'
 import { SharedTable } from './shared-table.ts'
 import { newTableBuffer } from './table-layout.ts'
 import { type HashedCounter, TableRows } from './table-rows.ts'
+import type { Taken } from './taken.ts'
 
 /** A store with a table of its own, in `bytes` of memory that it never exceeds. */
 export function newEmbeddedStore(bytes: number): EmbeddedStore {
@@ -47,24 +48,24 @@ export class EmbeddedStore implements CounterStore {
     return this.#rows.prefixOf(identity)
   }
 
-  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
     const rows = this.#rows
     rows.locate(charges, wallMs)
-    answers.growTo(charges.length)
+    results.growTo(charges.length)
     rows.lock()
-    const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
-    answers.wallMs = wallMs
-    answers.momentMs = this.#resets.takeMoment(wallMs)
-    answers.takenFrom = 'own'
-    if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
+    const fits = this.#lookAtAll(rows, charges, results, nowMs, wallMs)
+    results.wallMs = wallMs
+    results.momentMs = this.#resets.takeMoment(wallMs)
+    results.takenFrom = 'local'
+    if (fits) for (let place = 0; place < charges.length; place++) this.#take(rows, charges, results, place, nowMs, wallMs)
     rows.unlock()
     return fits
   }
 
-  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
-    const rows = this.#locate(charges, answers, wallMs)
-    answers.wallMs = wallMs
-    const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, results, wallMs)
+    results.wallMs = wallMs
+    const fits = this.#lookAtAll(rows, charges, results, nowMs, wallMs)
     rows.unlock()
     return fits
   }
@@ -104,9 +105,9 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /** As `checkAll`; `resetsMs` gets the moment of each counter's last reset, or 0. */
-  checkWithResets(charges: Charges, answers: Answers, resetsMs: Float64Array, nowMs: number, wallMs: number): boolean {
-    const rows = this.#locate(charges, answers, wallMs)
-    const fits = this.#lookAtAll(rows, charges, answers, nowMs, wallMs)
+  checkWithResets(charges: Charges, results: ChargeResults, resetsMs: Float64Array, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, results, wallMs)
+    const fits = this.#lookAtAll(rows, charges, results, nowMs, wallMs)
     for (let row = 0; row < charges.length; row++) {
       resetsMs[row] = this.#resets.momentOf(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
     }
@@ -120,24 +121,24 @@ export class EmbeddedStore implements CounterStore {
    */
   chargeAll(
     charges: Charges,
-    answers: Answers,
+    results: ChargeResults,
     taken: Omit<Taken, 'from'>,
     nowMs: number,
     slackMs: number,
     paid: readonly number[],
   ): boolean {
     const { wallMs, momentMs } = taken
-    const rows = this.#locate(charges, answers, wallMs)
+    const rows = this.#locate(charges, results, wallMs)
     let fits = true
     for (let row = 0; row < charges.length; row++) {
       const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
-      const isThere = this.#answer(rows, charges, answers, row, nowMs, wallMs)
+      const isThere = this.#answer(rows, charges, results, row, nowMs, wallMs)
       const slack = algorithm.refillIn(limit, slackMs)
-      const isCharged = isThere || answers.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)
+      const isCharged = isThere || results.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)
       fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits
     }
     for (let place = 0; fits && place < charges.length; place++) {
-      if (!this.#isResetSince(rows, rows.order[place]!, momentMs)) this.#take(rows, charges, answers, place, nowMs, wallMs)
+      if (!this.#isResetSince(rows, rows.order[place]!, momentMs)) this.#take(rows, charges, results, place, nowMs, wallMs)
     }
     rows.unlock()
     return fits
@@ -149,10 +150,10 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /** Charges rows that the caller has located and locked, whether or not there is enough. */
-  chargeLocated(rows: TableRows, charges: Charges, answers: Answers, nowMs: number, wallMs: number): void {
-    answers.growTo(charges.length)
+  chargeLocated(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
+    results.growTo(charges.length)
     for (let row = 0; row < charges.length; row++) this.#look(rows, charges, row, nowMs, wallMs)
-    for (let place = 0; place < charges.length; place++) this.#take(rows, charges, answers, place, nowMs, wallMs)
+    for (let place = 0; place < charges.length; place++) this.#take(rows, charges, results, place, nowMs, wallMs)
   }
 
   stats(): StoreStats {
@@ -161,28 +162,28 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /** Locks them, too. Whoever calls unlocks before it returns, so that the rows serve one question at a time. */
-  #locate(charges: Charges, answers: Answers, wallMs: number): TableRows {
+  #locate(charges: Charges, results: ChargeResults, wallMs: number): TableRows {
     const rows = this.#rows
     rows.locate(charges, wallMs)
-    answers.growTo(charges.length)
+    results.growTo(charges.length)
     rows.lock()
     return rows
   }
 
-  #lookAtAll(rows: TableRows, charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
+  #lookAtAll(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
     let fits = true
-    for (let row = 0; row < charges.length; row++) fits = this.#answer(rows, charges, answers, row, nowMs, wallMs) && fits
+    for (let row = 0; row < charges.length; row++) fits = this.#answer(rows, charges, results, row, nowMs, wallMs) && fits
     return fits
   }
 
   /** Writes the row's level and wait; returns whether the row would pass. */
-  #answer(rows: TableRows, charges: Charges, answers: Answers, row: number, nowMs: number, wallMs: number): boolean {
+  #answer(rows: TableRows, charges: Charges, results: ChargeResults, row: number, nowMs: number, wallMs: number): boolean {
     this.#look(rows, charges, row, nowMs, wallMs)
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     const left = algorithm.left(limit, rows.records[row]!)
     const waitMs = algorithm.waitMs(limit, left, charges.costs[row]!, wallMs)
-    answers.levels[row] = left
-    answers.waitsMs[row] = waitMs
+    results.levels[row] = left
+    results.waitsMs[row] = waitMs
     return waitMs === 0
   }
 
@@ -201,13 +202,13 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /** Takes the row at `place` of the order. */
-  #take(rows: TableRows, charges: Charges, answers: Answers, place: number, nowMs: number, wallMs: number): void {
+  #take(rows: TableRows, charges: Charges, results: ChargeResults, place: number, nowMs: number, wallMs: number): void {
     const row = rows.order[place]!
     const cost = charges.costs[row]!
     if (cost === 0) return
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     algorithm.take(rows.records[row]!, cost)
-    answers.levels[row] = algorithm.left(limit, rows.records[row]!)
+    results.levels[row] = algorithm.left(limit, rows.records[row]!)
     this.#write(rows, place, nowMs, wallMs)
   }
 

@@ -6,7 +6,7 @@ import { BUCKET, type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import { PlainRequestView } from '../../src/request/view.ts'
-import { Answers } from '../../src/store/answers.ts'
+import { ChargeResults } from '../../src/store/charge-results.ts'
 import { Charges, type Counter } from '../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { MIN_TABLE_BYTES } from '../../src/store/table-layout.ts'
@@ -339,11 +339,11 @@ function planOf(policies: readonly PolicyText[]) {
 }
 
 async function levelsOf(store: AsyncStore, engine: Engine): Promise<number[]> {
-  const [looks, answers] = [new Charges(), new Answers()]
+  const [looks, results] = [new Charges(), new ChargeResults()]
   for (const { identity, limit } of engine.plan!.counters) looks.add(store.open({ identity, limit, sinceMs: 0 }), 0)
   const clock = new ManualClock()
-  const looked = store.takeAll(looks, answers, clock.nowMs(), clock.wallMs())
+  const looked = store.takeAll(looks, results, clock.nowMs(), clock.wallMs())
   await store.answerAll()
   await looked
-  return [...answers.levels.subarray(0, looks.length)]
+  return [...results.levels.subarray(0, looks.length)]
 }

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import type { Charges } from '../charges.ts'
 import { SubjectWords } from '../subject.ts'
-import type { SharedCounter } from './shared-counter.ts'
+import type { FleetCounter } from './fleet-counter.ts'
 
 const DIGEST_DIGITS = 32
 
-/** The names of counters in Redis. Digests: what callers send never reaches Redis. */
+/** The names of counters in Redis: digests, so that nothing that callers send is stored there. */
 export class CounterKeys {
   readonly #prefix: string
   readonly #subject = new SubjectWords()
@@ -18,7 +18,7 @@ export class CounterKeys {
   keyOf({ counters, values, valuesFrom }: Charges, row: number): string {
     const subject = this.#subject
     subject.clear()
-    subject.addWords((counters[row] as SharedCounter).identityWords)
+    subject.addWords((counters[row] as FleetCounter).identityWords)
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) subject.addText(values[i]!)
     const bytes = new Uint8Array(subject.words.buffer, 0, subject.length * 4)
     return this.#prefix + hash('sha256', bytes, 'hex').slice(0, DIGEST_DIGITS)

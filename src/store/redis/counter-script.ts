@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Script } from './link/script.ts'
 
-/** What Redis runs for each decision. `clock`: where it gets the time from. */
+/** The script of each decision. `clock`: the Lua text that reads the time. */
 export function counterScript(clock = asset('clock.lua')): Script {
   const text = `${clock}\n${asset('counters.lua')}`
   return { text, sha: createHash('sha1').update(text).digest('hex') }

@@ -4,13 +4,14 @@ import type { CounterSpec } from '../counter-store.ts'
 import { EmbeddedCounter } from '../embedded-store.ts'
 import type { HashState } from '../half-sip-hash.ts'
 import { SubjectWords } from '../subject.ts'
-import type { SharedCounter } from './shared-counter.ts'
 
-/** A counter that the fleet shares, and that this process keeps too. */
-export class FleetCounter extends EmbeddedCounter implements SharedCounter {
+/** A counter that the fleet shares in Redis, and that this process counts too. */
+export class FleetCounter extends EmbeddedCounter {
+  /** The words of its identity, with which each of its subjects begins. */
   readonly identityWords: Int32Array
+  /** Takes are never settled. */
   readonly isLeasable: boolean
-  /** Tells the records of a key's leases from the key's own. A changed limit begins without leases. */
+  /** Separates the records of a key's leases from the key's own. A changed limit starts without leases. */
   readonly leaseSalt: number
 
   constructor(spec: CounterSpec, prefix: HashState) {

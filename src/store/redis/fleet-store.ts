@@ -1,9 +1,10 @@
 import type { Clock } from '../../clock.ts'
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
-import { Answers, type Taken } from '../answers.ts'
+import { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
+import type { Taken } from '../taken.ts'
 import { applyResets } from './apply-resets.ts'
 import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
@@ -13,13 +14,13 @@ import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
-/** What decides while Redis is away: this process's own counters, or nothing, and then every request passes (`open`) or none does (`closed`). */
+/** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
 type FailureMode = 'local' | 'open' | 'closed'
 
 export interface FleetStoreParts {
   readonly shared: SharedCounters
   readonly local: EmbeddedStore
-  /** Tokens ahead of need, where they are wanted. */
+  /** Pre-fetched tokens, if enabled. */
   readonly leases?: Leases | undefined
   readonly failureMode: FailureMode
   readonly clock: Clock
@@ -27,19 +28,19 @@ export interface FleetStoreParts {
 }
 
 interface FleetListener {
-  /** A decision was asked for, and this has answered it. */
-  onAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
+  /** A decision was made, by what. */
+  onDecided(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
 }
 
 const NONE: readonly number[] = []
-/** Whoever names the wrong windows is told the time of Redis, and names the right ones. */
+/** A question that names the wrong windows gets the time of Redis, and is sent again with the right ones. */
 const MAX_ASKED = 2
 
-/** Counters that a fleet shares in Redis. While Redis is away, the failure mode decides: only a reset rejects because of it. */
+/** Counters that a fleet shares in Redis. While Redis is unreachable, the failure mode decides: only a reset rejects because of it. */
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
-  // What the own counters say: read before anything is waited for, so that one of each serves all decisions.
-  readonly #own = new Answers()
+  // Results of this process's own counters. Read before the first await, so that all decisions can share them.
+  readonly #own = new ChargeResults()
   #resetsMs = new Float64Array(16)
 
   constructor(parts: FleetStoreParts) {
@@ -50,23 +51,23 @@ export class FleetStore implements CounterStore {
     return new FleetCounter(spec, this.#parts.local.prefixOf(spec.identity))
   }
 
-  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('take', charges, answers, nowMs, wallMs)
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    return this.#ask('take', charges, results, nowMs, wallMs)
   }
 
-  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('check', charges, answers, nowMs, wallMs)
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+    return this.#ask('check', charges, results, nowMs, wallMs)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void> {
-    if (taken.from === 'nobody') return
+    if (taken.from === 'none') return
     this.#parts.local.settleAll(charges, taken, nowMs, wallMs)
     if (taken.from === 'shared') return this.#parts.shared.settle(charges, taken, nowMs)
   }
 
   /**
-   * In Redis, and then here; other instances hear of it when they next ask. Rejects with a LinkError: the counters whose node has not
-   * answered are as they were, unless its `outcome` is `unknown`. To reset once more is safe.
+   * In Redis, and then here; other instances find out with their next call. Rejects with a LinkError: the counters of nodes that failed are
+   * unchanged, unless its `outcome` is `unknown`. To reset again is safe.
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts
@@ -75,50 +76,50 @@ export class FleetStore implements CounterStore {
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
       this.#applyResets(calls, charges)
       if (failure !== undefined) throw failure
-      if (calls.every(({ answer }) => answer!.fits !== 'other_window')) return
+      if (calls.every(({ reply }) => reply!.fits !== 'other_window')) return
     }
-    throw clockRunsAway()
+    throw clockError()
   }
 
   stats(): StoreStats {
     return this.#parts.local.stats()
   }
 
-  #ask(action: 'take' | 'check', charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  #ask(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
-    answers.growTo(charges.length)
-    if (leases === undefined) return this.#askShared({ action, charges, answers, request: undefined, nowMs, wallMs, asked: 1 })
-    const answer = leases.answer(action, charges, answers, nowMs, wallMs)
-    if (typeof answer !== 'boolean') return this.#askShared({ action, charges, answers, request: answer, nowMs, wallMs, asked: 1 })
-    listener.onAnswer(answer ? 'lease' : 'refusal')
-    answers.wallMs = wallMs
-    answers.momentMs = wallMs
-    answers.takenFrom = 'shared'
-    return answer
+    results.growTo(charges.length)
+    if (leases === undefined) return this.#askShared({ action, charges, results, request: undefined, nowMs, wallMs, asked: 1 })
+    const decided = leases.decide(action, charges, results, nowMs, wallMs)
+    if (typeof decided !== 'boolean') return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1 })
+    listener.onDecided(decided ? 'lease' : 'refusal')
+    results.wallMs = wallMs
+    results.momentMs = wallMs
+    results.takenFrom = 'shared'
+    return decided
   }
 
   #askShared(asking: Asking): Outcome | Promise<Outcome> {
-    const { action, charges, answers, request, nowMs, wallMs } = asking
+    const { action, charges, results, request, nowMs, wallMs } = asking
     const { shared, leases } = this.#parts
     const own = this.#ownCounts(charges, nowMs, wallMs)
     const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
     const calls = shared.callsFor(action, question)
-    if (calls === undefined) return this.#askElsewhere(asking)
-    answers.wallMs = wallMs
-    answers.momentMs = wallMs
-    return shared.ask(calls, charges, answers).then(
+    if (calls === undefined) return this.#decideByFailureMode(asking)
+    results.wallMs = wallMs
+    results.momentMs = wallMs
+    return shared.ask(calls, charges, results).then(
       (fits) => {
         if (fits === 'other_window') return this.#askAgain(asking)
-        this.#parts.listener.onAnswer('redis')
+        this.#parts.listener.onDecided('redis')
         this.#applyResets(calls, charges)
-        const holds = fits && (action === 'check' || this.#takeOwn(charges, answers, request))
+        const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
         if (fits && !holds) void shared.giveBack(calls)
-        answers.takenFrom = 'shared'
-        if (request !== undefined) leases!.onAnswer(request, holds, charges, answers, calls)
+        results.takenFrom = 'shared'
+        if (request !== undefined) leases!.onReply(request, holds, charges, results, calls)
         return holds
       },
       (error: unknown) => {
-        if (error instanceof LinkError) return this.#askElsewhere(asking)
+        if (error instanceof LinkError) return this.#decideByFailureMode(asking)
         if (request !== undefined) leases!.onFailure(request)
         throw error
       },
@@ -127,29 +128,29 @@ export class FleetStore implements CounterStore {
 
   #askAgain(asking: Asking): Outcome | Promise<Outcome> {
     const asked = asking.asked + 1
-    return asked > MAX_ASKED ? this.#askElsewhere(asking) : this.#askShared({ ...asking, asked })
+    return asked > MAX_ASKED ? this.#decideByFailureMode(asking) : this.#askShared({ ...asking, asked })
   }
 
-  #askElsewhere({ action, charges, answers, request, nowMs, wallMs }: Asking): Outcome {
+  #decideByFailureMode({ action, charges, results, request, nowMs, wallMs }: Asking): Outcome {
     const { local, leases, failureMode, listener } = this.#parts
     if (request !== undefined) leases!.onFailure(request)
-    listener.onAnswer('failure_mode')
+    listener.onDecided('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
     if (failureMode === 'local') {
-      return action === 'take' ? local.takeAll(charges, answers, nowMs, wallMs) : local.checkAll(charges, answers, nowMs, wallMs)
+      return action === 'take' ? local.takeAll(charges, results, nowMs, wallMs) : local.checkAll(charges, results, nowMs, wallMs)
     }
     for (let row = 0; row < charges.length; row++) {
       const { limit } = charges.counters[row]!
-      answers.levels[row] = algorithmOf(limit).size(limit)
-      answers.waitsMs[row] = 0
+      results.levels[row] = algorithmOf(limit).size(limit)
+      results.waitsMs[row] = 0
     }
-    answers.wallMs = wallMs
-    answers.momentMs = wallMs
-    answers.takenFrom = 'nobody'
+    results.wallMs = wallMs
+    results.momentMs = wallMs
+    results.takenFrom = 'none'
     return true
   }
 
-  /** In the windows that Redis is in, as far as that is known. Good until the next call. */
+  /** In the windows that Redis is in, by our estimate of its clock. Valid until the next call. */
   #ownCounts(charges: Charges, nowMs: number, wallMs: number): OwnCounts {
     const { shared, local } = this.#parts
     if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
@@ -163,30 +164,30 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * What is taken from the fleet is taken here too. So each instance keeps its own share of every limit in mind, and a Redis
-   * that is away or has forgotten hands out none of them anew. Returns false where the own count has no room for it: Redis
-   * has forgotten, or was left, while this was on its way. What leases hold was obtained before, and is charged in any case.
+   * What is taken from the fleet is charged here too. Each instance so knows its own share of every limit, and none of it is granted again
+   * when Redis is unreachable or lost its data. Returns false where the own count does not cover it: Redis lost its data, or the failure mode
+   * decided, while the call was pending. Tokens from leases were obtained before, and are charged in any case.
    */
-  #takeOwn(charges: Charges, answers: Answers, request: RemoteRequest | undefined): boolean {
+  #takeOwn(charges: Charges, results: ChargeResults, request: RemoteRequest | undefined): boolean {
     const { shared, local, clock } = this.#parts
     const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
-    return local.chargeAll(charges, this.#own, answers, clock.nowMs(), shared.slackMs, paid)
+    return local.chargeAll(charges, this.#own, results, clock.nowMs(), shared.slackMs, paid)
   }
 }
 
-/** A decision on its way to Redis. */
+/** A decision that waits for Redis. */
 interface Asking {
   readonly action: 'take' | 'check'
   readonly charges: Charges
-  readonly answers: Answers
+  readonly results: ChargeResults
   readonly request: RemoteRequest | undefined
   readonly nowMs: number
   readonly wallMs: number
-  /** How often, this time included. */
+  /** How often it was sent, this time included. */
   readonly asked: number
 }
 
-function clockRunsAway(): LinkError {
+function clockError(): LinkError {
   return new LinkError(
     'refused',
     'clock',

@@ -5,7 +5,7 @@ import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { bucketLimit, checkRows, dayLimit, takeRows } from '../../../test/support/store/charging.ts'
 import { systemClock } from '../../clock.ts'
 import type { BucketLimit, Limit } from '../../limiter/limit.ts'
-import { Answers } from '../answers.ts'
+import { ChargeResults } from '../charge-results.ts'
 import { Charges } from '../charges.ts'
 import { newEmbeddedStore } from '../embedded-store.ts'
 import { rowsOf } from './counter-rows.ts'
@@ -65,7 +65,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
     charges.add(late.counter, 40)
     charges.addValue('of another slot')
     charges.add(late.counter, 1)
-    expect(await late.shared.ask(late.callsFor(charges), charges, new Answers())).toBe(false)
+    expect(await late.shared.ask(late.callsFor(charges), charges, new ChargeResults())).toBe(false)
     expect(refused).toBe(1)
     // Behind the give-back, on its connection.
     await link.run(counterScript(), ['edge:any'], ['check', '1', '1', '1', '1', '0', '1', '0', '0'])
@@ -142,14 +142,14 @@ async function instance(limit: Limit, isLeasable = false, link?: Pick<RedisLink,
     link ?? (await usableLink(redis.url)).link,
     counterScript(),
     { prefix: 'edge:', maxSlackMs: 0 },
-    { onDoubt() {} },
+    { onUnknownOutcome() {} },
   )
   const local = newEmbeddedStore(64 * 1024)
-  const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
+  const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onDecided() {} } })
   const counter = store.open({ identity: ['rule'], limit, sinceMs: 0, isLeasable })
   const callsFor = (charges: Charges, asks?: readonly number[]) => {
     const [nowMs, wallMs] = [systemClock.nowMs(), systemClock.wallMs()]
-    const own = new Answers()
+    const own = new ChargeResults()
     const resetsMs = new Float64Array(charges.length)
     local.checkWithResets(charges, own, resetsMs, nowMs, wallMs)
     const counts = { levels: own.levels, resetsMs }
@@ -164,7 +164,7 @@ async function instance(limit: Limit, isLeasable = false, link?: Pick<RedisLink,
     async ask(cost, lease = 0) {
       const charges = chargesOf(counter, cost)
       const calls = callsFor(charges, [lease])
-      expect(await shared.ask(calls, charges, new Answers())).toBe(true)
+      expect(await shared.ask(calls, charges, new ChargeResults())).toBe(true)
       return calls
     },
     async take(cost) {

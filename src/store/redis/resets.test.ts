@@ -249,9 +249,9 @@ describeWithRedis('a reset in Redis', () => {
 
   /** By the clock of the server. */
   function realStore(): FleetStore {
-    const shared = new SharedCounters(realLink, counterScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
+    const shared = new SharedCounters(realLink, counterScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(64 * 1024)
-    return new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
+    return new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onDecided() {} } })
   }
 })
 

@@ -6,10 +6,10 @@ import { windowsAround } from './windows-around.ts'
 export type QuestionAction = 'take' | 'check' | 'reset'
 export type ReturnAction = 'settle' | 'give_back'
 
-/** In place of what to lease. */
+/** Sent in place of the tokens to lease. */
 const SETTLED = -1
 
-/** What the script wants to read, see `assets/redis/counters.lua`. */
+/** The arguments of the script, see `assets/redis/counters.lua`. */
 export function questionArguments(action: QuestionAction, rows: readonly QuestionRow[]): string[] {
   const args: string[] = [action]
   for (const row of rows) {
@@ -33,7 +33,7 @@ interface RowNumbers {
   readonly most: number
   readonly momentMs: number
   readonly more: number
-  /** In the window that it is about. */
+  /** A time within the window in question. */
   readonly wallMs: number
 }
 
@@ -43,7 +43,7 @@ function addRow(args: string[], { limit, ageMs }: CounterRow, { cost, most, mome
   for (const number of ownNumbers(limit, { ageMs, more, wallMs })) args.push(String(number))
 }
 
-/** What each kind reads besides, in the order of its `columns` in the script. */
+/** The further numbers of each kind, in the order of its `columns` in the script. */
 const OWN_NUMBERS = {
   [BUCKET]: ({ tokensPerMs }: BucketLimit, { ageMs, more }: OwnParts): readonly number[] => [tokensPerMs, ageMs, more],
   [WINDOW]: ({ calendar }: WindowLimit, { wallMs }: OwnParts): readonly number[] => windowsAround(calendar, wallMs),

@@ -1,20 +1,20 @@
 import type { QuestionRow, ReturnRow } from './counter-rows.ts'
 import type { RedisLink } from './link/redis-link.ts'
 import type { Script } from './link/script.ts'
-import { readAnswer, type ScriptAnswer } from './script-answer.ts'
 import { type QuestionAction, questionArguments, type ReturnAction, returnArguments } from './script-arguments.ts'
+import { readReply, type ScriptReply } from './script-reply.ts'
 
-/** What counters need of a connection. */
+/** The part of a connection that counters use. */
 export type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
 
-/** By how much the slowest time fades with each answer: after a thousand, about a third of it is left. */
-const SLOWEST_FADES = 0.999
+/** Decay of the slowest time with each reply: after a thousand, about a third of it is left. */
+const SLOWEST_DECAY = 0.999
 
-/** Calls of the script: rows go out as text, and its answers come back as numbers. All rows of a call are of one group. */
+/** Runs the script: rows are sent as text, and replies are read as numbers. All rows of a call belong to one group. */
 export class ScriptCalls {
   readonly #link: CounterLink
   readonly #script: Script
-  /** How long the slowest answer to a question took of late. */
+  /** The slowest recent round trip of a question. */
   slowestMs = 0
 
   constructor(link: CounterLink, script: Script) {
@@ -23,11 +23,11 @@ export class ScriptCalls {
   }
 
   /** Rejects with a LinkError. */
-  async ask(action: QuestionAction, rows: readonly QuestionRow[]): Promise<ScriptAnswer> {
+  async ask(action: QuestionAction, rows: readonly QuestionRow[]): Promise<ScriptReply> {
     const sentMs = performance.now()
     const reply = await this.#link.run(this.#script, keysOf(rows), questionArguments(action, rows))
-    this.slowestMs = Math.max(performance.now() - sentMs, this.slowestMs * SLOWEST_FADES)
-    return readAnswer(reply, rows.length)
+    this.slowestMs = Math.max(performance.now() - sentMs, this.slowestMs * SLOWEST_DECAY)
+    return readReply(reply, rows.length)
   }
 
   /** Rejects with a LinkError. */

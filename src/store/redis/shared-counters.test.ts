@@ -29,9 +29,9 @@ describeWithRedis('instances that have different limits for one rule', () => {
   /** Takes one after the other, on an instance that has this limit and has taken nothing yet. */
   async function takeAlone(limit: Limit, ...costs: number[]): Promise<{ level: number; waitMs: number; shared: SharedCounters }> {
     const { link } = await usableLink(redis.url)
-    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt() {} })
+    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(64 * 1024)
-    const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onAnswer() {} } })
+    const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onDecided() {} } })
     const counter = store.open({ identity: ['rule'], limit, sinceMs: -1e9 })
     const charges = new Charges()
     charges.add(counter, 0)
@@ -59,14 +59,19 @@ describeWithRedis('instances that have different limits for one rule', () => {
 test('what is no answer of the script leaves the decision to the failure mode', async () => {
   for (const reply of ['OK', '', '1', '1 2 3', '1 2 3 0', '1 2 x 0 0', '2', '2 x', '2 1 0 0 0 0']) {
     const link = { groupOf: () => 0, isUsable: () => true, run: async () => reply }
-    const doubts: string[] = []
-    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt: (what) => doubts.push(what) })
+    const unknown: string[] = []
+    const shared = new SharedCounters(
+      link,
+      counterScript(),
+      { prefix: 'edge:', maxSlackMs: 0 },
+      { onUnknownOutcome: (what) => unknown.push(what) },
+    )
     const local = newEmbeddedStore(64 * 1024)
-    const store = new FleetStore({ shared, local, failureMode: 'local', clock: systemClock, listener: { onAnswer() {} } })
+    const store = new FleetStore({ shared, local, failureMode: 'local', clock: systemClock, listener: { onDecided() {} } })
     const counter = store.open({ identity: ['rule'], limit: A_SMALL_LIMIT, sinceMs: 0 })
     const answers: Outcome[] = []
     for (let i = 0; i < 3; i++) answers.push((await takeRows(store, [{ counter, cost: 4 }], 0)).taken)
     expect(answers).toEqual([true, true, false])
-    expect(doubts).toEqual(['take', 'take', 'take'])
+    expect(unknown).toEqual(['take', 'take', 'take'])
   }
 })

@@ -1,7 +1,7 @@
 import type { CounterRow } from './counter-rows.ts'
 import type { RedisLink } from './link/redis-link.ts'
 
-/** Rows that one call can reach. */
+/** Rows whose keys can be used in one call. */
 export interface RowGroup<Row extends CounterRow> {
   readonly number: number
   readonly rows: Row[]

@@ -1,12 +1,12 @@
-/** The most that are kept while Redis is away. */
+/** The most that are kept while Redis is unreachable. */
 const CAPACITY = 10_000
 
-/** Settlements that are known not to have reached Redis: they can be sent later without being done twice. */
+/** Settlements known not to have reached Redis: they can be sent later without being done twice. */
 export class UnsentSettlements<Settlement> {
   #kept: Settlement[] = []
   readonly #onLost: () => void
 
-  /** `onLost` hears of each that finds no room. */
+  /** `onLost` is called for each that exceeds the capacity. */
   constructor(onLost: () => void) {
     this.#onLost = onLost
   }

@@ -59,13 +59,13 @@ async function twoWorkers(kind: keyof typeof LIMITS): Promise<{ settling: Worker
   const wallMs = Date.now()
   const newStore = async (gate: TcpGate): Promise<FleetStore> => {
     const { link } = await usableLink(`redis://${gate.address}`, 5000)
-    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt() {} })
+    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
     return new FleetStore({
       shared,
       local,
       failureMode: 'closed',
       clock: { ...systemClock, nowMs: () => NOW_MS },
-      listener: { onAnswer() {} },
+      listener: { onDecided() {} },
     })
   }
   const open = (store: FleetStore) => store.open({ identity: ['r'], limit: LIMITS[kind], sinceMs: 0 })

@@ -199,7 +199,7 @@ describeWithRedis('a reservation and an outage', () => {
     expect(llm.calls.length).toBeLessThanOrEqual(1)
   })
 
-  test('a settlement whose answer is lost was done once and is not repeated; the doubt is counted', async () => {
+  test('a settlement whose reply is lost was done once and is not repeated; the unknown outcome is counted', async () => {
     const { one, other, llm, gate } = await gatedProxies()
     const { answer, call } = await asked(one, llm)
     const blown = gate.cutAfterAnswerBytes(0)
@@ -212,7 +212,7 @@ describeWithRedis('a reservation and an outage', () => {
     expect(await other.held()).toEqual(spent(USED))
   })
 
-  test('a settlement that never arrived, for all that is known, is not repeated: too little is there, and the doubt is counted', async () => {
+  test('a settlement that never arrived, for all that is known, is not repeated: too little is left, and the unknown outcome is counted', async () => {
     const { one, other, llm, gate } = await gatedProxies()
     const { answer, call } = await asked(one, llm)
     const blown = gate.cutBeforeNextRequest()

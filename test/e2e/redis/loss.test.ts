@@ -210,7 +210,7 @@ const CUTS: Readonly<Record<string, Cut>> = {
 
 for (const [when, { light, isDone }] of Object.entries(CUTS)) {
   describeWithRedis(`a connection that is cut ${when}`, () => {
-    test('local: the take counts as taken, is not sent again, and the doubt is counted', async () => {
+    test('local: the take counts as taken, is not sent again, and the unknown outcome is counted', async () => {
       const { redis, gate, edge } = await behindGate('local')
       const other = await sharing(redis.url, { bundle: TEN })
       expect(remaining(await edge.decide())).toBe(9)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import { Answers } from '../../../src/store/answers.ts'
+import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
@@ -24,28 +24,28 @@ describeWithRedis('a Redis user with the documented rights', () => {
     // The probes of this link count a key of their own, which decisions do not.
     await redis.command('ACL', 'SETUSER', 'edge', '+incr')
     const { link, errors } = await usableLink(`redis://edge:PASSWORD@127.0.0.1:${redis.port}`, 5000)
-    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt() {} })
+    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const parts = { shared, local: newEmbeddedStore(64 * 1024), failureMode: 'closed', clock: systemClock } as const
-    const store = new FleetStore({ ...parts, listener: { onAnswer() {} } })
+    const store = new FleetStore({ ...parts, listener: { onDecided() {} } })
     const counter = store.open({ identity: ['rule'], limit, sinceMs: 0 })
     const chargesOf = (cost: number) => {
       const charges = new Charges()
       charges.add(counter, cost)
       return charges
     }
-    const answers = new Answers()
+    const results = new ChargeResults()
     const at = () => [systemClock.nowMs(), systemClock.wallMs()] as const
     const left = async () => {
-      expect(await store.checkAll(chargesOf(1), answers, ...at())).toBe(true)
-      return Math.round(answers.levels[0]!)
+      expect(await store.checkAll(chargesOf(1), results, ...at())).toBe(true)
+      return Math.round(results.levels[0]!)
     }
-    expect(await store.takeAll(chargesOf(70), answers, ...at())).toBe(true)
-    await store.settleAll(chargesOf(20), { ...answers, from: 'shared' }, ...at())
+    expect(await store.takeAll(chargesOf(70), results, ...at())).toBe(true)
+    await store.settleAll(chargesOf(20), { ...results, from: 'shared' }, ...at())
     expect(await left()).toBe(SIZE - 50)
     const own = { levels: new Float64Array([SIZE]), resetsMs: new Float64Array(1) }
     const [nowMs, wallMs] = at()
     const calls = shared.callsFor('take', { charges: chargesOf(10), own, rows: [0], nowMs, wallMs })!
-    expect(await shared.ask(calls, chargesOf(10), answers)).toBe(true)
+    expect(await shared.ask(calls, chargesOf(10), results)).toBe(true)
     await shared.giveBack(calls)
     expect(await left()).toBe(SIZE - 50)
     await store.resetAll(chargesOf(0), ...at())

@@ -1,5 +1,5 @@
 import type { BucketLimit } from '../../../src/limiter/limit.ts'
-import { Answers } from '../../../src/store/answers.ts'
+import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import type { Outcome } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -53,9 +53,9 @@ export class ExactInstance {
       isUsable: () => time.nowMs() >= this.openUntilMs,
       run: (_: Script, keys: readonly string[], args: readonly string[]) => this.#run(keys, args),
     }
-    const shared = new SharedCounters(link, this.#script, { prefix: 'edge:', maxSlackMs: timeoutMs }, { onDoubt() {} })
+    const shared = new SharedCounters(link, this.#script, { prefix: 'edge:', maxSlackMs: timeoutMs }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(64 * 1024)
-    this.#store = new FleetStore({ shared, local, failureMode: 'local', clock: time, listener: { onAnswer() {} } })
+    this.#store = new FleetStore({ shared, local, failureMode: 'local', clock: time, listener: { onDecided() {} } })
     this.#counter = this.#store.open({ identity: ['rule'], limit, sinceMs: 0 })
   }
 
@@ -72,7 +72,7 @@ export class ExactInstance {
     const askedMs = time.nowMs()
     const charges = new Charges()
     charges.add(this.#counter, 1)
-    const outcome = await this.#store.takeAll(charges, new Answers(), askedMs, time.wallMs())
+    const outcome = await this.#store.takeAll(charges, new ChargeResults(), askedMs, time.wallMs())
     if (outcome === true) this.admissions.push({ askedMs, answeredMs: time.nowMs(), cost: 1 })
     return outcome
   }

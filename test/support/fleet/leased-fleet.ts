@@ -1,5 +1,5 @@
 import type { Limit } from '../../../src/limiter/limit.ts'
-import { Answers } from '../../../src/store/answers.ts'
+import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import type { CounterSpec, Outcome } from '../../../src/store/counter-store.ts'
 import { EmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -84,7 +84,7 @@ export class LeasedFleet {
 
 /** One thread of an instance; those with the same table are of one process. */
 export class FleetInstance {
-  readonly answers = { redis: 0, lease: 0, refusal: 0, failure_mode: 0 }
+  readonly decidedBy = { redis: 0, lease: 0, refusal: 0, failure_mode: 0 }
   readonly tokens = { leased: 0, given_back: 0, lost: 0 }
   leasesHeld = 0
   readonly leases: Leases
@@ -103,7 +103,7 @@ export class FleetInstance {
       isUsable: () => !fleet.isAway,
       run: (_: Script, keys: readonly string[], args: readonly string[]) => fleet.run(keys, args),
     }
-    const shared = new SharedCounters(link, fleet.script, { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt: () => {} })
+    const shared = new SharedCounters(link, fleet.script, { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome: () => {} })
     this.leases = new Leases({
       shared,
       local,
@@ -118,7 +118,7 @@ export class FleetInstance {
         },
       },
     })
-    const listener = { onAnswer: (by: keyof typeof this.answers) => this.answers[by]++ }
+    const listener = { onDecided: (by: keyof typeof this.decidedBy) => this.decidedBy[by]++ }
     this.store = new FleetStore({ shared, local, leases: this.leases, failureMode: 'closed', clock: fleet.time, listener })
   }
 
@@ -148,16 +148,16 @@ export class FleetInstance {
   /** What its own counters have left for the caller. */
   ownLeft(counter: ReturnType<FleetStore['open']>): number {
     const { time } = this.#fleet
-    const answers = new Answers()
-    this.#local.checkAll(chargesOf([counter]), answers, time.nowMs(), time.wallMs())
-    return answers.levels[0]!
+    const results = new ChargeResults()
+    this.#local.checkAll(chargesOf([counter]), results, time.nowMs(), time.wallMs())
+    return results.levels[0]!
   }
 
   async #ask(action: 'takeAll' | 'checkAll', counters: readonly ReturnType<FleetStore['open']>[]) {
     const { time } = this.#fleet
-    const [charges, answers] = [chargesOf(counters), new Answers()]
-    const outcome = await this.store[action](charges, answers, time.nowMs(), time.wallMs())
-    const { levels, waitsMs } = answers
+    const [charges, results] = [chargesOf(counters), new ChargeResults()]
+    const outcome = await this.store[action](charges, results, time.nowMs(), time.wallMs())
+    const { levels, waitsMs } = results
     const { length } = charges
     return { outcome, levels: [...levels.subarray(0, length)], waitsMs: [...waitsMs.subarray(0, length)] }
   }

@@ -1,5 +1,5 @@
 import type { Limit } from '../../../src/limiter/limit.ts'
-import { Answers } from '../../../src/store/answers.ts'
+import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import type { Outcome } from '../../../src/store/counter-store.ts'
 import { type EmbeddedStore, newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -51,10 +51,10 @@ export class ClockedInstance {
       isUsable: () => true,
       run: (script: Script, keys: readonly string[], args: readonly string[]) => this.#run(script, keys, args),
     }
-    const shared = new SharedCounters(counterLink, clockedScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
+    const shared = new SharedCounters(counterLink, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     this.#shared = shared
     const clock = { nowMs: () => link.nowMs, wallMs: () => this.wallMs }
-    this.store = new FleetStore({ shared, local: this.local, failureMode, clock, listener: { onAnswer() {} } })
+    this.store = new FleetStore({ shared, local: this.local, failureMode, clock, listener: { onDecided() {} } })
   }
 
   get wallMs(): number {
@@ -79,9 +79,9 @@ export class ClockedInstance {
 
   /** What its own counters have left. */
   ownLeft(counter: FleetCounter): number {
-    const answers = new Answers()
-    this.local.checkAll(chargesOf(0, [counter]), answers, this.#link.nowMs, this.#link.wallMs)
-    return Math.round(answers.levels[0]!)
+    const results = new ChargeResults()
+    this.local.checkAll(chargesOf(0, [counter]), results, this.#link.nowMs, this.#link.wallMs)
+    return Math.round(results.levels[0]!)
   }
 
   async settle(counter: FleetCounter, cost: number, takenWallMs: number): Promise<void> {
@@ -94,10 +94,10 @@ export class ClockedInstance {
   }
 
   async #ask(action: 'takeAll' | 'checkAll', cost: number, counters: readonly FleetCounter[]): Promise<Reply> {
-    const [charges, answers] = [chargesOf(cost, counters), new Answers()]
-    const outcome = await this.store[action](charges, answers, this.#link.nowMs, this.wallMs)
-    const [levels, waitsMs] = [answers.levels, answers.waitsMs].map((all) => [...all.subarray(0, counters.length)])
-    return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: answers.wallMs }
+    const [charges, results] = [chargesOf(cost, counters), new ChargeResults()]
+    const outcome = await this.store[action](charges, results, this.#link.nowMs, this.wallMs)
+    const [levels, waitsMs] = [results.levels, results.waitsMs].map((all) => [...all.subarray(0, counters.length)])
+    return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: results.wallMs }
   }
 
   async #run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {

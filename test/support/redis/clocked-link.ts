@@ -1,4 +1,4 @@
-import type { Answers, Taken } from '../../../src/store/answers.ts'
+import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -7,6 +7,7 @@ import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
 import type { Script } from '../../../src/store/redis/link/script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
+import type { Taken } from '../../../src/store/taken.ts'
 
 /** Instead of the server's clock: the last two arguments say what time it is, and nothing expires by any other. */
 export const CLOCK_OF_A_TEST = `
@@ -56,24 +57,24 @@ export class ClockedFleetStore implements CounterStore {
 
   constructor(link: RedisLink, prefix: string) {
     this.#link = new ClockedLink(link)
-    const shared = new SharedCounters(this.#link, clockedScript(), { prefix, maxSlackMs: 0 }, { onDoubt() {} })
+    const shared = new SharedCounters(this.#link, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(256 * 1024)
     const clock = { nowMs: () => this.#link.nowMs, wallMs: () => this.#link.wallMs }
-    this.#store = new FleetStore({ shared, local, failureMode: 'closed', clock, listener: { onAnswer() {} } })
+    this.#store = new FleetStore({ shared, local, failureMode: 'closed', clock, listener: { onDecided() {} } })
   }
 
   open(spec: CounterSpec): Counter {
     return this.#store.open(spec)
   }
 
-  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.takeAll(charges, answers, nowMs, wallMs)
+    return this.#store.takeAll(charges, results, nowMs, wallMs)
   }
 
-  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.checkAll(charges, answers, nowMs, wallMs)
+    return this.#store.checkAll(charges, results, nowMs, wallMs)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BUCKET, type Limit } from '../../../src/limiter/limit.ts'
-import { Answers } from '../../../src/store/answers.ts'
+import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import type { Script } from '../../../src/store/redis/link/script.ts'
@@ -28,16 +28,16 @@ export class OldInstance {
 
   async take(cost: number): Promise<{ fits: boolean; wallMs: number }> {
     const { nowMs, wallMs } = this.#link
-    const answers = new Answers()
-    this.#local.checkAll(this.#charges(cost), answers, nowMs, wallMs)
-    const [fits, takenWallMs] = (await this.#run('take', cost, answers.levels[0]!, SETTLED)).split(' ').map(Number)
-    if (fits === 1) this.#local.takeAll(this.#charges(cost), answers, nowMs, wallMs)
+    const results = new ChargeResults()
+    this.#local.checkAll(this.#charges(cost), results, nowMs, wallMs)
+    const [fits, takenWallMs] = (await this.#run('take', cost, results.levels[0]!, SETTLED)).split(' ').map(Number)
+    if (fits === 1) this.#local.takeAll(this.#charges(cost), results, nowMs, wallMs)
     return { fits: fits === 1, wallMs: takenWallMs! }
   }
 
   async settle(cost: number): Promise<void> {
     const { nowMs, wallMs } = this.#link
-    this.#local.settleAll(this.#charges(cost), { wallMs, momentMs: wallMs, from: 'own' }, nowMs, wallMs)
+    this.#local.settleAll(this.#charges(cost), { wallMs, momentMs: wallMs, from: 'local' }, nowMs, wallMs)
     await this.#run('settle', cost, 0, SETTLED)
   }
 

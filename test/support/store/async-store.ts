@@ -1,6 +1,7 @@
-import type { Answers, Taken } from '../../../src/store/answers.ts'
+import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
+import type { Taken } from '../../../src/store/taken.ts'
 import { MapStore } from './map-store.ts'
 
 /** A store that is far away: it takes and answers when it is told to, in any order. */
@@ -12,15 +13,15 @@ export class AsyncStore implements CounterStore {
     return this.#store.open(spec)
   }
 
-  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Promise<boolean> {
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.takeAll(charges, answers, nowMs, wallMs)))
+      this.#waiting.push(() => resolve(this.#store.takeAll(charges, results, nowMs, wallMs)))
     })
   }
 
-  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): Promise<boolean> {
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.checkAll(charges, answers, nowMs, wallMs)))
+      this.#waiting.push(() => resolve(this.#store.checkAll(charges, results, nowMs, wallMs)))
     })
   }
 

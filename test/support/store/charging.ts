@@ -1,6 +1,6 @@
 import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { BUCKET, type BucketLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
-import { Answers } from '../../../src/store/answers.ts'
+import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges, type Counter } from '../../../src/store/charges.ts'
 import type { CounterStore, Outcome } from '../../../src/store/counter-store.ts'
 
@@ -18,20 +18,20 @@ export interface Taken {
 
 /** One takeAll, from rows to answers, on any store. */
 export async function takeRows(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Promise<Taken> {
-  const [charges, answers] = [chargesOf(rows), new Answers()]
-  return answersOf(charges, answers, await store.takeAll(charges, answers, nowMs, wallMs))
+  const [charges, results] = [chargesOf(rows), new ChargeResults()]
+  return answersOf(charges, results, await store.takeAll(charges, results, nowMs, wallMs))
 }
 
 /** The same on a store that answers at once. */
 export function takeRowsNow(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Taken {
-  const [charges, answers] = [chargesOf(rows), new Answers()]
-  return answersOf(charges, answers, store.takeAll(charges, answers, nowMs, wallMs) as Outcome)
+  const [charges, results] = [chargesOf(rows), new ChargeResults()]
+  return answersOf(charges, results, store.takeAll(charges, results, nowMs, wallMs) as Outcome)
 }
 
 /** One checkAll; what it would have taken, it has not. */
 export async function checkRows(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Promise<Taken> {
-  const [charges, answers] = [chargesOf(rows), new Answers()]
-  return answersOf(charges, answers, await store.checkAll(charges, answers, nowMs, wallMs))
+  const [charges, results] = [chargesOf(rows), new ChargeResults()]
+  return answersOf(charges, results, await store.checkAll(charges, results, nowMs, wallMs))
 }
 
 /** One settleAll: each row's cost goes back, and one below zero is charged. Without `takenWallMs` it is the same day still. */
@@ -42,7 +42,7 @@ export async function settleRows(
   wallMs = 0,
   takenWallMs = wallMs,
 ): Promise<void> {
-  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'own' }, nowMs, wallMs)
+  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'local' }, nowMs, wallMs)
 }
 
 /** One resetAll. */
@@ -67,10 +67,10 @@ function chargesOf(rows: readonly Row[]): Charges {
   return charges
 }
 
-function answersOf(charges: Charges, answers: Answers, taken: Outcome): Taken {
+function answersOf(charges: Charges, results: ChargeResults, taken: Outcome): Taken {
   return {
     taken,
-    levels: [...answers.levels.subarray(0, charges.length)],
-    waitsMs: [...answers.waitsMs.subarray(0, charges.length)],
+    levels: [...results.levels.subarray(0, charges.length)],
+    waitsMs: [...results.waitsMs.subarray(0, charges.length)],
   }
 }

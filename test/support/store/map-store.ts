@@ -1,7 +1,8 @@
 import { BUCKET, type BucketLimit, type Limit, type WindowLimit } from '../../../src/limiter/limit.ts'
-import type { Answers, Taken } from '../../../src/store/answers.ts'
+import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
+import type { Taken } from '../../../src/store/taken.ts'
 
 /** Less than any two resets of a test are apart. */
 const TICK_MS = 0.001
@@ -21,23 +22,23 @@ export class MapStore implements CounterStore {
     return new MapCounter(spec)
   }
 
-  takeAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
-    answers.wallMs = wallMs
-    answers.momentMs = wallMs > this.#lastResetMs ? wallMs : this.#lastResetMs + TICK_MS
-    answers.takenFrom = 'own'
-    const takes = this.#lookAtAll(charges, answers, nowMs, wallMs)
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+    results.wallMs = wallMs
+    results.momentMs = wallMs > this.#lastResetMs ? wallMs : this.#lastResetMs + TICK_MS
+    results.takenFrom = 'local'
+    const takes = this.#lookAtAll(charges, results, nowMs, wallMs)
     if (takes.length < charges.length) return false
     for (let row = 0; row < charges.length; row++) {
       if (charges.costs[row] === 0) continue
-      answers.levels[row]! -= charges.costs[row]!
+      results.levels[row]! -= charges.costs[row]!
       takes[row]!()
     }
     return true
   }
 
-  checkAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean {
-    answers.wallMs = wallMs
-    return this.#lookAtAll(charges, answers, nowMs, wallMs).length === charges.length
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+    results.wallMs = wallMs
+    return this.#lookAtAll(charges, results, nowMs, wallMs).length === charges.length
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void {
@@ -74,9 +75,9 @@ export class MapStore implements CounterStore {
   }
 
   /** For each row that would pass, how to take it. */
-  #lookAtAll(charges: Charges, answers: Answers, nowMs: number, wallMs: number): (() => void)[] {
+  #lookAtAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): (() => void)[] {
     const takes: (() => void)[] = []
-    answers.growTo(charges.length)
+    results.growTo(charges.length)
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as MapCounter
       const values = valuesOf(charges, row)
@@ -84,8 +85,8 @@ export class MapStore implements CounterStore {
       const isBucket = counter.limit.kind === BUCKET
       const look = isBucket ? this.#lookAtBucket(counter, values, cost, nowMs) : this.#lookAtWindow(counter, values, cost, wallMs)
       const { level, waitMs, take } = look
-      answers.levels[row] = level
-      answers.waitsMs[row] = waitMs
+      results.levels[row] = level
+      results.waitsMs[row] = waitMs
       if (waitMs === 0) takes.push(take)
     }
     return takes

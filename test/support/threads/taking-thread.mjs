@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Answers } from '../../../dist/store/answers.js'
+import { ChargeResults } from '../../../dist/store/charge-results.js'
 import { Charges } from '../../../dist/store/charges.js'
 import { EmbeddedStore } from '../../../dist/store/embedded-store.js'
 import { SharedTable } from '../../../dist/store/shared-table.js'
@@ -9,7 +9,7 @@ import { passGate } from './gate.mjs'
 const { buffer, owner, hashKey, gate, decisions, times } = workerData
 const store = new EmbeddedStore(new SharedTable(buffer, owner), hashKey)
 const charges = new Charges()
-const answers = new Answers()
+const results = new ChargeResults()
 const opened = decisions.map((rows) => rows.map(({ spec, values, cost }) => ({ counter: store.open(spec), values, cost })))
 let covered = 0
 passGate(gate)
@@ -20,7 +20,7 @@ for (let i = 0; i < times; i++) {
       for (const value of values) charges.addValue(value)
       charges.add(counter, cost)
     }
-    if (store.takeAll(charges, answers, 1000, 0)) covered++
+    if (store.takeAll(charges, results, 1000, 0)) covered++
   }
 }
 parentPort.postMessage(covered)

@@ -3,43 +3,42 @@ import type { SharedTable } from '../../shared-table.ts'
 import { wayOf } from '../../table-layout.ts'
 import { USE } from './lease-blocks.ts'
 
-/** What is known of a key besides its tokens. */
 type Note = 'none' | 'asked' | 'refused'
 
-// The last two bits of a record's tag (`lease-blocks.ts`). The rest is that of the key's own counter, changed by the counter's salt.
+// The last two bits of a record's tag (`lease-blocks.ts`). The others are those of the key's own counter, changed by the counter's salt.
 const BLOCK_A = 1
 const BLOCK_B = 2
 const NOTE = 3
 
-// What a note says, in the place of a rate.
+// The state in a note, stored in place of a rate.
 const ASKED = 1
 const REFUSED = 2
 const ASKED_AFTER_REFUSAL = 3
 
 /**
- * The leases of one key, in the table that all threads share. They are in the set of the key's own counter, so that one lock covers
- * it all, and the caller has it. What was looked at is kept for the key: whoever looks at several has one object for each.
+ * The leases of one key, in the table that all threads share. They are in the set of the key's own counter, so that one lock, which the
+ * caller holds, covers them all.
  *
- *     block  level: tokens left | at: when they are over | size: tokens leased | rate: what the fleet had left
- *     note   level: 0 | at: until when it holds | size: for how much longer it was named | rate: ASKED …
+ *     block  level: tokens left | at: when they expire | size: tokens leased | rate: what the fleet had left
+ *     note   level: 0 | at: until when it holds | size: how much later the named time is | rate: ASKED …
  *     use    level: tokens obtained, leased or one by one, since | at | size: those of the lease life before
  *
- * There are two blocks, for the next is fetched before the last is used up, and the tokens of one must not live as long
- * as those of the other. Notes and use can be forgotten at any time: that costs round trips, and no token.
+ * There are two blocks, because the next is fetched before the last is used up, and they expire at different times. Notes and use can be
+ * lost at any time: that costs round trips, and no token.
  */
 export class KeyLeases {
   /** The slot to take the next token from, or -1. */
   from = -1
   /** Tokens in both blocks. */
   left = 0
-  /** What the fleet had left when it was last asked. */
+  /** What the fleet had left in the last reply. */
   seen = 0
-  /** Tokens used of late, and in what time; 0 where the key was not seen for a while. */
+  /** Tokens used recently, and in what time; 0 where the key was idle. */
   used = 0
   elapsedMs = 0
-  /** Of the note read last: when there is a token again, as Redis named it, or when it will be asked. */
+  /** Of the note read last: when there will be a token, by the reply of Redis, or when the next ask is due. */
   namedUntilMs = 0
-  /** Unused tokens of the block in whose place the last one was added: its life had ended, and nobody had taken them out. */
+  /** Unused tokens of the expired block that the last `add` replaced. */
   overwritten = 0
   readonly #table: SharedTable
   readonly #leaseMs: number
@@ -52,18 +51,18 @@ export class KeyLeases {
   #older = -1
   #olderBlock = BLOCK_A
 
-  /** The wall clock is read only where room must be made: what goes for it may be a window that has ended. */
+  /** The wall clock is read only for evictions: a window that has ended goes first. */
   constructor(table: SharedTable, leaseMs: number, wallMs: () => number) {
     this.#table = table
     this.#leaseMs = leaseMs
     this.#wallMs = wallMs
   }
 
-  /** Which key it is about: the place of its own counter, and the counter's salt. Nothing of the key before is left. */
+  /** Chooses the key, by the place of its own counter and the counter's salt. */
   place(set: number, low: number, high: number, salt: number): void {
     this.#set = set
     this.#tag = (low ^ salt) & ~3
-    // Not the bits of the key's own record, whatever the salt is.
+    // Never the tag of the key's own record.
     if (this.#tag === (low & ~3)) this.#tag ^= 4
     this.#high = high
     this.from = this.#newer = this.#older = -1
@@ -84,12 +83,12 @@ export class KeyLeases {
     this.seen = this.#newer < 0 ? 0 : table.rate(this.#newer)
   }
 
-  /** Whether a quarter of the block looked at is left, or less. Most takes need to know no more. */
+  /** Whether at most a quarter of the newer block is left: a cheap test before `measure`. */
   get isLow(): boolean {
     return this.left * 4 <= this.#table.size(this.#newer)
   }
 
-  /** Reads the recent use. */
+  /** Reads the recent use into `used` and `elapsedMs`. */
   measure(nowMs: number): void {
     const table = this.#table
     const slot = this.#find(USE)
@@ -102,7 +101,7 @@ export class KeyLeases {
     this.elapsedMs = this.#leaseMs
     if (lives >= 2) return
     if (lives >= 1) this.used = obtained * (2 - lives)
-    // What was obtained in the last lease life stands for what was used in it: about as much was left at its beginning as is left now.
+    // Tokens obtained in the last lease life approximate those used: about as many were left at its start as are left now.
     else if (obtainedBefore > 0) this.used = obtained + obtainedBefore * (1 - lives)
     else {
       this.used = Math.max(0, obtained - this.left)
@@ -111,8 +110,8 @@ export class KeyLeases {
   }
 
   /**
-   * Adds what was obtained: `cost` is used already, `leased` is kept until `endMs`, and the fleet has `seen` left. Returns the slot
-   * of the block that keeps it, or -1 where nothing is kept.
+   * Adds what was obtained: `cost` is used already, `leased` expires at `endMs`, and the fleet has `seen` left. Returns the slot of the
+   * block that holds it, or -1 where nothing is kept.
    */
   add(cost: number, leased: number, seen: number, endMs: number, nowMs: number): number {
     const table = this.#table
@@ -141,12 +140,12 @@ export class KeyLeases {
     return table.rate(slot) === REFUSED ? 'refused' : 'asked'
   }
 
-  /** No other thread is to ask for a lease until then. Returns false where there is no room to say so. */
+  /** Until then, no other thread asks for a lease. Returns false where there is no room for the note. */
   noteAsked(untilMs: number, nowMs: number): boolean {
     return this.#writeNote(untilMs, 0, this.#wasRefused(nowMs) ? ASKED_AFTER_REFUSAL : ASKED, nowMs)
   }
 
-  /** Whether the key was noted as asked in the lease life after a refusal: there is little to get. */
+  /** Whether the key was asked for within a lease life after a refusal: there are few tokens. */
   get isScarce(): boolean {
     const slot = this.#find(NOTE)
     return slot >= 0 && this.#table.rate(slot) === ASKED_AFTER_REFUSAL
@@ -161,7 +160,7 @@ export class KeyLeases {
     if (slot >= 0) this.#table.write(slot, 0, 0, 0, ASKED)
   }
 
-  /** Forgets all that is leased and noted. Returns the tokens that were not used. */
+  /** Removes all leases and notes. Returns the unused tokens. */
   forget(): number {
     let unused = 0
     for (const record of [BLOCK_A, BLOCK_B, USE, NOTE]) {
@@ -197,13 +196,13 @@ export class KeyLeases {
     else table.write(slot, tokens, nowMs, 0, 0)
   }
 
-  /** One of the two blocks, with nothing left in it; or -1. */
+  /** An empty one of the two blocks, or -1. */
   #slotForBlock(nowMs: number): number {
     const older = this.#older
     const newer = this.#newer
     if (older < 0) {
       const inUse = newer < 0 ? 0 : 1 << wayOf(newer)
-      // Goes before what is not wholly spent, and never before another lease.
+      // May evict a record that is not wholly spent, but never another lease.
       return this.#claim(this.#olderBlock, LEASE_BLOCK, nowMs, inUse, 1)
     }
     if (this.#leftIn(older, nowMs) < 1) return older

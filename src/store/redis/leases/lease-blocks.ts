@@ -1,9 +1,9 @@
 import type { SharedTable } from '../../shared-table.ts'
 
-/** In the last two bits of a record's tag: what was used of a key. Its blocks and its note have other bits there. */
+/** The last two bits in the tag of a record of use. Blocks and notes have other bits there. */
 export const USE = 0
 
-/** A block of leased tokens, where its key's records are: its tag, and when it ends, which no other block of the key does. */
+/** Identifies a block of leased tokens: set and tag, and its end, which no other block of the key shares. */
 export interface BlockPlace {
   readonly set: number
   readonly blockLow: number
@@ -11,7 +11,7 @@ export interface BlockPlace {
   readonly endMs: number
 }
 
-/** Puts a token back into the block that it came from. Returns false where that is over or forgotten. Under the lock, as below. */
+/** Puts a token back into its block, under the lock. Returns false where the block has ended or was evicted. */
 export function putTokenBack(table: SharedTable, { set, blockLow, high, endMs }: BlockPlace, nowMs: number): boolean {
   const slot = table.find(set, blockLow, high)
   if (slot < 0 || table.at(slot) !== endMs || nowMs >= endMs) return false
@@ -19,7 +19,7 @@ export function putTokenBack(table: SharedTable, { set, blockLow, high, endMs }:
   return true
 }
 
-/** Takes out what is left of a block and returns how much that is. It does not count as used. */
+/** Empties a block, under the lock, and returns what was left. That does not count as used. */
 export function takeOut(table: SharedTable, { set, blockLow, high, endMs }: BlockPlace): number {
   const slot = table.find(set, blockLow, high)
   if (slot < 0 || table.at(slot) !== endMs) return 0

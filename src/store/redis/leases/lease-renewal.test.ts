@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { bucketLimit } from '../../../../test/support/store/charging.ts'
-import { Answers } from '../../answers.ts'
+import { ChargeResults } from '../../charge-results.ts'
 import { Charges } from '../../charges.ts'
 import { newEmbeddedStore } from '../../embedded-store.ts'
 import { counterScript } from '../counter-script.ts'
@@ -27,27 +27,27 @@ test('a decision whose answer comes in one turn with that of a renewal before it
   const clock = { nowMs: () => nowMs, wallMs: () => nowMs }
   const local = newEmbeddedStore(64 * 1024)
   const link = { groupOf: () => 0, isUsable: () => true, run }
-  const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onDoubt() {} })
+  const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
   const leases = new Leases({ shared, local, leaseMs: 1000, clock, listener: { onHeld() {}, onTokens() {} } })
-  const store = new FleetStore({ shared, local, leases, failureMode: 'closed', clock, listener: { onAnswer() {} } })
+  const store = new FleetStore({ shared, local, leases, failureMode: 'closed', clock, listener: { onDecided() {} } })
   const counter = store.open({ identity: ['rule'], limit: bucketLimit(1e-9, SIZE), sinceMs: 0, isLeasable: true })
   let used = 0
-  const take = (answers: Answers) => {
+  const take = (results: ChargeResults) => {
     nowMs++
     used++
     const charges = new Charges()
     charges.add(counter, 1)
-    return store.takeAll(charges, answers, nowMs, nowMs)
+    return store.takeAll(charges, results, nowMs, nowMs)
   }
 
-  for (let i = 0; i < 20; i++) await take(new Answers())
+  for (let i = 0; i < 20; i++) await take(new ChargeResults())
   isHeld = true
-  const answers = new Answers()
-  let outcome = take(answers)
+  const results = new ChargeResults()
+  let outcome = take(results)
   // The renewal leaves while leases still cover decisions; then one has to ask itself.
-  while (typeof outcome === 'boolean') outcome = take(answers)
+  while (typeof outcome === 'boolean') outcome = take(results)
   expect(held).toHaveLength(2)
   for (const answer of held) answer()
   expect(await outcome).toBe(true)
-  expect(Math.round(answers.levels[0]!)).toBe(SIZE - used)
+  expect(Math.round(results.levels[0]!)).toBe(SIZE - used)
 })

@@ -1,23 +1,23 @@
-import { Answers } from '../../answers.ts'
+import { ChargeResults } from '../../charge-results.ts'
 import { Charges } from '../../charges.ts'
 import type { EmbeddedStore } from '../../embedded-store.ts'
 import { type Grant, grantOf, type QuestionCall } from '../question-call.ts'
 import type { SharedCounters } from '../shared-counters.ts'
 import type { UncoveredRow } from './remote-request.ts'
 
-/** What Redis has granted without a decision, and has left. */
+/** A lease that Redis granted without a decision. */
 export interface RenewedLease {
   readonly key: string
   readonly grant: Grant
   readonly level: number
-  /** What was asked, and of which charges: the row alone. */
+  /** What was asked, for charges of this row alone. */
   readonly calls: readonly QuestionCall[]
   readonly charges: Charges
 }
 
 /**
- * Asks for a lease alone, in the background of decisions. Done when `onLease` has heard of it, in the very turn of the answer, for a decision
- * whose answer comes with it must find it; or when it is known that there is none. Never rejects because of Redis.
+ * Asks for a lease without a decision, in the background. Calls `onLease` in the same turn as the reply, because a decision whose reply comes
+ * with it must find the lease. Resolves after that, or when there is none. Never rejects because of Redis.
  */
 export async function leaseAlone(
   { row, counter, ask }: UncoveredRow,
@@ -27,20 +27,20 @@ export async function leaseAlone(
   sentMs: number,
   onLease: (lease: RenewedLease) => void,
 ): Promise<void> {
-  // The charges at hand serve another decision by the time that Redis answers.
+  // The caller's charges are used for another decision before Redis replies.
   const charges = new Charges()
   for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
   charges.add(counter, 0)
-  const answers = new Answers()
+  const results = new ChargeResults()
   const resetsMs = new Float64Array(1)
-  local.checkWithResets(charges, answers, resetsMs, sentMs, 0)
-  const own = { levels: answers.levels, resetsMs }
+  local.checkWithResets(charges, results, resetsMs, sentMs, 0)
+  const own = { levels: results.levels, resetsMs }
   const calls = shared.callsFor('take', { charges, own, rows: [0], leases: [ask], nowMs: sentMs, wallMs: 0 })
   if (calls === undefined) return
   try {
-    await shared.ask(calls, charges, answers)
+    await shared.ask(calls, charges, results)
   } catch {
     return // counted where it happened
   }
-  onLease({ key: shared.keyOf(charges, 0), grant: grantOf(calls, 0), level: answers.levels[0]!, calls, charges })
+  onLease({ key: shared.keyOf(charges, 0), grant: grantOf(calls, 0), level: results.levels[0]!, calls, charges })
 }

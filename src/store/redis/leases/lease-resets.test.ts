@@ -24,15 +24,15 @@ describeWithRedis('a reset of a leased limit', () => {
     const thread = one.otherThread()
     await use(fleet, one, 200)
     expect(await held(fleet, thread)).toBe(true)
-    const unused = one.tokens.leased - one.answers.lease - thread.answers.lease
+    const unused = one.tokens.leased - one.decidedBy.lease - thread.decidedBy.lease
     await reset(fleet, one)
     expect(one.tokens.lost).toBe(unused)
     expect(await left(fleet)).toBe(SIZE)
     const { leased } = one.tokens
-    const asked = one.answers.redis + thread.answers.redis
+    const asked = one.decidedBy.redis + thread.decidedBy.redis
     await use(fleet, thread, 1)
     await use(fleet, one, 1)
-    expect(one.answers.redis + thread.answers.redis).toBe(asked + 2)
+    expect(one.decidedBy.redis + thread.decidedBy.redis).toBe(asked + 2)
     await fleet.time.advance(LEASE_MS)
     await fleet.sweep(one)
     expect(one.leasesHeld).toBe(0)
@@ -46,9 +46,9 @@ describeWithRedis('a reset of a leased limit', () => {
     const one = fleet.newInstance()
     await use(fleet, one, SIZE)
     expect(await use(fleet, one, 1)).toBe(0)
-    const { refusal } = one.answers
+    const { refusal } = one.decidedBy
     expect(await use(fleet, one, 1)).toBe(0)
-    expect(one.answers.refusal).toBe(refusal + 1)
+    expect(one.decidedBy.refusal).toBe(refusal + 1)
     await reset(fleet, one)
     expect(await use(fleet, one, 10)).toBe(10)
   })
@@ -75,7 +75,7 @@ describeWithRedis('a reset of a leased limit', () => {
     // In the background of decisions that leases cover.
     for (let i = 0; i < 400 && two.tokens.lost === before; i++) await use(fleet, two, 1)
     expect(two.tokens.lost).toBeGreaterThan(before)
-    expect(two.answers.redis).toBeLessThan(20)
+    expect(two.decidedBy.redis).toBeLessThan(20)
   })
 
   test('makes a lease void that was granted before it and is here after it', async () => {
@@ -116,9 +116,9 @@ async function use(fleet: LeasedFleet, one: FleetInstance, times: number): Promi
 }
 
 async function held(fleet: LeasedFleet, one: FleetInstance): Promise<boolean> {
-  const { lease } = one.answers
+  const { lease } = one.decidedBy
   await use(fleet, one, 1)
-  return one.answers.lease === lease + 1
+  return one.decidedBy.lease === lease + 1
 }
 
 async function reset(fleet: LeasedFleet, one: FleetInstance): Promise<void> {

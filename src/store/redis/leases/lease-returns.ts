@@ -6,13 +6,13 @@ import { type BlockPlace, takeOut } from './lease-blocks.ts'
 import { KEPT_SHARE } from './lease-sizing.ts'
 
 export interface LeaseListener {
-  /** A lease began, or is over. */
+  /** A lease was added, or ended. */
   onHeld(change: 1 | -1): void
-  /** 'lost': nobody uses them, and they did not go back. */
+  /** 'lost': neither used nor given back. */
   onTokens(what: 'leased' | 'given_back' | 'lost', tokens: number): void
 }
 
-/** A block in the table that this thread has fetched. */
+/** A block in the table that this thread fetched. */
 export interface Lease extends BlockPlace {
   readonly key: string
   readonly limit: BucketLimit
@@ -20,15 +20,15 @@ export interface Lease extends BlockPlace {
   readonly leasedMs: number
 }
 
-/** Gives back what is left of leases: late in their lives, and at the end of the thread's. */
+/** Gives back what is left of leases: late in their lives, and when the thread ends. */
 export class LeaseReturns {
   readonly #table: SharedTable
   readonly #shared: SharedCounters
   readonly #leaseMs: number
   readonly #listener: LeaseListener
-  /** In the order in which they are due, or nearly so. */
+  /** Roughly in the order in which they are due. */
   #leases: Lease[] = []
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #pending = new Set<Promise<void>>()
 
   constructor(table: SharedTable, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
     this.#table = table
@@ -46,24 +46,24 @@ export class LeaseReturns {
   async sweep(nowMs: number): Promise<void> {
     const dueEndMs = nowMs + (1 - KEPT_SHARE) * this.#leaseMs
     const firstYoung = this.#leases.findIndex(({ endMs }) => endMs > dueEndMs)
-    await this.#noted(this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung)))
+    await this.#tracked(this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung)))
   }
 
-  /** Gives back all that is left. Done when nothing is under way any more. */
+  /** Gives back all that is left. Resolves when nothing is pending. */
   async endAll(): Promise<void> {
     await this.#endAll(this.#leases.splice(0))
-    await Promise.all(this.#underWay)
+    await Promise.all(this.#pending)
   }
 
   async giveBack(key: string, limit: BucketLimit, tokens: number, leasedMs: number): Promise<void> {
-    await this.#noted(this.#giveBack(key, limit, tokens, leasedMs))
+    await this.#tracked(this.#giveBack(key, limit, tokens, leasedMs))
   }
 
-  /** It is waited for at the end. */
-  async #noted(done: Promise<void>): Promise<void> {
-    this.#underWay.add(done)
+  /** `endAll` waits for it. */
+  async #tracked(done: Promise<void>): Promise<void> {
+    this.#pending.add(done)
     await done
-    this.#underWay.delete(done)
+    this.#pending.delete(done)
   }
 
   async #giveBack(key: string, limit: BucketLimit, tokens: number, leasedMs: number): Promise<void> {

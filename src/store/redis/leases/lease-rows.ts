@@ -1,6 +1,6 @@
 import { algorithmOf } from '../../../limiter/algorithms/algorithms.ts'
 import type { BucketLimit } from '../../../limiter/limit.ts'
-import { Answers } from '../../answers.ts'
+import { ChargeResults } from '../../charge-results.ts'
 import type { Charges } from '../../charges.ts'
 import type { EmbeddedStore } from '../../embedded-store.ts'
 import type { TableRows } from '../../table-rows.ts'
@@ -8,7 +8,7 @@ import type { FleetCounter } from '../fleet-counter.ts'
 import { KeyLeases } from './key-leases.ts'
 import { isRunningOut, tokensToLease } from './lease-sizing.ts'
 
-/** How far leases go: they cover it, it was refused and still is, a lease is wanted, or there can be none. */
+/** Covered by a lease; refused by Redis a short time ago; not covered, but could be; or never leased. */
 export type Coverage = typeof COVERED | typeof REFUSED | typeof UNCOVERED | typeof UNLEASED
 
 export const COVERED = 0
@@ -17,27 +17,27 @@ export const UNCOVERED = 2
 const UNLEASED = 3
 
 /**
- * What the leases in the table have for one question: looked at and taken in one go, under the locks of all rows. One object serves one
- * question after the other, so that asking allocates nothing; what it says of one is read before the next is asked.
+ * Checks and takes the leases of one question, under the locks of all its rows. One object is used for all questions, one after the other, so
+ * that a question allocates nothing: read its fields before the next one.
  */
 export class LeaseRows {
-  /** Nothing more is to be leased. */
+  /** No more leases are asked for. */
   isClosed = false
   coverages = new Uint8Array(0)
-  /** How many tokens the row could do with, and how many are to be leased: none while the key is noted as asked. */
+  /** Tokens that the row's recent use calls for, and tokens to lease: none while the key has a note that they were asked for. */
   wants = new Float64Array(0)
   asks = new Float64Array(0)
-  /** The block that the row's token was taken from: its tag and its end. */
+  /** The block that the row's token was taken from: tag and end. */
   blockLows = new Int32Array(0)
   endsMs = new Float64Array(0)
-  /** Where the keys are. */
+  /** Where the keys are in the table. */
   readonly located: TableRows
-  /** For each row, what its key has. */
+  /** By row. */
   readonly #keys: KeyLeases[] = []
   readonly #wallMs: () => number
   readonly #local: EmbeddedStore
-  /** Of this process's own counters: what leases say is the answer. */
-  readonly #own = new Answers()
+  /** Of this process's own counters. Unused: the results come from the leases. */
+  readonly #own = new ChargeResults()
   readonly #leaseMs: number
 
   constructor(local: EmbeddedStore, leaseMs: number, wallMs: () => number) {
@@ -48,35 +48,35 @@ export class LeaseRows {
   }
 
   /**
-   * Takes a token for each row that a lease covers, unless another is known to be refused; with `takes` false, only looks. Writes
-   * levels and waits into `answers`, and returns how far leases go for all of it.
+   * Takes a token for each row that a lease covers, unless another row is refused; with `takes` false, only checks. Writes levels and
+   * waits into `results`. Returns REFUSED if any row is, COVERED if all rows are, else UNCOVERED.
    */
-  ask(takes: boolean, charges: Charges, answers: Answers, nowMs: number, wallMs: number): Coverage {
+  ask(takes: boolean, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Coverage {
     const rows = this.located
     rows.locate(charges, wallMs)
     if (rows.length > this.#keys.length) this.#growTo(rows.length)
     rows.lock()
-    const coverage = this.#lookAtAll(takes, charges, answers, nowMs)
+    const coverage = this.#lookAtAll(takes, charges, results, nowMs)
     if (takes && coverage !== REFUSED) {
       this.#takeHeld(rows.length)
-      // Claims slots, maybe some that were looked at: none of those is used from here on.
+      // This claims slots, maybe ones that were read above: their indexes are not used from here on.
       this.#noteAsked(charges, nowMs)
-      // As with all that is taken from the fleet, what this process has spent itself is kept in mind.
+      // As with all that is taken from the fleet, this process counts its own share.
       if (coverage === COVERED) this.#local.chargeLocated(rows, charges, this.#own, nowMs, wallMs)
     }
     rows.unlock()
     return coverage
   }
 
-  #lookAtAll(takes: boolean, charges: Charges, answers: Answers, nowMs: number): Coverage {
+  #lookAtAll(takes: boolean, charges: Charges, results: ChargeResults, nowMs: number): Coverage {
     let all: Coverage = COVERED
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as FleetCounter
       this.asks[row] = 0
-      answers.waitsMs[row] = 0
+      results.waitsMs[row] = 0
       const isLeased = counter.isLeasable && charges.costs[row] === 1
-      if (!isLeased) answers.levels[row] = algorithmOf(counter.limit).size(counter.limit)
-      const coverage = isLeased ? this.#look(row, takes, counter, answers, nowMs) : UNLEASED
+      if (!isLeased) results.levels[row] = algorithmOf(counter.limit).size(counter.limit)
+      const coverage = isLeased ? this.#look(row, takes, counter, results, nowMs) : UNLEASED
       this.coverages[row] = coverage
       if (coverage === REFUSED) all = REFUSED
       else if (coverage !== COVERED && all !== REFUSED) all = UNCOVERED
@@ -84,22 +84,22 @@ export class LeaseRows {
     return all
   }
 
-  #look(row: number, takes: boolean, counter: FleetCounter, answers: Answers, nowMs: number): Coverage {
+  #look(row: number, takes: boolean, counter: FleetCounter, results: ChargeResults, nowMs: number): Coverage {
     const leases = this.#keyOf(row, counter)
     const { tokensPerMs, burst } = counter.limit as BucketLimit
     leases.look(nowMs)
     if (leases.from >= 0) {
       if (takes) leases.left--
-      answers.levels[row] = Math.min(leases.left + leases.seen, burst)
+      results.levels[row] = Math.min(leases.left + leases.seen, burst)
       if (takes && leases.isLow && !this.isClosed) this.asks[row] = this.wants[row] = this.#askAhead(leases, nowMs)
       return COVERED
     }
-    answers.levels[row] = Math.min(leases.seen, burst)
+    results.levels[row] = Math.min(leases.seen, burst)
     const note = leases.readNote(nowMs)
     if (note === 'refused') {
       const waitMs = leases.namedUntilMs - nowMs
-      answers.waitsMs[row] = waitMs
-      answers.levels[row] = Math.max(0, 1 - waitMs * tokensPerMs)
+      results.waitsMs[row] = waitMs
+      results.levels[row] = Math.max(0, 1 - waitMs * tokensPerMs)
       return REFUSED
     }
     leases.measure(nowMs)
@@ -108,7 +108,7 @@ export class LeaseRows {
     return UNCOVERED
   }
 
-  /** How much to lease before what is held is used up; 0: nothing yet. */
+  /** Tokens to lease before those held are used up; 0: none yet. */
   #askAhead(leases: KeyLeases, nowMs: number): number {
     leases.measure(nowMs)
     const { left, used, elapsedMs } = leases
@@ -127,7 +127,7 @@ export class LeaseRows {
     }
   }
 
-  /** One renewal at a time for each key: who finds it noted does not ask. The note ends by itself, should this thread not live to. */
+  /** One renewal at a time for each key: a thread that finds the note does not ask. The note expires, in case this thread dies. */
   #noteAsked(charges: Charges, nowMs: number): void {
     const { asks } = this
     for (let row = 0; row < charges.length; row++) {

@@ -1,34 +1,34 @@
-/**
- * How much to lease, when, and how long to believe a refusal. Tokens that are leased and not used are missing elsewhere
- * in the fleet until they go back, and each lease is a round trip: half a lease's life worth of tokens is the middle.
+/*
+ * How much to lease, when, and how long a refusal holds. Leased tokens that are not used are missing elsewhere in the fleet until
+ * they go back, and each lease is a round trip: the tokens of half a lease's life are the compromise.
  */
 
-/** What was refused for want of one token waits no longer than this for more of them. */
+/** A refusal waits no longer than this for more than one token. */
 const MAX_WAIT_FOR_MORE_MS = 125
 
-/** The share of its life after which what is left of a lease goes back. Use as before would have ended it at half of it. */
+/** The share of its life after which the rest of a lease goes back. At the expected rate it is used up at one half. */
 export const KEPT_SHARE = 0.75
 
 /**
- * Tokens to lease: what half a life would use if use goes on as of late, at most twice what was used, so that a key that is new or
- * has woken up starts small. 0 where less than one would be used.
+ * Tokens to lease: what half a lease's life uses at the recent rate, and at most twice what was used, so that a key that is new or
+ * was idle starts small. 0 where less than one would be used.
  */
 export function tokensToLease(usedTokens: number, elapsedMs: number, leaseMs: number): number {
   return Math.min(usedIn(leaseMs / 2, usedTokens, elapsedMs), Math.floor(usedTokens * 2))
 }
 
-/** Whether what is left will be used up so soon that more is to be fetched meanwhile. Slow keys fetch when they need it. */
+/** Whether the rest will be used up so soon that the next lease is fetched now. Slow keys fetch when they need it. */
 export function isRunningOut(leftTokens: number, usedTokens: number, elapsedMs: number, leaseMs: number): boolean {
   return leftTokens < usedIn(leaseMs / 8, usedTokens, elapsedMs)
 }
 
 /**
- * For how long to believe that there is nothing to get, `level` being what there was: until there is one token, and
- * where many come back in a short while, until there are some worth a round trip. Never as long as to fill the bucket,
- * for then refill is lost; nor longer than a lease lives, for others may give back what they do not use.
+ * How long a refusal holds, `level` being what was left: until there is one token, or, where many come back within a short time,
+ * until there are enough to be worth a round trip. Never until the bucket is full, because refill would be lost; nor longer than a
+ * lease lives, because others may give back what they do not use.
  */
 export function refusalMs(level: number, wantedTokens: number, tokensPerMs: number, burst: number, leaseMs: number): number {
-  // Redis leases half of what is there.
+  // Redis leases half of what is left.
   const worthwhile = Math.min(1 + wantedTokens, burst / 4, tokensPerMs * Math.min(leaseMs / 8, MAX_WAIT_FOR_MORE_MS))
   return Math.min((Math.max(worthwhile, 1) - level) / tokensPerMs, leaseMs)
 }

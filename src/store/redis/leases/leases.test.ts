@@ -33,7 +33,7 @@ describeWithRedis('a leased limit', () => {
     const before = fleet.calls
     expect(await use(fleet, one, AMPLE, 2000)).toBe(2000)
     expect(fleet.calls - before).toBeLessThanOrEqual(100)
-    expect(one.answers.lease).toBeGreaterThan(3500)
+    expect(one.decidedBy.lease).toBeGreaterThan(3500)
   })
 
   test('gives a lone client its whole burst, and then no more', async () => {
@@ -62,14 +62,14 @@ describeWithRedis('a leased limit', () => {
     const two = one.otherThread()
     await use(fleet, one, AMPLE, 1000)
     fleet.holdsCalls = true
-    const answered = () => one.answers.lease + two.answers.lease
+    const answered = () => one.decidedBy.lease + two.decidedBy.lease
     // Both use it up together, while no answer comes.
     for (let before = -1; answered() > before; ) {
       before = answered()
       void one.take(one.open(AMPLE))
       void two.take(two.open(AMPLE))
     }
-    expect(two.answers.lease).toBeGreaterThan(10)
+    expect(two.decidedBy.lease).toBeGreaterThan(10)
     expect(fleet.underWay.map(([action, , cost, , , , , , more]) => ({ action, cost, leases: more !== '0' }))).toEqual([
       { action: 'take', cost: '0', leases: true },
       { action: 'take', cost: '1', leases: false },
@@ -92,7 +92,7 @@ describeWithRedis('a leased limit', () => {
     const one = fleet.newInstance()
     await use(fleet, one, AMPLE, 1000)
     fleet.isAway = true
-    const held = one.tokens.leased - one.answers.lease
+    const held = one.tokens.leased - one.decidedBy.lease
     expect(held).toBeGreaterThan(0)
     for (let i = 0; i < held; i++) expect((await take(fleet, one, AMPLE)).outcome).toBe(true)
     expect((await take(fleet, one, AMPLE)).outcome).toBe('unavailable')
@@ -109,7 +109,7 @@ describeWithRedis('a leased limit', () => {
     await fleet.time.advance(LEASE_MS * 0.1)
     await fleet.sweep(one)
     expect(one.leasesHeld).toBe(0)
-    expect(one.tokens.given_back).toBe(one.tokens.leased - one.answers.lease)
+    expect(one.tokens.given_back).toBe(one.tokens.leased - one.decidedBy.lease)
     expect(one.tokens.given_back).toBeGreaterThan(0)
     expect(await left(fleet, limit)).toBeCloseTo(900, -1)
   })
@@ -128,7 +128,7 @@ describeWithRedis('a leased limit', () => {
     const { leased, given_back: givenBack, lost } = one.tokens
     expect(one.leasesHeld).toBe(0)
     expect(lost).toBeGreaterThan(0)
-    expect(one.answers.lease + givenBack + lost).toBe(leased)
+    expect(one.decidedBy.lease + givenBack + lost).toBe(leased)
   })
 
   test('goes back at the end of the thread that fetched it, and no other is fetched', async () => {
@@ -162,7 +162,7 @@ describeWithRedis('a leased limit', () => {
     expect(isClosed).toBe(false)
     await fleet.time.advance(20)
     await closed
-    expect(one.tokens.leased - one.tokens.given_back).toBe(one.answers.lease)
+    expect(one.tokens.leased - one.tokens.given_back).toBe(one.decidedBy.lease)
   })
 
   test('that ends with its instance is missing until it is refilled, and nothing else is', async () => {
@@ -170,7 +170,7 @@ describeWithRedis('a leased limit', () => {
     const [one, two] = [fleet.newInstance(), fleet.newInstance()]
     const limit = bucketLimit(0.000_001, 100)
     await use(fleet, one, limit, 30)
-    const lost = one.tokens.leased - one.answers.lease
+    const lost = one.tokens.leased - one.decidedBy.lease
     expect(lost).toBeGreaterThan(0)
     expect(await use(fleet, two, limit, 100)).toBe(70 - lost)
   })
@@ -185,7 +185,7 @@ describeWithRedis('a leased limit', () => {
     await fleet.time.advance(499)
     for (let i = 0; i < 1000; i++) expect(await take(fleet, one, limit)).toMatchObject({ outcome: false, waitsMs: [1] })
     expect(fleet.calls).toBe(calls)
-    expect(one.answers.refusal).toBe(1000)
+    expect(one.decidedBy.refusal).toBe(1000)
     await fleet.time.advance(1)
     expect((await take(fleet, one, limit)).outcome).toBe(true)
   })
@@ -223,7 +223,7 @@ describeWithRedis('a leased limit', () => {
     const fleet = await newFleet()
     const one = fleet.newInstance()
     await use(fleet, one, AMPLE, 100)
-    const held = one.tokens.leased - one.answers.lease
+    const held = one.tokens.leased - one.decidedBy.lease
     fleet.isAway = true
     const counters = [one.open(AMPLE), one.open(AMPLE, true, 'other')]
     for (let i = 0; i < held * 2; i++) expect((await finish(fleet, one.take(...counters))).outcome).toBe('unavailable')

@@ -1,61 +1,52 @@
-import type { Clock } from '../../../clock.ts'
 import type { BucketLimit } from '../../../limiter/limit.ts'
-import type { Answers } from '../../answers.ts'
+import type { ChargeResults } from '../../charge-results.ts'
 import type { Charges } from '../../charges.ts'
-import type { EmbeddedStore } from '../../embedded-store.ts'
-import type { SharedTable } from '../../shared-table.ts'
 import { applyResets } from '../apply-resets.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
 import { type Grant, grantOf, type QuestionCall } from '../question-call.ts'
 import type { SharedCounters } from '../shared-counters.ts'
-import { KeyLeases } from './key-leases.ts'
-import { putTokenBack } from './lease-blocks.ts'
 import { leaseAlone } from './lease-renewal.ts'
-import { type LeaseListener, LeaseReturns } from './lease-returns.ts'
+import { LeaseReturns } from './lease-returns.ts'
 import { COVERED, LeaseRows, REFUSED, UNCOVERED } from './lease-rows.ts'
-import { refusalMs } from './lease-sizing.ts'
+import { type LeaseUpdateParts, LeaseUpdates } from './lease-updates.ts'
 import type { HeldRow, RemoteRequest, UncoveredRow } from './remote-request.ts'
 
-export interface LeaseParts {
+export interface LeaseParts extends LeaseUpdateParts {
   readonly shared: SharedCounters
-  readonly local: EmbeddedStore
-  readonly leaseMs: number
-  readonly clock: Clock
-  readonly listener: LeaseListener
 }
 
 /**
- * Tokens of plain buckets, obtained from Redis in blocks ahead of need. Each is used within `leaseMs` of the moment before it
- * was asked for, or not at all: what a window admits left Redis in that window, or in the `leaseMs` before it.
+ * Tokens of plain buckets, pre-fetched from Redis in blocks. Each is used within `leaseMs` of the moment before it was asked for, or
+ * not at all: what a window admits was taken from Redis in that window, or in the `leaseMs` before it.
  */
 export class Leases {
   readonly #parts: LeaseParts
-  readonly #table: SharedTable
   readonly #rows: LeaseRows
   readonly #returns: LeaseReturns
+  readonly #updates: LeaseUpdates
   #timer: NodeJS.Timeout | undefined
   readonly #renewals = new Set<Promise<void>>()
 
   constructor(parts: LeaseParts) {
     const { local, shared, leaseMs, clock, listener } = parts
     this.#parts = parts
-    this.#table = local.table
     this.#rows = new LeaseRows(local, leaseMs, () => clock.wallMs())
-    this.#returns = new LeaseReturns(this.#table, shared, leaseMs, listener)
+    this.#returns = new LeaseReturns(local.table, shared, leaseMs, listener)
+    this.#updates = new LeaseUpdates(parts, this.#returns)
   }
 
-  /** From now on, what is not used goes back by itself. */
+  /** From now on, unused tokens go back automatically. */
   start(): void {
     const { clock, leaseMs } = this.#parts
     this.#timer = setInterval(() => void this.sweep(clock.nowMs()), leaseMs / 8).unref()
   }
 
-  /** Gives back what is left of leases that are old. */
+  /** Gives back what is left of old leases. */
   sweep(nowMs: number): Promise<void> {
     return this.#returns.sweep(nowMs)
   }
 
-  /** Gives back all that this thread has leased and nobody has used, also what is on its way. There are no more leases then. */
+  /** Gives back all unused tokens that this thread leased, including those of pending calls. No leases are made after that. */
   async close(): Promise<void> {
     this.#rows.isClosed = true
     clearInterval(this.#timer)
@@ -64,77 +55,56 @@ export class Leases {
   }
 
   /**
-   * Decides by leases or remembered refusals, with levels and waits in `answers`. Where that does not do: what to ask of
-   * Redis, after which `onAnswer` or `onFailure` must hear of it; a check takes and leases nothing.
+   * Decides by leases or remembered refusals, with levels and waits in `results`. Where they are not enough, returns what to ask of
+   * Redis; the caller then calls `onReply` or `onFailure`. A check takes and leases nothing.
    */
-  answer(action: 'take' | 'check', charges: Charges, answers: Answers, nowMs: number, wallMs: number): boolean | RemoteRequest {
+  decide(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean | RemoteRequest {
     const takes = action === 'take'
-    const coverage = this.#rows.ask(takes, charges, answers, nowMs, wallMs)
+    const coverage = this.#rows.ask(takes, charges, results, nowMs, wallMs)
     if (coverage === REFUSED) return false
-    const request = coverage === COVERED ? undefined : this.#requestFor(takes, charges, answers, nowMs)
+    const request = coverage === COVERED ? undefined : this.#requestFor(takes, charges, results, nowMs)
     if (takes) this.#renewHeld(charges, nowMs)
     return request ?? true
   }
 
-  /** What Redis said to `calls`, as it stands in `answers`. */
-  onAnswer(request: RemoteRequest, fits: boolean, charges: Charges, answers: Answers, calls: readonly QuestionCall[]): void {
+  /** Redis replied to `calls`; levels and waits are in `results`. */
+  onReply(request: RemoteRequest, fits: boolean, charges: Charges, results: ChargeResults, calls: readonly QuestionCall[]): void {
     const { takes, held, uncovered, sentMs } = request
     for (const { row, level } of held) {
-      answers.levels[row] = level
-      answers.waitsMs[row] = 0
+      results.levels[row] = level
+      results.waitsMs[row] = 0
     }
-    if (!fits) this.#onRefusal(request, answers)
-    else if (takes) for (const row of uncovered) this.#onTaken(row, charges, answers, grantOf(calls, row.row), sentMs)
-  }
-
-  /** Nobody has answered. */
-  onFailure({ takes, uncovered, held }: RemoteRequest): void {
-    for (const row of uncovered) {
-      if (row.ask === 0) continue
-      this.#lockedLeases(row).forgetNote()
-      this.#table.unlock(row.set)
-    }
-    if (takes) this.#putBack(held, this.#parts.clock.nowMs())
-  }
-
-  /** The row's counter was reset: what was leased and noted before means nothing any more. Its tokens do not go back. */
-  forget(charges: Charges, row: number): void {
-    const counter = charges.counters[row] as FleetCounter
-    if (!counter.isLeasable) return
-    const located = this.#parts.local.newRows()
-    located.locate(charges, 0)
-    const [set, low, high] = [located.sets[row]!, located.lows[row]!, located.highs[row]!]
-    const leases = this.#lockedLeases({ set, low, high, counter })
-    const unused = leases.forget()
-    this.#table.unlock(set)
-    if (unused > 0) this.#parts.listener.onTokens('lost', unused)
-  }
-
-  #onTaken(row: UncoveredRow, charges: Charges, answers: Answers, grant: Grant, sentMs: number): void {
-    const { burst } = row.counter.limit as BucketLimit
-    const level = answers.levels[row.row]!
-    const left = this.#add(row, this.#parts.shared.keyOf(charges, row.row), 1, grant, level, sentMs)
-    answers.levels[row.row] = Math.min(level + left, burst)
-  }
-
-  /** A check leaves nothing behind: what an operator asks changes no decision. */
-  #onRefusal({ takes, uncovered, held }: RemoteRequest, answers: Answers): void {
+    // A check leaves nothing behind: inspecting a counter changes no decision.
     if (!takes) return
-    const nowMs = this.#parts.clock.nowMs()
-    for (const row of uncovered) {
-      const waitMs = answers.waitsMs[row.row]!
-      const untilMs = nowMs + this.#refusalMs(row, answers.levels[row.row]!)
-      const leases = this.#lockedLeases(row)
-      // A refusal from before a reset must not be remembered.
-      const isStill = waitMs > 0 && !this.#isResetSince(row, answers.momentMs)
-      if (isStill) leases.noteRefused(untilMs, nowMs + waitMs, nowMs)
-      else if (row.ask > 0) leases.forgetNote()
-      this.#table.unlock(row.set)
-    }
-    this.#putBack(held, nowMs)
+    if (fits) for (const row of uncovered) this.#onTaken(row, charges, results, grantOf(calls, row.row), sentMs)
+    else this.#onRefusal(request, results)
   }
 
-  #requestFor(takes: boolean, charges: Charges, answers: Answers, sentMs: number): RemoteRequest {
+  /** No reply, or an error. */
+  onFailure({ takes, uncovered, held }: RemoteRequest): void {
+    this.#updates.fail(uncovered)
+    if (takes) this.#updates.putBack(held, this.#parts.clock.nowMs())
+  }
+
+  /** The row's counter was reset: its leases and notes are void. Their tokens do not go back. */
+  forget(charges: Charges, row: number): void {
+    this.#updates.forget(charges, row)
+  }
+
+  #onTaken(row: UncoveredRow, charges: Charges, results: ChargeResults, grant: Grant, sentMs: number): void {
+    const { burst } = row.counter.limit as BucketLimit
+    const level = results.levels[row.row]!
+    const left = this.#add(row, this.#parts.shared.keyOf(charges, row.row), 1, grant, level, sentMs)
+    results.levels[row.row] = Math.min(level + left, burst)
+  }
+
+  #onRefusal({ uncovered, held }: RemoteRequest, results: ChargeResults): void {
+    const nowMs = this.#parts.clock.nowMs()
+    this.#updates.refuse(uncovered, results, nowMs)
+    this.#updates.putBack(held, nowMs)
+  }
+
+  #requestFor(takes: boolean, charges: Charges, results: ChargeResults, sentMs: number): RemoteRequest {
     const { coverages, asks, blockLows, endsMs } = this.#rows
     const { sets, highs } = this.#rows.located
     const [rows, leases]: [number[], number[]] = [[], []]
@@ -142,7 +112,7 @@ export class Leases {
     for (let row = 0; row < charges.length; row++) {
       if (coverages[row] === COVERED) {
         const block = { set: sets[row]!, blockLow: blockLows[row]!, high: highs[row]!, endMs: endsMs[row]! }
-        held.push({ row, level: answers.levels[row]!, ...block })
+        held.push({ row, level: results.levels[row]!, ...block })
         continue
       }
       rows.push(row)
@@ -152,7 +122,7 @@ export class Leases {
     return { takes, sentMs, rows, leases, uncovered, held }
   }
 
-  /** Fetches the next block for rows that are covered still, but not for long. */
+  /** Fetches the next block for rows whose lease will soon be used up. */
   #renewHeld(charges: Charges, nowMs: number): void {
     const { coverages, asks } = this.#rows
     let due: UncoveredRow[] | undefined
@@ -171,7 +141,7 @@ export class Leases {
     this.#renewals.delete(renewal)
   }
 
-  /** What failed is not asked for again until the note ends. */
+  /** After a failure, the key is not asked for again until its note ends. */
   #renew(row: UncoveredRow, charges: Charges, sentMs: number): Promise<void> {
     const { shared, local, clock } = this.#parts
     return leaseAlone(row, charges, shared, local, sentMs, (lease) => {
@@ -180,61 +150,8 @@ export class Leases {
     })
   }
 
-  /** Adds what was obtained to the key's leases; what they cannot keep goes back at once. Returns the tokens held. */
   #add(row: UncoveredRow, key: string, cost: number, grant: Grant, seen: number, sentMs: number): number {
-    const { clock, leaseMs, listener } = this.#parts
-    const { set, high, counter } = row
-    const { tokens: leased, momentMs: leasedMs } = grant
-    const endMs = sentMs + leaseMs
-    const nowMs = clock.nowMs()
-    const leases = this.#lockedLeases(row)
-    const isVoid = this.#isResetSince(row, leasedMs)
-    const slot = leases.add(cost, isVoid || this.#rows.isClosed ? 0 : leased, seen, endMs, nowMs)
-    const blockLow = slot < 0 ? 0 : this.#table.low(slot)
-    const { left, overwritten } = leases
-    if (row.ask > 0) this.#noteGrant(leases, row, leased, seen, nowMs)
-    this.#table.unlock(set)
-    if (overwritten > 0) listener.onTokens('lost', overwritten)
-    if (leased === 0) return left
-    listener.onTokens('leased', leased)
-    const limit = counter.limit as BucketLimit
-    if (slot >= 0) this.#returns.add({ key, limit, set, blockLow, high, endMs, leasedMs })
-    // Redis would not take them back: its counter does not know them any more.
-    else if (isVoid) listener.onTokens('lost', leased)
-    else void this.#returns.giveBack(key, limit, leased, leasedMs)
-    return left
-  }
-
-  /** Notes what came of an ask, `seen` being left there. Under the lock. */
-  #noteGrant(leases: KeyLeases, row: UncoveredRow, leased: number, seen: number, nowMs: number): void {
-    const untilMs = nowMs + this.#refusalMs(row, seen)
-    // Where the fleet wants more than there is, all would ask for every single token as it comes back.
-    if (leases.isScarce && leased < row.ask / 2) leases.noteRefused(untilMs, untilMs, nowMs)
-    else if (leased === 0) leases.noteAsked(untilMs, nowMs)
-    else leases.forgetNote()
-  }
-
-  #putBack(held: readonly HeldRow[], nowMs: number): void {
-    for (const place of held) {
-      this.#table.lock(place.set)
-      const isBack = putTokenBack(this.#table, place, nowMs)
-      this.#table.unlock(place.set)
-      if (!isBack) this.#parts.listener.onTokens('lost', 1)
-    }
-  }
-
-  /** Under the lock. */
-  #isResetSince({ set, low, high }: UncoveredRow, takenMs: number): boolean {
-    return this.#parts.local.isResetSince(set, low, high, takenMs)
-  }
-
-  /** Locks the set, too: whoever calls unlocks it. */
-  #lockedLeases({ set, low, high, counter }: Pick<UncoveredRow, 'set' | 'low' | 'high' | 'counter'>): KeyLeases {
-    const { leaseMs, clock } = this.#parts
-    const leases = new KeyLeases(this.#table, leaseMs, () => clock.wallMs())
-    leases.place(set, low, high, counter.leaseSalt)
-    this.#table.lock(set)
-    return leases
+    return this.#updates.add(row, key, cost, grant, seen, sentMs, this.#rows.isClosed)
   }
 
   #uncoveredRow(row: number, charges: Charges): UncoveredRow {
@@ -242,10 +159,5 @@ export class Leases {
     const counter = charges.counters[row] as FleetCounter
     const { wants, asks } = this.#rows
     return { row, set: sets[row]!, low: lows[row]!, high: highs[row]!, counter, want: wants[row]!, ask: asks[row]! }
-  }
-
-  #refusalMs({ counter, want }: UncoveredRow, level: number): number {
-    const { tokensPerMs, burst } = counter.limit as BucketLimit
-    return refusalMs(level, want, tokensPerMs, burst, this.#parts.leaseMs)
   }
 }

@@ -1,7 +1,7 @@
 import type { FleetCounter } from '../fleet-counter.ts'
 import type { BlockPlace } from './lease-blocks.ts'
 
-/** What a decision that leases do not cover must ask of Redis. */
+/** What a decision that leases do not cover asks of Redis. */
 export interface RemoteRequest {
   readonly takes: boolean
   readonly sentMs: number
@@ -9,20 +9,20 @@ export interface RemoteRequest {
   /** How many tokens to lease with each of them. */
   readonly leases: readonly number[]
   readonly uncovered: readonly UncoveredRow[]
-  /** Leases cover these; if it takes, their tokens are taken already. */
+  /** Rows that leases cover. If it takes, their tokens are taken already. */
   readonly held: readonly HeldRow[]
 }
 
-/** A row that a lease could cover, and none does. */
+/** A row that a lease could cover, but none does. */
 export interface UncoveredRow {
   readonly row: number
   readonly set: number
   readonly low: number
   readonly high: number
   readonly counter: FleetCounter
-  /** How many tokens it could do with. */
+  /** Tokens that its recent use calls for. */
   readonly want: number
-  /** How many are to be leased; if any, the key is noted as asked by this request. */
+  /** Tokens to lease. Unless 0, the key has a note that a lease was asked for. */
   readonly ask: number
 }
 

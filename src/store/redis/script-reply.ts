@@ -1,11 +1,11 @@
 import { LinkError } from './link/link-error.ts'
 
-/** What the script says, see `assets/redis/counters.lua`. */
-export interface ScriptAnswer {
-  /** Whether all rows fit; 'other_window': a row does not know the windows of this time, and nothing was done. */
+/** What the script returns, see `assets/redis/counters.lua`. */
+export interface ScriptReply {
+  /** Whether all rows fit; 'other_window': a row does not name the window of Redis's time, and nothing was done. */
   readonly fits: boolean | 'other_window'
   readonly wallMs: number
-  /** For each row what is left, how much was leased, and when it was reset last, or 0. */
+  /** For each row: tokens left, tokens leased, and the time of the last reset, or 0. */
   readonly levels: readonly number[]
   readonly leased: readonly number[]
   readonly resetsMs: readonly number[]
@@ -14,8 +14,8 @@ export interface ScriptAnswer {
 const OTHER_WINDOW = 2
 const COLUMNS = 3
 
-/** Throws a LinkError where it is something else. */
-export function readAnswer(reply: unknown, rowCount: number): ScriptAnswer {
+/** Throws a LinkError if it is not a reply of the script. */
+export function readReply(reply: unknown, rowCount: number): ScriptReply {
   const texts = String(reply).split(' ')
   const fits = Number(texts[0])
   const wallMs = Number(texts[1])

@@ -1,0 +1,134 @@
+import type { Clock } from '../../../clock.ts'
+import type { BucketLimit } from '../../../limiter/limit.ts'
+import type { ChargeResults } from '../../charge-results.ts'
+import type { Charges } from '../../charges.ts'
+import type { EmbeddedStore } from '../../embedded-store.ts'
+import type { SharedTable } from '../../shared-table.ts'
+import type { FleetCounter } from '../fleet-counter.ts'
+import type { Grant } from '../question-call.ts'
+import { KeyLeases } from './key-leases.ts'
+import { putTokenBack } from './lease-blocks.ts'
+import type { LeaseListener, LeaseReturns } from './lease-returns.ts'
+import { refusalMs } from './lease-sizing.ts'
+import type { HeldRow, UncoveredRow } from './remote-request.ts'
+
+export interface LeaseUpdateParts {
+  readonly local: EmbeddedStore
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly listener: LeaseListener
+}
+
+/** Changes the leases of keys in the table after a call to Redis: grants, refusals, failures and resets. */
+export class LeaseUpdates {
+  readonly #parts: LeaseUpdateParts
+  readonly #table: SharedTable
+  readonly #returns: LeaseReturns
+
+  constructor(parts: LeaseUpdateParts, returns: LeaseReturns) {
+    this.#parts = parts
+    this.#table = parts.local.table
+    this.#returns = returns
+  }
+
+  /**
+   * Adds a grant to the key's leases, of which the decision used `cost`; Redis has `seen` left. What the leases cannot keep goes back at
+   * once, and so does all of it with `isClosed`. Returns the tokens held.
+   */
+  add(row: UncoveredRow, key: string, cost: number, grant: Grant, seen: number, sentMs: number, isClosed: boolean): number {
+    const { clock, leaseMs, listener } = this.#parts
+    const { set, high, counter } = row
+    const { tokens: leased, momentMs: leasedMs } = grant
+    const endMs = sentMs + leaseMs
+    const nowMs = clock.nowMs()
+    const leases = this.#lockedLeases(row)
+    const isVoid = this.#isResetSince(row, leasedMs)
+    const slot = leases.add(cost, isVoid || isClosed ? 0 : leased, seen, endMs, nowMs)
+    const blockLow = slot < 0 ? 0 : this.#table.low(slot)
+    const { left, overwritten } = leases
+    if (row.ask > 0) this.#noteGrant(leases, row, leased, seen, nowMs)
+    this.#table.unlock(set)
+    if (overwritten > 0) listener.onTokens('lost', overwritten)
+    if (leased === 0) return left
+    listener.onTokens('leased', leased)
+    const limit = counter.limit as BucketLimit
+    if (slot >= 0) this.#returns.add({ key, limit, set, blockLow, high, endMs, leasedMs })
+    // Redis would not take them back: its counter was reset since.
+    else if (isVoid) listener.onTokens('lost', leased)
+    else void this.#returns.giveBack(key, limit, leased, leasedMs)
+    return left
+  }
+
+  /** Notes the rows that Redis refused, so that they are not asked for again too soon. */
+  refuse(rows: readonly UncoveredRow[], results: ChargeResults, nowMs: number): void {
+    for (const row of rows) {
+      const waitMs = results.waitsMs[row.row]!
+      const untilMs = nowMs + this.#refusalMs(row, results.levels[row.row]!)
+      const leases = this.#lockedLeases(row)
+      // A refusal from before a reset no longer holds.
+      const isRefused = waitMs > 0 && !this.#isResetSince(row, results.momentMs)
+      if (isRefused) leases.noteRefused(untilMs, nowMs + waitMs, nowMs)
+      else if (row.ask > 0) leases.forgetNote()
+      this.#table.unlock(row.set)
+    }
+  }
+
+  /** The call failed: another thread may ask for a lease at once. */
+  fail(rows: readonly UncoveredRow[]): void {
+    for (const row of rows) {
+      if (row.ask === 0) continue
+      this.#lockedLeases(row).forgetNote()
+      this.#table.unlock(row.set)
+    }
+  }
+
+  putBack(held: readonly HeldRow[], nowMs: number): void {
+    for (const place of held) {
+      this.#table.lock(place.set)
+      const isBack = putTokenBack(this.#table, place, nowMs)
+      this.#table.unlock(place.set)
+      if (!isBack) this.#parts.listener.onTokens('lost', 1)
+    }
+  }
+
+  /** The row's counter was reset: its leases and notes are void. Their tokens do not go back. */
+  forget(charges: Charges, row: number): void {
+    const counter = charges.counters[row] as FleetCounter
+    if (!counter.isLeasable) return
+    const located = this.#parts.local.newRows()
+    located.locate(charges, 0)
+    const [set, low, high] = [located.sets[row]!, located.lows[row]!, located.highs[row]!]
+    const leases = this.#lockedLeases({ set, low, high, counter })
+    const unused = leases.forget()
+    this.#table.unlock(set)
+    if (unused > 0) this.#parts.listener.onTokens('lost', unused)
+  }
+
+  /** Notes the outcome of an ask, `seen` being left in Redis. Under the lock. */
+  #noteGrant(leases: KeyLeases, row: UncoveredRow, leased: number, seen: number, nowMs: number): void {
+    const untilMs = nowMs + this.#refusalMs(row, seen)
+    // Where the fleet wants more than there is, every instance would ask for each single token as it comes back.
+    if (leases.isScarce && leased < row.ask / 2) leases.noteRefused(untilMs, untilMs, nowMs)
+    else if (leased === 0) leases.noteAsked(untilMs, nowMs)
+    else leases.forgetNote()
+  }
+
+  /** Under the lock. */
+  #isResetSince({ set, low, high }: UncoveredRow, takenMs: number): boolean {
+    return this.#parts.local.isResetSince(set, low, high, takenMs)
+  }
+
+  /** Also locks the set; the caller unlocks it. */
+  #lockedLeases({ set, low, high, counter }: Pick<UncoveredRow, 'set' | 'low' | 'high' | 'counter'>): KeyLeases {
+    const { leaseMs, clock } = this.#parts
+    const leases = new KeyLeases(this.#table, leaseMs, () => clock.wallMs())
+    leases.place(set, low, high, counter.leaseSalt)
+    this.#table.lock(set)
+    return leases
+  }
+
+  #refusalMs({ counter, want }: UncoveredRow, level: number): number {
+    const { tokensPerMs, burst } = counter.limit as BucketLimit
+    return refusalMs(level, want, tokensPerMs, burst, this.#parts.leaseMs)
+  }
+}
