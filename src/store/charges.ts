@@ -1,17 +1,17 @@
 import type { Limit } from '../limiter/limit.ts'
 
-/** A counter as its store knows it; only the store that opened it looks further inside. */
+/** A counter. Only the store that opened it knows more of it. */
 export interface Counter {
   readonly limit: Limit
 }
 
-/** What one decision asks of a store, a row per counter. One object serves many decisions, so that asking allocates nothing. */
+/** What one decision takes, a row per counter. One object is used for many decisions, so that deciding allocates nothing. */
 export class Charges {
   /** How many rows there are. Beyond them the lists hold counters and numbers of earlier decisions, but none of their values. */
   length = 0
   valueCount = 0
   readonly counters: (Counter | undefined)[] = []
-  /** The descriptor values of all rows, end to end; row i has those from valuesFrom[i] up to valuesFrom[i + 1]. */
+  /** The descriptor values of all rows, one after the other; those of row i are from valuesFrom[i] up to valuesFrom[i + 1]. */
   readonly values: string[] = []
   valuesFrom = new Int32Array(INITIAL_ROWS + 1)
   costs = new Float64Array(INITIAL_ROWS)
@@ -23,7 +23,7 @@ export class Charges {
     this.valueCount = 0
   }
 
-  /** Takes values back that were added since there were `count`. */
+  /** Drops the values after the first `count`. */
   dropValues(count: number): void {
     for (let i = count; i < this.valueCount; i++) this.values[i] = ''
     this.valueCount = count

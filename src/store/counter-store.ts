@@ -3,21 +3,21 @@ import type { ChargeResults } from './charge-results.ts'
 import type { Charges, Counter } from './charges.ts'
 import type { Taken } from './taken.ts'
 
-/** Whether all rows were taken, or would be; 'unavailable': nobody can tell, and nothing was taken. */
+/** Whether all rows were taken, or would be; 'unavailable': it is not known, and nothing was taken. */
 export type Outcome = boolean | 'unavailable'
 
-/** Where counters live. `nowMs` only ever grows; `wallMs` is Unix time. */
+/** Where counters are kept. `nowMs` is monotonic; `wallMs` is Unix time. */
 export interface CounterStore {
-  /** Makes a rule's counter known. The same identity always means the same counts. */
+  /** Opens a rule's counter. The same identity always means the same counts. */
   open(spec: CounterSpec): Counter
 
   /**
-   * Takes every row's cost, or none at all; no two rows are of the same counter and subject. Returns whether they were
-   * taken, at once where the store is in memory. Levels, waits, and when and from whom it was taken, are written into `results`.
+   * Takes every row's cost, or none at all; no two rows have the same counter and subject. Returns whether they were taken, without a
+   * promise where the store is in memory. Writes levels, waits, and when and where it was taken into `results`.
    */
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
-  /** What `takeAll` would return, and nothing is taken. */
+  /** What `takeAll` would return, without taking anything. */
   checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
   /**
@@ -28,27 +28,27 @@ export interface CounterStore {
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void>
 
   /**
-   * Makes each row's counter as if nothing had ever been taken from it; costs mean nothing. What was taken, leased, counted or saved before
-   * can no longer change it. Throws, or rejects, where that is not known to be done.
+   * Makes each row's counter as if nothing had ever been taken from it; costs are ignored. What was taken, leased, counted or saved before
+   * can no longer change it. Throws, or rejects, unless it is known to be done.
    */
   resetAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void>
 
-  /** What there is to say of the store in metrics. */
+  /** For the metrics. */
   stats(): StoreStats
 }
 
 export interface CounterSpec {
   readonly identity: readonly string[]
   readonly limit: Limit
-  /** Since when this limit holds; until then, tokens came back as the limit before it said. */
+  /** Since when this limit holds; before that, tokens were refilled by the limit before it. */
   readonly sinceMs: number
-  /** Whether takes are mostly of one token and for good, so that tokens may be obtained ahead of need where the algorithm allows it. */
+  /** Whether takes are mostly of one token and never settled, so that tokens may be pre-fetched if the algorithm allows it. */
   readonly isLeasable?: boolean
 }
 
 export interface StoreStats {
   readonly slots: number
   readonly occupiedSlots: number
-  /** Counters thrown out to make room though they were not full: each is a limit that started anew. */
+  /** Counters evicted although they were not full: each is a limit that started again. */
   readonly forcedEvictions: number
 }

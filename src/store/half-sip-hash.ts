@@ -1,4 +1,4 @@
-/** A hash in progress: four 32-bit words, and how many words it has taken in. */
+/** A hash in progress: four 32-bit words, and how many words were hashed. */
 export type HashState = readonly [v0: number, v1: number, v2: number, v3: number, wordCount: number]
 
 /** Rounds that end a hash: one for the length, three for each half of the result. */
@@ -6,8 +6,8 @@ const FINAL_ROUNDS = 7
 
 /**
  * HalfSipHash-1-3 with 64 bits of output, over whole 32-bit words: keyed, so that callers cannot choose which
- * counters collide, and made of 32-bit additions, rotations and xors, which is what JavaScript is good at.
- * The state after a common beginning can be kept and gone on from.
+ * counters collide, and made of 32-bit additions, rotations and xors, which are fast in JavaScript.
+ * The state after a common prefix can be kept, to continue from.
  */
 export class HalfSipHash {
   low = 0
@@ -32,7 +32,7 @@ export class HalfSipHash {
     this.#mix(words, count, from, true)
   }
 
-  /** All in one loop, with the state in local variables: on the way of every decision, this is the longest stretch. */
+  /** All in one loop, with the state in local variables: this is the largest part of most decisions. */
   #mix(words: Int32Array, count: number, from: HashState, isLast: boolean): void {
     let v0 = from[0]
     let v1 = from[1]
@@ -41,7 +41,7 @@ export class HalfSipHash {
     const wordCount = from[4] + count
     const rounds = isLast ? count + FINAL_ROUNDS : count
     for (let i = 0; i < rounds; i++) {
-      // The standard's last block has the length in bytes in its top byte; after it come rounds that take in nothing.
+      // In the standard, the last block has the length in bytes in its top byte; the rounds after it have no input.
       const word = i < count ? words[i]! : i === count ? wordCount << 26 : 0
       if (i > count) {
         if (i === count + 1) v2 ^= 0xee

@@ -26,15 +26,15 @@ import {
 /**
  * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
  *
- * A key's hash names one set, and the key lives in one of that set's slots or nowhere: a lookup reads the set's marks
- * and never stops at a hole, so a slot can be taken over without tombstones, and one lock covers everything a key
- * can touch. The size is fixed at the start; nothing here is ever an object per key.
+ * A key's hash names one set, and the key is in one of that set's slots or nowhere: a lookup reads the set's marks
+ * and never stops at a hole, so slots are reused without tombstones, and one lock covers everything a key
+ * can touch. The size is fixed at startup; there is no object per key.
  *
  *     set    lock, spare | 32 × mark (16 bits of the tag; 0 = empty) | 32 × record
  *     record kind (8 bits), spare (7), the tag's other 49 bits | level (f64) | at (f64) | size (f32) | rate (f32)
  *
- * The marks are what a lookup scans: two cache lines, and then nearly always just the one record that it wants. What the numbers
- * of a record mean is its kind's business (`limiter/algorithms/`, `record-kinds.ts`).
+ * A lookup scans the marks: two cache lines, and then nearly always the one record that it wants. What the numbers of a record mean
+ * depends on its kind (`limiter/algorithms/`, `record-kinds.ts`).
  */
 export class SharedTable {
   readonly setCount: number
@@ -43,9 +43,9 @@ export class SharedTable {
   readonly #words: Int32Array
   readonly #floats: Float32Array
   readonly #doubles: Float64Array
-  readonly #judged = newRecord()
+  readonly #scratch = newRecord()
 
-  /** Each thread looks at the buffer through a table of its own, under its own owner number (1 to 255). */
+  /** Each thread has a table object of its own for the buffer, with its own owner number (1 to 255). */
   constructor(buffer: SharedArrayBuffer, owner: number) {
     this.setCount = Math.floor((buffer.byteLength - LANES_BYTES) / SET_BYTES)
     if (this.setCount < 1) throw new RangeError(`a table needs at least ${MIN_TABLE_BYTES} bytes, got ${buffer.byteLength}`)
@@ -61,7 +61,7 @@ export class SharedTable {
     return this.setCount * WAYS
   }
 
-  /** Slots that hold a key, live or long refilled. */
+  /** Slots that hold a key, including those that are full again. */
   get occupiedSlots(): number {
     return this.#sumLanes(LANE_OCCUPIED)
   }
@@ -71,7 +71,7 @@ export class SharedTable {
     return this.#doubles[LAST_RESET]!
   }
 
-  /** Without a lock for all sets: two resets at once may leave the earlier one here, by as much as their moments differ. */
+  /** There is no lock for all sets: of two concurrent resets, the earlier one may remain here. */
   set lastResetMs(momentMs: number) {
     this.#doubles[LAST_RESET] = momentMs
   }
@@ -88,7 +88,7 @@ export class SharedTable {
     acquire(this.#words, setWord(set), this.#owner)
   }
 
-  /** Waits for nobody. Returns whether the lock was free. */
+  /** Does not wait. Returns whether the lock was free. */
   tryLock(set: number): boolean {
     return tryAcquire(this.#words, setWord(set), this.#owner)
   }
@@ -97,14 +97,14 @@ export class SharedTable {
     release(this.#words, setWord(set))
   }
 
-  /** Whether no slot holds a key, at a glance: without the lock, for taking it writes to memory that may be unused yet. */
+  /** Whether no slot holds a key. Without the lock, because locking would touch memory that was never used. */
   isEmpty(set: number): boolean {
     const first = firstMark(set) / 2 // two marks a word
     for (let word = 0; word < WAYS / 2; word++) if (this.#words[first + word] !== 0) return false
     return true
   }
 
-  /** The slot that holds the key, or -1. Under the set's lock, like all that follows. */
+  /** The slot that holds the key, or -1. Under the set's lock, like all methods below. */
   find(set: number, low: number, high: number): number {
     const marks = this.#marks
     const first = firstMark(set)
@@ -127,7 +127,7 @@ export class SharedTable {
     return this.#words[recordWord(slot)]! & KIND_BITS
   }
 
-  /** Of the tag: half of it is in the mark. */
+  /** The tag's low word: half of it is in the mark. */
   low(slot: number): number {
     const word = this.#words[recordWord(slot)]!
     const mark = (word & NO_UPPER_BITS) !== 0 ? 0 : this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)]!
@@ -164,11 +164,11 @@ export class SharedTable {
   }
 
   spentShare(slot: number, nowMs: number, wallMs: number): number {
-    this.read(slot, this.#judged)
-    return spentShare(this.#judged, nowMs, wallMs)
+    this.read(slot, this.#scratch)
+    return spentShare(this.#scratch, nowMs, wallMs)
   }
 
-  /** The kind is the one that the slot was claimed for. */
+  /** The kind stays the one that the slot was claimed for. */
   write(slot: number, level: number, at: number, size: number, rate: number): void {
     const record = recordWord(slot)
     const writing = laneWord(this.#owner) + LANE_WRITING
@@ -181,10 +181,10 @@ export class SharedTable {
   }
 
   /**
-   * Finds room for a new key: an empty slot, else one whose record means nothing any more, else the one with the
-   * smallest share spent, so that a flood of new keys evicts itself. `inUse` has a bit for each slot of the set that may
-   * not go. Returns -1 when none may, or when none has less spent than the new key's own `share`; one with a share of 0
-   * is not missed. The caller writes the record before anything else.
+   * Finds room for a new key: an empty slot, else the one with the smallest share spent, so that a flood of new keys
+   * evicts itself. `inUse` has a bit for each slot of the set that may not be evicted. Returns -1 where all are in use, or
+   * where none has less spent than the new key's own `share`; a record with a share of 0 always goes, and is no forced
+   * eviction. The caller writes the record before anything else.
    */
   claim(
     set: number,
@@ -197,11 +197,11 @@ export class SharedTable {
     share = Number.POSITIVE_INFINITY,
   ): number {
     const first = firstMark(set)
-    // The marks alone first: the records are many more cache lines.
+    // First the marks alone: the records are many more cache lines.
     for (let way = 0; way < WAYS; way++) {
       if (this.#marks[first + way] !== 0) continue
       this.#add(LANE_OCCUPIED, 1)
-      return this.#own(set, way, low, high, kind)
+      return this.#assign(set, way, low, high, kind)
     }
     let victim = -1
     let smallest = Number.POSITIVE_INFINITY
@@ -215,21 +215,21 @@ export class SharedTable {
     }
     if (victim < 0 || (smallest > 0 && smallest >= share)) return -1
     if (smallest > 0) this.countEviction()
-    return this.#own(set, victim, low, high, kind)
+    return this.#assign(set, victim, low, high, kind)
   }
 
-  /** The slot holds nothing any more. */
+  /** Empties the slot. */
   forget(slot: number): void {
     this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)] = 0
     this.#add(LANE_OCCUPIED, -1)
   }
 
-  /** A counter that meant something is gone, or found no room. */
+  /** A live counter was evicted, or found no room. */
   countEviction(): void {
     this.#add(LANE_EVICTIONS, 1)
   }
 
-  /** Frees what a dead thread held, and forgets the record that it was in the middle of writing. */
+  /** Frees the locks of a dead thread, and forgets the record that it was writing. */
   freeLocksOf(owner: number): number {
     const words = this.#words
     const writing = laneWord(owner) + LANE_WRITING
@@ -237,9 +237,7 @@ export class SharedTable {
     for (let set = 0; set < this.setCount; set++) {
       if (ownerOf(words, setWord(set)) !== owner) continue
       const slot = words[writing]! - 1
-      if (slot >= 0 && Math.floor(slot / WAYS) === set) {
-        this.forget(slot)
-      }
+      if (slot >= 0 && Math.floor(slot / WAYS) === set) this.forget(slot)
       release(words, setWord(set))
       freed++
     }
@@ -247,10 +245,10 @@ export class SharedTable {
     return freed
   }
 
-  #own(set: number, way: number, low: number, high: number, kind: number): number {
+  #assign(set: number, way: number, low: number, high: number, kind: number): number {
     const slot = set * WAYS + way
     const record = recordWord(slot)
-    // Until the record is written, the slot has its new tag and an old counter: it must not outlive us like that.
+    // Until the record is written, the slot has its new tag and an old counter: if this thread dies, it must be forgotten.
     this.#words[laneWord(this.#owner) + LANE_WRITING] = slot + 1
     this.#marks[firstMark(set) + way] = markOf(low)
     this.#words[record] = tagWord(low) | kind

@@ -1,9 +1,9 @@
 /**
- * What a charge is about, as 32-bit words for a hash: the counter's identity, then the descriptor values. No two
- * subjects give the same words, for everything is led by its length. One object serves many charges.
+ * The subject of a charge as 32-bit words for a hash: the counter's identity, then the descriptor values. No two subjects give the same
+ * words, because each part starts with its length. One object is used for many charges.
  */
 export class SubjectWords {
-  /** Only the first `length` mean anything. */
+  /** Only the first `length` are valid. */
   words = new Int32Array(64)
   length = 0
 
@@ -22,7 +22,7 @@ export class SubjectWords {
     this.length += words.length
   }
 
-  /** Its length, then its UTF-16 code units, two a word. */
+  /** Its length, then its UTF-16 code units, two per word. */
   addText(text: string): void {
     const characters = text.length
     if (this.length + characters + 1 > this.words.length) this.#growBy(characters + 1)
@@ -35,7 +35,7 @@ export class SubjectWords {
     this.length = at
   }
 
-  /** Led by the number of its texts, so that no value can be taken for a part of it. */
+  /** Starts with the number of its texts, so that no value can be mistaken for a part of it. */
   addIdentity(identity: readonly string[]): void {
     this.addWord(identity.length)
     for (const text of identity) this.addText(text)

@@ -1,6 +1,6 @@
-/** Where everything is in the memory of a shared table, see `shared-table.ts`. */
+// The memory layout of a shared table, see `shared-table.ts`.
 
-/** How much memory it takes to have this many slots. */
+/** The memory for this many slots. */
 export function tableBytesFor(slots: number): number {
   return LANES_BYTES + Math.ceil(slots / WAYS) * SET_BYTES
 }
@@ -9,7 +9,7 @@ export function newTableBuffer(bytes: number): SharedArrayBuffer {
   return new SharedArrayBuffer(Math.floor(bytes / 8) * 8)
 }
 
-/** A slot's place in its set. */
+/** A slot's index in its set. */
 export function wayOf(slot: number): number {
   return slot & (WAYS - 1)
 }
@@ -27,7 +27,7 @@ export const LANE_WRITING = 0
 export const LANE_OCCUPIED = 1
 export const LANE_EVICTIONS = 2
 export const LANES_BYTES = MAX_OWNERS * LANE_BYTES
-/** In doubles. Nobody is owner 0, so the first lane has room for it. */
+/** Index of a double. No thread is owner 0, so its lane is free for this. */
 export const LAST_RESET = 0
 
 export const MIN_TABLE_BYTES = LANES_BYTES + SET_BYTES
@@ -44,12 +44,12 @@ export function firstMark(set: number): number {
   return (LANES_BYTES + LOCK_BYTES) / 2 + set * (SET_BYTES / 2)
 }
 
-// The first word of a record: what the mark does not have of the tag's low half, and the kind.
+// The first word of a record: the part of the tag's low half that is not in the mark, and the kind.
 export const KIND_BITS = 0xff
 export const NO_UPPER_BITS = 0x8000
 export const TAG_BITS = ~0x7fff
 
-/** The upper half of a tag's low word; 1 stands for 0, which marks a slot that is empty, and the record's first word tells the two apart. */
+/** The upper half of a tag's low word. 1 stands for 0, which marks an empty slot; the record's first word distinguishes 0 and 1. */
 export function markOf(low: number): number {
   return low >>> 16 || 1
 }

@@ -10,8 +10,8 @@ export interface TaggedRecord extends CounterRecord {
 }
 
 /**
- * A set's records outside of the table, in columns, so that copying them allocates nothing. One object serves many
- * sets; what the columns hold beyond `length` is left over from earlier ones.
+ * A copy of a set's records, in columns, so that copying allocates nothing. One object is used for many sets; entries beyond `length` are
+ * left over from earlier ones.
  */
 export class RecordBatch {
   length = 0
@@ -25,8 +25,8 @@ export class RecordBatch {
 }
 
 /**
- * Copies the set's records that mean something. Returns false where the set is locked: the thread that saves is also the
- * one that frees a dead thread's locks, so it must not wait for them.
+ * Copies the set's live records. Returns false where the set is locked: the thread that saves is also the one that frees a dead thread's
+ * locks, so it must not wait for them.
  */
 export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs: number, into: RecordBatch): boolean {
   into.length = 0
@@ -51,8 +51,8 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs:
 }
 
 /**
- * Puts a record back, unless it means nothing any more. Where its set is full of live ones, the least spent of them all
- * is left out, maybe this very one, and counted as evicted. A key that is there already gets the new record.
+ * Puts a record back, if it is live. Where its set is full of live ones, the least spent of them, maybe this one, is evicted. A key that is
+ * in the table already gets the new record.
  */
 export function restore(table: SharedTable, record: TaggedRecord, nowMs: number, wallMs: number): void {
   const share = spentShare(record, nowMs, wallMs)

@@ -1,35 +1,26 @@
-import type { Algorithm } from '../limiter/algorithms/algorithm.ts'
-import type { Limit } from '../limiter/limit.ts'
 import { type CounterRecord, newRecord } from '../limiter/record.ts'
-import type { Charges, Counter } from './charges.ts'
+import type { Charges } from './charges.ts'
+import type { EmbeddedCounter } from './embedded-counter.ts'
 import { HalfSipHash, type HashState } from './half-sip-hash.ts'
 import type { SharedTable } from './shared-table.ts'
 import { SubjectWords } from './subject.ts'
 import { wayOf } from './table-layout.ts'
 
-/** A counter whose subjects have their places in a table. */
-export interface HashedCounter extends Counter {
-  /** The hash after the identity, where each subject's hash begins. */
-  readonly prefix: HashState
-  /** That of its limit. */
-  readonly algorithm: Algorithm<Limit>
-}
-
-// Insertion beats a comparator call up to here.
+// Up to here, insertion sort beats a sort with a comparator.
 const FEW_ROWS = 16
 
 /**
- * Where the rows of one question belong in the table, and the locks of all of them. Whoever asks has its own: what is in here is
- * about the charges that were located last.
+ * Where the rows of one question are in the table, and the locks of all of them. Holds the charges located last, so concurrent users
+ * need one each.
  */
 export class TableRows {
   readonly table: SharedTable
-  /** How many rows there are; what the lists hold beyond them is left over from earlier charges. */
+  /** How many rows there are. Entries beyond them are left over from earlier charges. */
   length = 0
   lows = new Int32Array(0)
   highs = new Int32Array(0)
   sets = new Int32Array(0)
-  /** For whoever looks the rows up: the slot, or -1, and what is to be written there. */
+  /** For the code that reads the rows: the slot, or -1, and the record to be written there. */
   slots = new Int32Array(0)
   readonly records: CounterRecord[] = []
   /** The rows by ascending set: locks are always taken in this order. */
@@ -42,7 +33,7 @@ export class TableRows {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** Where the hash of each subject of a counter begins. */
+  /** The hash of a counter's identity, with which the hash of each subject begins. */
   prefixOf(identity: readonly string[]): HashState {
     const subject = this.#subject
     subject.clear()
@@ -57,7 +48,7 @@ export class TableRows {
     const hash = this.#hash
     const subject = this.#subject
     for (let row = 0; row < length; row++) {
-      const counter = charges.counters[row] as HashedCounter
+      const counter = charges.counters[row] as EmbeddedCounter
       subject.clear()
       for (let i = charges.valuesFrom[row]!; i < charges.valuesFrom[row + 1]!; i++) subject.addText(charges.values[i]!)
       if (counter.algorithm.hasWindows) subject.addWord(counter.algorithm.windowAt(counter.limit, wallMs))
@@ -88,7 +79,7 @@ export class TableRows {
     }
   }
 
-  /** A bit for each slot of the set at `place` of the order that these rows use: they must not be evicted for one another. */
+  /** A bit for each slot that these rows use in the set at `place` of the order: they must not evict one another. */
   slotsInUse(place: number): number {
     const { sets, order, slots } = this
     const set = sets[order[place]!]!

@@ -1,7 +1,7 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import { newRecord } from '../../limiter/record.ts'
 import type { CounterSpec } from '../counter-store.ts'
-import { EmbeddedCounter } from '../embedded-store.ts'
+import { EmbeddedCounter } from '../embedded-counter.ts'
 import type { HashState } from '../half-sip-hash.ts'
 import { SubjectWords } from '../subject.ts'
 

@@ -1,0 +1,22 @@
+import type { Algorithm } from '../limiter/algorithms/algorithm.ts'
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import type { Limit } from '../limiter/limit.ts'
+import type { Counter } from './charges.ts'
+import type { CounterSpec } from './counter-store.ts'
+import type { HashState } from './half-sip-hash.ts'
+
+/** A counter whose subjects are kept in a table. */
+export class EmbeddedCounter implements Counter {
+  readonly limit: Limit
+  readonly algorithm: Algorithm<Limit>
+  readonly sinceMs: number
+  /** The hash of the identity, with which the hash of each subject begins. */
+  readonly prefix: HashState
+
+  constructor(spec: CounterSpec, prefix: HashState) {
+    this.limit = spec.limit
+    this.algorithm = algorithmOf(spec.limit)
+    this.sinceMs = spec.sinceMs
+    this.prefix = prefix
+  }
+}

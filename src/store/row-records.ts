@@ -1,0 +1,68 @@
+import type { ChargeResults } from './charge-results.ts'
+import type { Charges } from './charges.ts'
+import type { EmbeddedCounter } from './embedded-counter.ts'
+import type { TableRows } from './table-rows.ts'
+
+// The records of located rows: read, checked, taken from and written, all under the locks of the rows.
+
+/** Reads the row's record and brings it up to date. */
+export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: number, wallMs: number): void {
+  const { limit, algorithm, sinceMs } = charges.counters[row] as EmbeddedCounter
+  const { table } = rows
+  const record = rows.records[row]!
+  const slot = table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
+  rows.slots[row] = slot
+  if (slot < 0) {
+    algorithm.begin(limit, record, nowMs, wallMs)
+  } else {
+    table.read(slot, record)
+    algorithm.look(limit, record, sinceMs, nowMs)
+  }
+}
+
+/** Reads all rows, with level and wait of each. Returns whether all would pass. */
+export function checkRows(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+  let fits = true
+  for (let row = 0; row < charges.length; row++) fits = checkRow(rows, charges, results, row, nowMs, wallMs) && fits
+  return fits
+}
+
+/** Reads the row, with its level and wait. Returns whether it would pass. */
+export function checkRow(rows: TableRows, charges: Charges, results: ChargeResults, row: number, nowMs: number, wallMs: number): boolean {
+  readRow(rows, charges, row, nowMs, wallMs)
+  const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+  const left = algorithm.left(limit, rows.records[row]!)
+  const waitMs = algorithm.waitMs(limit, left, charges.costs[row]!, wallMs)
+  results.levels[row] = left
+  results.waitsMs[row] = waitMs
+  return waitMs === 0
+}
+
+/** Takes from all rows, which were read before, whether or not there is enough. */
+export function takeRows(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
+  for (let place = 0; place < charges.length; place++) takeRow(rows, charges, results, place, nowMs, wallMs)
+}
+
+/** Takes from the row at `place` of the order, which was read before. */
+export function takeRow(rows: TableRows, charges: Charges, results: ChargeResults, place: number, nowMs: number, wallMs: number): void {
+  const row = rows.order[place]!
+  const cost = charges.costs[row]!
+  if (cost === 0) return
+  const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+  algorithm.take(rows.records[row]!, cost)
+  results.levels[row] = algorithm.left(limit, rows.records[row]!)
+  writeRow(rows, place, nowMs, wallMs)
+}
+
+/** Writes the record of the row at `place` of the order, in a new slot if it has none. */
+export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: number): void {
+  const row = rows.order[place]!
+  const { table } = rows
+  const { kind, level, at, size, rate } = rows.records[row]!
+  const known = rows.slots[row]!
+  const slot =
+    known >= 0 ? known : table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
+  if (slot < 0) return
+  rows.slots[row] = slot
+  table.write(slot, level, at, size, rate)
+}
