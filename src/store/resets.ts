@@ -1,10 +1,11 @@
+import { DAY_MS } from '../limiter/time-zone.ts'
 import { RESET } from './record-kinds.ts'
 import type { SharedTable } from './shared-table.ts'
 
 /** Makes the tag of a counter's reset from the counter's. Both are in the same set: one lock covers both. */
 const SALT = 0x5e7_0000
 /** How long something from before a reset may still arrive. */
-const KEPT_MS = 86_400_000
+const KEPT_MS = DAY_MS
 /** No two resets of a counter have the same moment, even if the clock was set back. */
 export const TICK_MS = 0.001
 

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { CUT_OFF, StateDamage } from './state-damage.ts'
 
-/** The most that can be asked for at once. */
+/** The most that is read or written at once. */
 export const CHUNK_BYTES = 256 * 1024
 
-/** Reads a file from its beginning, a chunk at a time, and works out the checksum of what was taken. */
+/** Reads a file from its beginning, a chunk at a time, with the checksum of what was taken. */
 export class ChunkReader {
   readonly #handle: FileHandle
   readonly #hash = createHash('sha256')
   readonly #chunk = Buffer.alloc(CHUNK_BYTES)
-  /** What was read and not taken yet is between the two. */
+  /** Bytes that were read and not taken yet are between the two. */
   #start = 0
   #end = 0
   #bytesLeft: number
@@ -20,12 +20,12 @@ export class ChunkReader {
     this.#bytesLeft = fileBytes
   }
 
-  /** Of the file, behind what was taken. */
+  /** Bytes of the file after those that were taken. */
   get bytesLeft(): number {
     return this.#bytesLeft
   }
 
-  /** The next bytes, good until the next call. Throws StateDamage where there are fewer. */
+  /** The next bytes, valid until the next call. Throws StateDamage where there are fewer. */
   async take(length: number): Promise<Buffer> {
     const bytes = await this.#next(length)
     this.#hash.update(bytes)
@@ -37,7 +37,7 @@ export class ChunkReader {
     return new DataView(bytes.buffer, bytes.byteOffset, length)
   }
 
-  /** Whether the next bytes are the checksum of all that was taken, which ends with it. */
+  /** Whether the next bytes are the checksum of all that was taken. Ends the checksum. */
   async takeChecksum(): Promise<boolean> {
     const digest = this.#hash.digest()
     return digest.equals(await this.#next(digest.length))

@@ -4,26 +4,26 @@ import { connect, createServer, type Server } from 'node:net'
 import { hostname } from 'node:os'
 import { basename, dirname } from 'node:path'
 
-/** What a process has to do with a state file. */
+/** The relation of a process to a state file. */
 export type Intent = 'wants' | 'yields' | 'holds'
 
 export interface Listener {
   readonly intent: Intent
-  /** As its own container counts; undefined where it did not say. */
+  /** In the namespace of its own container; undefined where there was no reply. */
   readonly pid?: number
   readonly host?: string
 }
 
-/** sockaddr_un has 104 bytes on some systems and 108 on Linux, and Node cuts what is longer. */
+/** sockaddr_un has 104 bytes on some systems and 108 on Linux, and Node truncates longer paths. */
 const MAX_ADDRESS_BYTES = 100
-/** A process that is busy may be slow to say who it is; that it lives is known from the connection. */
-const ANSWER_MS = 2_000
-/** Too many ask at once, or it hung up while we did. */
-const IS_THERE = new Set(['EAGAIN', 'ECONNRESET', 'EPIPE'])
+/** A busy process may be slow to reply; the connection alone shows that it is alive. */
+const REPLY_MS = 2_000
+/** Errors of a socket on which a process listens: its backlog is full, or it closed the connection. */
+const IS_ALIVE = new Set(['EAGAIN', 'ECONNRESET', 'EPIPE'])
 
 /**
- * A socket that says who listens on it to anybody who connects. That somebody listens is known to the kernel, and ends
- * with the process, however it ends.
+ * A socket that sends each client the intent of its process. The kernel knows whether a process listens, and that ends with the process,
+ * however it ends.
  */
 export class LockSocket {
   intent: Intent = 'wants'
@@ -32,8 +32,8 @@ export class LockSocket {
   private constructor() {
     this.#server = createServer((client) => {
       client.unref()
-      client.on('error', () => {}) // it went away: nothing of ours
-      // Whatever the client does or does not do, the answer is small enough for the kernel to keep.
+      client.on('error', () => {}) // the client closed early
+      // Even if the client never reads, the reply is small enough for the kernel's buffer.
       client.end(`${this.intent} ${process.pid} ${hostname()}\n`, () => client.destroy())
     })
   }
@@ -42,7 +42,7 @@ export class LockSocket {
     const socket = new LockSocket()
     await withAddress(path, (address) => socket.#listen(address))
     try {
-      // Another user's process must be able to ask; all it hears is who we are.
+      // Processes of other users must be able to connect; all they get is this line.
       await chmod(path, 0o666)
       return socket
     } catch (error) {
@@ -68,38 +68,38 @@ export class LockSocket {
   }
 }
 
-/** Who listens there, or undefined where nobody does. */
+/** The process that listens there, or undefined where none does. */
 export async function askListener(path: string): Promise<Listener | undefined> {
   return withAddress(path, ask)
 }
 
 function ask(address: string): Promise<Listener | undefined> {
   return new Promise((resolve, reject) => {
-    let answer = ''
+    let reply = ''
     const socket = connect(address)
     socket.setEncoding('utf8')
-    socket.setTimeout(ANSWER_MS, () => {
+    socket.setTimeout(REPLY_MS, () => {
       resolve({ intent: 'holds' })
       socket.destroy()
     })
     socket.on('data', (text: string) => {
-      answer += text
+      reply += text
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') resolve(undefined)
-      else if (!IS_THERE.has(error.code!)) reject(error)
+      else if (!IS_ALIVE.has(error.code!)) reject(error)
     })
-    socket.on('close', () => resolve(listenerOf(answer)))
+    socket.on('close', () => resolve(listenerOf(reply)))
   })
 }
 
-/** One that hung up without a word was there a moment ago: nothing is settled yet. */
-function listenerOf(answer: string): Listener {
-  const [, intent, pid, host] = /^(wants|yields|holds) (\d+) (\S+)\n$/.exec(answer) ?? []
+/** One that closed without a reply was alive a moment ago: its intent is not known yet. */
+function listenerOf(reply: string): Listener {
+  const [, intent, pid, host] = /^(wants|yields|holds) (\d+) (\S+)\n$/.exec(reply) ?? []
   return intent === undefined ? { intent: 'wants' } : { intent: intent as Intent, pid: Number(pid), host: host! }
 }
 
-/** Runs with a name of the path that fits into a socket's address: a long one by way of its directory's descriptor. */
+/** Runs with a path that fits into a socket's address: a long one goes through its directory's descriptor. */
 async function withAddress<Result>(path: string, run: (address: string) => Promise<Result>): Promise<Result> {
   if (process.platform !== 'linux' || Buffer.byteLength(path) <= MAX_ADDRESS_BYTES) return run(path)
   const directory = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY)

@@ -1,10 +1,10 @@
 import type { TaggedRecord } from '../table-records.ts'
 import type { Moment } from './state-format.ts'
 
-/** Hears what is in a state file. What it gets is good only until the next call. */
+/** Gets the content of a state file. Arguments are valid only until the next call. */
 export interface ScanListener {
-  /** `saved` is the moment that the record is from. */
+  /** `saved` is when the record was saved. */
   onRecord(record: TaggedRecord, saved: Moment): void
-  /** The next bytes of the sections that this program does not know, headers and all. */
+  /** The next bytes of sections that this program cannot read, including their headers. */
   onUnknown?(bytes: Buffer): void
 }

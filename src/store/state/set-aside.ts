@@ -2,8 +2,7 @@ import { lstat, rename } from 'node:fs/promises'
 import { StateFault } from './state-fault.ts'
 
 /**
- * Gives a file that is not to be trusted a name that nobody reads, and never one that is taken; its lock is held
- * meanwhile. Returns the name.
+ * Renames a damaged file to a free name that is never read. The caller holds its lock. Returns the name.
  */
 export async function setAside(path: string, wallMs: number): Promise<string> {
   const stamp = new Date(wallMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')

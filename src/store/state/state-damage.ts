@@ -1,4 +1,4 @@
-/** The file is not what was once saved; the message completes the sentence "it is no good: …". */
+/** The file is not as it was saved. The message completes the sentence "it is no good: …". */
 export class StateDamage extends Error {}
 
 export const CUT_OFF = 'it is cut off'

@@ -1,6 +1,6 @@
 import { getSystemErrorMap } from 'node:util'
 
-/** What stands in the way of the state file, in a sentence; `code` is the system's. */
+/** The state file cannot be used. The message is a sentence, `code` the system's. */
 export class StateFault extends Error {
   readonly code: string | undefined
 
@@ -10,7 +10,7 @@ export class StateFault extends Error {
   }
 }
 
-// Node has no words for it
+// Node has no message for it
 const EDQUOT = -122
 
 function reasonOf({ errno, message }: NodeJS.ErrnoException): string {

@@ -9,12 +9,12 @@ import type { Moment } from './state-format.ts'
 import { StateWriter } from './state-writer.ts'
 
 export interface StateFileParts {
-  /** Behind all links. */
+  /** With all links resolved. */
   readonly path: string
   readonly table: SharedTable
   readonly hashKey: readonly [number, number]
   readonly clock: Clock
-  /** What the file had that this program does not know, to be saved along with the rest. */
+  /** Sections of the file that this program cannot read, to be saved with the rest. */
   readonly unknownSections?: Buffer | undefined
 }
 
@@ -24,17 +24,17 @@ export interface Saved {
   readonly bytes: number
 }
 
-/** The longest that a save keeps its thread to itself. */
+/** The longest that a save blocks its thread. */
 const SLICE_MS = 2
-/** Sets between two looks at the time. */
-const SETS_PER_LOOK = 32
-/** Longer than any decision holds a lock, and than it takes to free those of a dead thread. */
-const LOCK_PATIENCE_MS = 5_000
+/** Sets between two readings of the clock. */
+const SETS_PER_CLOCK_READ = 32
+/** Longer than any decision holds a lock, and than it takes to free the locks of a dead thread. */
+const LOCK_TIMEOUT_MS = 5_000
 
-/** The file that a table's counters are saved to. Its lock is the caller's business. */
+/** The file that a table's counters are saved to. The caller holds its lock. */
 export class StateFile {
   readonly #parts: StateFileParts
-  /** Ends when the last save that was begun does, well or not. */
+  /** Resolves when the last save that was started has ended, successful or not. */
   #running: Promise<unknown> = Promise.resolve()
   #waiting: Promise<Saved> | undefined
 
@@ -47,8 +47,8 @@ export class StateFile {
   }
 
   /**
-   * Saves all that has been taken before the call. One save at a time: whoever comes while one runs gets the next,
-   * together with all others who wait. Throws a StateFault, and then the file is the one from before.
+   * Saves all that was taken before the call. One save at a time: calls during a save share the next one. Throws a StateFault, and then the
+   * file is unchanged.
    */
   save(): Promise<Saved> {
     this.#waiting ??= this.#saveAfter(this.#running)
@@ -59,13 +59,13 @@ export class StateFile {
     await running
     this.#waiting = undefined
     const saving = this.#replace()
-    this.#running = saving.catch(() => {}) // whoever asked for it hears of it
+    this.#running = saving.catch(() => {}) // the caller of save() gets the error
     return saving
   }
 
   async #replace(): Promise<Saved> {
     try {
-      // For nobody else: whoever knows the hash key can aim at other callers' counters.
+      // Readable by the owner alone: with the hash key, a caller could collide with others' counters on purpose.
       return await replaceFile(this.path, (handle) => this.#write(handle), { besidePath: `${this.path}.new`, mode: 0o600 })
     } catch (error) {
       throw new StateFault(`cannot write ${this.path}`, error)
@@ -81,7 +81,7 @@ export class StateFile {
     for (let set = 0; set < table.setCount; set++) {
       if (!copyLive(table, set, moment.nowMs, moment.wallMs, batch)) await this.#copyWhenFree(set, moment, batch)
       if (!out.add(batch)) await out.flush()
-      else if (set % SETS_PER_LOOK !== 0 || performance.now() < sliceEndMs) continue
+      else if (set % SETS_PER_CLOCK_READ !== 0 || performance.now() < sliceEndMs) continue
       else await setImmediate()
       sliceEndMs = performance.now() + SLICE_MS
     }
@@ -89,11 +89,11 @@ export class StateFile {
     return { counters: out.counters, bytes }
   }
 
-  /** Whoever holds the lock may be dead, and then it is this thread that has to hear of it. */
+  /** The thread that holds the lock may be dead, and this thread frees its locks: so wait without blocking. */
   async #copyWhenFree(set: number, { nowMs, wallMs }: Moment, batch: RecordBatch): Promise<void> {
-    const endMs = performance.now() + LOCK_PATIENCE_MS
+    const endMs = performance.now() + LOCK_TIMEOUT_MS
     do {
-      if (performance.now() > endMs) throw new Error(`a part of the table has been locked for ${LOCK_PATIENCE_MS} ms`)
+      if (performance.now() > endMs) throw new Error(`a part of the table has been locked for ${LOCK_TIMEOUT_MS} ms`)
       await setTimeout(1)
     } while (!copyLive(this.#parts.table, set, nowMs, wallMs, batch))
   }

@@ -2,19 +2,19 @@ import type { RecordBatch, TaggedRecord } from '../table-records.ts'
 import { CUT_OFF, NONSENSE } from './state-damage.ts'
 
 /**
- * What a state file is made of, all little-endian:
+ * The format of a state file, all little-endian:
  *
  *     header    magic (8) | version (u32) | 0 (u32) | hash key (2 × i32) | wall ms (f64) | monotonic ms (f64)
  *     sections  type (u32) | payload bytes (u32) | wall ms (f64) | monotonic ms (f64) | payload
  *     end       a section of type 0 without a payload | sha256 of all before it
  *
- * There are any number of sections, in any order, and several may have the same type. A type stands for one layout for good: a new layout
- * gets a new type, which programs that do not know it write back as it is. Types up to 255 are kinds of records, and then the payload is
+ * There are any number of sections, in any order, and several may have the same type. A type always stands for the same layout: a new layout
+ * gets a new type, and programs that cannot read it write it back unchanged. Types up to 255 are kinds of records, and then the payload is
  *
  *     record    tag (2 × i32) | level (f64) | at (f64) | size (f32) | rate (f32)
  *
- * A moment on the monotonic clock means nothing to another process. Each section has both clocks at one moment, so that it keeps its
- * meaning in a file that was saved later, by a program that did not know it.
+ * A time on the monotonic clock means nothing to another process. Each section has both clocks at one moment, so that it stays valid in a
+ * file that was saved later, by a program that could not read it.
  */
 export interface Moment {
   readonly wallMs: number
@@ -23,7 +23,7 @@ export interface Moment {
 
 export interface StateHeader extends Moment {
   readonly version: number
-  /** Without it the tags mean nothing. */
+  /** The key of the hash that made the tags. */
   readonly hashKey: readonly [number, number]
 }
 
@@ -52,7 +52,7 @@ export function encodeHeader(view: DataView, { hashKey, wallMs, nowMs }: Omit<St
   view.setFloat64(32, nowMs, true)
 }
 
-/** The header, or what is wrong with it: that it is not ours can be told before anything else is read. */
+/** The header, or what is wrong with it: a file that is not ours is recognised before anything else is read. */
 export function decodeHeader(view: DataView): StateHeader | string {
   if (view.byteLength < MAGIC.length || MAGIC.some((byte, i) => view.getUint8(i) !== byte)) return 'it is not a state file'
   if (view.byteLength < HEADER_BYTES) return CUT_OFF
@@ -85,7 +85,7 @@ export function encodeRecord(view: DataView, offset: number, batch: RecordBatch,
   view.setFloat32(offset + 28, batch.rates[row]!, true)
 }
 
-/** Reads all but the kind; one object serves many records. Returns whether the numbers can be those of a record. */
+/** Reads all but the kind; one object is used for many records. Returns whether the numbers are valid. */
 export function decodeRecord(view: DataView, offset: number, into: TaggedRecord): boolean {
   into.low = view.getInt32(offset, true)
   into.high = view.getInt32(offset + 4, true)

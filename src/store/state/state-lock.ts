@@ -6,7 +6,7 @@ import { askListener, type Listener, LockSocket } from './lock-socket.ts'
 import { StateFault } from './state-fault.ts'
 import { resolveStatePath } from './state-path.ts'
 
-/** Another process has the file. */
+/** Another process uses the file. */
 export class StateInUse extends Error {
   readonly pid: number | undefined
   readonly host: string | undefined
@@ -19,14 +19,14 @@ export class StateInUse extends Error {
 }
 
 const RETRY_MS = 5
-/** For rivals that neither take the file nor let go of it: stopped in the middle of their start, say. */
-const PATIENCE_MS = 10_000
-/** So that a socket's name fits into its address, whatever the file is called. */
+/** For rivals that neither take the file nor give up, for example because they were stopped during startup. */
+const TIMEOUT_MS = 10_000
+/** So that a socket's name fits into its address, however long the file's name is. */
 const MAX_NAME_BYTES = 40
-/** How old a socket must be that nobody listens on and that has not got its name yet, to be nobody's. */
+/** The age from which a socket without its final name, on which no process listens, is removed. */
 const ABANDONED_MS = 60_000
 
-/** A save is written beside the file first, under a name that is four bytes longer. */
+/** A save first writes a file beside it, with a name that is four bytes longer. */
 const MAX_STATE_NAME_BYTES = 251
 
 /** Throws StateInUse, or a StateFault with the system's code where no lock can be made. */
@@ -42,16 +42,16 @@ export async function acquireStateLock(path: string): Promise<StateLock> {
 }
 
 /**
- * One process at a time on a state file, for as long as it lives and no longer. Each that wants the file listens on a
- * socket of its own beside it, and then asks all others there. A name is never used twice, so a dead socket is dead for
- * good, and anybody may take it away at any time. (One name for all, taken over from the dead, has no safe moment for
- * that: between the last look and the taking, it may have become somebody else's.)
+ * Lets one process at a time use a state file, for as long as that process lives. Each process that wants the file listens on a
+ * socket of its own beside it, and then asks all others there. A name is never used twice, so a dead socket stays dead,
+ * and any process may remove it at any time. (With one name for all, there is no safe moment to remove a dead socket: between
+ * the check and the removal, another process may have taken the name.)
  *
- * Of two, the one that came to want the file later finds the other when it looks, and does not take the file while that
- * one wants or holds it. So that they do not wait for each other, the smaller name yields.
+ * Of two processes, the later one finds the socket of the other, and does not take the file while the other wants or holds it. So
+ * that they do not wait for each other, the one with the smaller name yields.
  */
 export class StateLock {
-  /** The state file's path, behind all links. */
+  /** The state file's path, with all links resolved. */
   readonly statePath: string
   readonly #socket: LockSocket
   readonly #prefix: string
@@ -68,7 +68,7 @@ export class StateLock {
     const prefix = `${shortName(basename(statePath))}.lock-`
     const name = `${prefix}${randomBytes(8).toString('hex')}`
     const path = join(dirname(statePath), name)
-    // A socket is there a moment before anybody listens on it, and would be taken for dead: its name comes after that.
+    // A socket exists a moment before the process listens on it, and would be considered dead: it gets its name after that.
     const socket = await LockSocket.listen(`${path}~`)
     const lock = new StateLock(statePath, socket, prefix, name)
     try {
@@ -83,25 +83,25 @@ export class StateLock {
 
   async release(): Promise<void> {
     this.#socket.close()
-    // One that cannot be taken away is dead all the same.
+    // A socket that cannot be removed is dead all the same.
     await rm(this.#pathOf(this.#name), { force: true }).catch(() => {})
   }
 
-  /** Somebody took the socket away, a cleaner of old files, say: others cannot see that the file is in use. */
+  /** Whether the socket was removed, by a cleaner of old files for example: then others cannot see that the file is in use. */
   async isLost(): Promise<boolean> {
     const names = await readdir(dirname(this.statePath)).catch(() => [this.#name])
     return !names.includes(this.#name)
   }
 
   async #contend(): Promise<void> {
-    const endMs = performance.now() + PATIENCE_MS
+    const endMs = performance.now() + TIMEOUT_MS
     for (;;) {
       const rivals = await this.#rivals()
       const holder = rivals.find(({ intent }) => intent === 'holds')
       if (holder !== undefined) throw new StateInUse(this.statePath, holder)
       const wanting = rivals.filter(({ intent }) => intent === 'wants')
       if (wanting.some(({ name }) => name > this.#name)) this.#socket.intent = 'yields'
-      // Those who looked while we yielded have not minded us: look once more.
+      // Others that looked while we yielded have ignored us: look once more.
       else if (this.#socket.intent === 'yields') this.#socket.intent = 'wants'
       else if (wanting.length === 0) break
       if (performance.now() > endMs) throw new StateInUse(this.statePath, wanting[0]!)
@@ -120,7 +120,7 @@ export class StateLock {
   async #ask(name: string): Promise<Rival | undefined> {
     const listener = await askListener(this.#pathOf(name))
     if (listener !== undefined) return name.endsWith('~') ? undefined : { ...listener, name }
-    // A dead one that cannot be taken away is no less dead.
+    // A dead socket that cannot be removed is dead all the same.
     if (!name.endsWith('~') || (await isAbandoned(this.#pathOf(name)))) await rm(this.#pathOf(name), { force: true }).catch(() => {})
     return undefined
   }

@@ -5,7 +5,7 @@ import { StateFault } from './state-fault.ts'
 const MAX_LINKS = 40
 
 /**
- * Where the state file really is, whether or not it is there yet: behind all symlinks, its own too. All names of a file
+ * The real path of the state file, whether or not it exists: all symlinks are resolved, its own too. All names of a file
  * then share one lock, and a save replaces the file that a link points to, not the link.
  */
 export async function resolveStatePath(path: string): Promise<string> {

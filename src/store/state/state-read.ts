@@ -12,31 +12,31 @@ import { MAX_UNKNOWN_BYTES, UnknownSections } from './unknown-sections.ts'
 
 export type StateRead =
   | { readonly kind: 'none' }
-  /** Not to be trusted; the reason completes the sentence "it is no good: …". */
+  /** The reason completes the sentence "it is no good: …". */
   | { readonly kind: 'damaged'; readonly reason: string }
   | { readonly kind: 'found'; readonly state: SavedState }
 
-/** A file that has been read through once and found whole. */
+/** A file that was read once and is intact. */
 export interface SavedState {
   readonly path: string
   readonly header: StateHeader
   /** Counters in the file, and resets of counters. */
   readonly counters: number
-  /** Those of them that still mean something. */
+  /** Those of them that are still live. */
   readonly live: number
-  /** What is in the file besides, as it is there: whoever saves the next one writes it back. */
+  /** Sections that this program cannot read, byte for byte: the next save writes them back. */
   readonly unknownSections: Buffer
 }
 
 export interface Restored {
   readonly counters: number
-  /** Live counters for which their set had no room. */
+  /** Live counters for which there was no room in their set. */
   readonly evicted: number
 }
 
-/** More live counters than the table has room for. The file is as it was. */
+/** More live counters than the table has room for. The file is unchanged. */
 export class StateTooLarge extends Error {
-  /** A table of this size takes them and leaves as much room again, so that hardly any set overflows. */
+  /** A table of this size has room for twice as many, so that hardly any set overflows. */
   readonly enoughBytes: number
 
   constructor(path: string, live: number, withoutRoom: number) {
@@ -47,11 +47,11 @@ export class StateTooLarge extends Error {
 
 const MIB = 1024 * 1024
 
-/** Reads the file through and changes nothing. Throws a StateFault where it cannot be read at all. */
+/** Checks the whole file, and changes nothing. Throws a StateFault where it cannot be read at all. */
 export async function readState(path: string, clock: Clock): Promise<StateRead> {
   try {
     const found = await stat(path)
-    // A pipe would be waited on for ever, and a directory is not ours to move away.
+    // Reading a pipe would block for ever, and a directory is not ours to rename.
     if (!found.isFile()) throw new Error('it is not a regular file')
     return { kind: 'found', state: await checkState(path, clock) }
   } catch (error) {
@@ -61,7 +61,7 @@ export async function readState(path: string, clock: Clock): Promise<StateRead> 
   }
 }
 
-/** Puts the live counters into a table that nobody uses yet. Throws StateTooLarge before anything is changed. */
+/** Puts the live counters into a table that is not in use yet. Throws StateTooLarge before anything is changed. */
 export async function restoreInto(table: SharedTable, state: SavedState, clock: Clock): Promise<Restored> {
   if (state.live > table.slotCount) throw new StateTooLarge(state.path, state.live, state.live - table.slotCount)
   const evictedBefore = table.forcedEvictions
@@ -92,10 +92,10 @@ async function checkState(path: string, clock: Clock): Promise<SavedState> {
     },
     onUnknown: (bytes) => unknown.add(bytes),
   })
-  // To leave them out of the next file would destroy what a newer program has saved.
+  // Leaving them out of the next file would destroy what a newer program has saved.
   if (!unknown.fits) {
     throw new StateDamage(
-      `a newer program saved ${unknown.bytesOffered} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`,
+      `a newer program saved ${unknown.totalBytes} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`,
     )
   }
   return { path, header, counters, live, unknownSections: unknown.bytes }

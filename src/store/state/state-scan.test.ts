@@ -79,7 +79,7 @@ describe('sections that this program does not know', () => {
     const sections = new UnknownSections()
     const header = Buffer.alloc(24, 1)
     for (let i = 0; i < 1_000_000; i++) sections.add(header)
-    expect([sections.fits, sections.bytesOffered]).toEqual([false, 24_000_000])
+    expect([sections.fits, sections.totalBytes]).toEqual([false, 24_000_000])
     expect(sections.bytes.buffer.byteLength).toBeLessThanOrEqual(MAX_UNKNOWN_BYTES)
   })
 

@@ -25,8 +25,8 @@ export interface Scan {
 }
 
 /**
- * Goes through a state file in chunks, however large it is. What the listener hears is to be trusted when the end has
- * been reached: throws StateDamage where the file is not whole.
+ * Reads a state file in chunks, however large it is. Throws StateDamage where the file is not intact, which is known only at its end: until
+ * then, the listener must not rely on what it gets.
  */
 export async function scanState(path: string, listener: ScanListener): Promise<Scan> {
   const handle = await open(path)
@@ -45,14 +45,14 @@ export async function scanState(path: string, listener: ScanListener): Promise<S
 /** Returns the number of records. */
 async function scanSections(reader: ChunkReader, listener: ScanListener): Promise<number> {
   let counters = 0
-  // What makes no sense is told of in the end: in a file that was changed, the change is the reason.
+  // Reported after the checksum: if that is wrong too, the file was changed, and that is the better reason.
   let isSound = true
   for (let isEnd = false; !isEnd; ) {
     const section = await nextSection(reader, listener)
     isEnd = section.type === END
     isSound = Number.isFinite(section.wallMs) && Number.isFinite(section.nowMs) && isSound
     if (isEnd) isSound = section.bytes === 0 && isSound
-    else if (!isSavedKind(section.type)) await passUnknown(reader, section, listener)
+    else if (!isSavedKind(section.type)) await readUnknown(reader, section, listener)
     else if (await scanRecords(reader, section, listener)) counters += section.bytes / RECORD_BYTES
     else isSound = false
   }
@@ -70,7 +70,7 @@ async function nextSection(reader: ChunkReader, listener: ScanListener): Promise
   return section
 }
 
-async function passUnknown(reader: ChunkReader, section: SectionHeader, listener: ScanListener): Promise<void> {
+async function readUnknown(reader: ChunkReader, section: SectionHeader, listener: ScanListener): Promise<void> {
   for (let left = section.bytes; left > 0; ) {
     const bytes = await reader.take(Math.min(left, CHUNK_BYTES))
     left -= bytes.length
@@ -78,7 +78,7 @@ async function passUnknown(reader: ChunkReader, section: SectionHeader, listener
   }
 }
 
-/** Returns whether all of the section can be records. */
+/** Returns whether the whole section consists of valid records. */
 async function scanRecords(reader: ChunkReader, section: SectionHeader, listener: ScanListener): Promise<boolean> {
   const record: TaggedRecord = { kind: section.type, low: 0, high: 0, level: 0, at: 0, size: 0, rate: 0 }
   let isSound = section.bytes % RECORD_BYTES === 0

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import type { RecordBatch } from '../table-records.ts'
+import { CHUNK_BYTES } from './chunk-reader.ts'
 import { isKeptFrom } from './saved-kinds.ts'
 import {
   END,
@@ -14,11 +15,9 @@ import {
   type StateHeader,
 } from './state-format.ts'
 
-const CHUNK_BYTES = 256 * 1024
-
 /**
- * Writes a state file from its beginning to its end. Records are gathered by kind; a section goes out whenever one of the kinds has a
- * chunk full, so that memory is bounded by the number of kinds.
+ * Writes a state file from start to end. Records are gathered by kind; all sections are written as soon as one kind has filled a chunk, so
+ * that memory is bounded by the number of kinds.
  */
 export class StateWriter {
   /** Records so far. */
@@ -34,7 +33,7 @@ export class StateWriter {
     this.#moment = moment
   }
 
-  /** `unknownSections` are those of the file from before, which go into this one as they were. */
+  /** `unknownSections` are those of the previous file, which are copied into this one. */
   static async begin(handle: FileHandle, header: Omit<StateHeader, 'version'>, unknownSections: Buffer): Promise<StateWriter> {
     const writer = new StateWriter(handle, header)
     const bytes = Buffer.alloc(HEADER_BYTES)
@@ -44,7 +43,7 @@ export class StateWriter {
     return writer
   }
 
-  /** Gathers those of a set's records that are kept. Returns false where something must be flushed before there is room for another set. */
+  /** Gathers those of a set's records that are saved. Returns false where `flush` must be called before the next set. */
   add(batch: RecordBatch): boolean {
     let hasRoom = true
     for (let row = 0; row < batch.length; row++) {
@@ -65,7 +64,7 @@ export class StateWriter {
     }
   }
 
-  /** Returns how many bytes there are in all. */
+  /** Returns the size of the file. */
   async end(): Promise<number> {
     await this.flush()
     const end = Buffer.alloc(SECTION_HEADER_BYTES)
@@ -89,7 +88,7 @@ export class StateWriter {
   }
 }
 
-/** A section in the making; used again when it has been written. */
+/** A section that is being filled; used again after it was written. */
 class GatheredSection {
   readonly #kind: number
   readonly #bytes = Buffer.alloc(CHUNK_BYTES)
@@ -113,7 +112,7 @@ class GatheredSection {
     this.#used += RECORD_BYTES
   }
 
-  /** The whole section, good until the next record is added. */
+  /** The whole section, valid until the next record is added. */
   finish({ wallMs, nowMs }: Moment): Buffer {
     encodeSectionHeader(this.#view, { type: this.#kind, bytes: this.#used - SECTION_HEADER_BYTES, wallMs, nowMs })
     const section = this.#bytes.subarray(0, this.#used)

@@ -1,19 +1,19 @@
-/** The most that is kept in memory of what this program cannot read. */
+/** The most memory for sections that this program cannot read. */
 export const MAX_UNKNOWN_BYTES = 16 * 1024 * 1024
 
-/** Sections of a file that this program does not know, headers and all, to be written back byte for byte. */
+/** Sections of a file that this program cannot read, including their headers, to be written back byte for byte. */
 export class UnknownSections {
   #kept = Buffer.alloc(0)
   #length = 0
-  #offered = 0
+  #total = 0
 
-  /** How many bytes there were, kept or not. */
-  get bytesOffered(): number {
-    return this.#offered
+  /** All bytes that were added, kept or not. */
+  get totalBytes(): number {
+    return this.#total
   }
 
   get fits(): boolean {
-    return this.#offered <= MAX_UNKNOWN_BYTES
+    return this.#total <= MAX_UNKNOWN_BYTES
   }
 
   get bytes(): Buffer {
@@ -21,11 +21,11 @@ export class UnknownSections {
   }
 
   add(bytes: Buffer): void {
-    this.#offered += bytes.length
+    this.#total += bytes.length
     if (!this.fits) return
-    if (this.#offered > this.#kept.length) this.#growTo(Math.min(MAX_UNKNOWN_BYTES, this.#offered * 2))
+    if (this.#total > this.#kept.length) this.#growTo(Math.min(MAX_UNKNOWN_BYTES, this.#total * 2))
     bytes.copy(this.#kept, this.#length)
-    this.#length = this.#offered
+    this.#length = this.#total
   }
 
   #growTo(length: number): void {

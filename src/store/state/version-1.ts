@@ -1,4 +1,5 @@
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import { DAY_MS } from '../../limiter/time-zone.ts'
 import type { TaggedRecord } from '../table-records.ts'
 import { CHUNK_BYTES, type ChunkReader } from './chunk-reader.ts'
 import type { ScanListener } from './scan-listener.ts'
@@ -6,10 +7,9 @@ import { CUT_OFF, NONSENSE, StateDamage, WRONG_CHECKSUM } from './state-damage.t
 import { DIGEST_BYTES, decodeRecord, type Moment, RECORD_BYTES } from './state-format.ts'
 
 const COUNT_BYTES = 8
-const DAY_MS = 86_400_000
 
 /**
- * Reads on behind the header of a file of version 1, which earlier builds wrote: records, their number (f64), and a sha256 of all before it. A
+ * Reads a file of version 1, which earlier builds wrote, after its header: records, their number (f64), and a sha256 of all before it. A
  * record is a bucket; one whose rate is 0 is a UTC day, with its end on the monotonic clock. Returns the number of records.
  */
 export async function scanVersion1(reader: ChunkReader, saved: Moment, listener: ScanListener): Promise<number> {
@@ -39,8 +39,8 @@ function decodeVersion1(view: DataView, offset: number, saved: Moment, into: Tag
 }
 
 /**
- * A day ends at a midnight: the nearest is the right one, though the clock was set by some hours between the day's first request and the
- * save. One that a wrong clock puts further ahead is kept for two days, not for years.
+ * A day ends at a midnight: the nearest is the right one, even if the clock was changed by some hours between the day's first request and
+ * the save. A time that a wrong clock puts further ahead is kept for two days, not for years.
  */
 function dayEnd(at: number, saved: Moment): number {
   return Math.min(Math.round(at / DAY_MS) * DAY_MS, saved.wallMs + 2 * DAY_MS)
