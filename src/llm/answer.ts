@@ -26,7 +26,7 @@ const MESSAGE: Reading = {
 }
 const CHOICE: Reading = { fields: fieldsOf({ message: MESSAGE, text: TEXT }) }
 
-/** An item of a Responses answer: a message, a call, or reasoning. */
+/** An output item of the Responses API: a message, a call, or reasoning. */
 const ITEM_PARTS: Reading = { list: { fields: fieldsOf({ text: TEXT, refusal: TEXT }) } }
 const ITEM: Reading = { fields: fieldsOf({ arguments: TEXT, input: TEXT, content: ITEM_PARTS, summary: ITEM_PARTS }) }
 
@@ -44,7 +44,7 @@ const ANSWER = fieldsOf({
 })
 const [CHOICES, OUTPUT, CONTENT, TYPE, USAGE] = [0, 1, 2, 3, 4]
 
-/** Reads the cost of an answer that comes whole, while its bytes come. */
+/** Reads the cost of a response that is not streamed, while its bytes arrive. */
 export class AnswerReader {
   readonly #sizes = new JsonSizes(ANSWER)
   readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)
@@ -57,7 +57,7 @@ export class AnswerReader {
     return this.#scanner.isBeyondLimits
   }
 
-  /** All of it has come. One without usage or known text has generated nothing, whatever its size. */
+  /** The response is complete. Without usage or known text it has generated nothing, whatever its size. */
   end(): Tally {
     const tally = newTally()
     if (!this.#scanner.end()) return tally
@@ -66,7 +66,7 @@ export class AnswerReader {
     return tally
   }
 
-  /** It broke off: what can be seen is the text that is there. An answer that did not come to say its type may be a message. */
+  /** The response was cut off: only the text so far counts. Without its type, it may still be an Anthropic message. */
   breakOff(): Tally {
     this.#scanner.breakOff()
     return { ...newTally(), characters: this.#characters(this.#sizes.size(TYPE) !== 0) }

@@ -1,7 +1,7 @@
 import { asList, asObject, asText, type JsonObject, writeJson } from './json.ts'
 import { characters, charactersIn } from './text-size.ts'
 
-/** What a chat choice has generated: a whole message, or the delta of one. */
+/** Characters generated in a chat choice: a complete message, or a delta. */
 export function chatCharacters(value: unknown): number {
   const message = asObject(value)
   if (message === undefined) return 0

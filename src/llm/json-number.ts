@@ -1,4 +1,4 @@
-/** RFC 8259 6: where in a number its reader is. */
+/** RFC 8259 6: the states of a reader within a number. */
 export const BEFORE_NUMBER = 1
 const AFTER_MINUS = 2
 const ZERO = 3
@@ -15,7 +15,7 @@ const POINT = 0x2e
 const DIGIT_0 = 0x30
 const DIGIT_9 = 0x39
 
-/** Where it is behind this byte; 0 when the byte does not belong to the number. */
+/** The state after this byte; 0 where the byte does not belong to the number. */
 export function nextInNumber(state: number, byte: number): number {
   if (byte >= DIGIT_0 && byte <= DIGIT_9) {
     if (state === INTEGER || state === FRACTION || state === EXPONENT) return state
@@ -29,7 +29,7 @@ export function nextInNumber(state: number, byte: number): number {
   return byte === PLUS && state === AFTER_E ? AFTER_SIGN : 0
 }
 
-/** A number may end here. */
+/** Whether a number may end in this state. */
 export function endsNumber(state: number): boolean {
   return state === INTEGER || state === ZERO || state === FRACTION || state === EXPONENT
 }

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { isJson } from '../../test/support/llm/json-spelling.ts'
-import { type JsonEvents, JsonScanner } from './json-scanner.ts'
+import type { JsonEvents } from './json-events.ts'
+import { JsonScanner } from './json-scanner.ts'
 
-const UNHEARD: JsonEvents = { name() {}, string() {}, number() {}, literal() {}, begin() {}, end() {} }
+const NO_EVENTS: JsonEvents = { name() {}, string() {}, number() {}, literal() {}, begin() {}, end() {} }
 const LIMITS = { depth: 10, values: 10 }
 
 function isScanned(text: string, pieceBytes = 1000): boolean {
-  const scanner = new JsonScanner(UNHEARD, LIMITS)
+  const scanner = new JsonScanner(NO_EVENTS, LIMITS)
   const bytes = Buffer.from(text)
   for (let from = 0; from < bytes.length; from += pieceBytes) scanner.push(bytes, from, Math.min(from + pieceBytes, bytes.length))
   return scanner.end()
@@ -82,7 +83,7 @@ describe('the limits of a scanner', () => {
     ['a number of 256 characters', `-1.${'5'.repeat(249)}e+10`, false],
   ])('%s', (_, text, isBeyond) => {
     for (const pieceBytes of [1, 1000]) {
-      const scanner = new JsonScanner(UNHEARD, LIMITS)
+      const scanner = new JsonScanner(NO_EVENTS, LIMITS)
       const bytes = Buffer.from(text)
       for (let from = 0; from < bytes.length; from += pieceBytes) scanner.push(bytes, from, Math.min(from + pieceBytes, bytes.length))
       expect([scanner.end(), scanner.isBeyondLimits]).toEqual([!isBeyond, isBeyond])

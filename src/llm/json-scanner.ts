@@ -1,29 +1,14 @@
+import { ESCAPED_UNITS, hexValue } from './json-escape.ts'
+import type { JsonEvents } from './json-events.ts'
+import { type JsonLiteral, LITERALS } from './json-literal.ts'
 import { BEFORE_NUMBER, endsNumber, nextInNumber } from './json-number.ts'
 import { type Charset, JsonString } from './json-string.ts'
-
-/** What a scanner tells of a text, in the order of the text. Sizes and values are asked of the scanner itself. */
-export interface JsonEvents {
-  /** A name of the object at hand. */
-  name(scanner: JsonScanner): void
-  /** `isWhole` is false where the text broke off inside the string. */
-  string(scanner: JsonScanner, isWhole: boolean): void
-  number(scanner: JsonScanner): void
-  literal(value: boolean | null): void
-  begin(isObject: boolean): void
-  end(isEmpty: boolean): void
-}
-
-export interface ScanLimits {
-  /** How deep objects and lists may be nested. */
-  readonly depth: number
-  /** How many values there may be in all: texts, numbers, literals, objects and lists. */
-  readonly values: number
-}
+import type { ScanLimits } from './scan-limits.ts'
 
 /**
  * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is a byte for each level of
- * nesting. Takes exactly the texts that JSON.parse takes, within its limits and numbers of up to 256 characters. It never
- * throws: what is no JSON is still counted in characters, and beyond a limit nothing more is read.
+ * nesting. Accepts exactly what JSON.parse accepts, within its limits and with numbers of up to 256 characters. It never
+ * throws: text that is not JSON is still counted in characters, and beyond a limit nothing more is read.
  */
 export class JsonScanner {
   readonly #events: JsonEvents
@@ -36,11 +21,11 @@ export class JsonScanner {
   #depth = 0
   #values = 0
   #bytes = 0
-  /** Of a `\u` escape: what is read of it. */
+  /** Of a `\u` escape: how many digits were read, and their value. */
   #hexDigits = 0
   #unit = 0
   #numberState = 0
-  #literal: Literal = LITERALS[0]!
+  #literal: JsonLiteral = LITERALS[0]!
   #literalAt = 0
 
   constructor(events: JsonEvents, limits: ScanLimits, charset: Charset = 'utf8') {
@@ -49,46 +34,14 @@ export class JsonScanner {
     this.#string = new JsonString(charset)
   }
 
-  /** There are more or deeper values, or longer numbers, than may be read. */
+  /** There were more or deeper values, or longer numbers, than the limits allow. */
   get isBeyondLimits(): boolean {
     return this.#state === BEYOND
   }
 
-  /** Of the whole text so far, JSON or not, as it is spelled: code points. */
+  /** Code points of the whole text so far, JSON or not, escapes not decoded. */
   get spelledCharacters(): number {
     return this.#bytes - this.#string.continuationBytes
-  }
-
-  /** Of the name or string at hand: code points, escapes decoded. The low half of a pair is not counted, as in `characters`. */
-  get characters(): number {
-    return this.#string.characters
-  }
-
-  /** The same, as JSON.stringify would write it, without its quotes. */
-  get writtenCharacters(): number {
-    return this.#string.writtenCharacters
-  }
-
-  /** The name or string at hand; undefined above 256 UTF-16 units. */
-  text(): string | undefined {
-    return this.#string.text()
-  }
-
-  /** Of the name or string at hand, in UTF-16 units. */
-  get textLength(): number {
-    return this.#string.length
-  }
-
-  isText(units: Uint16Array): boolean {
-    return this.#string.equals(units)
-  }
-
-  isTextInAnyCase(units: Uint16Array): boolean {
-    return this.#string.equalsInAnyCase(units)
-  }
-
-  numberValue(): number {
-    return Number(this.#string.text())
   }
 
   push(bytes: Uint8Array, from = 0, to = bytes.length): void {
@@ -122,17 +75,17 @@ export class JsonScanner {
     }
   }
 
-  /** There is no more. Returns whether all of it was one JSON value. */
+  /** The text ends here. Returns whether it was one JSON value. */
   end(): boolean {
     if (this.#state === NUMBER && this.#depth === 0) this.#endNumber()
     return this.#state === WHOLE
   }
 
-  /** There is no more, and there should be: everything open ends here, a string with what has come of it. */
+  /** The text was cut off: ends everything that is open, a string with the part that was read. */
   breakOff(): void {
     if (this.#state === NO_JSON || this.#state === BEYOND) return
     const isInString = this.#state === STRING || this.#state === ESCAPE || this.#state === UNICODE
-    if (isInString && !this.#isName) this.#events.string(this, false)
+    if (isInString && !this.#isName) this.#events.string(this.#string, false)
     for (; this.#depth > 0; this.#depth--) this.#events.end(false)
     this.#state = NO_JSON
   }
@@ -178,7 +131,7 @@ export class JsonScanner {
     return to
   }
 
-  /** A number, or one of three words. */
+  /** A number, or true, false or null. */
   #beginScalar(byte: number, at: number, to: number): number {
     const isNumber = byte === MINUS || (byte >= DIGIT_0 && byte <= DIGIT_9)
     const literal = isNumber ? undefined : LITERALS.find(({ bytes }) => bytes[0] === byte)
@@ -200,10 +153,10 @@ export class JsonScanner {
     else if (byte !== QUOTE) return this.#fail(at)
     else if (this.#isName) {
       this.#state = BEFORE_COLON
-      this.#events.name(this)
+      this.#events.name(this.#string)
     } else {
       this.#afterValue()
-      this.#events.string(this, true)
+      this.#events.string(this.#string, true)
     }
     return at + 1
   }
@@ -215,7 +168,7 @@ export class JsonScanner {
       this.#unit = 0
       return at + 1
     }
-    const unit = ESCAPED[byte]!
+    const unit = ESCAPED_UNITS[byte]!
     if (unit === 0) return this.#fail(at)
     this.#string.addEscaped(unit)
     this.#state = STRING
@@ -250,7 +203,7 @@ export class JsonScanner {
   #endNumber(): boolean {
     if (!endsNumber(this.#numberState)) return false
     this.#afterValue()
-    this.#events.number(this)
+    this.#events.number(this.#string)
     return true
   }
 
@@ -282,9 +235,9 @@ export class JsonScanner {
       return false
     }
     if (this.#depth === this.#levels.length) {
-      const deeper = new Uint8Array(this.#levels.length * 4)
-      deeper.set(this.#levels)
-      this.#levels = deeper
+      const larger = new Uint8Array(this.#levels.length * 4)
+      larger.set(this.#levels)
+      this.#levels = larger
     }
     this.#levels[this.#depth++] = isObject ? 1 : 0
     this.#state = isObject ? NAME_OR_END : VALUE_OR_END
@@ -302,14 +255,14 @@ export class JsonScanner {
     this.#state = this.#depth === 0 ? WHOLE : AFTER
   }
 
-  /** From this byte on it is only text. */
+  /** From this byte on, characters are only counted. */
   #fail(at: number): number {
     this.#state = NO_JSON
     return at
   }
 }
 
-/** What may come next, or what is being read. */
+// What may come next, or what is being read. Constants are here, not imported: V8 folds those of the same module into the loops.
 const VALUE = 0
 const VALUE_OR_END = 1
 const NAME = 2
@@ -337,25 +290,3 @@ const CLOSE_OBJECT = 0x7d
 const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const LETTER_U = 0x75
-
-/** What stands behind a backslash, as the unit that it means. */
-const ESCAPED = new Uint16Array(256)
-for (const [letter, unit] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
-  ESCAPED[letter!.charCodeAt(0)] = unit!.charCodeAt(0)
-}
-
-interface Literal {
-  readonly bytes: readonly number[]
-  readonly value: boolean | null
-}
-
-const LITERALS: readonly Literal[] = [true, false, null].map((value) => ({
-  bytes: Array.from(String(value), (letter) => letter.charCodeAt(0)),
-  value,
-}))
-
-function hexValue(byte: number): number {
-  if (byte >= DIGIT_0 && byte <= DIGIT_9) return byte - DIGIT_0
-  const lower = byte | 0x20
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
-}

@@ -1,26 +1,26 @@
-import type { JsonEvents, JsonScanner } from './json-scanner.ts'
-import { unitsOf } from './json-string.ts'
+import type { JsonEvents } from './json-events.ts'
+import { type JsonString, unitsOf } from './json-string.ts'
 
-/** How a value counts. What is not named here counts 0, or is absent where a number's value is asked for; null is absent always. */
+/** How a value counts. Other kinds of values count 0, or are absent where a number's value is read; null is always absent. */
 export interface Reading {
-  /** A text: by its characters, kept as `keptText`, or 1 when it is this word and else 0. */
+  /** A string: its characters; or it is kept as `keptText`; or 1 for this word, else 0. */
   readonly text?: 'characters' | 'kept' | { readonly word: Uint16Array }
-  /** A number: so much, or its own value where that is a whole number from 0 on. */
+  /** A number: this size, or its own value if that is an integer of at least 0. */
   readonly number?: number | 'value'
-  /** Counts 1, but for `false` and null: lenient readers take `1`, `"true"` and more for true. */
+  /** Counts 1, except for `false` and null: lenient readers accept `1`, `"true"` and more as true. */
   readonly isFlag?: boolean
-  /** A list: the sum of its values, each read so. */
+  /** A list: the sum of its values, each read like this. */
   readonly list?: Reading
   readonly fields?: Fields
-  /** An object that is not empty: as long as JSON.stringify would write it, except that a name counts each time it comes. */
+  /** An object that is not empty: its length as JSON.stringify would write it, except that a repeated name counts each time. */
   readonly isWritten?: boolean
 }
 
-/** What is read of an object. Of a name that comes more than once the last value counts, as JSON.parse has it. */
+/** What is read of an object. Of a repeated name the last value counts, as in JSON.parse. */
 export interface Fields {
   readonly names: readonly string[]
   readonly byLength: readonly (readonly Field[])[]
-  /** The size of the object, by those of its fields; ABSENT for each that is not there. */
+  /** The size of the object, from those of its fields; ABSENT for each that is missing. */
   readonly size: (sizes: Float64Array, from: number) => number
   /** The sizes of the last such object are kept as `keptSizes`. */
   readonly isKept: boolean
@@ -34,11 +34,11 @@ interface Field {
 
 const ABSENT = -1
 const NO_NAME_YET = -2
-/** More names than are read of any object, and deeper than anything is read. */
+// Above the number of fields of any object that is read, and its depth.
 const MAX_FIELDS = 16
 const MAX_FRAMES = 12
 
-/** Fields in this order have the indexes 0, 1, ... Without a rule of its own an object is as large as they are together. */
+/** The fields get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
 export function fieldsOf(readings: Readonly<Record<string, Reading>>, options: Partial<Pick<Fields, 'size' | 'isKept'>> = {}): Fields {
   const names = Object.keys(readings)
   const byLength: Field[][] = Array.from({ length: Math.max(...names.map(({ length }) => length)) + 1 }, () => [])
@@ -55,24 +55,24 @@ export function sum(sizes: Float64Array, from: number, count: number): number {
   return total
 }
 
-/** Adds up what a scanner tells of an object, by a table of what counts. Holds a few numbers for each level that is read. */
+/** Adds up the sizes in a scanned object, by a table of what counts. Memory: a few numbers for each level that is read. */
 export class JsonSizes implements JsonEvents {
   readonly keptSizes = new Float64Array(MAX_FIELDS)
   keptText: string | undefined
-  /** A name of the outermost object that is read came again. */
+  /** A field of the outermost object was repeated. */
   hasRepeatedName = false
-  /** A name of the outermost object differs from one that is read by the case of its letters alone. */
+  /** A name of the outermost object differs from a field only in case. */
   hasNameInOtherCase = false
-  /** What is being read: the readings of open objects and lists, and for each of them MAX_FIELDS sizes. */
+  /** The readings of open objects and lists, and MAX_FIELDS sizes for each of them. */
   readonly #frames: Reading[] = []
   readonly #isList: boolean[] = []
   readonly #sizes = new Float64Array(MAX_FRAMES * MAX_FIELDS)
-  /** Where the size of the value to come belongs, by frame. */
+  /** By frame: the field that the next value belongs to. */
   readonly #field = new Int8Array(MAX_FRAMES)
   #next: Reading | undefined
-  /** Of the outermost object: a bit for each name that came. */
+  /** A bit for each field of the outermost object that was found. */
   #seen = 0
-  /** How deep the scanner is inside something that is not read. */
+  /** The depth inside a value that is not read. */
   #unreadDepth = 0
   #writtenDepth = 0
   #written = 0
@@ -90,47 +90,47 @@ export class JsonSizes implements JsonEvents {
     return (this.#seen & (1 << index)) !== 0
   }
 
-  name(scanner: JsonScanner): void {
+  name(name: JsonString): void {
     if (this.#unreadDepth > 0) return
     if (this.#writtenDepth > 0) {
-      this.#written += scanner.writtenCharacters + NAME_SIGNS
+      this.#written += name.writtenCharacters + NAME_SIGNS
       return
     }
     const top = this.#frames.length - 1
     const fields = this.#frames[top]!.fields!
     if (this.#field[top] === NO_NAME_YET) this.#sizes.fill(ABSENT, top * MAX_FIELDS, top * MAX_FIELDS + fields.names.length)
-    const field = findField(fields, scanner)
+    const field = findField(fields, name)
     this.#next = field?.reading
     this.#field[top] = field?.index ?? ABSENT
     if (top > 0) return
     if (field === undefined) {
-      this.hasNameInOtherCase ||= isInOtherCase(fields, scanner)
+      this.hasNameInOtherCase ||= isInOtherCase(fields, name)
       return
     }
     this.hasRepeatedName ||= this.has(field.index)
     this.#seen |= 1 << field.index
   }
 
-  string(scanner: JsonScanner, isWhole: boolean): void {
+  string(string: JsonString, isWhole: boolean): void {
     if (this.#unreadDepth > 0) return
-    if (this.#writtenDepth > 0) return this.#write(scanner.writtenCharacters + QUOTES)
+    if (this.#writtenDepth > 0) return this.#write(string.writtenCharacters + QUOTES)
     const text = this.#next?.text
     if (text === undefined) this.#completeUncounted()
-    else if (text === 'characters') this.#complete(scanner.characters)
+    else if (text === 'characters') this.#complete(string.characters)
     else if (!isWhole) this.#complete(ABSENT)
     else if (text === 'kept') {
-      this.keptText = scanner.text()
+      this.keptText = string.text()
       this.#complete(0)
-    } else this.#complete(scanner.isText(text.word) ? 1 : 0)
+    } else this.#complete(string.equals(text.word) ? 1 : 0)
   }
 
-  number(scanner: JsonScanner): void {
+  number(number: JsonString): void {
     if (this.#unreadDepth > 0) return
-    if (this.#writtenDepth > 0) return this.#write(writtenNumber(scanner.numberValue()))
-    const number = this.#next?.number
-    if (number === undefined) return this.#completeUncounted()
-    if (number !== 'value') return this.#complete(number)
-    const value = scanner.numberValue()
+    if (this.#writtenDepth > 0) return this.#write(writtenNumber(number.numberValue()))
+    const reading = this.#next?.number
+    if (reading === undefined) return this.#completeUncounted()
+    if (reading !== 'value') return this.#complete(reading)
+    const value = number.numberValue()
     this.#complete(Number.isInteger(value) && value >= 0 ? value : ABSENT)
   }
 
@@ -182,13 +182,13 @@ export class JsonSizes implements JsonEvents {
     if (top > 0) this.#complete(fields!.size(this.#sizes, from))
   }
 
-  /** The value at hand is of a kind that does not count. */
+  /** The current value is of a kind that does not count. */
   #completeUncounted(): void {
     if (this.#next?.isFlag) this.#complete(1)
     else this.#complete(this.#next?.number === 'value' ? ABSENT : 0)
   }
 
-  /** The value at hand has this size. */
+  /** The current value has this size. */
   #complete(size: number): void {
     const top = this.#frames.length - 1
     if (top < 0) return
@@ -201,13 +201,13 @@ export class JsonSizes implements JsonEvents {
     this.#next = undefined
   }
 
-  /** A value inside of what is written, and the comma behind it. */
+  /** A value inside an object that counts as written, and the comma after it. */
   #write(characters: number): void {
     this.#written += characters + 1
   }
 
   #endWritten(isEmpty: boolean): void {
-    // Behind the last value there is no comma.
+    // There is no comma after the last value.
     this.#written += isEmpty ? BRACKETS : BRACKETS - 1
     if (--this.#writtenDepth > 0) this.#written++
     else this.#complete(isEmpty ? 0 : this.#written)
@@ -219,15 +219,15 @@ const BRACKETS = 2
 /** Two quotes and a colon. */
 const NAME_SIGNS = 3
 
-function findField({ byLength }: Fields, scanner: JsonScanner): Field | undefined {
-  const candidates = byLength[scanner.textLength]
-  if (candidates !== undefined) for (const field of candidates) if (scanner.isText(field.name)) return field
+function findField({ byLength }: Fields, name: JsonString): Field | undefined {
+  const candidates = byLength[name.length]
+  if (candidates !== undefined) for (const field of candidates) if (name.equals(field.name)) return field
   return undefined
 }
 
-function isInOtherCase({ byLength }: Fields, scanner: JsonScanner): boolean {
-  const candidates = byLength[scanner.textLength]
-  if (candidates !== undefined) for (const { name } of candidates) if (scanner.isTextInAnyCase(name)) return true
+function isInOtherCase({ byLength }: Fields, name: JsonString): boolean {
+  const candidates = byLength[name.length]
+  if (candidates !== undefined) for (const field of candidates) if (name.equalsInAnyCase(field.name)) return true
   return false
 }
 

@@ -1,21 +1,23 @@
 export type Charset = 'utf8' | 'latin1'
 
-/** So many UTF-16 units of a string are kept, and no number may be longer. */
+/** How many UTF-16 units of a string are kept; no number may be longer. */
 const CAPTURED_UNITS = 256
 
-/** The string that a scanner is inside of: its size, its beginning, and a character that is cut by the end of a piece. */
+/** The name, string or number that a scanner reads: its size, its start, and a character that the end of a piece cut off. */
 export class JsonString {
+  /** Code points, escapes decoded. The low half of a pair is not counted, as in `text-size.ts`. */
   characters = 0
+  /** The same as JSON.stringify would write it, without its quotes. */
   writtenCharacters = 0
-  /** Bytes that do not begin a character, of the whole text so far. */
+  /** Bytes of the whole text so far that do not begin a character. */
   continuationBytes = 0
   readonly #plain: Uint8Array
   readonly #captured = new Uint16Array(CAPTURED_UNITS)
-  /** In UTF-16 units; above CAPTURED_UNITS it may be less than it should be. */
+  /** In UTF-16 units; above CAPTURED_UNITS it may be too low. */
   #length = 0
-  /** The escape of a pair's first half came directly before. */
+  /** The last unit was the escape of a surrogate pair's first half. */
   #isAfterHigh = false
-  /** Of a character beyond ASCII: how many bytes are to come, where the next must lie, and what it is so far. */
+  /** Of a character beyond ASCII: how many bytes are missing, the range of the next, and the value so far. */
   #missing = 0
   #lowest = 0
   #highest = 0
@@ -32,7 +34,7 @@ export class JsonString {
     this.#isAfterHigh = false
   }
 
-  /** Reads up to a quote, a backslash or what no string may hold, and answers where that is. */
+  /** Reads up to a quote, a backslash or a byte that no string may contain, and returns its index. */
   read(bytes: Uint8Array, from: number, to: number): number {
     const plain = this.#plain
     let at = this.#missing > 0 ? this.#readCharacter(bytes, from, to) : from
@@ -46,7 +48,7 @@ export class JsonString {
     return at
   }
 
-  /** Reads what is no JSON: characters are counted and nothing else. */
+  /** Reads text that is not JSON: only counts characters. */
   skipText(bytes: Uint8Array, from: number, to: number): number {
     if (this.#plain === PLAIN_LATIN1) return to
     let at = this.#missing > 0 ? this.#readCharacter(bytes, from, to) : from
@@ -57,7 +59,7 @@ export class JsonString {
     return to
   }
 
-  /** False where the number is too long. */
+  /** Returns false where the number is too long. */
   addNumber(bytes: Uint8Array, from: number, to: number): boolean {
     this.#capture(bytes, from, to)
     return this.#length <= CAPTURED_UNITS
@@ -66,18 +68,24 @@ export class JsonString {
   addEscaped(unit: number): void {
     const isLow = (unit & 0xfc00) === 0xdc00
     if (!isLow) this.characters++
-    // Both halves were written as one character, where the first alone would have been an escape of six.
+    // Both halves are written as one character; the first alone was counted as an escape of six.
     this.writtenCharacters += isLow && this.#isAfterHigh ? 1 - ESCAPE_CHARACTERS : writtenUnit(unit)
     this.#isAfterHigh = (unit & 0xfc00) === 0xd800
     this.#captureUnit(unit)
   }
 
+  /** In UTF-16 units. */
   get length(): number {
     return this.#length
   }
 
+  /** Undefined above 256 UTF-16 units. */
   text(): string | undefined {
     return this.#length > CAPTURED_UNITS ? undefined : String.fromCharCode(...this.#captured.subarray(0, this.#length))
+  }
+
+  numberValue(): number {
+    return Number(this.text())
   }
 
   equals(units: Uint16Array): boolean {
@@ -86,7 +94,7 @@ export class JsonString {
     return true
   }
 
-  /** The same letters in any case, as Go's JSON reader matches names. `units` are in lower case. */
+  /** Ignores case, as Go's JSON reader does for names. `units` are in lower case. */
   equalsInAnyCase(units: Uint16Array): boolean {
     if (units.length !== this.#length) return false
     for (let i = 0; i < units.length; i++) if (units[i] !== inLowerCase(this.#captured[i]!)) return false
@@ -100,7 +108,7 @@ export class JsonString {
     if (this.#length <= CAPTURED_UNITS) this.#capture(bytes, from, to)
   }
 
-  /** A character beyond ASCII. What is no UTF-8 counts as U+FFFD by the rule of the WHATWG decoder, as in `Buffer.toString`. */
+  /** A character beyond ASCII. Invalid UTF-8 counts as U+FFFD by the rules of the WHATWG decoder, as in `Buffer.toString`. */
   #readCharacter(bytes: Uint8Array, from: number, to: number): number {
     let at = from
     if (this.#missing === 0) {
@@ -174,13 +182,13 @@ const REPLACEMENT = 0xfffd
 const ESCAPE_CHARACTERS = 6
 const SHORT_ESCAPES = [0x08, 0x09, 0x0a, 0x0c, 0x0d, 0x22, 0x5c]
 
-/** How long JSON.stringify writes a unit that stands alone. */
+/** The length of a single unit as JSON.stringify writes it. */
 function writtenUnit(unit: number): number {
   if (SHORT_ESCAPES.includes(unit)) return 2
   return unit < 0x20 || (unit & 0xf800) === 0xd800 ? ESCAPE_CHARACTERS : 1
 }
 
-/** What stands in a string for itself: all but controls, the quote and the backslash; in UTF-8, of ASCII alone. */
+/** Bytes that stand for themselves in a string: all but controls, the quote and the backslash; in UTF-8, only ASCII. */
 const PLAIN_LATIN1 = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === 0x22 || byte === 0x5c ? 0 : 1))
 const PLAIN_UTF8 = PLAIN_LATIN1.map((isPlain, byte) => (byte < 0x80 ? isPlain : 0))
 

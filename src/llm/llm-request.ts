@@ -7,23 +7,23 @@ import { estimatedTokens, MAX_TOKENS } from './tokens.ts'
 /** What a request's body says about its cost. */
 export interface LlmRequest {
   readonly promptTokens: number
-  /** The most that it asks for, over all choices; undefined when it sets no bound. */
+  /** The most that it requests, over all choices; undefined where it sets no limit. */
   readonly requestedTokens: number | undefined
-  /** How many choices it asks for. */
+  /** How many choices it requests. */
   readonly choices: number
-  /** The body has `stream`, neither `false` nor null, or it is no JSON to us and may say so to a backend that reads more than we do. */
+  /** The body has a `stream` that is neither `false` nor null; or it is not JSON for us, and a more lenient backend may find one. */
   readonly isStream: boolean
-  /** Undefined where it is no text, or one above 256 UTF-16 units. */
+  /** Undefined where it is not a string, or longer than 256 UTF-16 units. */
   readonly model: string | undefined
 }
 
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
 const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
 const CHARACTERS_PER_TOKEN = 4
-/** Where a message or a part of it keeps text, and where it keeps further parts. */
+// The fields of a message, or of a part of it, that hold text, and those that hold further parts.
 const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content']
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
-/** Content inside content, such as a tool's result inside a message: deeper than any API nests it. */
+/** Of content inside content, such as a tool's result inside a message. Deeper than any API nests it. */
 const MAX_DEPTH = 8
 
 const TEXT: Reading = { text: 'characters' }
@@ -39,8 +39,8 @@ const REQUEST = fieldsOf({
 const [N, STREAM] = [REQUEST.names.indexOf('n'), REQUEST.names.indexOf('stream')]
 
 /**
- * Reads chat, completions, embeddings, Responses and Anthropic requests alike, by the fields that are there, while their
- * bytes come.
+ * Reads chat, completions, embeddings, Responses and Anthropic requests by the fields that are present, while their bytes
+ * arrive.
  */
 export class LlmRequestReader {
   readonly #sizes = new JsonSizes(REQUEST)
@@ -54,7 +54,7 @@ export class LlmRequestReader {
     this.#scanner.push(bytes, from, to)
   }
 
-  /** Nothing that comes will be read any more. */
+  /** No further bytes will be read. */
   get isBeyondLimits(): boolean {
     return this.#scanner.isBeyondLimits
   }
@@ -64,9 +64,9 @@ export class LlmRequestReader {
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
     const sizes = this.#sizes
     if (!isJson) return unreadable(this.#scanner.spelledCharacters)
-    // Of two values one reader takes the first and another the last.
+    // Of two values, one reader takes the first and another the last.
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
-    // `Max_Tokens` is nothing to most readers, and max_tokens to some.
+    // Most readers ignore `Max_Tokens`, and some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
     const choices = this.#positive(N) ?? 1
     return {
@@ -78,7 +78,7 @@ export class LlmRequestReader {
     }
   }
 
-  /** Of the fields that are known; without any, of the whole body. */
+  /** Of the known fields; without any, of the whole body. */
   #promptCharacters(): number {
     let isKnown = false
     let characters = 0
@@ -101,13 +101,13 @@ export class LlmRequestReader {
   }
 }
 
-/** A byte order mark, UTF-16, `NaN`, a coding that we do not know: there are backends that take each of them. */
+/** With a byte order mark, in UTF-16, with `NaN`, in an unknown content coding: some backends accept each of them. */
 function unreadable(characters: number): LlmRequest {
   const promptTokens = estimatedTokens(characters)
   return { promptTokens, requestedTokens: undefined, choices: 1, isStream: characters > 0, model: undefined }
 }
 
-/** Text, a list of texts, messages and their parts. A number in a list is a token that the client has made itself. */
+/** A text, a list of texts, messages and their parts. A number in a list is a token id. */
 function promptPart(depth: number): Reading {
   if (depth > MAX_DEPTH) return TEXT
   const inner = promptPart(depth + 1)

@@ -1,4 +1,4 @@
-/** What a rule that counts tokens has beyond its counters. */
+/** The settings of an LLM rule besides its limits. */
 export interface LlmSettings {
   /** Upper bound of one completion; undefined: none. */
   readonly maxCompletionTokens: number | undefined
@@ -8,7 +8,7 @@ export interface LlmSettings {
 interface StreamingSettings {
   readonly enabled: boolean
   readonly enforceMidStream: boolean
-  /** How many tokens come between two looks at the budget. */
+  /** How many tokens pass between two checks. */
   readonly bufferTokens: number
   readonly onLimitExceeded: 'graceful_close' | 'error_chunk'
   readonly includePartialUsage: boolean

@@ -1,14 +1,15 @@
-import { type JsonEvents, JsonScanner } from './json-scanner.ts'
+import type { JsonEvents } from './json-events.ts'
+import { JsonScanner } from './json-scanner.ts'
 import type { SsePiece } from './sse-framing.ts'
 
-/** The data of an event, and where in its bytes that stands. */
+/** The data of an event, and where it is in the event's bytes. */
 export interface EventData {
   readonly text: string
-  /** Starts and ends of the values of its `data` lines, in the event's bytes. */
+  /** Start and end of the value of each `data` line, in the event's bytes. */
   readonly spans: readonly number[]
 }
 
-/** Joins the `data` lines of an event; undefined when it has none. Comments and other fields are nobody's business here. */
+/** Joins the `data` lines of an event; undefined when it has none. Comments and other fields are ignored. */
 export function readEventData({ bytes, lines, isFirst }: SsePiece): EventData | undefined {
   const spans: number[] = []
   for (let i = 0; i < lines.length; i += 2) {
@@ -23,20 +24,20 @@ export function readEventData({ bytes, lines, isFirst }: SsePiece): EventData | 
   return { text, spans }
 }
 
-/** An event up to this size is parsed in two or three milliseconds, whatever is in it. */
+/** An event up to this size is parsed within two or three milliseconds, whatever it contains. */
 const SMALL_EVENT_BYTES = 64 * 1024
 /** For a larger one. A mebibyte of log probabilities stays below this, a mebibyte of `{},` has twice as many values. */
 const LARGE_EVENT_LIMITS = { depth: 1000, values: 150_000 }
 
-/** Whether the data of an event is no JSON that would stop everybody else while it is parsed. */
+/** Whether the data of an event can be parsed without blocking the event loop for long. */
 export function canBeParsed(bytes: Buffer, { spans }: EventData): boolean {
   if (bytes.length <= SMALL_EVENT_BYTES) return true
-  const scanner = new JsonScanner(UNHEARD, LARGE_EVENT_LIMITS)
+  const scanner = new JsonScanner(NO_EVENTS, LARGE_EVENT_LIMITS)
   for (let i = 0; i < spans.length; i += 2) scanner.push(bytes, spans[i], spans[i + 1])
   return !scanner.isBeyondLimits
 }
 
-const UNHEARD: JsonEvents = { name() {}, string() {}, number() {}, literal() {}, begin() {}, end() {} }
+const NO_EVENTS: JsonEvents = { name() {}, string() {}, number() {}, literal() {}, begin() {}, end() {} }
 const BYTE_ORDER_MARK_BYTES = 3
 const COLON = 0x3a
 const SPACE = 0x20
@@ -45,7 +46,7 @@ function hasByteOrderMark(bytes: Buffer): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }
 
-/** Where the value of a `data` line begins, or -1 when it is another line. One space after the colon does not count. */
+/** Where the value of a `data` line begins, or -1 for another line. One space after the colon is skipped. */
 function dataStart(bytes: Buffer, start: number, end: number): number {
   if (bytes[start] !== 0x64 || bytes[start + 1] !== 0x61 || bytes[start + 2] !== 0x74 || bytes[start + 3] !== 0x61) return -1
   const colon = start + 4

@@ -1,24 +1,24 @@
 /**
- * Cuts a stream of bytes into server-sent events, whatever the line ends (LF, CRLF, CR, mixed) and however the bytes
- * are chunked. Every byte that goes in comes out in exactly one piece, in order. An event is a piece as soon as its
- * blank line is there; a CR ends that line at once, and an LF that follows is a piece of its own.
+ * Splits a stream of bytes into server-sent events, with any line ends (LF, CRLF, CR, mixed) and any chunks.
+ * Every byte is in exactly one piece, in order. An event is a piece as soon as its blank line has arrived; a CR ends that
+ * line at once, and an LF that follows is a piece of its own.
  */
 export class SseFraming {
   readonly #maxEventBytes: number
-  /** Bytes of an event that is not complete yet, from #start up to #end. Never written to again once pieces point into it. */
+  /** Bytes of an incomplete event, from #start up to #end. Never written to again once pieces point into it. */
   #buffer: Buffer = EMPTY
   #start = 0
   #end = 0
-  /** The buffer was made here, and behind its bytes there is room that nobody else uses. */
+  /** The buffer was allocated here, and the room after #end is free. */
   #isOwn = false
-  /** How far the buffer was looked through: no byte is looked at twice, or one byte a chunk would cost the square. */
+  /** How far the buffer was scanned: no byte is scanned twice, or chunks of one byte would cost quadratic time. */
   #scanned = 0
   #lineStart = 0
   /** Starts and ends of the event's lines so far, relative to #start. */
   #lines: number[] = []
-  /** The byte before was a CR: an LF now is the rest of that line end. */
+  /** The last byte was a CR: an LF now belongs to that line end. */
   #isAfterCr = false
-  /** Bytes of an oversized event that have gone out already. */
+  /** Bytes of an oversized event that were passed on already. */
   #passedBytes = 0
   #isFirst = true
 
@@ -34,12 +34,12 @@ export class SseFraming {
     return pieces
   }
 
-  /** A part of an event that is too large to hold has gone out, and its end has not. */
+  /** A part of an oversized event was passed on, but not its end. */
   get isInsideOversize(): boolean {
     return this.#passedBytes > 0
   }
 
-  /** What is left at the end of the stream: clients read an event without a blank line too. */
+  /** The rest at the end of the stream: clients also read an event without a blank line. */
   end(): SsePiece[] {
     if (this.#end === this.#start && this.#passedBytes === 0) return []
     if (this.#lineStart < this.#end) this.#lines.push(this.#lineStart - this.#start, this.#end - this.#start)
@@ -78,13 +78,13 @@ export class SseFraming {
 
   #scan(pieces: SsePiece[]): void {
     const end = this.#end
-    // Behind the end of an own buffer there is anything.
+    // The room after the end of our own buffer is uninitialised.
     const buffer = this.#isOwn ? this.#buffer.subarray(0, end) : this.#buffer
     let i = this.#scanned
     let [lf, cr] = [-1, -1]
     while (i < end) {
       const from = i
-      // Searched natively, and each again only when it was passed: streams have one kind or the other.
+      // Native searches, each repeated only when its result was passed: streams use one kind or the other.
       if (lf < i) lf = indexOf(buffer, LF, i, end)
       if (cr < i) cr = indexOf(buffer, CR, i, end)
       i = Math.min(lf, cr)
@@ -108,7 +108,7 @@ export class SseFraming {
     this.#isAfterCr = isCr
   }
 
-  /** The LF of a line end whose CR was dealt with already, and perhaps ended an event that is gone. */
+  /** The LF of a line end whose CR was handled already, and may have ended an event that was passed on. */
   #endCrLf(pieces: SsePiece[], at: number): void {
     this.#isAfterCr = false
     this.#lineStart = at + 1
@@ -118,7 +118,7 @@ export class SseFraming {
   }
 
   #complete(pieces: SsePiece[], after: number, isEnded: boolean): void {
-    // A chunk that is one event, as most are, needs no view of itself.
+    // A chunk that is exactly one event, as most are, needs no view.
     const isWhole = this.#start === 0 && after === this.#buffer.length
     const bytes = isWhole ? this.#buffer : this.#buffer.subarray(this.#start, after)
     const kind = this.#passedBytes + bytes.length > this.#maxEventBytes ? 'oversize' : 'event'
@@ -130,11 +130,11 @@ export class SseFraming {
     this.#isFirst = false
   }
 
-  /** Lets go of an event that is too large to hold, before its end. */
+  /** Passes on an event that is too large to hold, before its end. */
   #pass(pieces: SsePiece[]): void {
     const bytes = this.#buffer.subarray(this.#start, this.#end)
     this.#passedBytes += bytes.length
-    // Whether the line at hand is empty must survive; where it began need not.
+    // Whether the current line is empty must be kept; where it began need not be.
     const isLineEmpty = this.#lineStart === this.#end
     this.#start = this.#end
     this.#lineStart = isLineEmpty ? this.#end : this.#end - 1
@@ -143,7 +143,7 @@ export class SseFraming {
   }
 }
 
-/** Where the byte is next, or `end`. */
+/** The next index of the byte, or `end`. */
 function indexOf(buffer: Buffer, byte: number, from: number, end: number): number {
   const at = buffer.indexOf(byte, from)
   return at < 0 ? end : at
@@ -151,13 +151,13 @@ function indexOf(buffer: Buffer, byte: number, from: number, end: number): numbe
 
 export interface SsePiece {
   readonly bytes: Buffer
-  /** An event; one too large to be read, whole or its last part; a part of such a one; the LF of an event that a CR has ended. */
+  /** An event; an oversized one, or its last part; another part of an oversized one; the LF after an event that a CR ended. */
   readonly kind: 'event' | 'oversize' | 'part' | 'line_end'
   /** Starts and ends of the lines that are not empty, in `bytes`. */
   readonly lines: readonly number[]
-  /** A byte order mark may come before it. */
+  /** It may start with a byte order mark. */
   readonly isFirst: boolean
-  /** Its blank line is there. */
+  /** It ends with its blank line. */
   readonly isEnded: boolean
 }
 

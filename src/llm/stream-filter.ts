@@ -8,21 +8,21 @@ import { estimatedTokens } from './tokens.ts'
 import { chatUsageText, countTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
 import { spliceUsage } from './usage-splice.ts'
 
-/** An event above this passes unread, as one does with too many values: no text of a model comes in pieces so large. */
+/** A larger event passes unread, like one with too many values: no model's text arrives in pieces this large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
 
-/** What the filter must know of a rule. */
+/** The part of a rule that the filter uses. */
 export interface StreamRule {
   readonly policy: { readonly isShadow: boolean }
-  /** Undefined for a rule that counts no tokens, which has no place here. */
+  /** Defined for all rules passed to the filter. */
   readonly llm: LlmSettings | undefined
 }
 
 export interface StreamFilterOptions<Rule extends StreamRule> {
-  /** The LLM rules that hold for this request and have streaming enabled, in bundle order. */
+  /** The LLM rules that apply to this request and have streaming enabled, in bundle order. */
   readonly rules: readonly Rule[]
   readonly promptEstimate: number
-  /** The client asked for a stream. One that nobody asked for is counted and never touched. */
+  /** The client asked for a stream. One that it did not ask for is counted and never changed. */
   readonly isActivated: boolean
   readonly maxEventBytes?: number
 }
@@ -34,8 +34,8 @@ export interface Excess<Rule extends StreamRule = StreamRule> {
 }
 
 /**
- * Reads an SSE answer on its way through: counts what is generated, adds usage to events where a rule asks for it, and
- * cuts the stream where the first enforcing rule is exceeded. Gives back the bytes to send on.
+ * Reads an SSE response while it passes: counts what is generated, adds usage to events where a rule asks for it, and
+ * cuts the stream where the first enforcing rule is exceeded. Returns the bytes to send on.
  */
 export class StreamFilter<Rule extends StreamRule> {
   readonly #options: StreamFilterOptions<Rule>
@@ -45,17 +45,17 @@ export class StreamFilter<Rule extends StreamRule> {
   readonly #tally = newTally()
   #dialect: Dialect | undefined
   #hasError = false
-  /** The stream has said that it is over: what follows brings no more text. */
+  /** The stream has sent its end marker: no more text will follow. */
   hasEnded = false
-  /** The rule that cut the stream. Nothing of it passes any more. */
+  /** The rule that cut the stream. Nothing more passes. */
   cut: Excess<Rule> | undefined
-  /** Rules that would have cut it, had their policy not been in shadow mode; each once. */
+  /** Rules of shadow policies that would have cut it; each once. */
   readonly wouldCut: Excess<Rule>[] = []
 
   constructor(options: StreamFilterOptions<Rule>) {
     this.#options = options
     this.#framing = new SseFraming(options.maxEventBytes ?? MAX_EVENT_BYTES)
-    this.#watches = options.rules.map((rule) => ({ rule, lookedAtTokens: 0, isExceeded: false }))
+    this.#watches = options.rules.map((rule) => ({ rule, checkedAtTokens: 0, isExceeded: false }))
     this.#addsUsage = options.isActivated && options.rules.some(({ policy, llm }) => !policy.isShadow && llm!.streaming.includePartialUsage)
   }
 
@@ -67,22 +67,22 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.#passOn(this.#framing.end())
   }
 
-  /** What has passed ends with a whole event. */
+  /** The bytes so far end with a complete event. */
   get isBetweenEvents(): boolean {
     return !this.#framing.isInsideOversize
   }
 
-  /** What the answer has cost so far. */
+  /** The cost of the response so far. */
   get counts(): TokenCounts {
     return countTokens(this.#tally, this.#options.promptEstimate)
   }
 
-  /** By our own count, whatever the provider says. */
+  /** By our own estimate, ignoring the provider's count. */
   get estimatedCompletionTokens(): number {
     return estimatedTokens(this.#tally.characters)
   }
 
-  /** The provider told its own count of the completion. */
+  /** The provider sent its own count of the completion. */
   get hasProviderCount(): boolean {
     return this.#tally.completionTokens !== undefined
   }
@@ -91,7 +91,7 @@ export class StreamFilter<Rule extends StreamRule> {
     return hasUsage(this.#tally)
   }
 
-  /** The answer was an error and nothing else. */
+  /** The response was an error and nothing else. */
   get hasFailed(): boolean {
     return this.#hasError && this.#tally.characters === 0 && !this.hasUsage
   }
@@ -111,12 +111,12 @@ export class StreamFilter<Rule extends StreamRule> {
     out.push(bytes)
     if (kind === 'line_end') return
     this.#tally.characters += bytes.length
-    if (kind === 'oversize') this.#lookBehind(piece, out)
+    if (kind === 'oversize') this.#checkAfter(piece, out)
   }
 
   /** It has passed already, at least in part, and was counted by its size: a cut comes after it. */
-  #lookBehind(piece: SsePiece, out: Buffer[]): void {
-    this.#look()
+  #checkAfter(piece: SsePiece, out: Buffer[]): void {
+    this.#check()
     if (this.cut === undefined) return
     if (!piece.isEnded) out.push(BLANK_LINE)
     out.push(this.#closing(this.cut))
@@ -128,7 +128,7 @@ export class StreamFilter<Rule extends StreamRule> {
     if (!canBeParsed(piece.bytes, data)) {
       out.push(piece.bytes)
       this.#tally.characters += piece.bytes.length
-      return this.#lookBehind(piece, out)
+      return this.#checkAfter(piece, out)
     }
     if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
@@ -138,20 +138,20 @@ export class StreamFilter<Rule extends StreamRule> {
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
-    this.#look()
+    this.#check()
     if (this.cut !== undefined) return void out.push(this.#closing(this.cut))
     this.#dialect?.remember(event)
     out.push(this.#addsUsage && Array.isArray(event['choices']) ? this.#withUsage(piece.bytes, data, event['usage']) : piece.bytes)
   }
 
-  /** Looks at each rule that has seen enough tokens since its last look. */
-  #look(): void {
+  /** Checks each rule for which enough tokens have passed since its last check. */
+  #check(): void {
     const completionTokens = this.estimatedCompletionTokens
     for (const watch of this.#watches) {
       const { rule } = watch
       const { maxCompletionTokens, streaming } = rule.llm!
-      if (completionTokens - watch.lookedAtTokens < streaming.bufferTokens) continue
-      watch.lookedAtTokens = completionTokens
+      if (completionTokens - watch.checkedAtTokens < streaming.bufferTokens) continue
+      watch.checkedAtTokens = completionTokens
       if (watch.isExceeded || maxCompletionTokens === undefined || completionTokens <= maxCompletionTokens) continue
       watch.isExceeded = true
       if (!this.#options.isActivated || !streaming.enforceMidStream) continue
@@ -178,6 +178,6 @@ const BEGINS_OBJECT = /^\s*\{/
 
 interface Watch<Rule> {
   readonly rule: Rule
-  lookedAtTokens: number
+  checkedAtTokens: number
   isExceeded: boolean
 }

@@ -1,14 +1,14 @@
 import { asCount, asObject } from './json.ts'
 import { estimatedTokens } from './tokens.ts'
 
-/** What is known of an answer's cost so far. */
+/** What is known of a response's cost so far. */
 export interface Tally {
   /** Of all generated text, in all choices. */
   characters: number
-  /** As the provider counts them; undefined until it says so. */
+  /** The provider's counts; undefined until it sends them. */
   promptTokens: number | undefined
   completionTokens: number | undefined
-  /** How much text there was when the provider last counted the completion. */
+  /** `characters` at the provider's last count of the completion. */
   countedCharacters: number
 }
 
@@ -25,8 +25,8 @@ export function newTally(): Tally {
 }
 
 /**
- * The provider's word where there is one, zero included; the estimate elsewhere. A count that came before the last of the
- * text does not know of it: then the larger of both holds.
+ * The provider's counts where there are any, zero included; else the estimate. A count that came before the end of the text does not
+ * include the rest: then the larger of the two applies.
  */
 export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
   const { promptTokens, completionTokens, characters, countedCharacters } = tally
@@ -40,9 +40,9 @@ export function hasUsage(tally: Tally): boolean {
 }
 
 /**
- * Reads a `usage` object of any dialect. It is cumulative everywhere: what is there replaces what was. Details such as
- * OpenAI's cached or reasoning tokens are parts of these sums and are not added to them; what Anthropic reads from or
- * writes to its cache is counted apart from `input_tokens`, and is not charged.
+ * Reads a `usage` object of any dialect. All are cumulative: new values replace old ones. Details such as
+ * OpenAI's cached or reasoning tokens are included in these sums; Anthropic's cache reads and
+ * writes are counted apart from `input_tokens`, and are not charged.
  */
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
@@ -50,7 +50,7 @@ export function readUsage(value: unknown, tally: Tally): void {
   const total = asCount(usage['total_tokens'])
   let prompt = asCount(usage['prompt_tokens']) ?? asCount(usage['input_tokens'])
   let completion = asCount(usage['completion_tokens']) ?? asCount(usage['output_tokens'])
-  // What is left of a total is the part that is not named.
+  // The rest of the total is the missing part.
   if (total !== undefined) {
     completion ??= Math.max(0, total - (prompt ?? 0))
     prompt ??= Math.max(0, total - completion)
@@ -66,7 +66,7 @@ export function chatUsage({ prompt, completion }: TokenCounts): object {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion }
 }
 
-/** The same as JSON, for every event of a stream: JSON.stringify takes seven times as long. */
+/** The same as JSON text, for every event of a stream: JSON.stringify takes seven times as long. */
 export function chatUsageText({ prompt, completion }: TokenCounts): string {
   return `{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion}}`
 }

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { AnswerReader } from '../../src/llm/answer.ts'
-import { type JsonEvents, JsonScanner } from '../../src/llm/json-scanner.ts'
+import type { JsonEvents } from '../../src/llm/json-events.ts'
+import { JsonScanner } from '../../src/llm/json-scanner.ts'
+import type { JsonString } from '../../src/llm/json-string.ts'
 import { LlmRequestReader } from '../../src/llm/llm-request.ts'
 import { characters } from '../../src/llm/text-size.ts'
 import {
@@ -219,19 +221,19 @@ class Tree implements JsonEvents {
   readonly #open: (unknown[] | Record<string, unknown>)[] = []
   #names: string[] = []
 
-  name(scanner: JsonScanner): void {
-    if (this.#open.length === 1) this.outermostNames.push(scanner.text()!)
-    this.#names.push(scanner.text()!)
+  name(name: JsonString): void {
+    if (this.#open.length === 1) this.outermostNames.push(name.text()!)
+    this.#names.push(name.text()!)
   }
 
-  string(scanner: JsonScanner): void {
-    expect(scanner.characters).toBe(characters(scanner.text()!))
-    expect(scanner.writtenCharacters).toBe(characters(JSON.stringify(scanner.text())) - 2)
-    this.#add(scanner.text())
+  string(string: JsonString): void {
+    expect(string.characters).toBe(characters(string.text()!))
+    expect(string.writtenCharacters).toBe(characters(JSON.stringify(string.text())) - 2)
+    this.#add(string.text())
   }
 
-  number(scanner: JsonScanner): void {
-    this.#add(scanner.numberValue())
+  number(number: JsonString): void {
+    this.#add(number.numberValue())
   }
 
   literal(value: boolean | null): void {

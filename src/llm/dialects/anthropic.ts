@@ -5,7 +5,7 @@ import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
 
-/** More blocks than any message has: a stream that opens more is not remembered further. */
+/** More than any message has. Further blocks are not tracked. */
 const MAX_BLOCKS = 1024
 
 /** Anthropic messages. */
@@ -52,7 +52,7 @@ export class AnthropicDialect implements Dialect {
       )
     }
     const stops = [...this.#openBlocks].map((index) => sseText({ type: 'content_block_stop', index }, 'content_block_stop'))
-    // Clients read output_tokens without asking whether it is there.
+    // Clients expect output_tokens in any case.
     const usage = hasUsage ? { input_tokens: prompt, output_tokens: completion } : { output_tokens: completion }
     const delta = { type: 'message_delta', delta: { stop_reason: 'max_tokens', stop_sequence: null }, usage }
     return `${stops.join('')}${sseText(delta, 'message_delta')}${sseText({ type: 'message_stop' }, 'message_stop')}`

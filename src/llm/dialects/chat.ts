@@ -6,12 +6,12 @@ import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './d
 import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
 
 const REPEATED_FIELDS = ['id', 'object', 'created', 'model'] as const
-/** More choices than any API gives: a stream that names more is not remembered further. */
+/** More than any API returns. Further choices are not tracked. */
 const MAX_CHOICES = 1024
 
-/** OpenAI chat completions, and the completions before them. */
+/** OpenAI chat completions, and legacy completions. */
 export class ChatDialect implements Dialect {
-  /** What the closing chunk repeats of those before it. */
+  /** Fields of earlier chunks that the closing chunk repeats. */
   readonly #repeated: Record<string, unknown> = {}
   #missingFields: readonly string[] = REPEATED_FIELDS
   /** Choices by index, and whether they have ended. */
@@ -22,12 +22,12 @@ export class ChatDialect implements Dialect {
     this.#rememberFields(event)
     const choices = event['choices']
     if (Array.isArray(choices)) for (const choice of choices) this.#readChoice(asObject(choice), tally)
-    // The count covers the text that it comes with.
+    // The count includes the text of the same event.
     readUsage(event['usage'], tally)
     return isErrorEvent(event) ? 'error' : 'content'
   }
 
-  /** Only a client that has seen a choice end can do without its closing. */
+  /** A choice needs no closing only if the client has received its end. */
   remember(event: JsonObject): void {
     const choices = event['choices']
     if (!Array.isArray(choices)) return
@@ -52,7 +52,7 @@ export class ChatDialect implements Dialect {
     if (this.#missingFields.length === 0) return
     this.#missingFields = this.#missingFields.filter((field) => {
       const value = event[field]
-      // The first chunk of some providers has these fields empty.
+      // Some providers send these fields empty in the first chunk.
       const isSeen = (typeof value === 'string' || typeof value === 'number') && Boolean(value)
       if (isSeen) this.#repeated[field] = value
       return !isSeen

@@ -4,7 +4,7 @@ import { ChatDialect } from './chat.ts'
 import type { Dialect } from './dialect.ts'
 import { ResponsesDialect } from './responses.ts'
 
-/** The dialect that an event is told in, or undefined when it could be any. */
+/** The dialect of an event, or undefined where it could be any. */
 export function dialectOf(event: JsonObject): Dialect | undefined {
   if (Array.isArray(event['choices'])) return new ChatDialect()
   const type = event['type']
@@ -13,7 +13,7 @@ export function dialectOf(event: JsonObject): Dialect | undefined {
   return ANTHROPIC_TYPES.has(type) ? new AnthropicDialect() : undefined
 }
 
-/** The ending for a stream of which nothing was understood: the chat API's, which the specification fixes. */
+/** For a stream of unknown dialect: the chat API's ending, which the specification prescribes. */
 export function defaultDialect(): Dialect {
   return new ChatDialect()
 }

@@ -4,7 +4,7 @@ import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
 
-/** Deltas that are no text: sound and pictures in base64. */
+/** Deltas that are not text: audio in base64. */
 const BINARY_DELTAS = new Set(['response.audio.delta', 'response.output_audio.delta'])
 const ENDS = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 

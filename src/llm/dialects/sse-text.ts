@@ -1,4 +1,4 @@
-/** An event as the wire carries it. */
+/** An event as it is sent. */
 export function sseText(data: object, event?: string): string {
   return `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`
 }
