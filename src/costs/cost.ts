@@ -1,9 +1,9 @@
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { TokenCounts } from '../llm/usage.ts'
 
-/** All that a cost may know of a request before it is decided. */
+/** The facts of a request that its cost may depend on, before it is decided. */
 export interface RequestFacts {
-  /** In its normalised form. */
+  /** Normalised. */
   readonly path: string
   /** What the body says; undefined where none was read. */
   readonly body: LlmRequest | undefined
@@ -13,28 +13,28 @@ export interface RequestFacts {
 
 /** What a rule takes from each of its counters, in the unit that its limits count: requests, tokens, money, requests in flight. */
 export interface Cost {
-  /** Whether it depends on the body: until that is read, nobody can say whether it fits. */
+  /** Whether it depends on the body: until that is read, it is unknown. */
   readonly needsBody: boolean
-  /** Whether takes are for good and mostly of one, so that a store may pre-fetch them. */
+  /** Whether takes are mostly of one token and never settled, so that a store may pre-fetch tokens. */
   readonly isLeasable: boolean
-  /** What the request takes. Called for each decision: it allocates nothing. */
+  /** What the request takes. Called for each decision, so it must not allocate. */
   of(facts: RequestFacts): number
-  /** What happens to the amount when the request is over. Undefined: it is taken for good. */
+  /** How the amount is corrected when the request ends. Undefined: never. */
   readonly settling: Settling | undefined
 }
 
-/** How an amount that was taken ahead of the facts is corrected by them. */
+/** Corrects an amount that was taken before the actual usage was known. */
 export interface Settling {
-  /** Whether somebody will settle what this request takes. If nobody will, it stands. */
+  /** Whether the amount that this request takes will be settled. */
   holds(facts: RequestFacts): boolean
   /**
-   * What the amount comes to; undefined: it stays as it was taken. Asked of the cost that took it, so whatever a later bundle
-   * says, the prices and bounds of that moment apply.
+   * The actual amount; undefined: the amount stays as it was taken. Called on the cost that took it, so that the prices and limits of
+   * that moment apply, even if a later bundle changes them.
    */
   settled(amount: number, usage: Usage): number | undefined
 }
 
-/** What is known, when a request ends, of what it used. */
+/** What a request has used, as far as that is known at its end. */
 export type Usage = 'nothing' | 'unknown' | TokenUsage
 
 interface TokenUsage {

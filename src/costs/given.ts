@@ -1,6 +1,6 @@
 import type { Cost } from './cost.ts'
 
-/** One for each request, or the number given with the question. 0 takes nothing and only asks. */
+/** One for each request, or the number given with the question. 0 takes nothing and only checks. */
 export const GIVEN: Cost = Object.freeze({
   needsBody: false,
   isLeasable: true,
@@ -8,7 +8,7 @@ export const GIVEN: Cost = Object.freeze({
   settling: undefined,
 } satisfies Cost)
 
-/** A number as it may be given with a question. A negative one would add tokens, and NaN would pass every comparison. */
+/** Throws a RangeError for a number that cannot be taken: a negative one would add tokens, and NaN would pass every comparison. */
 export function checkedGiven(given: number): number {
   if (Number.isFinite(given) && given >= 0) return given
   throw new RangeError(`cost: expected a finite number of at least 0, got ${shown(given)}`)

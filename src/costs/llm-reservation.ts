@@ -2,7 +2,7 @@ import type { LlmSettings } from '../llm/llm-settings.ts'
 import { addTokens, maxCompletionTokens } from '../llm/tokens.ts'
 import type { Cost, RequestFacts, Settling, Usage } from './cost.ts'
 
-/** The tokens that a request may come to: its prompt and the longest completion that it can get. Settled by what it used. */
+/** The most tokens that a request may use: its prompt, and the longest completion that it can get. Settled to the actual usage. */
 export class LlmReservation implements Cost, Settling {
   readonly needsBody = true
   readonly isLeasable = false
@@ -31,7 +31,7 @@ export class LlmReservation implements Cost, Settling {
   settled(_amount: number, usage: Usage): number | undefined {
     if (usage === 'nothing') return 0
     if (usage === 'unknown') return undefined
-    // A rule that does not watch streams cannot say what one used.
+    // A rule that does not watch streams does not know the usage of one.
     if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
     return addTokens(usage.tokens.prompt, usage.tokens.completion)
   }

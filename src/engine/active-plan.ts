@@ -8,11 +8,11 @@ export interface ActivePlan {
   readonly plan: Plan
   /** By the plan's counter index. */
   readonly counters: readonly Counter[]
-  /** By identity: the counter of a rule of an earlier plan, when the rule is still the same one. */
+  /** Finds the counter of a rule of an earlier plan, if the rule still exists. */
   readonly byIdentity: ReadonlyMap<string, Counter>
 }
 
-/** In small steps. `sincesMs`: since when each counter's limit holds, by its index. */
+/** In small steps. `sincesMs`: by counter index, since when its limit holds. */
 export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Array): Generator<void, ActivePlan> {
   const byIdentity = new Map<string, Counter>()
   const counters: Counter[] = []

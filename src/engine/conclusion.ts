@@ -1,43 +1,43 @@
 import type { PlanRule } from '../policy/plan.ts'
 import type { Allowed, RateLimit, Refused, Rejected } from './decision.ts'
 import type { Run } from './run.ts'
-import { type Objection, worstObjection } from './verdict.ts'
+import { longestRejection, type Rejection } from './verdict.ts'
 
 export const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
 export const REPEATED_FIELD: Refused = { action: 'refuse', reason: 'repeated_descriptor' }
 export const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable' }
 
-/** The decision of a run that no enforcing rule objects to. */
+/** The decision of a run that no enforcing rule rejects. */
 export function allowed(run: Run): Allowed {
   const wouldReject = run.wouldRejects[0]
   const rule = wouldReject?.rule ?? run.limit?.rule
   return conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', run.limit, rule, undefined) as Allowed
 }
 
-/** The decision of a run whose group at hand does not fit. */
+/** The decision of a run whose current group does not fit. */
 export function rejected(run: Run): Rejected {
-  const objection = worstObjection(run.group)
-  const { rule, reason, limitText, retryAfterMs } = objection
+  const rejection = longestRejection(run.group)
+  const { rule, reason, limitText, retryAfterMs } = rejection
   const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
-  return conclude(run, 'reject', reason, limit, rule, objection) as Rejected
+  return conclude(run, 'reject', reason, limit, rule, rejection) as Rejected
 }
 
-/** One object of one shape, whatever was decided. */
+/** One object shape for all decisions. */
 function conclude(
   run: Run,
   action: 'allow' | 'reject',
   reason: Allowed['reason'],
   limit: RateLimit | undefined,
   rule: PlanRule | undefined,
-  objection: Objection | undefined,
+  rejection: Rejection | undefined,
 ): Allowed | Rejected {
   const decision = {
     action,
     reason,
     limit,
-    canRetry: objection === undefined || objection.canRetry,
-    requested: objection === undefined ? 0 : objection.requested,
-    available: objection === undefined ? 0 : objection.available,
+    canRetry: rejection === undefined || rejection.canRetry,
+    requested: rejection === undefined ? 0 : rejection.requested,
+    available: rejection === undefined ? 0 : rejection.available,
     reservation: run.holds.length === 0 ? undefined : { holds: run.holds },
     policy: rule?.policy,
     rule,

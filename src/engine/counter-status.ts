@@ -2,14 +2,14 @@ import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { PlanCounter } from '../policy/plan.ts'
 import { wholeTokens } from './verdict.ts'
 
-/** How one counter of a rule stands for one caller. */
+/** The state of one counter of a rule for one caller. */
 export interface CounterStatus {
   readonly kind: PlanCounter['part']
   /** The most that it can ever hold. */
   readonly limit: number
-  /** What is left, to the fraction. Settlements may leave a debt: then it is below zero. */
+  /** What is left, with fractions. Settlements may leave a debt: then it is negative. */
   readonly level: number
-  /** What is left, in whole tokens and never below zero. */
+  /** What is left, in whole tokens, and never negative. */
   readonly remaining: number
   /** Until it is full again. */
   readonly resetMs: number

@@ -1,7 +1,7 @@
 import type { LimitReason, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { Reservation } from './reservation.ts'
 
-/** What the engine found. A reject is a value like any other. */
+/** The result of the engine. A reject is a value, not an error. */
 export type Decision = Allowed | Rejected | Refused
 
 export interface Allowed extends Evaluated {
@@ -10,7 +10,7 @@ export interface Allowed extends Evaluated {
   readonly reason: 'all_rules_passed' | LimitReason
   /** The most constrained enforcing rule; absent when none applied. */
   readonly limit: RateLimit | undefined
-  /** What rules took and is to be settled; where no body is read, nothing is. */
+  /** What rules took, to be settled. Undefined if no body was read. */
   readonly reservation: Reservation | undefined
 }
 
@@ -18,7 +18,7 @@ export interface Rejected extends Evaluated {
   readonly action: 'reject'
   readonly reason: LimitReason
   readonly limit: RateLimit
-  /** What the rule that rejected was asked for, and what it had: whole tokens. */
+  /** What the request takes from the rule that rejected, and what was left there: whole tokens. */
   readonly requested: number
   readonly available: number
 }
@@ -30,27 +30,27 @@ export interface Refused {
 }
 
 interface Evaluated {
-  /** False when the request asks for more than the limit can ever hold. */
+  /** False where the request takes more than the limit can ever hold. */
   readonly canRetry: boolean
-  /** The policy and rule that decided: the one that rejected, else a would-reject's, else the most constrained. */
+  /** The deciding policy and rule: the one that rejected, else a would-reject's, else the most constrained. */
   readonly policy: PlanPolicy | undefined
   readonly rule: PlanRule | undefined
   readonly wouldRejects: readonly WouldReject[]
   /** Descriptor keys that rules needed and the request lacks, each once. */
   readonly missingKeys: readonly string[]
   readonly matchedPolicies: number
-  /** What the rules were keyed by; filled on request only. */
+  /** The descriptors of all rules; empty unless requested. */
   readonly descriptors: readonly Descriptor[]
 }
 
-/** How a limit stands for this caller. */
+/** The state of a limit for this caller. */
 export interface RateLimit {
   readonly rule: PlanRule
   /** The RateLimit-Limit header's value. */
   readonly limitText: string
   /** Whole tokens; 0 on a reject. */
   readonly remaining: number
-  /** On allow until it is full again; on reject until this request would pass. */
+  /** On allow: until it is full again; on reject: until this request would pass. */
   readonly resetMs: number
 }
 

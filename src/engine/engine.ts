@@ -20,13 +20,13 @@ export interface EngineOptions {
   readonly store: CounterStore
   readonly clock: Clock
   readonly identification?: Identification
-  /** Shared by threads that turn to a new plan as one. */
+  /** Shared by threads that switch plans together. */
   readonly planSwitch?: PlanSwitch
 }
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
 
-/** Returns whether a request may go on. Knows nothing of sockets, headers or logs. */
+/** Decides whether a request may go on. Independent of sockets, headers and logs. */
 export class Engine {
   readonly #store: CounterStore
   readonly #clock: Clock
@@ -47,7 +47,7 @@ export class Engine {
     return active?.plan
   }
 
-  /** From the next decision on, this plan holds. Decisions under way keep theirs. */
+  /** The plan applies from the next decision on. Pending decisions keep theirs. */
   activate(plan: Plan): void {
     const generation = this.#plans.generation + 1
     this.#ages = limitAges(namedLimits(plan.counters), this.#clock.nowMs(), this.#ages)
@@ -55,13 +55,13 @@ export class Engine {
     this.#plans.turnTo(generation)
   }
 
-  /** Makes a plan ready, in small steps, to hold as soon as the switch is turned to its generation. */
+  /** Prepares a plan, in small steps. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
     this.#plans.add(generation, yield* openPlan(plan, this.#store, sincesMs))
   }
 
   /**
-   * Decides and takes in one step. Returns at once where the store does. Throws a RangeError where what is given is no
+   * Decides and takes in one step. Returns a promise only if the store does. Throws a RangeError where `given` is not a
    * number that can be taken.
    */
   decide(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
@@ -69,20 +69,20 @@ export class Engine {
     return active === undefined ? NO_BUNDLE : this.#evaluator.decide(this.#evaluator.begin(active, view, options), options)
   }
 
-  /** For callers that decide in several steps, by one plan. Undefined: there is none yet. */
+  /** For callers that decide in several steps, with one plan. Undefined: there is no plan yet. */
   open(view: RequestView, options: OpenOptions = NO_OPTIONS): Evaluation | undefined {
     const { active } = this.#plans
     return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))
   }
 
-  /** What `decide` would return now, and how that comes about. Nothing is taken. */
+  /** What `decide` would return now, and why. Takes nothing. */
   explain(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Explanation | Promise<Explanation> {
     return this.open(view, options)?.explain(options) ?? { decision: NO_BUNDLE, policies: [] }
   }
 
   /**
-   * Corrects what a rule holds to `amount`, in the counters that it was taken from. To be called once for each
-   * hold. A rule that is gone from the bundle is settled all the same.
+   * Corrects what a rule holds to `amount`, in the counters that it was taken from. Call it once for each hold. A
+   * rule that is no longer in the bundle is settled all the same.
    */
   settle(hold: Hold, amount: number): void | Promise<void> {
     if (hold.amount === amount) return
@@ -97,18 +97,18 @@ export class Engine {
     return this.#store.settleAll(charges, hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
   }
 
-  /** How the counters of one rule stand for one caller. Nothing is taken. */
+  /** The state of the counters of one rule for one caller. Takes nothing. */
   inspect(name: CounterName): Inspection | Promise<Inspection> {
     const found = findCounters(this.#plans.active, name)
     if (typeof found === 'string') return { ok: false, error: found }
     return inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
   }
 
-  /** Makes them as if nothing had ever been taken, and returns how they stand then. Throws, or rejects, where the store cannot. */
+  /** Makes them as if nothing had ever been taken, and returns their state. Throws, or rejects, where the store cannot. */
   reset(name: CounterName): Inspection | Promise<Inspection> {
     const found = findCounters(this.#plans.active, name)
     if (typeof found === 'string') return { ok: false, error: found }
-    // Other threads may have carried a reading of the wall clock on by up to a millisecond: what they took was before this.
+    // Other threads may use a wall time that is up to a millisecond ahead: what they took was before this.
     const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), Math.floor(this.#clock.wallMs()) + 1)
     const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
     return done instanceof Promise ? done.then(inspect) : inspect()

@@ -14,7 +14,7 @@ import type { Evaluation } from './evaluation.ts'
 
 const TOKENS = { tokens_per_minute: 6000, max_completion_tokens: 200 }
 const BODY = { promptTokens: 10, requestedTokens: 20, choices: 1, isStream: false, model: undefined }
-const OVER = 'this evaluation is over, or a step of it is still under way'
+const OVER = 'this evaluation is over, or a step of it is still pending'
 
 describe('however many steps an evaluation has', () => {
   const keys = ['jwt:sub', 'jwt:team', 'ip:address', 'header:x-key']

@@ -5,12 +5,12 @@ import { type DecideOptions, NO_OPTIONS } from './question.ts'
 import type { Run } from './run.ts'
 
 /**
- * A request on its way to a decision that takes several steps, one after the other. All of them see the plan that held when
- * it came; it was routed once, and each descriptor is read once. An evaluation that is never decided is simply let go of.
+ * A decision in several steps, one after the other. All steps use the plan that was active when the request arrived; it is routed once, and
+ * each descriptor is read once. An evaluation that is never decided can simply be dropped.
  */
 export class Evaluation {
   readonly #evaluator: Evaluator
-  /** Undefined while a step is under way and after the last one: a run goes on to other requests. */
+  /** Undefined during a step and after the last one: the run is then used for other requests. */
   #run: Run | undefined
 
   constructor(evaluator: Evaluator, run: Run) {
@@ -26,20 +26,20 @@ export class Evaluation {
     return need
   }
 
-  /** What stands against the request as far as its head tells; then the evaluation is over. Nothing is taken. */
+  /** Rejects what the head alone can reject, and then the evaluation is over. Takes nothing. */
   precheck(): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     const run = this.#beginStep()
-    const objection = this.#evaluator.precheck(run)
-    if (objection instanceof Promise) return objection.then((later) => this.#afterPrecheck(run, later) as Rejected | undefined)
-    return this.#afterPrecheck(run, objection)
+    const rejection = this.#evaluator.precheck(run)
+    if (rejection instanceof Promise) return rejection.then((later) => this.#afterPrecheck(run, later) as Rejected | undefined)
+    return this.#afterPrecheck(run, rejection)
   }
 
-  /** Decides and takes. It is the last step. */
+  /** Decides and takes. The last step. */
   decide(options: DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
     return this.#evaluator.decide(this.#beginStep(), options)
   }
 
-  /** What `decide` would return now, and every policy, rule, descriptor and counter that it would go by. Nothing is taken. */
+  /** What `decide` would return now, with every policy, rule, descriptor and counter involved. Takes nothing. */
   explain(options: DecideOptions = NO_OPTIONS): Explanation | Promise<Explanation> {
     const run = this.#beginStep()
     const explanation = this.#evaluator.explain(run, options)
@@ -49,7 +49,7 @@ export class Evaluation {
 
   #beginStep(): Run {
     const run = this.#run
-    if (run === undefined) throw new Error('this evaluation is over, or a step of it is still under way')
+    if (run === undefined) throw new Error('this evaluation is over, or a step of it is still pending')
     this.#run = undefined
     run.restart()
     return run
@@ -60,8 +60,8 @@ export class Evaluation {
     return explanation
   }
 
-  #afterPrecheck(run: Run, objection: Rejected | Refused | undefined): Rejected | Refused | undefined {
-    if (objection === undefined) this.#run = run
-    return objection
+  #afterPrecheck(run: Run, rejection: Rejected | Refused | undefined): Rejected | Refused | undefined {
+    if (rejection === undefined) this.#run = run
+    return rejection
   }
 }

@@ -11,12 +11,12 @@ import { Group } from './group.ts'
 import type { DecideOptions, OpenOptions } from './question.ts'
 import type { Run } from './run.ts'
 import { RunPool } from './run-pool.ts'
-import { mostConstrained, worstObjection } from './verdict.ts'
+import { longestRejection, mostConstrained } from './verdict.ts'
 
-/** 'must' where a rule that counts tokens enforces, 'may' where all are in shadow mode and no answer may change because of them. */
+/** 'must' where an enforcing rule needs the body, 'may' where only shadow rules do, which must not change a response. */
 export type BodyNeed = 'must' | 'may' | 'no'
 
-/** The steps from a request to its decision, by whatever plan the caller names. */
+/** The steps from a request to its decision, with a given plan. */
 export class Evaluator {
   readonly #store: CounterStore
   readonly #clock: Clock
@@ -30,7 +30,7 @@ export class Evaluator {
     this.#runs = new RunPool(identification)
   }
 
-  /** Lets go of all that is kept of an earlier plan. */
+  /** Drops all that is kept of an earlier plan. */
   turnTo(active: ActivePlan | undefined): void {
     this.#runs.turnTo(active)
   }
@@ -45,7 +45,7 @@ export class Evaluator {
     return run
   }
 
-  /** Takes, and puts the run to rest. */
+  /** Takes, and returns the run to the pool. */
   decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.body = options.body
@@ -60,7 +60,7 @@ export class Evaluator {
     if (!run.active!.plan.needsBody || run.lacksHost) return 'no'
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!)
-    // What will be refused needs no body.
+    // A request that will be refused needs no body.
     if (run.hasRepeated) return 'no'
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
@@ -69,7 +69,7 @@ export class Evaluator {
     return bodyNeed(run.group)
   }
 
-  /** Rules that need no body are checked, and nothing is taken. An objection puts the run to rest. */
+  /** Checks the rules that need no body, and takes nothing. A rejection returns the run to the pool. */
   precheck(run: Run): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     this.#setTime(run, undefined)
@@ -80,7 +80,7 @@ export class Evaluator {
     return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
-  /** What the request would get, and why. Nothing is taken, and the run goes on. */
+  /** What would be decided, and why. Takes nothing, and the run can be continued. */
   explain(run: Run, options: DecideOptions): Explanation | Promise<Explanation> {
     run.body = options.body
     this.#setTime(run, options.nowMs)
@@ -107,7 +107,7 @@ export class Evaluator {
     return charges.length === 0 || this.#store.takeAll(charges, results, run.nowMs, run.wallMs)
   }
 
-  /** A store that cannot tell has no objection: it will be asked again. */
+  /** An unavailable store rejects nothing here: it will be asked again. */
   #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
     return fits === false ? this.#conclude(run, rejected(run)) : undefined
   }
@@ -120,12 +120,12 @@ export class Evaluator {
     return this.#simulate(run)
   }
 
-  /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A store far away is asked about all at once. */
+  /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A remote store gets all of them at once. */
   #simulate(run: Run): Decision | Promise<Decision> {
     let asked: { readonly group: Group; readonly taken: Outcome | Promise<Outcome> }[] | undefined
     for (let i = 0; i < run.matches.count; i++) {
       const policy = run.matches.policies[i]!
-      // Left out altogether: its other rules would count what it cannot tell apart.
+      // Skipped as a whole: its other rules would count requests that it cannot tell apart.
       if (!policy.isShadow || run.isKeyedByRepeated(policy)) continue
       run.group.clear()
       run.charge(policy)
@@ -141,7 +141,7 @@ export class Evaluator {
     return asked === undefined ? this.#conclude(run, allowed(run)) : this.#afterAll(run, asked)
   }
 
-  /** In bundle order, whichever was answered first. */
+  /** In bundle order, whichever result arrived first. */
   async #afterAll(run: Run, asked: readonly { group: Group; taken: Outcome | Promise<Outcome> }[]): Promise<Decision> {
     const outcomes = await Promise.all(asked.map(({ taken }) => taken))
     for (const [i, { group }] of asked.entries()) this.#afterSimulated(run, group, outcomes[i]!)
@@ -149,7 +149,7 @@ export class Evaluator {
   }
 
   #afterSimulated(run: Run, group: Group, taken: Outcome): void {
-    if (taken === false) run.addWouldReject(worstObjection(group))
+    if (taken === false) run.addWouldReject(longestRejection(group))
     else if (taken === true) run.hold(group)
   }
 

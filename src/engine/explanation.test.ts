@@ -143,7 +143,7 @@ describe('an explanation', () => {
       const evaluation = service.engine.open(viewOf({ uri: '/' }))!
       const explained = evaluation.explain()
       expect(explained).toBeInstanceOf(Promise)
-      expect(() => evaluation.decide()).toThrow('under way')
+      expect(() => evaluation.decide()).toThrow('pending')
       await store.answerAll((count) => count - 1)
       const { policies, decision } = await explained
       expect(policies.map(({ rules }) => rules[0]!.counters[0]!.level)).toEqual([5, 3])

@@ -7,9 +7,9 @@ import { type CounterStatus, statusOf } from './counter-status.ts'
 import type { Decision } from './decision.ts'
 import { Group } from './group.ts'
 import type { Run } from './run.ts'
-import { mostConstrained, worstObjection } from './verdict.ts'
+import { longestRejection, mostConstrained } from './verdict.ts'
 
-/** What a request would get, and how that comes about. Nothing was taken for it. */
+/** What would be decided for a request, and why. Nothing was taken for it. */
 export interface Explanation {
   readonly decision: Decision
   /** Every policy of the plan, in bundle order. */
@@ -28,16 +28,16 @@ export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined where it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | undefined
-  /** What the request takes from each of its counters, if it is allowed. */
+  /** What the request would take from each of its counters. */
   readonly cost: number
   readonly descriptors: readonly ExplainedDescriptor[]
-  /** As they stand before the request. Empty where the rule does not apply, or the store cannot tell. */
+  /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
   readonly counters: readonly ExplainedCounter[]
 }
 
 export interface ExplainedDescriptor {
   readonly key: string
-  /** Undefined where it is missing, or comes more than once. */
+  /** Undefined where it is missing or repeated. */
   readonly value: string | undefined
 }
 
@@ -46,7 +46,7 @@ export interface ExplainedCounter extends CounterStatus {
   readonly waitMs: number
 }
 
-/** Looks at all that covers the run's request, and asks the store about it without taking anything. */
+/** Checks all policies that cover the run's request, and takes nothing. */
 export function explain(run: Run, store: CounterStore): Explanation | Promise<Explanation> {
   const groups = chargedGroups(run)
   const outcomes = groups.map(({ group }) => check(run, group, store))
@@ -54,10 +54,10 @@ export function explain(run: Run, store: CounterStore): Explanation | Promise<Ex
   return conclude(run, groups, outcomes as Outcome[])
 }
 
-/** The group of all enforcing policies, then one for each shadow policy that is not left out. */
+/** The group of all enforcing policies, or of a shadow policy. */
 interface ChargedGroup {
   readonly group: Group
-  /** The keys that were found missing up to here. */
+  /** The keys missing in this group and those before it. */
   readonly missingKeys: readonly string[]
 }
 
@@ -120,7 +120,7 @@ function explainRule(run: Run, rule: PlanRule, counters: ReadonlyMap<PlanRule, E
   }
 }
 
-/** As `decide` would have it, in the same order. */
+/** The same decision as `decide`, in the same order of checks. */
 function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Decision {
   if (run.lacksHost) return NO_HOST
   if (run.hasRepeated) return REPEATED_FIELD
@@ -134,7 +134,7 @@ function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonl
   takeFromLevels(run.group)
   run.limit = mostConstrained(run.group)
   for (const [i, { group }] of shadows.entries()) {
-    if (outcomes[i + 1] === false) run.addWouldReject(worstObjection(group))
+    if (outcomes[i + 1] === false) run.addWouldReject(longestRejection(group))
   }
   return allowed(run)
 }

@@ -2,12 +2,11 @@ import type { PlanRule } from '../policy/plan.ts'
 import { ChargeResults } from '../store/charge-results.ts'
 import { Charges } from '../store/charges.ts'
 
-/** The rules that are taken as one, all or none: those of all enforcing policies, or of one policy in shadow mode. */
+/** Rules that are taken together, all or none: those of all enforcing policies, or of one shadow policy. */
 export class Group {
   readonly charges = new Charges()
-  /** What the store says to them. */
   readonly results = new ChargeResults()
-  /** The first `ruleCount` rules are charged; for each, the row where its counters begin. */
+  /** The first `ruleCount` rules are charged; `firstRows` has the row of each rule's first counter. */
   ruleCount = 0
   readonly rules: PlanRule[] = []
   readonly firstRows: number[] = []

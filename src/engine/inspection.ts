@@ -15,7 +15,7 @@ export interface CounterName {
   readonly values: Readonly<Record<string, string>>
 }
 
-/** The counters as they stand, or why nobody can say. */
+/** The state of the counters, or why it is not known. */
 export type Inspection =
   | { readonly ok: true; readonly rule: PlanRule; readonly counters: readonly CounterStatus[] }
   | { readonly ok: false; readonly error: InspectionError }
@@ -44,7 +44,7 @@ export function findCounters(active: ActivePlan | undefined, name: CounterName):
   return { rule, charges }
 }
 
-/** Reads them, and takes nothing. */
+/** Reads them without taking anything. */
 export function inspectCounters(
   { rule, charges }: FoundCounters,
   store: CounterStore,
@@ -61,7 +61,7 @@ export function inspectCounters(
   return report(outcome !== 'unavailable')
 }
 
-/** The values in the order of the rule's keys; undefined where one is missing, empty or no text, or there is one too many. */
+/** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, or unknown. */
 function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): string[] | undefined {
   const given = new Map<string, string>()
   for (const [text, value] of Object.entries(values ?? {})) {
@@ -72,7 +72,7 @@ function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): stri
   return limitKeys.every((key) => given.has(key)) ? limitKeys.map((key) => given.get(key)!) : undefined
 }
 
-/** Addresses are counted in groups, and an operator may well name a single one. */
+/** IPv6 addresses are counted by network, and an operator may name a single one. */
 function addressSubject(text: string): string {
   const address = parseAddress(text)
   return address === undefined ? text : subjectText(address)

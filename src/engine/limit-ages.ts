@@ -2,7 +2,7 @@ import { isSameLimit } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import type { NamedLimit } from '../policy/compile.ts'
 
-/** Since when each counter has the limit that it has. Before that, tokens came back as the limit before it said. */
+/** Since when each counter has its current limit. Before that, it was refilled by the previous limit. */
 export interface LimitAges {
   /** By the plan's counter index. */
   readonly sincesMs: Float64Array
@@ -14,7 +14,7 @@ interface LimitAge {
   readonly sinceMs: number
 }
 
-/** By the order of a plan's counters. One that an earlier plan had with the same limit keeps the moment since when that limit holds. */
+/** In the order of a plan's counters. A counter that an earlier plan had with the same limit keeps its time. */
 export function limitAges(counters: readonly NamedLimit[], nowMs: number, previous: LimitAges | undefined): LimitAges {
   const sincesMs = new Float64Array(counters.length)
   const byIdentity = new Map<string, LimitAge>()

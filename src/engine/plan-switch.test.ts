@@ -36,14 +36,14 @@ describe('a switch', () => {
     expect(plans.active).toBe(third)
   })
 
-  test('refuses to guess where the plan that holds is not ready in this thread', () => {
+  test('refuses to guess where the active plan was not prepared in this thread', () => {
     const word = newWord()
     const plans = new PlanSwitch(word)
     plans.add(1, newPlan())
     plans.turnTo(1)
     expect(plans.active).toBeDefined()
     new PlanSwitch(word).turnTo(2)
-    expect(() => plans.active).toThrow('plan 2 holds and is not ready in this thread')
+    expect(() => plans.active).toThrow('plan 2 is active and was not prepared in this thread')
   })
 })
 

@@ -1,8 +1,8 @@
 import type { ActivePlan } from './active-plan.ts'
 
 /**
- * The plans that a thread has ready, and the one word that says which of them holds. Threads that share the word turn
- * to a new plan in the same moment: each decision reads it.
+ * The plans that a thread has prepared, and the generation of the active one in a shared word. Each decision reads the word, so that all
+ * threads switch to a new plan at the same moment.
  */
 export class PlanSwitch {
   readonly #word: Int32Array
@@ -14,7 +14,7 @@ export class PlanSwitch {
     this.#word = word
   }
 
-  /** Counts up with every plan; 0: there has been none. */
+  /** Rises with every plan; 0: none yet. */
   get generation(): number {
     return Atomics.load(this.#word, 0)
   }
@@ -25,21 +25,21 @@ export class PlanSwitch {
     return this.#active
   }
 
-  /** Plans that were never turned to are let go of when the next one comes. */
+  /** Plans that never became active are dropped when the next one is added. */
   add(generation: number, plan: ActivePlan): void {
-    const holding = this.generation
-    for (const other of this.#ready.keys()) if (other !== holding) this.#ready.delete(other)
+    const active = this.generation
+    for (const other of this.#ready.keys()) if (other !== active) this.#ready.delete(other)
     this.#ready.set(generation, plan)
   }
 
-  /** For all threads that share the word; each of them must have the plan ready. */
+  /** Activates it in all threads that share the word. Each of them must have added it. */
   turnTo(generation: number): void {
     Atomics.store(this.#word, 0, generation)
   }
 
   #turn(generation: number): void {
     const plan = this.#ready.get(generation)
-    if (plan === undefined) throw new Error(`plan ${generation} holds and is not ready in this thread`)
+    if (plan === undefined) throw new Error(`plan ${generation} is active and was not prepared in this thread`)
     this.#active = plan
     this.#activeGeneration = generation
     for (const other of this.#ready.keys()) if (other <= generation) this.#ready.delete(other)

@@ -1,16 +1,16 @@
 import type { RequestFacts } from '../costs/cost.ts'
 
-/** What may be said beside a request. The engine has read it when a call returns, so one object can serve many questions. */
+/** Options of a decision. Not kept after the call, so one object can be used for many decisions. */
 export interface OpenOptions {
-  /** Adds the descriptor values to the decision. They cost, and are nobody's business but an operator's. */
+  /** Adds the descriptor values to the decision. They cost time, and are for operators only. */
   readonly withDescriptors?: boolean | undefined
   /** How much the request takes from rules that count requests, in place of one. */
   readonly given?: number | undefined
 }
 
-/** What is known when a request is decided. */
+/** Facts known at the time of the decision. */
 export interface DecideOptions {
-  /** What the body says, if it was read: then the decision has a reservation to settle. */
+  /** Read from the body, if it was read: then the decision has a reservation to settle. */
   readonly body?: RequestFacts['body']
   /** The clock's time, where the caller has read it already. */
   readonly nowMs?: number | undefined

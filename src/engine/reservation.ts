@@ -3,24 +3,24 @@ import type { PlanRule } from '../policy/plan.ts'
 import type { Taken } from '../store/taken.ts'
 import type { ActivePlan } from './active-plan.ts'
 
-/** What was taken for one request before it was known what it would come to. */
+/** What was taken for one request before its actual usage is known. */
 export interface Reservation {
   readonly holds: readonly Hold[]
 }
 
-/** One rule's part. Rules of shadow policies hold on counters of their own. */
+/** One rule's part of a reservation. Rules of shadow policies take from counters of their own. */
 export interface Hold {
-  /** The plan that held then: a request keeps it until it is settled. */
+  /** The plan at the time of the decision. */
   readonly active: ActivePlan
   readonly rule: PlanRule
   /** Taken from each of the rule's counters, in their unit. */
   readonly amount: number
   readonly values: readonly string[]
-  /** A settlement goes to the window and to the counters that it was taken from. */
+  /** A settlement goes to the window and the counters that were taken from. */
   readonly taken: Taken
 }
 
-/** What a hold comes to, by the cost that took it. */
+/** The actual amount of a hold, by the cost that took it. */
 export function settledAmount({ rule, amount }: Hold, usage: Usage): number {
   return rule.cost.settling!.settled(amount, usage) ?? amount
 }

@@ -2,10 +2,10 @@ import type { Identification } from '../request/descriptors.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { Run } from './run.ts'
 
-/** A store that answers at once needs one. More than these are under way together only for as long as a store is slow. */
+/** A store in memory needs one. More than this are in use only while a store is slow. */
 const MAX_IDLE = 64
 
-/** Runs at rest, of one plan: they hold nothing of any request. Those of an earlier plan are let go of. */
+/** Idle runs of one plan. They keep nothing of any request. Those of an earlier plan are dropped. */
 export class RunPool {
   readonly #identification: Identification
   readonly #idle: Run[] = []
@@ -15,7 +15,6 @@ export class RunPool {
     this.#identification = identification
   }
 
-  /** From now on the runs are of this plan. */
   turnTo(active: ActivePlan | undefined): void {
     if (active === this.#active) return
     this.#active = active

@@ -14,14 +14,14 @@ import type { Hold } from './reservation.ts'
 const NONE: never[] = []
 Object.freeze(NONE)
 
-/** One decision under way. It is used again for the next one: what leaves it must be a copy, and at its end it holds nothing of the request. */
+/** The state of one decision. Used again for others: what it returns must be a copy, and at its end it keeps nothing of the request. */
 export class Run implements RequestFacts {
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
-  /** The group at hand. Each that a store is still to answer about is one of its own. */
+  /** The current group. One that waits for the store is not used again meanwhile. */
   group = new Group()
   limit: RateLimit | undefined
-  // These leave with the decision, so each decision that has something to put in gets lists of its own.
+  // Part of the decision, so each decision that adds something gets lists of its own.
   wouldRejects: WouldReject[] = NONE
   missingKeys: string[] = NONE
   holds: Hold[] = NONE
@@ -29,9 +29,9 @@ export class Run implements RequestFacts {
   nowMs = 0
   wallMs = 0
   withDescriptors = false
-  /** A host is needed to tell which policies apply, and the request names none. */
+  /** Whether the policies that apply depend on a host, and the request names none. */
   lacksHost = false
-  /** A rule that was charged is keyed by a field that comes more than once: then nothing may be taken. */
+  /** Whether a charged rule is keyed by a field that is repeated: then nothing may be taken. */
   hasRepeated = false
   path = ''
   body: RequestFacts['body']
@@ -53,7 +53,7 @@ export class Run implements RequestFacts {
     this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches)
   }
 
-  /** Forgets what an earlier step of the same request found. What was read of the request stays. */
+  /** Clears the results of an earlier step. What was read of the request stays. */
   restart(): void {
     this.group.clear()
     this.missingKeys = NONE
@@ -61,7 +61,7 @@ export class Run implements RequestFacts {
     this.#descriptors.forgetMisses()
   }
 
-  /** Lets go of the request and of all that was found. What is of the plan stays: the next request finds its own in the same places. */
+  /** Drops the request and all results. References to the plan stay, and are overwritten by the next request. */
   end(): void {
     this.body = undefined
     if (this.wouldRejects.length > 0) this.wouldRejects = NONE
@@ -88,7 +88,7 @@ export class Run implements RequestFacts {
     return false
   }
 
-  /** Adds a policy's rules to the group; those that lack a descriptor are noted and skipped. All their keys are read. */
+  /** Adds a policy's rules to the group. Rules that lack a descriptor are skipped, and their missing keys noted. All keys are read. */
   charge(policy: PlanPolicy, isHeadOnly = false): void {
     const { group } = this
     const { charges } = group
@@ -109,7 +109,7 @@ export class Run implements RequestFacts {
     }
   }
 
-  /** Remembers what a group's rules have taken and is to be settled later. */
+  /** Keeps what a group's rules took for a later settlement. */
   hold(group: Group): void {
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
@@ -128,7 +128,7 @@ export class Run implements RequestFacts {
     this.wouldRejects.push(wouldReject)
   }
 
-  /** What the rules were keyed by, the deciding rule's keys first. */
+  /** The descriptors of all rules, the deciding rule's first. */
   keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[] {
     if (!this.withDescriptors) return NONE
     const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy!.rules)
@@ -172,12 +172,12 @@ export class Run implements RequestFacts {
   }
 }
 
-/** Nobody asks for the host where no policy is bound to one. */
+/** The host is read only if a policy is bound to one. */
 function hostOf(view: RequestView, plan: Plan): string {
   return plan.routes.usesHosts ? normalizeHost(view.host) : ''
 }
 
-/** Methods nearly always come in upper case, and asking is cheaper than converting. */
+/** Nearly all methods are in upper case, and checking is cheaper than converting. */
 function upperCase(method: string): string {
   for (let i = 0; i < method.length; i++) {
     const code = method.charCodeAt(i)

@@ -5,7 +5,7 @@ import type { LimitReason, PlanRule } from '../policy/plan.ts'
 import type { RateLimit } from './decision.ts'
 import type { Group } from './group.ts'
 
-export interface Objection {
+export interface Rejection {
   readonly rule: PlanRule
   readonly reason: LimitReason
   readonly limitText: string
@@ -16,7 +16,7 @@ export interface Objection {
 }
 
 /** The rule that describes a reject: the one with the longest wait, the first in the bundle on ties. */
-export function worstObjection(group: Group): Objection {
+export function longestRejection(group: Group): Rejection {
   let worst = 0
   let longestMs = -1
   for (let i = 0; i < group.ruleCount; i++) {
@@ -29,12 +29,12 @@ export function worstObjection(group: Group): Objection {
   const rule = group.rules[worst]!
   const firstRow = group.firstRows[worst]!
   const row = firstRow + rule.counters.findIndex((_, c) => group.results.waitsMs[firstRow + c]! > 0)
-  const objecting = rule.counters[row - firstRow]!
+  const rejecting = rule.counters[row - firstRow]!
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
   return {
     rule,
-    reason: objecting.reason,
-    limitText: objecting.limitText,
+    reason: rejecting.reason,
+    limitText: rejecting.limitText,
     retryAfterMs,
     canRetry: longestMs < NEVER,
     requested: group.charges.costs[row]!,
@@ -42,7 +42,7 @@ export function worstObjection(group: Group): Objection {
   }
 }
 
-/** How the most constrained rule stands: the one with the smallest share left, the first in the bundle on ties. */
+/** The state of the most constrained rule: the one with the smallest share left, the first in the bundle on ties. */
 export function mostConstrained(group: Group): RateLimit | undefined {
   if (group.ruleCount === 0) return undefined
   const { levels, wallMs } = group.results
@@ -76,13 +76,13 @@ function ruleWaitMs(group: Group, index: number): number {
   return longestMs
 }
 
-/** Where no wait would help, the time until the limit is whole again. */
+/** Where no wait would help, the time until the limit is full again. */
 function knownWaitMs({ results }: Group, row: number, limit: Limit): number {
   const waitMs = results.waitsMs[row]!
   return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, results.levels[row]!, results.wallMs) : waitMs
 }
 
-/** Settlements may leave a debt; nobody is told of less than nothing. */
+/** Settlements may leave a debt, which is reported as 0. */
 export function wholeTokens(level: number): number {
   return Math.max(0, Math.floor(level))
 }

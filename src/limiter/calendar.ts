@@ -13,7 +13,7 @@ export interface Window {
 
 const CALENDARS = new Map<string, Calendar>()
 
-/** One calendar for all who ask for the same period and zone. As many are kept as there are periods and zones. */
+/** Returns the same calendar for the same period and zone. The number of calendars is bounded by periods and zones. */
 export function calendarOf(period: Period, zone: string): Calendar {
   const key = `${period} ${timeZoneOf(zone).name}`
   const known = CALENDARS.get(key)
@@ -24,7 +24,7 @@ export function calendarOf(period: Period, zone: string): Calendar {
 }
 
 /**
- * Time cut into windows by the clocks and the calendar of a zone. Every instant is in exactly one window.
+ * Divides time into windows by the local time of a zone. Every instant is in exactly one window.
  *
  * Minutes and hours are counted from the first instant of the day. The last window of a day of 25 hours is longer; a day of 23 hours ends
  * with a shorter one, or has fewer. Weeks begin on Monday.
@@ -44,8 +44,8 @@ export class Calendar {
   }
 
   /**
-   * The window that contains an instant of the years 1970 to 9999. The one found last is kept: asking again for a time within it is two
-   * comparisons. Any other time is a search, which takes some tens of microseconds where the zone is not UTC and the day is another.
+   * The window of an instant in the years 1970 to 9999. The last one is cached: a time within it costs two comparisons. Any other time is a
+   * search, which takes some tens of microseconds for another day outside UTC.
    */
   windowAt(wallMs: number): Window {
     const last = this.#last

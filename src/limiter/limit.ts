@@ -1,20 +1,20 @@
 import type { Calendar } from './calendar.ts'
 
 /*
- * The kinds of limits. The numbers are written to state files and sent to Redis: one that was ever used stands for the same
- * kind for good. From 128 on they belong to records that are no limits (`store/record-kinds.ts`).
+ * The kinds of limits. The numbers are written to state files and sent to Redis, so that a number is never reused for another
+ * kind. Those from 128 on are records that are not limits (`store/record-kinds.ts`).
  */
 export const BUCKET = 1
 export const WINDOW = 2
 
-/** Tokens that flow back continuously, up to a size. */
+/** Tokens that are refilled continuously, up to the burst. */
 export interface BucketLimit {
   readonly kind: typeof BUCKET
   readonly tokensPerMs: number
   readonly burst: number
 }
 
-/** Tokens for one window of a calendar, all back when it ends. */
+/** Tokens for each window of a calendar. */
 export interface WindowLimit {
   readonly kind: typeof WINDOW
   readonly tokens: number

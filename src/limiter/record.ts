@@ -1,20 +1,20 @@
 /**
- * A counter as a store keeps it: which kind it is, and four numbers whose meaning is the kind's. Algorithms read and change it
- * in place, so one object can serve many counters.
+ * A counter as a store keeps it: its kind, and four numbers whose meaning depends on the kind. Algorithms change it in place, so one
+ * object can be used for many counters.
  */
 export interface CounterRecord {
   kind: number
   level: number
   at: number
-  /** Size and rate are the limit's, for whoever must judge a record without its rule; a store may keep them in 24 bits. */
+  /** Size and rate are the limit's, to judge a record without its rule; a store may round them to 24 bits. */
   size: number
   rate: number
 }
 
-/** The fields begin as NaN, which is no small integer: V8 then makes room for any number in each of them from the start. */
+/** The fields start as NaN, which is not a small integer: V8 then stores any number in them without a change of shape. */
 export function newRecord(): CounterRecord {
   return { kind: 0, level: Number.NaN, at: Number.NaN, size: Number.NaN, rate: Number.NaN }
 }
 
-/** The wait for a cost that a limit can never cover, however long one waits. */
+/** The wait for a cost that exceeds the limit's size. */
 export const NEVER = Number.POSITIVE_INFINITY

@@ -1,4 +1,4 @@
-/** The civil days of a place, counted from 1970-01-01. Days follow each other: one that is skipped has no length, none begins twice. */
+/** The civil days of a place, counted from 1970-01-01. A day that is skipped has no length, and no day begins twice. */
 export interface TimeZone {
   readonly name: string
   /** The last day that has begun. */
@@ -15,7 +15,7 @@ const UTC: TimeZone = {
   startMs: (day) => day * DAY_MS,
 }
 
-/** All that IANA links to UTC: whether Intl tells that they are the same depends on its version. */
+/** All names that IANA links to UTC: whether Intl resolves them depends on its version. */
 const UTC_NAMES = /^(etc\/)?(utc|uct|universal|zulu|greenwich|gmt([+-]?0)?)$/i
 
 const ZONES = new Map<string, TimeZone>([['UTC', UTC]])
@@ -28,17 +28,17 @@ export function timeZoneOf(name: string): TimeZone {
   const known = ZONES.get(UTC_NAMES.test(name) ? 'UTC' : name)
   if (known !== undefined) return known
   const format = clockFormat(name)
-  const settled = settledName(name, format.resolvedOptions().timeZone)
-  const zone = ZONES.get(settled) ?? new IntlTimeZone(settled, format)
-  ZONES.set(settled, zone)
+  const canonical = canonicalName(name, format.resolvedOptions().timeZone)
+  const zone = ZONES.get(canonical) ?? new IntlTimeZone(canonical, format)
+  ZONES.set(canonical, zone)
   return zone
 }
 
 /**
- * Names become part of a counter's identity. Intl of one Node version calls Asia/Kolkata Asia/Calcutta and that of another does not, so
- * a name that is written as IANA writes most of them stays as it is. Only for other spellings Intl's own name is taken.
+ * Names are part of a counter's identity. Some Node versions resolve Asia/Kolkata to Asia/Calcutta and others do not, so a name in
+ * IANA's usual spelling stays as it is. Only other spellings are replaced by Intl's name.
  */
-function settledName(written: string, resolved: string): string {
+function canonicalName(written: string, resolved: string): string {
   return /^[A-Z][a-z]+([/_-][A-Z][a-z]+)*$/.test(written) ? written : resolved
 }
 
@@ -46,8 +46,8 @@ function settledName(written: string, resolved: string): string {
 const WIDEST_OFFSET_MS = 15 * 3_600_000
 
 /**
- * Offsets by asking Intl what the clocks show. No zone has changed its offset twice within a week since 1970, so that around a
- * midnight there is one change at most.
+ * Gets offsets from Intl's local times. No zone has changed its offset twice within a week since 1970, so that there is at most one
+ * change around a midnight.
  */
 class IntlTimeZone implements TimeZone {
   readonly name: string
@@ -60,7 +60,7 @@ class IntlTimeZone implements TimeZone {
 
   dayAt(wallMs: number): number {
     const shown = Math.floor(this.#shownMs(wallMs) / DAY_MS)
-    // Clocks that go back shortly after midnight show the day before for a second time (America/St_Johns until 2011, at 00:01).
+    // Clocks that go back shortly after midnight show the previous day again (America/St_Johns until 2011, at 00:01).
     return this.startMs(shown + 1) <= wallMs ? shown + 1 : shown
   }
 
@@ -88,12 +88,12 @@ class IntlTimeZone implements TimeZone {
     return highMs
   }
 
-  /** Of a whole second. */
+  /** At a whole second. */
   #offsetMs(wallMs: number): number {
     return this.#shownMs(wallMs) - wallMs
   }
 
-  /** Date and time that clocks show, to the second, as if they showed UTC. */
+  /** The local date and time, to the second, read as UTC. */
   #shownMs(wallMs: number): number {
     // month/day/year, hour:minute:second
     const [month, day, year, hour, minute, second] = this.#format.format(wallMs).match(/\d+/g)!.map(Number)
@@ -101,7 +101,7 @@ class IntlTimeZone implements TimeZone {
   }
 }
 
-/** Without a locale of its own it would write as the host's settings want it. */
+/** With a fixed locale: the format must not depend on the host's settings. */
 function clockFormat(timeZone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en-US', {
     timeZone,

@@ -16,7 +16,7 @@ export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: n
     algorithm.begin(limit, record, nowMs, wallMs)
   } else {
     table.read(slot, record)
-    algorithm.look(limit, record, sinceMs, nowMs)
+    algorithm.refresh(limit, record, sinceMs, nowMs)
   }
 }
 

@@ -9,7 +9,6 @@ export const ALGORITHMS: readonly (Algorithm<Limit> | undefined)[] = tableOf([
   [WINDOW, window],
 ])
 
-/** Whoever has a limit gets the algorithm that goes with it. */
 export function algorithmOf(limit: Limit): Algorithm<Limit> {
   return ALGORITHMS[limit.kind]!
 }

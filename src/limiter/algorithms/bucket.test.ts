@@ -27,7 +27,7 @@ describe('a bucket below zero', () => {
   test('is paid by refill before it is filled by it', () => {
     const levelAt = (nowMs: number): number => {
       const record = recordAt(-5, 100)
-      bucket.look(limit, record, 0, nowMs)
+      bucket.refresh(limit, record, 0, nowMs)
       return record.level
     }
     expect([levelAt(104), levelAt(112), levelAt(100_000)]).toEqual([-3, 1, 10])
@@ -46,7 +46,7 @@ describe('a bucket', () => {
   test('that was rounded to 24 bits is the same limit still', () => {
     const odd: BucketLimit = { kind: BUCKET, tokensPerMs: 0.1, burst: 10.3 }
     const record = recordAt(0, 0, { ...odd, tokensPerMs: Math.fround(0.1), burst: Math.fround(10.3) })
-    bucket.look(odd, record, 50, 100)
+    bucket.refresh(odd, record, 50, 100)
     expect(record.level).toBe(100 * 0.1)
   })
 

@@ -5,9 +5,9 @@ import type { Algorithm } from './algorithm.ts'
 // Size and rate may have been rounded to 24 bits: err on the side of keeping.
 const F32_SLACK = 2 ** -22
 
-/** A bucket's record is a level and the moment, by the growing clock, at which it was true. */
+/** A bucket's record is a level, and the time of that level on the monotonic clock. */
 export const bucket: Algorithm<BucketLimit> = {
-  clock: 'growing',
+  clock: 'monotonic',
   isLeasable: true,
   hasWindows: false,
 
@@ -23,10 +23,10 @@ export const bucket: Algorithm<BucketLimit> = {
     record.rate = limit.tokensPerMs
   },
 
-  look(limit, record, sinceMs, nowMs) {
+  refresh(limit, record, sinceMs, nowMs) {
     const { tokensPerMs, burst } = limit
     if (record.at < sinceMs && (record.size !== Math.fround(burst) || record.rate !== Math.fround(tokensPerMs))) {
-      // Last touched under another limit: until the change, tokens came back at its rate and up to its size.
+      // Last updated under another limit: until the change, it refilled at the old rate, up to the old size.
       record.level = refill(record.level, record.at, record.rate, record.size, sinceMs)
       record.at = sinceMs
     }
@@ -50,11 +50,11 @@ export const bucket: Algorithm<BucketLimit> = {
   refillIn: (limit, ms) => limit.tokensPerMs * ms,
 
   waitMs({ tokensPerMs, burst }, left, cost) {
-    // Below zero there is a debt, and still nothing stands against taking nothing.
+    // Taking nothing is always possible, even with a debt.
     if (left >= cost || cost === 0) return 0
     if (cost > burst) return NEVER
     const wait = (cost - left) / tokensPerMs
-    // The division may round down, and a caller that waits just that long would be refused once more.
+    // The division may round down, and a caller that waits exactly that long would be rejected again.
     return left + wait * tokensPerMs >= cost ? wait : wait * (1 + 4 * Number.EPSILON)
   },
 
@@ -67,7 +67,7 @@ export const bucket: Algorithm<BucketLimit> = {
   },
 }
 
-/** The level at `nowMs`. A clock that stepped back refills nothing, and takes nothing. */
+/** The level at `nowMs`. A clock that was set back changes nothing. */
 function refill(level: number, atMs: number, tokensPerMs: number, burst: number, nowMs: number): number {
   const elapsedMs = nowMs - atMs
   const refilled = elapsedMs > 0 ? level + elapsedMs * tokensPerMs : level

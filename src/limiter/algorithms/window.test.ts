@@ -46,7 +46,7 @@ describe('a window', () => {
   test('keeps what is used when its limit changes, and never tells of less than nothing', () => {
     const record = usedOf(limitOf(100, '1d', 'UTC'), 80, NOON_MS)
     const smaller = limitOf(50, '1d', 'UTC')
-    window.look(smaller, record, 0, 0)
+    window.refresh(smaller, record, 0, 0)
     expect([record.level, window.left(smaller, record)]).toEqual([80, 0])
   })
 

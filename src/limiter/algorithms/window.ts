@@ -3,12 +3,12 @@ import { NEVER } from '../record.ts'
 import type { Algorithm } from './algorithm.ts'
 
 /**
- * A window's record is what is used of it, and when it ends, in wall time. Each window is a counter of its own, so that what
- * belongs to one can never land in another.
+ * A window's record is what is used of it, and when it ends, in wall time. Each window is a counter of its own, so that a take
+ * or settlement of one never changes another.
  */
 export const window: Algorithm<WindowLimit> = {
   clock: 'wall',
-  // Takes and settlements must find the window that they were made in.
+  // Takes and settlements must find the window that they belong to.
   isLeasable: false,
   hasWindows: true,
 
@@ -24,8 +24,8 @@ export const window: Algorithm<WindowLimit> = {
     record.rate = 0
   },
 
-  // What is used stays used, whatever the limit was.
-  look(limit, record) {
+  // What is used stays used under a new limit.
+  refresh(limit, record) {
     record.size = limit.tokens
   },
 

@@ -24,13 +24,13 @@ export function isSavedKind(kind: number): boolean {
  */
 export function isKeptFrom(moment: Moment, kind: number, at: number): boolean {
   const clock = clockOf(kind)
-  return clock === 'growing' || (clock === 'wall' && at <= moment.wallMs + MAX_AHEAD_MS)
+  return clock === 'monotonic' || (clock === 'wall' && at <= moment.wallMs + MAX_AHEAD_MS)
 }
 
 /** Converts a saved record to the clocks of this process. Returns whether it is still live. */
 export function bringTo(present: Moment, saved: Moment, record: TaggedRecord): boolean {
   if (!isKeptFrom(saved, record.kind, record.at) || isFromTheFuture(saved, record)) return false
-  if (clockOf(record.kind) === 'growing') {
+  if (clockOf(record.kind) === 'monotonic') {
     // Never back in time: refill from before the save stays, and no bucket waits for a clock that was set back.
     const downMs = Math.max(0, present.wallMs - saved.wallMs)
     record.at = Math.min(record.at - saved.nowMs - downMs + present.nowMs, present.nowMs)
@@ -44,6 +44,6 @@ function isFromTheFuture(saved: Moment, { kind, level }: TaggedRecord): boolean 
 }
 
 /** The clock that `at` is on in records of a kind that is saved. */
-function clockOf(kind: number): 'growing' | 'wall' | undefined {
+function clockOf(kind: number): 'monotonic' | 'wall' | undefined {
   return kind === RESET ? 'wall' : ALGORITHMS[kind]?.clock
 }

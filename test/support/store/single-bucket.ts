@@ -20,7 +20,7 @@ const bareBucket: NewBucket = (tokensPerMs, burst, startMs) => {
   return {
     take(cost, nowMs) {
       const looked = { ...record }
-      bucket.look(limit, looked, startMs, nowMs)
+      bucket.refresh(limit, looked, startMs, nowMs)
       const waitMs = bucket.waitMs(limit, looked.level, cost, 0)
       if (waitMs === 0) {
         bucket.take(looked, cost)
