@@ -1,34 +1,34 @@
--- Counters of all kinds, all or nothing. Runs after clock.lua, which says what time it is.
+-- Counters of all kinds, all or nothing. Runs after clock.lua, which sets the time.
 --
--- KEYS    one a row
+-- KEYS    one per row
 -- ARGV    take, check, settle, give_back or reset; then for each row:
 --           kind    of the limit, as in src/limiter/limit.ts
---           cost    what it takes; when settling or giving back, what goes back, or below zero what is charged besides
---           size    the most that the limit can hand out at one moment
---           most    take, check: what this call may have at most, by what the asking instance alone has spent
---           moment  take, check, reset: of the last reset that the asking instance knows of; settle, give_back: when it was taken
---         and then what the kind reads (`columns`)
--- Answer  1 where all rows fit, 0 where not; the time; for each row what is left for the asking instance, how much was leased, and when the
---         counter was reset last, or 0. Or 2 and the time, and nothing was done: a row does not know the windows of that time.
+--           cost    tokens to take; for settle and give_back, tokens to give back, or below zero to charge
+--           size    the most that the limit can grant at one moment
+--           most    take, check: the most that can be left, given what the calling instance alone has spent
+--           moment  take, check, reset: the last reset that the calling instance knows; settle, give_back: when it was taken
+--         and then the arguments of the kind (`columns`)
+-- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, and the last reset of the
+--         counter, or 0. Or 2 and the time, and nothing was done: a row does not name the window of that time.
 --
--- Records expire when a new one would say the same, or some time later. One that was lost comes back, as far as the first instance to ask
--- remembers: what it has spent itself is spent. One that is there is brought down to `most`, unless it is settled: calls of an instance's
--- workers overtake each other, and what one of them gives back or charges besides would be lost or counted twice.
+-- Records expire when they equal a new one, or some time later. A lost record is restored from what the first calling instance has spent
+-- itself. An existing record is lowered to `most`, unless it is settled: calls of an instance's workers overtake each other, and what one of
+-- them gives back or charges would be lost or counted twice.
 --
--- A record knows when it was begun. If that was after a take, it never knew of it: nothing of that take is given back to it. A settlement is:
--- whoever began the record may have counted the reservation as spent, and a budget must not lose what nobody used. Earlier versions did not
--- write when a record was begun: that is 0, long ago.
+-- A record has the time when it was created. If that was after a take, the record does not include it, and nothing of that take is given back
+-- to it. A settlement is: the instance that created the record may have counted the reservation as spent, and a budget must not lose unused
+-- tokens. Earlier versions did not write this time: then it is 0, long ago.
 --
--- A reset begins the record anew, and says so: the moment is below zero. What was taken before is neither given back nor settled, and the own
--- count of an instance that does not know of the reset yet is not believed. Earlier versions keep the mark and do not heed it.
+-- A reset creates the record again and marks it: the time is below zero. What was taken before is neither given back nor settled, and `most`
+-- of an instance that does not know the reset yet is ignored. Earlier versions keep the mark and ignore it.
 
 local MAX_TTL_MS = 315360000000 -- ten years
--- A clock that went back by less is waited for; one that went back further is believed.
+-- If the clock was set back by less than this, refill waits for it; if by more, the new time counts.
 local MAX_WAIT_FOR_CLOCK_MS = 1000
--- A bucket's reset is told for this long: what turns up later from before it is believed. Instances remember it for as long from when they are told
--- (src/store/resets.ts), or they would forget their own counts again and again. That of a window is told until the window is over.
+-- A bucket's reset is reported for this long: what arrives later from before it counts again. Instances remember it for as long
+-- (src/store/resets.ts), or they would forget their own counts repeatedly. That of a window is reported until the window ends.
 local RESET_KEPT_MS = 86400000
--- No two resets of a counter have the same moment, whatever the clock does.
+-- No two resets of a counter have the same moment, even if the clock was set back.
 local TICK_MS = 0.001
 
 local action = ARGV[1]
@@ -39,7 +39,7 @@ local function whole(ms)
 end
 
 local function exact(number)
-  -- Where Lua turns a number into text by itself, it has 14 digits.
+  -- Lua's own conversion to text has only 14 digits.
   return string.format('%.17g', number)
 end
 
@@ -47,21 +47,21 @@ local function is_finite(number)
   return number - number == 0
 end
 
--- Notes when the record of a row was begun, or reset, which is below zero.
-local function know_begun(row, begun)
-  -- A clock that went back must not make it younger than takes that are still to come.
+-- Sets when the record of a row was created, or reset, which is below zero.
+local function set_begun(row, begun)
+  -- If the clock was set back, the record must not be newer than later takes.
   row.begun = is_finite(begun) and math.min(begun, wall) or 0
   row.reset = math.max(0, -row.begun)
 end
 
--- Tokens that flow back continuously. A string: level, when that was true, size, rate, when the record was begun.
+-- Tokens that are refilled continuously. A string: level, the time of that level, size, rate, when the record was created.
 local bucket = {
-  -- Tokens per ms; for how many ms it has had this limit; take: how many tokens to lease beyond the cost, or -1 for a counter that is
-  -- settled; give_back: 1 where what the refill has made up for since then stays away.
+  -- Tokens per ms; for how many ms it has had this limit; take: tokens to lease beyond the cost, or -1 for a counter that is
+  -- settled; give_back: 1 to keep back what refill has replaced since then.
   columns = { 'rate', 'since', 'more' },
 }
 
--- What stands under our key and is no record of ours counts as lost: an error would take this node from every other caller too.
+-- A value under our key that is not a record of ours counts as lost: an error would open the circuit of this node for all callers.
 local function unpack_bucket(record)
   if not record or #record < 32 then return end
   local level, at, size, rate = struct.unpack('<dddd', record)
@@ -78,9 +78,9 @@ function bucket.read(row)
   row.left = row.level
   if not level then return end
   row.exists = true
-  know_begun(row, #record >= 40 and struct.unpack('<d', record, 33) or 0)
+  set_begun(row, #record >= 40 and struct.unpack('<d', record, 33) or 0)
   if action == 'give_back' and row.more > 0 then
-    -- A lease goes back under the limit that it was obtained by, and that may have changed meanwhile: whoever takes next knows.
+    -- A lease goes back under the limit that it was obtained with, which may have changed: the next take applies the new one.
     row.level, row.at, row.size, row.rate = level, at, size, rate
     return
   end
@@ -88,7 +88,7 @@ function bucket.read(row)
   if row.stepped then at = now end
   local changed = now - row.since
   if at < changed and (size ~= row.size or rate ~= row.rate) then
-    -- Last touched under another limit: until the change, tokens came back at its rate and up to its size.
+    -- Last updated under another limit: until the change, it refilled at the old rate, up to the old size.
     level = math.min(level + (changed - at) * rate, size)
     at = changed
   end
@@ -104,7 +104,7 @@ function bucket.read(row)
 end
 
 function bucket.write(row)
-  -- For others it may have another limit, and mean something for longer.
+  -- Other instances may have another limit, under which the record lives longer.
   local rest = row.at - now + (row.size - row.level) / row.rate
   if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
   if row.begun < 0 then rest = math.max(rest, RESET_KEPT_MS - row.begun - wall) end
@@ -112,7 +112,7 @@ function bucket.write(row)
 end
 
 function bucket.take(row)
-  -- Half of what is there at most: others want some too, and a crash loses no more.
+  -- At most half of what is left: others need some too, and a crash loses no more than that.
   row.leased = math.max(0, math.min(row.more, math.floor((row.left - row.cost) / 2)))
   row.level = row.level - row.cost - row.leased
   row.left = row.left - row.cost - row.leased
@@ -120,11 +120,11 @@ function bucket.take(row)
 end
 
 function bucket.give_back(row)
-  -- One that is not there is full.
+  -- A bucket without a record is full.
   if not row.exists and row.cost > 0 then return end
   local back = row.cost
-  -- Where the bucket would have been full, refill has made up for leased tokens while they were out. What it can have
-  -- made up for stays away, or a window would see it twice.
+  -- If the bucket was full otherwise, refill has replaced leased tokens meanwhile. What it can have replaced is kept back, or
+  -- a window would count it twice.
   if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.moment) * row.rate) end
   row.level = math.min(row.level + back, row.size)
   bucket.write(row)
@@ -135,14 +135,14 @@ function bucket.reset(row)
   bucket.write(row)
 end
 
--- Tokens for one window of a calendar. A hash: by the window's number what is used of it, and by the negative of that when this was begun.
+-- Tokens for one window of a calendar. A hash: under the window's number what is used, and under its negative when the record was created.
 local window = {
-  -- The numbers of three windows in a row, and where each begins; then where the last one ends. The middle one is that of the asking
-  -- instance's clock, and `most` and `moment` are about it; when settling or giving back, the one that was taken from.
+  -- The numbers and starts of three consecutive windows; then the end of the last one. The middle one is that of the calling instance's
+  -- clock, and `most` and `moment` refer to it; for settle and give_back, it is the one that was taken from.
   columns = { 'previous', 'previousStart', 'present', 'presentStart', 'following', 'followingStart', 'followingEnd' },
 }
 
--- The window that counts, where it ends, and the one before it. Nothing where the time is in none of the three.
+-- The current window, its end, and the one before it. Nothing if the time is in none of the three.
 local function choose_window(row)
   if isReturn or (wall >= row.presentStart and wall < row.followingStart) then return row.present, row.followingStart, row.previous end
   if wall < row.previousStart or wall >= row.followingEnd then return end
@@ -160,7 +160,7 @@ function window.read(row)
   if used and not is_finite(used) then used = nil end
   row.exists = used and true
   row.used = used or 0
-  know_begun(row, used and tonumber(redis.call('HGET', row.key, -row.number)) or 0)
+  set_begun(row, used and tonumber(redis.call('HGET', row.key, -row.number)) or 0)
   row.left = row.size - row.used
   if isReturn then return end
   local isBelieved = row.number == row.present and row.reset <= row.moment
@@ -171,7 +171,7 @@ end
 
 function window.write(row)
   if not row.exists then
-    -- A window that ended while the next was begun is still there.
+    -- Remove old windows, but not the previous one: settlements still arrive for it.
     for _, number in ipairs(redis.call('HKEYS', row.key)) do
       if math.abs(tonumber(number) or 0) < row.before then redis.call('HDEL', row.key, number) end
     end
@@ -180,7 +180,7 @@ function window.write(row)
   redis.call('HSET', row.key, row.number, exact(math.max(0, row.used)))
   if not row.exists or action == 'reset' then redis.call('HSET', row.key, -row.number, exact(row.begun)) end
   local rest = row.ends - wall
-  -- Another window beside this one may last longer, where the clock was set back.
+  -- If the clock was set back, another window in the same hash may end later.
   if redis.call('PTTL', row.key) < rest then redis.call('PEXPIRE', row.key, whole(rest)) end
 end
 
@@ -192,7 +192,7 @@ function window.take(row)
 end
 
 function window.give_back(row)
-  -- One that is not there has nothing used that could go back; nor is a debt carried into a window that is over.
+  -- A window without a record has nothing to give back to, and a debt of a window that has ended is dropped.
   local isOver = wall < row.presentStart or wall >= row.ends
   if not row.exists and (row.cost > 0 or isOver) then return end
   row.used = row.used - row.cost
@@ -204,14 +204,14 @@ function window.reset(row)
   window.write(row)
 end
 
--- What a kind provides. Each works on one row, which has the arguments of its columns by name.
---   columns    the arguments that it reads beside those of all rows, in the order of script-arguments.ts
---   read       reads the record: `exists`, `left` (for the asking instance, so at most `most`, unless the record was reset since `moment`), `begun` and `reset`
---              (know_begun), and what it will write; or sets `misses`, and nothing is done in any row
+-- The functions of a kind. Each works on one row, which has the arguments of its columns by name.
+--   columns    its arguments besides those of all rows, in the order of script-arguments.ts
+--   read       reads the record: `exists`, `left` (for the calling instance, so at most `most`, unless the record was reset since `moment`), `begun` and `reset`
+--              (set_begun), and what `take` and the others write; or sets `misses`, and nothing is done in any row
 --   take       takes `cost`, and leases up to `more` where it can: writes the record, `left` and `leased`
---   give_back  gives `cost` back, or charges it where it is below zero; never called for a record that has nothing to do with the take
---   reset      makes the record as new, begun at `begun`, which is below zero; it is kept for RESET_KEPT_MS, or as long as its window
---   write      writes a record whose clock went back (`stepped`), where it has one
+--   give_back  gives `cost` back, or charges it where it is below zero; never called for a record that does not include the take
+--   reset      replaces the record by a new one, created at `begun`, which is below zero; kept for RESET_KEPT_MS, or until its window ends
+--   write      writes a record after the clock was set back (`stepped`), for kinds that set it
 local KINDS = { [1] = bucket, [2] = window }
 local COLUMNS = { 'cost', 'size', 'most', 'moment' }
 
@@ -219,7 +219,7 @@ local function covers(row)
   return row.cost == 0 or row.left >= row.cost
 end
 
--- Whether a counter has nothing to do with a take: it was reset since, or begun since by whoever did not know of it.
+-- Whether a record does not include a take: it was reset since, or created since by an instance that did not know of it.
 local function is_unrelated(row)
   if row.reset > 0 then return row.moment <= row.reset end
   return action == 'give_back' and row.exists and row.begun > row.moment
@@ -248,24 +248,24 @@ for i, key in ipairs(KEYS) do
   rows[i] = row
 end
 
-local answer = { fits and 1 or 0, exact(wall) }
+local reply = { fits and 1 or 0, exact(wall) }
 for _, row in ipairs(rows) do
   local kind = KINDS[row.kind]
   if isReturn then
     if row.cost ~= 0 and not is_unrelated(row) then kind.give_back(row) end
   elseif action == 'reset' then
-    -- The moments of resets rise, whatever the clock does: else whoever knows of the last one would not hear of this one.
+    -- Moments of resets always rise, or an instance that knows the last one would miss this one.
     row.reset = math.max(wall, row.reset + TICK_MS, row.moment + TICK_MS)
     row.begun = -row.reset
     kind.reset(row)
   elseif action == 'take' and fits then
     kind.take(row)
   elseif row.stepped and action == 'take' then
-    -- Or an empty bucket would be read like this again and again, until the clock is where it was.
+    -- Otherwise an empty bucket would not refill until the clock is back where it was.
     kind.write(row)
   end
-  answer[#answer + 1] = exact(row.left)
-  answer[#answer + 1] = exact(row.leased)
-  answer[#answer + 1] = exact(row.reset)
+  reply[#reply + 1] = exact(row.left)
+  reply[#reply + 1] = exact(row.leased)
+  reply[#reply + 1] = exact(row.reset)
 end
-return table.concat(answer, ' ')
+return table.concat(reply, ' ')

@@ -1,4 +1,4 @@
-/** The bundle in force, as /readyz and the metrics tell of it. */
+/** The active bundle, as /readyz and the metrics report it. */
 export interface BundleInfo {
   readonly version: string
   /** Lower-case hex sha256 of the bytes. */

@@ -16,7 +16,7 @@ export function compileBundle(bundle: Bundle): Plan {
   return builder.build()
 }
 
-/** Builds a plan policy by policy, for whoever cannot stop for as long as a large bundle takes. */
+/** Builds a plan policy by policy, for callers that must not block for a whole bundle. */
 export class PlanBuilder {
   readonly #version: bigint
   readonly #routes = new RouteIndex<PlanPolicy>()
@@ -48,13 +48,13 @@ export class PlanBuilder {
   }
 }
 
-/** A counter's limit, and its identity in one text. */
+/** A counter's limit, and its identity as one string. */
 export interface NamedLimit {
   readonly name: string
   readonly limit: Limit
 }
 
-/** Of the counters that the plan of this bundle would have, in their order, without the plan. */
+/** The limits of all counters of a bundle, in the order of its plan, without building the plan. */
 export function namedLimitsOf({ policies }: Bundle): NamedLimit[] {
   return policies.flatMap((policy) => {
     const parts = new PlanParts()
@@ -71,7 +71,7 @@ export function identityName(counter: PlanCounter): string {
   return JSON.stringify(counter.identity)
 }
 
-/** The lists that rules share and point into. */
+/** The lists that rules refer to by index. */
 class PlanParts {
   readonly keys: DescriptorKey[] = []
   readonly counters: PlanCounter[] = []
@@ -162,7 +162,7 @@ interface PartLimit {
   readonly reason: LimitReason
 }
 
-/** The minute comes first: where it cannot cover a request, it is the reason, whatever the day says. */
+/** The minute comes first: if it cannot cover a request, it is the reason, even if the day cannot either. */
 function limitsOf(rule: Rule): PartLimit[] {
   if (rule.algorithm === 'token_bucket') {
     const { tokens_per_second, burst } = rule.algorithm_config

@@ -1,6 +1,6 @@
 import { TOKEN } from '../token.ts'
 
-/** Where a descriptor's value comes from; `text` is the key as messages and metrics name it. */
+/** Where a descriptor's value comes from; `text` is the key in messages and metrics. */
 export type DescriptorKey =
   | { readonly kind: 'bearer'; readonly text: string }
   | { readonly kind: 'jwt'; readonly text: string; readonly claim: string; readonly segments: readonly string[] }

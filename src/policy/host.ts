@@ -1,6 +1,6 @@
 const MAX_HOST_CHARACTERS = 253
 
-/** A host as it is compared: lower case, without port, brackets or a trailing dot. Empty when it is no host name. */
+/** A host in the form that is compared: lower case, without port, brackets or a trailing dot. Empty if it is not a host name. */
 export function normalizeHost(host: string): string {
   if (isPlain(host)) return host
   const name = host.trim().toLowerCase()
@@ -10,7 +10,7 @@ export function normalizeHost(host: string): string {
   return isPlain(bare) ? bare : ''
 }
 
-// Roughly: what has `::` or seven colons is an address, what has two ports is not.
+// An approximation: `::` or seven colons make an address; a name with two ports is none.
 const IPV6 = /^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$/
 
 /** Letters, digits, `-` and `_` in labels that are not empty. */
@@ -30,7 +30,7 @@ function isPlain(host: string): boolean {
 export function isHostPattern(text: string): boolean {
   if (text.startsWith('[')) return /^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(text)
   const name = /^(?:\*\.)?([^:]+)(?::\d{1,5})?$/.exec(text)?.[1]
-  if (name === undefined || name.length > 253) return false
+  if (name === undefined || name.length > MAX_HOST_CHARACTERS) return false
   return normalizeHost(name)
     .split('.')
     .every((part) => /^[a-z0-9_-]{1,63}$/.test(part))

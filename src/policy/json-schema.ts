@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { bundleSchema, metadataSchema, NOTE_NAMES, selectorSchema } from './schema.ts'
 
-/** The schema for editors. What it marks is what the service refuses; fields that the service only warns of pass. */
+/** The JSON Schema for editors. It rejects what the service refuses, and accepts fields that the service only warns about. */
 export function bundleJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(bundleSchema, {
     target: 'draft-7',

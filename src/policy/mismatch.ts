@@ -5,8 +5,8 @@ import type { Selector } from './schema.ts'
 export type Mismatch = 'path' | 'method' | 'host'
 
 /**
- * Why a selector does not cover a request; undefined where it does. The route index finds the same policies without looking at the
- * others; this is for whoever asks about one that it did not find. Path, host and method are normalised.
+ * Why a selector does not cover a request; undefined where it does. For explanations: decisions use the route index, which never visits
+ * policies that do not match. Path, host and method are normalised.
  */
 export function mismatchOf(selector: Selector, path: string, host: string, method: string): Mismatch | undefined {
   if (!coversPath(selector, path)) return 'path'

@@ -20,7 +20,7 @@ export function parseBundle(text: string, format: BundleFormat = 'json'): Parsed
   return 'syntax' in data ? refuse(data.syntax) : checkBundle(data.value)
 }
 
-// A file can be wrong in a million places, and aliases make a small one stand for a large one. Ten thousand policies of
+// A file can have a million errors, and aliases can expand a small file to a huge one. Ten thousand policies of
 // two rules have some 300,000 values.
 const MAX_PROBLEMS = 1000
 const MAX_VALUES = 2_500_000
@@ -32,7 +32,7 @@ const EXCESS: Record<Excess, string> = {
   endless: 'it contains itself through an alias',
 }
 
-/** Looks at the policies one by one, so that it can stop when it has seen enough. */
+/** Checks the policies one by one, so that it can stop at a limit. */
 function checkBundle(data: unknown): ParsedBundle {
   const counter = new ValueCounter(MAX_VALUES)
   const excess = counter.add(envelopeValues(data))

@@ -1,6 +1,6 @@
 /**
- * Paths are compared in one normalised form, so that `//api`, `/%61pi` and `/x/../api` cannot slip past a limit on
- * `/api`. The input is a request target whose characters stand for bytes, as HTTP servers hand them over.
+ * Paths are compared in normalised form, so that `//api`, `/%61pi` and `/x/../api` cannot bypass a limit on
+ * `/api`. The input is a request target with one character per byte, as Node's HTTP server returns it.
  */
 export function normalizePath(target: string): string {
   const end = plainEnd(target)
@@ -8,14 +8,14 @@ export function normalizePath(target: string): string {
   return end === target.length ? target : target.slice(0, end)
 }
 
-/** Text as a person writes it becomes bytes: what is not ASCII turns into percent-encoded UTF-8. */
+/** Percent-encodes what is not ASCII, as UTF-8. */
 export function encodePathText(text: string): string {
   return text.replace(/[^\0-\x7f]+/g, (run) => encodeURIComponent(run.toWellFormed()))
 }
 
 const SLASH = 0x2f
 
-/** Where the path ends if it is normalised already, as most are; -1 if there is work to do. */
+/** Where the path ends if it is normalised already, as most are; else -1. */
 function plainEnd(target: string): number {
   if (target.charCodeAt(0) !== SLASH) return -1
   let isSegmentStart = false
@@ -38,7 +38,7 @@ const PLAIN = 1
 const SLASH_OR_DOT = 2
 const END = 3
 
-// RFC 3986 3.3: unreserved / sub-delims / ":" / "@" go as they are
+// RFC 3986 3.3: unreserved / sub-delims / ":" / "@" need no escape
 const KINDS = new Uint8Array(128)
 for (const char of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~!$&'()*+,;=:@") KINDS[char.charCodeAt(0)] = PLAIN
 for (const char of './') KINDS[char.charCodeAt(0)] = SLASH_OR_DOT
@@ -69,7 +69,7 @@ function isUnreserved(code: number): boolean {
   return /[A-Za-z0-9\-._~]/.test(String.fromCharCode(code))
 }
 
-/** Merges slashes and resolves dot segments in one walk, the way servers with merged slashes do: `/a//../b` is `/b`. */
+/** Merges slashes and resolves dot segments in one pass, as servers that merge slashes do: `/a//../b` is `/b`. */
 function resolveSegments(path: string): string {
   const kept: string[] = []
   let isDirectory = true

@@ -5,21 +5,20 @@ import type { DescriptorKey } from './descriptor-key.ts'
 import type { RouteIndex } from './routes.ts'
 import type { Selector } from './schema.ts'
 
-/** A bundle compiled for speed: what each request needs, worked out once. Never changed after it was built. */
+/** A bundle compiled for speed: all that does not depend on the request is computed once. Frozen. */
 export interface Plan {
-  /** As an integer, whatever way the bundle wrote it. */
+  /** As an integer, even if the bundle has a string. */
   readonly version: bigint
   readonly policies: readonly PlanPolicy[]
-  /** For whoever asks for a policy by its id. */
   readonly policiesById: ReadonlyMap<string, PlanPolicy>
   readonly routes: RouteIndex<PlanPolicy>
-  /** Every descriptor key of the bundle, once; rules name them by position. */
+  /** Every descriptor key of the bundle, once; rules refer to them by index. */
   readonly keys: readonly DescriptorKey[]
-  /** Every counter of the bundle; a rule names its own by position. */
+  /** Every counter of the bundle. */
   readonly counters: readonly PlanCounter[]
-  /** Whether a rule must know the body to say what it takes. */
+  /** Whether the cost of a rule depends on the body. */
   readonly needsBody: boolean
-  /** Whether a rule may hold what it took until the request is over. */
+  /** Whether the cost of a rule is settled at the end of the request. */
   readonly hasSettledCosts: boolean
 }
 
@@ -30,9 +29,9 @@ export interface PlanPolicy {
   readonly quotedId: string
   readonly mode: 'enforce' | 'shadow'
   readonly isShadow: boolean
-  /** The selector's path as written: a label of bounded variety. */
+  /** The selector's path as written: a metric label with few values. */
   readonly route: string
-  /** As written, for whoever asks why it does not match. */
+  /** As written, to explain why it does not match. */
   readonly selector: Selector
   readonly rules: readonly PlanRule[]
   /** The keys of all its rules, each once. */
@@ -48,20 +47,20 @@ export interface PlanRule {
   readonly counters: readonly PlanCounter[]
   /** What a request takes from each counter. */
   readonly cost: Cost
-  /** What the stream filter of a token_bucket_llm rule goes by. */
+  /** The settings of a token_bucket_llm rule. */
   readonly llm: LlmSettings | undefined
 }
 
 export interface PlanCounter {
   readonly index: number
-  /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: it survives a reload that keeps them. */
+  /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: the same after a reload that keeps them. */
   readonly identity: readonly string[]
   /** Which of its rule's counters it is. */
   readonly part: 'bucket' | 'minute' | 'day'
   readonly limit: Limit
   /** Whether tokens may be pre-fetched: the rule's cost says so. */
   readonly isLeasable: boolean
-  /** The most that the limit can ever hand out at one moment. */
+  /** The most that the limit can grant at one moment. */
   readonly size: number
   readonly reason: LimitReason
   /** The RateLimit-Limit header's value. */

@@ -1,6 +1,6 @@
-/** Something wrong, or only odd, at one place of a bundle. */
+/** An error or a warning about one place of a bundle. */
 export interface Problem {
-  /** Such as `policies[2].spec.rules[0].name`; empty for the bundle as a whole. */
+  /** Such as `policies[2].spec.rules[0].name`; empty for the whole bundle. */
   readonly path: string
   readonly message: string
 }

@@ -1,7 +1,7 @@
 import { show } from './problem.ts'
 import { findRepeatedName } from './repeated-name.ts'
 
-/** What a text holds, or why it cannot be read. */
+/** The parsed value, or why the text cannot be parsed. */
 export type Read = { readonly value: unknown } | { readonly syntax: string }
 
 export function readJson(text: string): Read {
@@ -16,10 +16,10 @@ export function readJson(text: string): Read {
   return { syntax: `${show(repeated.name)} occurs twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
 }
 
-// Finding the place parses the text some twenty times over.
+// Finding the place parses the text about twenty times.
 const MAX_LOCATED_CHARACTERS = 2_000_000
 
-/** V8 does not always say where: the first character that no longer can continue what stands before it is the one. */
+/** V8 does not always report the position: it is the first character that cannot follow the text before it. */
 function describeJsonError(text: string): string {
   if (text.length > MAX_LOCATED_CHARACTERS) return 'not JSON'
   let good = 0
@@ -32,7 +32,7 @@ function describeJsonError(text: string): string {
   return `not JSON: unexpected ${JSON.stringify(text[bad - 1])} at ${lineAndColumn(text, bad - 1)}`
 }
 
-/** Whether a text could be the beginning of JSON. */
+/** Whether a text could be the start of valid JSON. */
 function isCutOff(text: string): boolean {
   try {
     JSON.parse(text)

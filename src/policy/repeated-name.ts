@@ -1,13 +1,13 @@
-/** A name that an object has already. */
+/** A name that occurs twice in one object. */
 export interface RepeatedName {
   readonly name: string
-  /** Where in the text it comes again. */
+  /** Where in the text its second occurrence is. */
   readonly offset: number
 }
 
-/** The first name that comes twice in one object. `JSON.parse` keeps the last one in silence. The text must be JSON. */
+/** The first name that occurs twice in one object. `JSON.parse` silently keeps the last one. The text must be valid JSON. */
 export function findRepeatedName(json: string): RepeatedName | undefined {
-  /** The names of each object that is open; of a list, none. */
+  /** The names of each open object; undefined for lists. */
   const open: (Set<string> | undefined)[] = []
   let isName = false
   for (let i = 0; i < json.length; i++) {

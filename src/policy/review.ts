@@ -2,14 +2,14 @@ import { maxCompletionTokens } from '../llm/tokens.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
 import type { Bundle, LlmConfig } from './schema.ts'
 
-/** Each pair of a host and a method is a way to the policy, and takes memory. */
+/** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
 /** Some 100 MB in each worker. */
 const MAX_HOST_METHODS_IN_ALL = 1_000_000
 /** Some 250 MB in each worker. */
 const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
 
-/** What is valid field by field and still cannot be meant: ids that come twice, selectors beyond all measure. Looks at whatever is readable. */
+/** Errors that no single field shows: repeated ids, selectors that are too large. Checks whatever is readable. */
 export function* findContradictions(policies: readonly unknown[]): Generator<Problem> {
   const policyIds = new Map<string, string>()
   let [pairsInAll, segmentsInAll] = [0, 0]
@@ -38,7 +38,7 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
   }
 }
 
-/** What is allowed and will surprise: paths that match nothing, budgets that can never cover one request. */
+/** Valid settings that will surprise: paths that match nothing, budgets that can never cover one request. */
 export function* findSurprises(bundle: Bundle): Generator<Problem> {
   for (const [p, policy] of bundle.policies.entries()) {
     for (const field of ['pathPrefix', 'pathExact'] as const) {

@@ -2,20 +2,20 @@ import { normalizeHost } from './host.ts'
 import { encodePathText, normalizePath } from './path.ts'
 import type { Selector } from './schema.ts'
 
-/** What the index must know of a policy. */
+/** The part of a policy that the index uses. */
 interface Routed {
-  /** Its place in the bundle. */
+  /** Its index in the bundle. */
   readonly index: number
   readonly isShadow: boolean
 }
 
 /**
- * Finds the policies that cover a request in steps that depend on the request alone: down the segments of its path,
- * then by host, then by method. Policies that don't match are never looked at, however many there are.
+ * Finds the policies that cover a request, in time that depends on the request alone: by the segments of its path,
+ * then by host, then by method. Policies that do not match are never visited, however many there are.
  */
 export class RouteIndex<P extends Routed> {
   readonly #root = new PathNode<P>()
-  /** Whether any policy asks for the host at all. */
+  /** Whether any policy is bound to hosts. */
   usesHosts = false
 
   add(policy: P, selector: Selector): void {
@@ -32,8 +32,8 @@ export class RouteIndex<P extends Routed> {
 
   /**
    * Puts the policies that cover the request into `found`, in bundle order; path, host and method are normalised.
-   * Returns false when an enforcing policy is bound to hosts and the request names none: then nobody can say whether
-   * it is covered.
+   * Returns false where an enforcing policy is bound to hosts and the request names none: then it is unknown whether the
+   * policy covers it.
    */
   match(path: string, host: string, method: string, found: Matches<P>): boolean {
     found.count = 0
@@ -57,7 +57,7 @@ export class RouteIndex<P extends Routed> {
   }
 }
 
-/** The policies that cover a request. The list is used again and again: only the first `count` entries are of this one. */
+/** The policies that cover a request. The list is reused: only the first `count` entries are valid. */
 export class Matches<P extends Routed> {
   count = 0
   readonly policies: (P | undefined)[] = []
@@ -66,7 +66,7 @@ export class Matches<P extends Routed> {
     this.policies[this.count++] = policy
   }
 
-  /** Also drops the second find of a policy with both `a.example.com` and `*.example.com`. */
+  /** Also drops duplicates: a policy can match by both `a.example.com` and `*.example.com`. */
   putInBundleOrder(): void {
     const { policies } = this
     if (this.count > 16) {
@@ -81,7 +81,7 @@ export class Matches<P extends Routed> {
     this.count = kept
   }
 
-  /** Insertion: a handful of nearly sorted entries, and no comparator to call. */
+  /** Insertion sort: few, nearly sorted entries, and no comparator calls. */
   #sortFew(): void {
     const { policies } = this
     for (let i = 1; i < this.count; i++) {
@@ -105,7 +105,7 @@ class PathNode<P extends Routed> {
   exact: HostIndex<P> | undefined
   hasChildren = false
   #children: Map<string, PathNode<P>> | undefined
-  // One child is the common case, and comparing in place saves a string and its hash.
+  // The common case; comparing in place saves a string and its hash.
   #onlySegment = ''
   #onlyChild: PathNode<P> | undefined
 
@@ -128,7 +128,7 @@ class PathNode<P extends Routed> {
   }
 }
 
-/** Each path has one, and ten thousands of paths are common: what is not there takes no memory. */
+/** Each path has one, and there may be tens of thousands of paths: what is not needed is not allocated. */
 class HostIndex<P extends Routed> {
   #anyHost: MethodIndex<P> | undefined
   #byHost: Map<string, MethodIndex<P>> | undefined
@@ -203,7 +203,7 @@ function addAll<P extends Routed>(policies: readonly P[] | undefined, found: Mat
   if (policies !== undefined) for (let i = 0; i < policies.length; i++) found.add(policies[i]!)
 }
 
-/** Two patterns of one policy may share a place here, one right after the other. */
+/** Two patterns of one policy may lead to the same list, one right after the other. */
 function addOnce<P>(list: P[], policy: P): void {
   if (list.at(-1) !== policy) list.push(policy)
 }

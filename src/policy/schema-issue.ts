@@ -3,12 +3,12 @@ import { formatPath, type Path, type Problem, show } from './problem.ts'
 import { ruleFieldsSchema } from './schema.ts'
 import { closest } from './suggest.ts'
 
-/** The schema's `error` texts say what was expected; this adds where, what was found, and a guess at what was meant. */
+/** The schema's `error` texts say what was expected; this adds the path, what was found, and a suggestion. */
 export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
   const value = valueAt(data, issue.path)
   const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${found(value, issue.message)}` }
   if (issue.code !== 'invalid_union' || issue.discriminator === undefined) return [problem]
-  // Without its algorithm a rule is not looked at further; what all rules share is checked here.
+  // Without its algorithm, zod does not check a rule further; the fields that all rules share are checked here.
   const rulePath = issue.path.slice(0, -1)
   const shared = ruleFieldsSchema.safeParse(valueAt(data, rulePath))
   const others = shared.success ? [] : shared.error.issues

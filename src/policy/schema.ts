@@ -22,16 +22,16 @@ const tokens = (what: string) =>
 
 const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
 
-/** Notes of the operator's own, on a bundle, a policy or a rule. Nothing of it is kept: no reader of a bundle may depend on it. */
+/** Notes of the operator, on a bundle, a policy or a rule. Not kept: nothing may depend on them. */
 export const metadataSchema = z.object({}, { error: 'an object' })
 
 const metadata = metadataSchema.optional().meta({ description: 'Your own notes; never read.' })
 
-/** Fields that bundles made for other readers carry: not read, and no reason to refuse one. */
+/** Fields that bundles carry for other programs: not read, and accepted with a warning. */
 export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/
 
 const PATH = 'a path that starts with /, without ? or #'
-/** Each segment takes memory in each worker, and requests have no such paths. */
+/** Each segment takes memory in each worker, and no request has longer paths. */
 const MAX_PATH_CHARACTERS = 8192
 const path = z
   .string({ error: PATH })
@@ -172,7 +172,7 @@ export const policySchema = z.object(
 
 const VERSION = 'a whole number, or a string of up to 30 digits'
 
-/** A bundle without a look at its policies. */
+/** A bundle, without checks of its policies. */
 export const envelopeSchema = z.object(
   {
     $schema: z.string({ error: 'the URL of a JSON Schema' }).optional(),

@@ -1,6 +1,6 @@
 /**
- * The known word that `word` looks like a misspelling of, if there is one. What changes the meaning is no misspelling: not another
- * word in the place of one (`tokens_per_month`, `min_…` for `max_…`), nor a known word with something before or behind it (`notHosts`).
+ * The known word that `word` looks like a misspelling of, if there is one. Never one with another meaning: not if a whole word differs
+ * (`tokens_per_month`, `min_…` for `max_…`), nor if something was added before or after it (`notHosts`).
  */
 export function closest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
@@ -17,7 +17,7 @@ export function closest(word: string, known: Iterable<string>): string | undefin
 
 const NO_LIKENESS = Number.POSITIVE_INFINITY
 
-/** Longer ones are no misspelling of anything, and comparing costs the product of the lengths. */
+/** Longer words are no misspellings, and a comparison takes time in the product of the lengths. */
 const MAX_LENGTH = 64
 
 /** `!hosts` and `-hosts` negate. */
@@ -35,7 +35,7 @@ function distanceTo(word: string, known: string): number {
   return words.every((part, i) => editDistance(part, otherWords[i]!) <= 1) ? distance : NO_LIKENESS
 }
 
-/** `path_prefix`, `PathPrefix` and `path-prefix` are one word to a person in a hurry. */
+/** `path_prefix`, `PathPrefix` and `path-prefix` count as the same word. */
 function fold(word: string): string {
   return word.toLowerCase().replace(/[^a-z0-9]/g, '')
 }

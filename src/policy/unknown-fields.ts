@@ -5,13 +5,13 @@ import { closest } from './suggest.ts'
 
 export interface UnknownFields {
   readonly errors: Problem[]
-  /** Fields that many bundles carry for other readers. */
+  /** Fields that many bundles carry for other programs. */
   readonly warnings: Problem[]
 }
 
 /**
- * Fields that the schema does not know: ignored, each could make a rule cover or reject more than its author meant. At most `limit` of
- * each kind are told of.
+ * Fields that are not in the schema: if ignored, each could make a rule cover or reject more than its author meant. Returns at most
+ * `limit` of each kind.
  */
 export function findUnknownFields(schema: z.core.$ZodType, data: unknown, path: Path, limit: number): UnknownFields {
   const result: UnknownFields = { errors: [], warnings: [] }
@@ -46,7 +46,7 @@ function accepts(option: z.ZodObject, value: Record<string, unknown>): boolean {
 function reportUnknown(value: Record<string, unknown>, known: readonly string[], path: Path, found: Found): void {
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue
-    // A selector has no notes: whatever stands in it was meant to narrow it.
+    // A selector has no notes: any field in it was meant to narrow it.
     const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector'
     const list = isNote ? found.warnings : found.errors
     if (list.length >= found.limit) continue
@@ -60,7 +60,7 @@ function hintFor(key: string, known: readonly string[], path: Path): string {
   if (suggestion !== undefined) return `: did you mean "${suggestion}"?`
   const place = PLACES.find(([, fields]) => fields.includes(key))
   if (place !== undefined) return `: it belongs in ${place[0]}`
-  // Further away than the next level it would be a guess at random.
+  // Beyond the next level, a suggestion would be a random guess.
   for (const [name, fields] of path.length === 2 || path.at(-1) === 'spec' ? PLACES.slice(0, 2) : []) {
     const misplaced = closest(key, fields)
     if (misplaced !== undefined) return `: did you mean "${misplaced}" in ${name}?`
@@ -71,7 +71,7 @@ function hintFor(key: string, known: readonly string[], path: Path): string {
 const { spec: SPEC } = policySchema.shape
 const RULES = SPEC.shape.rules.element.options
 
-/** Which members each place has. */
+/** The fields of each place. */
 const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] = [
   ['spec', fieldsOf(SPEC)],
   ['spec.selector', fieldsOf(SPEC.shape.selector.unwrap())],
@@ -80,7 +80,7 @@ const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] =
     `algorithm_config of ${shape.algorithm.value}`,
     fieldsOf(shape.algorithm_config),
   ]),
-  // Who writes `enabled: false` on a policy or a rule means that one, not its streams.
+  // `enabled: false` on a policy or a rule is meant for that one, not for its streams.
   ['algorithm_config.streaming', fieldsOf(streamingConfig).filter((field) => field !== 'enabled')],
 ]
 

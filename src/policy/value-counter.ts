@@ -1,9 +1,9 @@
-/** What is too much: the values of one part, of all parts together, or a value that contains itself. */
+/** Too many values in one part, too many in total, or a value that contains itself. */
 export type Excess = 'part' | 'total' | 'endless'
 
 /**
- * Counts the values of what a text held before anything is made of them. Aliases count each time they are used: they make a small file
- * stand for a large one, or for one without end.
+ * Counts parsed values before they are processed. Aliases count each time they are used: they can expand a small file to a huge or
+ * endless one.
  */
 export class ValueCounter {
   readonly #limit: number
@@ -13,7 +13,7 @@ export class ValueCounter {
     this.#limit = limit
   }
 
-  /** Counts one part: a value and all inside it. Holds no more than the path to where it is. */
+  /** Counts one part: a value and all values inside it. Memory: only the path to the current value. */
   add(root: unknown, partLimit = Number.POSITIVE_INFINITY): Excess | undefined {
     const before = this.#count
     const ancestors = new Set<unknown>()

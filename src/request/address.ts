@@ -4,14 +4,14 @@ export interface Address {
   readonly words: readonly [number, number, number, number]
 }
 
-/** Understands ports, brackets, zone ids, and IPv4 inside IPv6 (which becomes the IPv4 it is). */
+/** Accepts ports, brackets, zone ids, and IPv4-mapped IPv6, which becomes IPv4. */
 export function parseAddress(text: string): Address | undefined {
   const bare = stripPort(text.trim())
   if (bare === undefined) return undefined
   return bare.includes(':') ? parseV6(bare) : parseV4(bare)
 }
 
-/** IPv6 is grouped to /64: whoever holds one address of a network usually holds them all. */
+/** IPv6 is grouped to /64: one client usually controls the whole network. */
 export function subjectText(address: Address): string {
   if (!address.isV6) return formatV4(address.words[0])
   const [high, low] = address.words
@@ -51,7 +51,7 @@ function parseV4Word(text: string): number | undefined {
       word = (word << 8) | octet
       octet = -1
     } else if (code >= 0x30 && code <= 0x39 && octet !== 0) {
-      // a leading zero is refused: some read it as octal
+      // A leading zero is refused: some readers take it as octal.
       octet = octet < 0 ? code - 0x30 : octet * 10 + code - 0x30
       if (octet > 255) return undefined
     } else {

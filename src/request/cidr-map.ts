@@ -1,16 +1,16 @@
 import { type Address, parseAddress } from './address.ts'
 
-/** What is known of the most specific network that an address is in. */
+/** Finds the value of the most specific network that contains an address. */
 export interface NetworkLookup<Value> {
   lookup(address: Address): Value | undefined
 }
 
-/** Half a million IPv6 addresses that have nothing in common. A file of 256 MiB could stand for ten times as much. */
+/** Half a million unrelated IPv6 addresses. A file of 256 MiB could hold ten times as many. */
 const MAX_NODES_BYTES = 1024 ** 3
 
 /**
- * Networks and what is known of them; the most specific one wins. A binary trie over the address bits, in one typed
- * array: a lookup is at most 32 (IPv6: 128) steps and allocates nothing.
+ * Networks and their values; the most specific one wins. A binary trie over the address bits, in one typed
+ * array: a lookup takes at most 32 (IPv6: 128) steps and allocates nothing.
  */
 export class CidrMap<Value> implements NetworkLookup<Value> {
   #nodes = new Int32Array(3 * 64)
@@ -23,7 +23,7 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
     this.#maxBytes = maxBytes
   }
 
-  /** Adds `10.0.0.0/8`, `fc00::/7` or a lone address. Returns false for anything else. Throws when there are too many. */
+  /** Adds `10.0.0.0/8`, `fc00::/7` or a single address. Returns false for anything else. Throws where there are too many. */
   add(cidr: string, value: Value): boolean {
     const network = parseCidr(cidr)
     if (network === undefined) return false
@@ -42,7 +42,7 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
     return this.#values[findPosition(this.#nodes, address)]
   }
 
-  /** What it is made of, for `findPosition`, and its values by their positions. */
+  /** The nodes for `findPosition`, and the values by position. */
   get parts(): { readonly nodes: Int32Array; readonly values: readonly (Value | undefined)[] } {
     return { nodes: this.#nodes.subarray(0, this.#nodeCount * 3), values: this.#values }
   }
@@ -68,8 +68,8 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
 }
 
 /**
- * Node n is three numbers: its 0-child, its 1-child (0 = none) and its value's position (0 = none). Returns the position of the value
- * that the most specific network has.
+ * Node n is three numbers: its 0-child, its 1-child (0 = none) and its value's position (0 = none). Returns the position of the
+ * most specific network's value.
  */
 export function findPosition(nodes: Int32Array, address: Address): number {
   let node = rootOf(address)
@@ -88,7 +88,7 @@ interface Network {
   readonly prefixBits: number
 }
 
-/** The longest is some 50; taking a line of a hundred million apart would take all memory. */
+/** The longest valid one has about 50; splitting a line of a hundred million would exhaust memory. */
 const MAX_CIDR_CHARACTERS = 64
 
 function parseCidr(text: string): Network | undefined {
@@ -105,7 +105,7 @@ function parseCidr(text: string): Network | undefined {
   return prefixBits >= 0 && prefixBits <= most ? { address, prefixBits } : undefined
 }
 
-/** `10.0.0.1:80` is no network. */
+/** `10.0.0.1:80` is not a network. */
 function hasPort(host: string): boolean {
   const dot = host.indexOf('.')
   const colon = host.lastIndexOf(':')

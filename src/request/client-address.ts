@@ -9,11 +9,11 @@ const NAMED_NETWORKS: ReadonlyMap<string, readonly string[]> = new Map([
 
 export const DEFAULT_TRUSTED_PROXIES = [...NAMED_NETWORKS.keys()].join(',')
 
-/** The networks whose word on X-Forwarded-For is taken. */
+/** Networks of proxies whose X-Forwarded-For header is trusted. */
 export class TrustedProxies {
   readonly #networks = new CidrMap<true>()
 
-  /** Takes CIDRs, addresses and the words loopback, linklocal, uniquelocal. Throws no error: `onBad` hears of each bad entry. */
+  /** Accepts CIDRs, addresses, and the names loopback, linklocal, uniquelocal. Does not throw: calls `onBad` for each bad entry. */
   constructor(list: string = DEFAULT_TRUSTED_PROXIES, onBad: (entry: string) => void = () => {}) {
     for (const entry of list.split(',')) {
       const name = entry.trim()
@@ -28,8 +28,8 @@ export class TrustedProxies {
 }
 
 /**
- * Walks X-Forwarded-For from the right, past trusted proxies, to the first address that is not one; all trusted: the
- * leftmost. An entry that cannot be read ends the walk: beyond it nobody vouches for anything.
+ * Reads X-Forwarded-For from the right, past trusted proxies, and returns the first address that is not one; if all are trusted,
+ * the leftmost. An unreadable entry ends the search without a result: the entries before it cannot be trusted.
  */
 export function clientAddress(forwardedFor: string | undefined, trusted: TrustedProxies): Address | undefined {
   if (forwardedFor === undefined) return undefined

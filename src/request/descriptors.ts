@@ -6,7 +6,7 @@ import { type IpFacts, readTorOverride } from './ip-facts.ts'
 import { type Claims, claimText, readClaims } from './jwt.ts'
 import { type FieldValue, REPEATED, type RequestView } from './view.ts'
 
-/** What it takes to tell who a caller is. */
+/** Data that descriptors are read with. */
 export interface Identification {
   readonly trustedProxies: TrustedProxies
   readonly ipFacts: IpFacts
@@ -16,22 +16,22 @@ export function defaultIdentification(): Identification {
   return { trustedProxies: new TrustedProxies(), ipFacts: {} }
 }
 
-/** Nobody has asked for the value yet; it was read; it was found missing, and that was reported. */
+// Not read yet; read; missing, and reported.
 const UNREAD = 0
 const READ = 1
 const MISSED = 2
 const NO_KEYS: readonly DescriptorKey[] = []
 
 /**
- * The descriptor values of one request at a time, each worked out at most once and only when a rule asks. Values are
- * kept by the key's position in the plan until the request is let go of.
+ * The descriptor values of one request at a time, each read at most once, when a rule first needs it. Values are kept by the
+ * key's position in the plan until `end`.
  */
 export class Descriptors {
   readonly #identification: Identification
   #keys: readonly DescriptorKey[] = NO_KEYS
   #values: FieldValue[] = []
   #states = new Uint8Array(0)
-  /** The first `#readCount` are the keys that were asked for. */
+  /** The first `#readCount` are the keys that were read. */
   readonly #read: number[] = []
   #readCount = 0
   view: RequestView | undefined
@@ -53,7 +53,7 @@ export class Descriptors {
     this.view = view
   }
 
-  /** Lets go of the request and of all that was read of it. */
+  /** Drops the request and all that was read of it. */
   end(): void {
     const values = this.#values
     const states = this.#states
@@ -70,7 +70,7 @@ export class Descriptors {
     this.#hasAddress = false
   }
 
-  /** The value of the key at `index`; empty counts as missing. */
+  /** The value of the key at `index`; an empty one counts as missing. */
   get(index: number): FieldValue {
     if (this.#states[index] !== UNREAD) return this.#values[index]
     const value = this.#find(this.#keys[index]!) || undefined
@@ -80,14 +80,14 @@ export class Descriptors {
     return value
   }
 
-  /** Returns true once for each key: a missing one is reported once, however many rules want it. */
+  /** Returns true once for each key: a missing one is reported once, however many rules need it. */
   isFirstMiss(index: number): boolean {
     const isFirst = this.#states[index] === READ
     this.#states[index] = MISSED
     return isFirst
   }
 
-  /** From now on a missing key is reported once more. */
+  /** Missing keys are reported again from now on. */
   forgetMisses(): void {
     for (let i = 0; i < this.#readCount; i++) this.#states[this.#read[i]!] = READ
   }
@@ -147,7 +147,7 @@ export class Descriptors {
 
   #readAddress(): Address | undefined {
     if (!this.#hasAddress) {
-      const chain = this.view!.header('x-forwarded-for') as string | undefined // its lines are one list
+      const chain = this.view!.header('x-forwarded-for') as string | undefined // its lines are joined
       this.#address = clientAddress(chain, this.#identification.trustedProxies)
       this.#hasAddress = true
     }

@@ -1,18 +1,18 @@
 import type { Address } from './address.ts'
 import { CidrMap, type NetworkLookup } from './cidr-map.ts'
 
-/** What is known of an address beside the address itself. Each part is absent until its data is loaded. */
+/** Lookups by address. Each is absent until its data is loaded. */
 export interface IpFacts {
   countryOf?: (address: Address) => string | undefined
   types?: NetworkLookup<string>
-  /** Whoever is in it is an exit. */
+  /** Every address in it is an exit. */
   torExits?: NetworkLookup<unknown>
 }
 
 export interface ReadList<Value> {
   readonly map: CidrMap<Value>
   readonly entryCount: number
-  /** The lines that could not be read, by number; the first thousand of them. */
+  /** The numbers of the lines that could not be read; the first thousand of them. */
   readonly badLines: readonly number[]
   readonly badLineCount: number
 }
@@ -22,12 +22,12 @@ export function readTypeList(text: string): ReadList<string> {
   return wholeOf(typeListSteps(text.split('\n')))
 }
 
-/** One exit address (or CIDR) a line; `#` starts a comment. */
+/** One exit address (or CIDR) per line; `#` starts a comment. */
 export function readTorExits(text: string): ReadList<true> {
   return wholeOf(torExitSteps(text.split('\n'), true))
 }
 
-/** A step a line, for whoever cannot stop for as long as a long list takes. */
+/** One step per line, for callers that must not block for a whole list. */
 export function typeListSteps(lines: Iterable<string>): Generator<void, ReadList<string>> {
   return listSteps(lines, (line, map: CidrMap<string>) => {
     const comma = line.indexOf(',')

@@ -1,10 +1,10 @@
-/** A token's claims, or undefined where there is nothing readable. Nothing is verified: the gateway has done that. */
+/** A token's claims. Nothing is verified: the gateway has done that. */
 export type Claims = Readonly<Record<string, unknown>>
 
-// Above this a token is no token: header limits let somewhat more through, and base64 of it would be decoded in vain.
+// A longer text is not a token. Header limits allow somewhat more, and decoding it would be wasted.
 const MAX_TOKEN_CHARACTERS = 32_768
 
-/** Reads the payload of a bearer token. */
+/** Reads the payload of a bearer token; undefined where it is unreadable. */
 export function readClaims(token: string): Claims | undefined {
   const payload = payloadOf(token)
   if (payload === undefined) return undefined
@@ -12,7 +12,7 @@ export function readClaims(token: string): Claims | undefined {
     const claims: unknown = JSON.parse(keepLongNumbers(payload))
     return typeof claims === 'object' && claims !== null && !Array.isArray(claims) ? (claims as Claims) : undefined
   } catch {
-    return undefined // not JSON: the descriptor counts as missing, and that is counted
+    return undefined // not JSON: the descriptor is reported as missing
   }
 }
 
@@ -28,7 +28,7 @@ export function claimText(claims: Claims, name: string, segments: readonly strin
   return scalarText(value)
 }
 
-/** The second of two or three parts, decoded. The other parts are not looked at. */
+/** The second of two or three parts, decoded. The other parts are not read. */
 function payloadOf(token: string): string | undefined {
   if (token.length > MAX_TOKEN_CHARACTERS) return undefined
   const start = token.indexOf('.') + 1
@@ -37,7 +37,7 @@ function payloadOf(token: string): string | undefined {
   return decodeBase64(token.slice(start, dot < 0 ? undefined : dot))
 }
 
-/** Both alphabets, padded or not. The decoder skips what it does not know, which shows in the length. */
+/** Both alphabets, padded or not. The decoder skips invalid characters, which shows in the length. */
 function decodeBase64(text: string): string | undefined {
   const end = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
   if (end % 4 === 1) return undefined // no number of bytes has this length
@@ -45,11 +45,11 @@ function decodeBase64(text: string): string | undefined {
   return bytes.length === Math.floor((end * 3) / 4) ? bytes.toString('utf8') : undefined
 }
 
-// A text need not end: were it looked for again from each of its quotes, a text without an end would cost the square of its length.
+// The closing quote is optional: otherwise the search would start again at each quote of a string without an end, in quadratic time.
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 const LONG_INTEGER = /^-?\d{16,}$/
 
-/** Whole numbers that a double cannot hold become texts, or neighbouring ids would share a bucket. */
+/** Integers that a double cannot hold become strings, or neighbouring ids would share a bucket. */
 function keepLongNumbers(json: string): string {
   if (!/\d{16}/.test(json)) return json
   return json.replace(STRING_OR_NUMBER, (token) =>

@@ -1,11 +1,11 @@
 import type { Address } from './address.ts'
 import { type CidrMap, findPosition, type NetworkLookup } from './cidr-map.ts'
 
-/** A map of networks in memory that threads share. */
+/** A map of networks in shared memory. */
 export interface SharedNetworks {
   /** As `findPosition` reads them. */
   readonly nodes: SharedArrayBuffer
-  /** Where each value's text ends, by its position, as 32-bit numbers; behind them the texts, one after the other, in UTF-8. */
+  /** The end of each value's text, by position, as 32-bit numbers; then the texts, one after the other, in UTF-8. */
   readonly texts: SharedArrayBuffer
 }
 
@@ -41,11 +41,11 @@ function* shareTexts(values: readonly (string | undefined)[]): Generator<void, S
   return buffer
 }
 
-/** Only looks up: one thread has built it for all. */
+/** Read only: one thread has built it for all. */
 export class SharedCidrMap implements NetworkLookup<string> {
   readonly #nodes: Int32Array
   readonly #texts: SharedArrayBuffer
-  /** Those that were asked for, so that a lookup makes no text anew. */
+  /** Values decoded so far, so that a lookup decodes each only once. */
   readonly #values = new Map<number, string>()
 
   constructor({ nodes, texts }: SharedNetworks) {
@@ -60,7 +60,7 @@ export class SharedCidrMap implements NetworkLookup<string> {
 
   #decode(position: number): string {
     const ends = new Uint32Array(this.#texts, 0, position + 1)
-    // A copy: a decoder does not read memory that another thread could change.
+    // A copy, because a TextDecoder does not accept shared memory.
     const bytes = new Uint8Array(this.#texts).slice(ends[position - 1], ends[position])
     const value = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
     this.#values.set(position, value)

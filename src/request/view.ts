@@ -1,34 +1,34 @@
 import { encodePathText } from '../policy/path.ts'
 
-/** In place of the value of a field that comes more than once: nobody can tell which line another reader takes. */
+/** Stands for the value of a repeated field: other readers may take any of its lines. */
 export const REPEATED = Symbol('repeated')
 
 export type FieldValue = string | undefined | typeof REPEATED
 
-/** Fields whose lines are one value, and what stands between them (RFC 9110 5.3, RFC 9113 8.2.3). */
+/** Fields whose lines are joined, and the separator (RFC 9110 5.3, RFC 9113 8.2.3). */
 const SEPARATORS: ReadonlyMap<string, string> = new Map([
   ['x-forwarded-for', ', '],
   ['cookie', '; '],
 ])
 
-/** The value of a field of which another line has come. `name` is in lower case. */
+/** The value of a field after another line. `name` is in lower case. */
 export function withNextLine(name: string, earlier: string, line: string): string | typeof REPEATED {
   const separator = SEPARATORS.get(name)
   return separator === undefined ? REPEATED : `${earlier}${separator}${line}`
 }
 
-/** All that the engine may see of a request, whichever wire it came in on. */
+/** All that the engine sees of a request, whatever protocol it arrived by. */
 export interface RequestView {
   readonly method: string
-  /** The target as it came: path and query, or an absolute URI. */
+  /** The target as received: path and query, or an absolute URI. */
   readonly uri: string
-  /** Empty when the request names no host. */
+  /** Empty where the request names no host. */
   readonly host: string
-  /** A field's value by its lower-case name. Only the lines of X-Forwarded-For and of Cookie are ever joined. */
+  /** A field's value by its lower-case name. Only the lines of X-Forwarded-For and Cookie are joined. */
   header(name: string): FieldValue
 }
 
-/** A request as a program writes it down. */
+/** A request as a plain object. */
 export interface PlainRequest {
   readonly method: string
   readonly uri: string

@@ -12,10 +12,10 @@ const MAX_OTHERS = 100
 
 /** Why each of these need not be counted, or cannot be. */
 const EXEMPT: Readonly<Record<string, string>> = {
-  'server/backend/response-head.ts [^\\t\\r\\n\\x20-\\x7e\\x80-\\xff]|\\r(?!\\n)|(?<!\\r)\\n': 'one character and a look at its neighbour',
+  'proxy/backend/response-head.ts [^\\t\\r\\n\\x20-\\x7e\\x80-\\xff]|\\r(?!\\n)|(?<!\\r)\\n': 'one character and a look at its neighbour',
   'policy/host.ts ^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$': 'anchored; [^:]* ends where the next part begins',
-  'server/proxy/client-connection.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
-  'server/proxy/reverse-proxy.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
+  'proxy/client-connection.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
+  'proxy/reverse-proxy.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
 }
 
 const IN_SOURCE = expressionsInSource()
