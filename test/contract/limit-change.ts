@@ -3,7 +3,7 @@ import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
 import { bucketLimit, takeRows } from '../support/store/charging.ts'
 
-/** What every store must do when a counter that it knows is opened anew with another rate or burst. */
+/** What every store must do when a known counter is opened again with another rate or burst. */
 export function describeLimitChange(name: string, newStore: () => CounterStore | Promise<CounterStore>): void {
   let store: CounterStore
 

@@ -121,7 +121,7 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
       expect(await level(counter, 1000)).toBe(6)
     })
 
-    test('that leaves a debt stands in nobody’s way who takes nothing', async () => {
+    test('that leaves a debt does not reject a take of nothing', async () => {
       const counter = open('a', bucketLimit(0.5, 10))
       await settle(counter, -15, 0)
       expect(await take(counter, 0, 0)).toEqual({ taken: true, levels: [-5], waitsMs: [0] })
@@ -150,7 +150,7 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
       expect(await level(day, 0)).toBe(70)
     })
 
-    test('counts on a day beyond what it has, though no less than nothing is told', async () => {
+    test('counts on a day beyond what it has, though no negative level is reported', async () => {
       const counter = open('a', dayLimit(100))
       await take(counter, 90, 0)
       await settle(counter, -40, 0)
@@ -251,7 +251,7 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
   })
 
   describe(`${name}: a check`, () => {
-    test('answers yes where a take would pass, tells what is there, and takes none of it', async () => {
+    test('returns true where a take would pass, with what is left, and takes nothing', async () => {
       const [bucket, day] = [open('a', bucketLimit(0.5, 10)), open('b', dayLimit(100))]
       await take(bucket, 4, 0)
       const rows = [
@@ -266,7 +266,7 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
       expect(await takeRows(store, rows, 0, MIDNIGHT_MS)).toEqual({ taken: true, levels: [0, 0], waitsMs: [0, 0] })
     })
 
-    test.each([0, 1, 2])('answers no as a take would when number %i cannot cover it', async (short) => {
+    test.each([0, 1, 2])('returns false, as a take would, when number %i cannot cover it', async (short) => {
       const limits = [bucketLimit(0.5, 10), dayLimit(10), bucketLimit(0.25, 10)]
       const counters = limits.map((limit, i) => open(`c${i}`, limit))
       await take(counters[short]!, 9, 0)

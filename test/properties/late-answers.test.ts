@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { BucketLimit } from '../../src/limiter/limit.ts'
 import { worstWindow } from '../support/fleet/admissions.ts'
-import { AT_ONCE, ExactInstance, type Fate } from '../support/fleet/exact-instance.ts'
+import { AT_ONCE, type CallTiming, ExactInstance } from '../support/fleet/exact-instance.ts'
 import { SimulatedTime } from '../support/fleet/simulated-time.ts'
 import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
@@ -16,7 +16,7 @@ interface Trouble {
   readonly timeoutMs: number
   readonly steps: readonly Step[]
   /** Of the calls, in turn. */
-  readonly fates: readonly Fate[]
+  readonly timings: readonly CallTiming[]
 }
 
 /** After a pause, the instance is asked a number of times at once; or Redis forgets; or the circuit opens for a while. */
@@ -40,10 +40,10 @@ describeWithRedis('an instance by itself, whose Redis forgets', () => {
   test('admits what comes back in twice the slowest answer on top of the burst, once', async () => {
     const redis = await runningRedis()
     const instance = await lone(redis, LIMIT, 3000)
-    instance.nextFate = () => ({ outMs: 30, backMs: 30, isLost: false })
+    instance.nextCall = () => ({ outMs: 30, backMs: 30, isLost: false })
     void instance.ask()
     await time.advance(10_000)
-    instance.nextFate = () => AT_ONCE
+    instance.nextCall = () => AT_ONCE
     const admittedOf = async (times: number) => {
       const before = instance.admissions.length
       for (let i = 0; i < times; i++) void instance.ask()
@@ -79,7 +79,7 @@ describeWithRedis('a fleet in exact, whose answers are late', () => {
     const limit = bucketLimit(0.1, 10)
     const [late, second, third] = await fleetOf(3, redis, limit, 50)
     const askTen = async (instance: ExactInstance, backMs: number, thenMs: number) => {
-      instance.nextFate = () => ({ ...AT_ONCE, backMs })
+      instance.nextCall = () => ({ ...AT_ONCE, backMs })
       for (let i = 0; i < 10; i++) void instance.ask()
       await time.advance(thenMs)
     }
@@ -87,7 +87,7 @@ describeWithRedis('a fleet in exact, whose answers are late', () => {
     // Redis is full again, and the own count has not heard of the first ten: when it does, it refuses some of these.
     await askTen(late!, 200, 199)
     await askTen(second!, 0, 0)
-    late!.nextFate = () => AT_ONCE
+    late!.nextCall = () => AT_ONCE
     await time.advance(1)
     await askTen(third!, 0, 0)
     const all = [late!, second!, third!].flatMap(({ admissions }) => admissions)
@@ -105,7 +105,7 @@ describeWithRedis('a fleet in exact, whose Redis forgets', () => {
       for (let i = 0; i < limit.burst; i++) void instance.ask()
       await time.advance(thenMs)
     }
-    late!.nextFate = () => ({ ...AT_ONCE, backMs: 40 })
+    late!.nextCall = () => ({ ...AT_ONCE, backMs: 40 })
     await askAll(late!, 1)
     // Its circuit opens before the answers are here: its own count hands out all it has, and will have no room for them.
     late!.openUntilMs = time.nowMs() + 5
@@ -131,10 +131,10 @@ async function lone(redis: RedisServer, limit: BucketLimit, timeoutMs: number): 
   return ExactInstance.start({ redis, time, limit, timeoutMs })
 }
 
-async function holdsTheBound(redis: RedisServer, { limit, timeoutMs, steps, fates }: Trouble): Promise<void> {
+async function holdsTheBound(redis: RedisServer, { limit, timeoutMs, steps, timings }: Trouble): Promise<void> {
   const instance = await lone(redis, limit, timeoutMs)
   let calls = 0
-  instance.nextFate = () => fates[calls++ % fates.length]!
+  instance.nextCall = () => timings[calls++ % timings.length]!
   for (const { pauseMs, what, times } of steps) {
     await time.advance(pauseMs)
     if (what === 'ask') for (let i = 0; i < times; i++) void instance.ask()
@@ -154,7 +154,7 @@ function troubles(): fc.Arbitrary<Trouble> {
       .map(([tokensPerMs, burst]) => bucketLimit(tokensPerMs, burst)),
     timeoutMs: fc.constantFrom(50, 3000),
     steps: fc.array(steps(), { minLength: 5, maxLength: 60 }),
-    fates: fc.array(fates(), { minLength: 1, maxLength: 20 }),
+    timings: fc.array(timings(), { minLength: 1, maxLength: 20 }),
   })
 }
 
@@ -169,7 +169,7 @@ function steps(): fc.Arbitrary<Step> {
   })
 }
 
-function fates(): fc.Arbitrary<Fate> {
+function timings(): fc.Arbitrary<CallTiming> {
   return fc.record({
     outMs: fc.constantFrom(0, 1, 20),
     backMs: fc.constantFrom(0, 0, 1, 20, 400),

@@ -27,7 +27,7 @@ export function readReply(reply: unknown, rowCount: number): ScriptReply {
     if (Number.isNaN(number)) hasOnlyNumbers = false
     columns[(i - 2) % COLUMNS]!.push(number)
   }
-  if (!hasOnlyNumbers) throw new LinkError('unknown', 'malformed', 'that is no answer of the script')
+  if (!hasOnlyNumbers) throw new LinkError('unknown', 'malformed', 'not a reply of the script')
   const [levels, leased, resetsMs] = columns
   return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs, levels, leased, resetsMs }
 }

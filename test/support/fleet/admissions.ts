@@ -14,7 +14,7 @@ export interface Window {
   readonly burst: number
 }
 
-/** What clients saw let through, by one clock, whoever answered. */
+/** What clients saw let through, by one clock, from all instances. */
 export class Admissions {
   readonly all: Admission[] = []
   /** How many were told that the limit is used up. */

@@ -16,7 +16,7 @@ export class Caller {
     this.#port = port
   }
 
-  /** Returns undefined where nobody did: whatever became of the question, nothing went on. */
+  /** Returns undefined without a response: then nothing was let through, whatever became of the question. */
   async ask(question: Buffer): Promise<WireAnswer | undefined> {
     this.#socket ??= await this.#connect()
     if (this.#socket === undefined) {

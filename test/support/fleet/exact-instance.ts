@@ -13,14 +13,14 @@ import type { Admission } from './admissions.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 
 /** What becomes of a call. One whose answer is lost ends at the timeout, and Redis has done it. */
-export interface Fate {
+export interface CallTiming {
   readonly outMs: number
   /** A late event loop of ours may make it longer than the timeout. */
   readonly backMs: number
   readonly isLost: boolean
 }
 
-export const AT_ONCE: Fate = { outMs: 0, backMs: 0, isLost: false }
+export const AT_ONCE: CallTiming = { outMs: 0, backMs: 0, isLost: false }
 
 interface ExactOptions {
   readonly redis: RedisServer
@@ -33,7 +33,7 @@ interface ExactOptions {
 export class ExactInstance {
   readonly admissions: Admission[] = []
   /** Of the next call. */
-  nextFate: () => Fate = () => AT_ONCE
+  nextCall: () => CallTiming = () => AT_ONCE
   /** The circuit is open until then. */
   openUntilMs = 0
   slowestAnswerMs = 0
@@ -41,7 +41,7 @@ export class ExactInstance {
   readonly #script = clockedScript()
   readonly #store: FleetStore
   readonly #counter: ReturnType<FleetStore['open']>
-  /** Calls of one connection reach Redis in their order, and so do the answers. */
+  /** Calls of one connection reach Redis in their order, and the replies arrive in order too. */
   #lastThereMs = 0
   #lastBackMs = 0
 
@@ -79,7 +79,7 @@ export class ExactInstance {
 
   async #run(keys: readonly string[], args: readonly string[]): Promise<string> {
     const { redis, time, timeoutMs } = this.#options
-    const { outMs, backMs, isLost } = this.nextFate()
+    const { outMs, backMs, isLost } = this.nextCall()
     const sentMs = time.nowMs()
     this.#lastThereMs = Math.max(this.#lastThereMs, sentMs + outMs)
     await time.pass(this.#lastThereMs - sentMs)

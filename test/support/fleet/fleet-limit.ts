@@ -7,11 +7,11 @@ import type { Caller } from './caller.ts'
 export interface Question {
   readonly askedMs: number
   readonly answeredMs: number
-  /** Undefined: nobody answered. */
+  /** Undefined: there was no response. */
   readonly status: number | undefined
 }
 
-/** One bucket that a fleet shares, and all questions about it, by one clock, whoever answered. */
+/** One bucket that a fleet shares, and all questions about it, by one clock, to all instances. */
 export class FleetLimit {
   readonly name: string
   readonly burst: number

@@ -76,7 +76,7 @@ export class Instance {
     return this.log.filter(({ event }) => event === name)
   }
 
-  /** A process that must come up; it answers decisions when this is done. */
+  /** Starts a process. Resolves when it serves decisions. */
   async start(env: Environment = {}): Promise<void> {
     const cli = await serving({ ...this.#env, EDGE_PORT: String(this.port), ...env }, [], this.#owner)
     if (!cli.stdout.includes('listens')) throw new Error(`edge did not start: ${cli.stderr}`)
@@ -89,7 +89,7 @@ export class Instance {
     await this.cli.stop('SIGKILL')
   }
 
-  /** As a deployment does. Answers its exit status. */
+  /** As a deployment does. Returns its exit status. */
   stop(): Promise<number> {
     return this.cli.stop()
   }

@@ -28,7 +28,7 @@ export class LeasedFleet {
   readonly script = clockedScript()
   /** Of all instances. */
   calls = 0
-  isAway = false
+  isUnreachable = false
   /** By so much the clock of Redis is behind that of the instances. */
   behindMs = 0
   /** Calls get no answer. */
@@ -58,7 +58,7 @@ export class LeasedFleet {
     if (this.holdsCalls) return new Promise(() => {})
     await this.time.pass(wayMs())
     try {
-      if (this.isAway) throw new LinkError('not_sent', 'away', 'Redis is away')
+      if (this.isUnreachable) throw new LinkError('not_sent', 'unreachable', 'Redis is unreachable')
       const answer = await this.time.standStillFor(() => this.call(keys, args))
       await this.time.pass(wayMs())
       return answer
@@ -100,7 +100,7 @@ export class FleetInstance {
     this.#local = local
     const link = {
       groupOf: () => 0,
-      isUsable: () => !fleet.isAway,
+      isUsable: () => !fleet.isUnreachable,
       run: (_: Script, keys: readonly string[], args: readonly string[]) => fleet.run(keys, args),
     }
     const shared = new SharedCounters(link, fleet.script, { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome: () => {} })

@@ -6,7 +6,7 @@ interface Event {
   readonly happen: () => void
 }
 
-/** Time that passes when told, and stands still while something real is under way. */
+/** Time that the test advances, and that stands still during real I/O. */
 export class SimulatedTime implements Clock {
   #nowMs = 1_000_000
   readonly #underWay = new Set<Promise<unknown>>()

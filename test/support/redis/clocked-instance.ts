@@ -23,7 +23,7 @@ export interface Reply {
   readonly outcome: Outcome
   readonly levels: readonly number[]
   readonly waitsMs: readonly number[]
-  /** When it was taken, by the clock of whoever gave it. */
+  /** When it was taken, by the clock of the counters. */
   readonly takenWallMs: number
 }
 

@@ -6,7 +6,7 @@ import type { Script } from '../../../src/store/redis/link/script.ts'
 import { type Owner, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 
-/** Counts a key up and answers the count. */
+/** Increments a key and returns the count. */
 const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")
 
 export interface RecordedLink {

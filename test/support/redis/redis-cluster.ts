@@ -75,7 +75,7 @@ export class RedisCluster {
   /** Who serves the slot, as it says itself. */
   async masterOf(slot: number): Promise<RedisServer> {
     for (const node of this.#running()) if (await serves(node, slot)) return node
-    throw new Error(`nobody serves slot ${slot}`)
+    throw new Error(`slot ${slot} has no master`)
   }
 
   async replicaOf(master: RedisServer): Promise<RedisServer> {
@@ -125,7 +125,7 @@ export class RedisCluster {
     await this.settled()
   }
 
-  /** From now on the slot is on its way: the old master answers ASK for keys that it does not have. */
+  /** From now on the slot is moving: the old master replies ASK for keys that it does not have. */
   async beginMigration(slot: number, to: RedisServer): Promise<void> {
     const from = await this.masterOf(slot)
     await to.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', this.#idOf(from))
@@ -142,7 +142,7 @@ export class RedisCluster {
     }
   }
 
-  /** From now on the old master answers MOVED. */
+  /** From now on the old master replies MOVED. */
   async endMigration(slot: number, to: RedisServer): Promise<void> {
     const from = await this.masterOf(slot)
     for (const node of [to, from]) await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', this.#idOf(to))
@@ -172,7 +172,7 @@ export class RedisCluster {
   }
 }
 
-/** Each finds the whole cluster in its file, as after a restart: nobody has to be introduced. */
+/** Each finds the whole cluster in its file, as after a restart, and needs no CLUSTER MEET. */
 async function startNode(seat: Seat, seats: readonly Seat[]): Promise<RedisServer> {
   return RedisServer.start({
     port: seat.port,

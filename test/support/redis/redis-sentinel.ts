@@ -68,7 +68,7 @@ export class SentinelGroup {
     return this.sentinels.map(({ address }) => address)
   }
 
-  /** Whom the sentinels name; all of them, or nobody. */
+  /** The master that all sentinels name; undefined where they differ. */
   async masterPort(): Promise<number | undefined> {
     const named = await Promise.all(this.sentinels.filter(({ isRunning }) => isRunning).map(masterPortOf))
     return new Set(named).size === 1 ? named[0] : undefined
@@ -155,7 +155,7 @@ function sentinelFile(self: number, ports: readonly number[], [master, ...replic
     `sentinel myid ${runId(self)}`,
     `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${master!.port} ${QUORUM}`,
     `sentinel down-after-milliseconds ${MASTER_NAME} ${downAfterMs}`,
-    // Also how long they wait after a vote that nobody won.
+    // Also how long they wait after an election without a winner.
     `sentinel failover-timeout ${MASTER_NAME} 2000`,
     ...replicas.map(({ port }) => `sentinel known-replica ${MASTER_NAME} 127.0.0.1 ${port}`),
     ...others.map((port) => `sentinel known-sentinel ${MASTER_NAME} 127.0.0.1 ${port} ${runId(ports.indexOf(port))}`),

@@ -9,7 +9,7 @@ import { type RedisReply, RespConnection } from './resp.ts'
 import { SteppingClock } from './stepping-clock.ts'
 
 export interface RedisOptions {
-  /** What Redis is told beside its port and its directory: `['--appendonly', 'yes']`. They win over ours. */
+  /** Arguments besides port and directory: `['--appendonly', 'yes']`. They override ours. */
   readonly args?: readonly string[]
   /** What is in its directory when it starts for the first time, by name. */
   readonly files?: Readonly<Record<string, string>>
@@ -103,7 +103,7 @@ export class RedisServer {
     return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(text)?.[1]
   }
 
-  /** Starts it again on its port, with whatever is in its directory, and waits until it answers. */
+  /** Starts it again on its port, with whatever is in its directory, and waits until it responds. */
   async start(): Promise<void> {
     const child = spawn(...dyingWithUs('redis-server', this.#args), {
       cwd: this.directory,
@@ -120,13 +120,13 @@ export class RedisServer {
     }
     child.stdout.on('data', listen)
     child.stderr.on('data', listen)
-    while (!(await this.#answers())) {
+    while (!(await this.#responds())) {
       if (!this.isRunning) throw new Error(`redis-server did not start:\n${this.#output}`)
       await sleep(5)
     }
   }
 
-  /** SIGKILL is a crash: what is not on the disk is lost. SIGTERM lets it save where it is told to save. */
+  /** SIGKILL is a crash: what is not on the disk is lost. SIGTERM lets it save, if it is configured to. */
   async stop(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
     if (this.isRunning) {
       this.#process!.kill(signal)
@@ -185,7 +185,7 @@ export class RedisServer {
   }
 
   /** Not while it does not listen, nor while it loads its data. */
-  async #answers(): Promise<boolean> {
+  async #responds(): Promise<boolean> {
     return this.command('PING').then(
       (reply) => reply === 'PONG',
       () => false,

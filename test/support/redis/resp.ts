@@ -1,6 +1,6 @@
 import { createConnection, type NetConnectOpts, type Socket } from 'node:net'
 
-/** What Redis answers to a command; an error is thrown instead. */
+/** The reply to a command; an error reply is thrown. */
 export type RedisReply = string | number | null | readonly RedisReply[]
 
 interface Waiting {

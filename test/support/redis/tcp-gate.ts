@@ -17,7 +17,7 @@ export class TcpGate {
   /** Accepted so far. */
   connections = 0
   readonly bytes = { requests: 0, answers: 0 }
-  /** Answers come so much later. */
+  /** Answers are delayed by this. */
   delayMs = 0
   readonly #target: number
   readonly #port: number
@@ -50,7 +50,7 @@ export class TcpGate {
     return this.#open.size
   }
 
-  /** Nothing passes any more, nor is anything closed: `answers` alone lets the server do what it is asked to. */
+  /** Nothing passes any more, and nothing is closed. With `answers` alone, the server still gets the requests. */
   hold(...directions: readonly Direction[]): void {
     for (const direction of directions.length === 0 ? (['requests', 'answers'] as const) : directions) this.#held.add(direction)
   }
@@ -66,12 +66,12 @@ export class TcpGate {
     for (const passage of this.#open) passage.cut()
   }
 
-  /** Lets so many more bytes of answers pass, then ends all connections: with 0 the server did what it was asked, and nobody is told. */
+  /** Lets so many more bytes of answers pass, then ends all connections: with 0, the server did what was asked, and the reply is lost. */
   cutAfterAnswerBytes(bytes: number): Promise<void> {
     return this.#lightFuse('answers', bytes)
   }
 
-  /** Ends all connections when the next request comes, of which the server never hears. */
+  /** Ends all connections when the next request comes, which never reaches the server. */
   cutBeforeNextRequest(): Promise<void> {
     return this.#lightFuse('requests', 0)
   }
@@ -101,7 +101,7 @@ export class TcpGate {
     return this.#held.has(direction)
   }
 
-  /** Counts what is about to pass and answers how many bytes of it may; when not all may, the connections are about to be cut. */
+  /** Counts what is about to pass and returns how many bytes of it may; if not all may, the connections are about to be cut. */
   admit(direction: Direction, length: number): number {
     const fuse = this.#fuse?.direction === direction ? this.#fuse : undefined
     const passing = Math.min(length, fuse?.bytesLeft ?? length)
@@ -175,7 +175,7 @@ class Lane {
     })
     from.on('close', () => {
       this.#isFromClosed = true
-      // A program that went away gets no answers, and what it said and was held is lost.
+      // A program that closed gets no answers, and its requests that were held are lost.
       if (direction === 'requests') this.#chunks.length = 0
       this.pump()
     })

@@ -59,7 +59,7 @@ export class FreezingDisk {
     this.#directory = directory
   }
 
-  /** Until it thaws, whoever writes to it waits. */
+  /** Until it thaws, writes to it block. */
   freeze(): void {
     execFileSync('fsfreeze', ['--freeze', this.#directory])
     this.#isFrozen = true

@@ -79,7 +79,7 @@ export function decide({ port }: Asked, name: string, value: string): Promise<An
   return ask(port, 'POST', '/v1/decision', original('/', [name, value]))
 }
 
-/** Asks so many times, each of which must be allowed, and answers what is left in the end. */
+/** Asks so many times, each of which must be allowed, and returns what is left in the end. */
 export async function take(asked: Asked, times = 1, value = 'alice', name = 'X-Caller'): Promise<number> {
   let remaining = Number.NaN
   for (let i = 0; i < times; i++) {

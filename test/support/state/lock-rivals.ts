@@ -30,7 +30,7 @@ export async function expectOneWinnerEachRound(path: string, rounds: number): Pr
   expect(await readdir(dirname(path))).toEqual([])
 }
 
-/** A process that locks the file when it is told to, for as long as the test runs. */
+/** A process that locks the file on request, for as long as the test runs. */
 export class LockProcess {
   readonly #process: ChildProcess
   readonly #lines: AsyncIterator<string>

@@ -4,7 +4,7 @@ import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/c
 import type { Taken } from '../../../src/store/taken.ts'
 import { MapStore } from './map-store.ts'
 
-/** A store that is far away: it takes and answers when it is told to, in any order. */
+/** A remote store: the test decides when each call is done, in any order. */
 export class AsyncStore implements CounterStore {
   readonly #store = new MapStore()
   readonly #waiting: (() => void)[] = []
@@ -46,13 +46,13 @@ export class AsyncStore implements CounterStore {
     return this.#waiting.length
   }
 
-  /** Answers one of them, and lets its decision go on. */
+  /** Completes one of them, and lets its decision continue. */
   async answer(index = 0): Promise<void> {
     this.#waiting.splice(index, 1)[0]!()
     await turn()
   }
 
-  /** Answers them, and those that come after, until none waits. `choose` picks from so many. */
+  /** Completes them, and later ones, until none is pending. `choose` picks one of so many. */
   async answerAll(choose: (count: number) => number = () => 0): Promise<void> {
     while (this.#waiting.length > 0) await this.answer(choose(this.#waiting.length))
   }

@@ -16,13 +16,13 @@ export interface Taken {
   readonly waitsMs: readonly number[]
 }
 
-/** One takeAll, from rows to answers, on any store. */
+/** One takeAll, from rows to results, on any store. */
 export async function takeRows(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Promise<Taken> {
   const [charges, results] = [chargesOf(rows), new ChargeResults()]
   return answersOf(charges, results, await store.takeAll(charges, results, nowMs, wallMs))
 }
 
-/** The same on a store that answers at once. */
+/** The same on a store that returns no promise. */
 export function takeRowsNow(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Taken {
   const [charges, results] = [chargesOf(rows), new ChargeResults()]
   return answersOf(charges, results, store.takeAll(charges, results, nowMs, wallMs) as Outcome)

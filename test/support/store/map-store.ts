@@ -49,7 +49,7 @@ export class MapStore implements CounterStore {
       if (cost === 0 || taken.momentMs <= (this.#resets.get(keyOf(counter, values, taken.wallMs)) ?? -1)) continue
       if (counter.limit.kind === BUCKET) {
         const { key, state } = this.#bucketNow(counter, values, nowMs)
-        // What nobody has taken from has nothing to get back.
+        // A counter from which nothing was taken is full.
         if (cost > 0 && !this.#buckets.has(key)) continue
         this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
       } else {

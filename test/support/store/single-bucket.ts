@@ -6,7 +6,7 @@ import { bucketLimit, takeRowsNow } from './charging.ts'
 
 /** One bucket, full at first, wherever its two numbers are kept. */
 interface SingleBucket {
-  /** Takes the cost, or nothing; answers the level after that, and the wait (0 = taken). */
+  /** Takes the cost, or nothing; returns the level after that, and the wait (0 = taken). */
   take(cost: number, nowMs: number): { level: number; waitMs: number }
 }
 

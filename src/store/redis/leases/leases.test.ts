@@ -82,7 +82,7 @@ describeWithRedis('a leased limit', () => {
     const one = fleet.newInstance()
     await use(fleet, one, AMPLE, 1000)
     expect((await take(fleet, one, AMPLE)).outcome).toBe(true)
-    fleet.isAway = true
+    fleet.isUnreachable = true
     await fleet.time.advance(LEASE_MS)
     expect((await take(fleet, one, AMPLE)).outcome).toBe('unavailable')
   })
@@ -91,7 +91,7 @@ describeWithRedis('a leased limit', () => {
     const fleet = await newFleet()
     const one = fleet.newInstance()
     await use(fleet, one, AMPLE, 1000)
-    fleet.isAway = true
+    fleet.isUnreachable = true
     const held = one.tokens.leased - one.decidedBy.lease
     expect(held).toBeGreaterThan(0)
     for (let i = 0; i < held; i++) expect((await take(fleet, one, AMPLE)).outcome).toBe(true)
@@ -224,7 +224,7 @@ describeWithRedis('a leased limit', () => {
     const one = fleet.newInstance()
     await use(fleet, one, AMPLE, 100)
     const held = one.tokens.leased - one.decidedBy.lease
-    fleet.isAway = true
+    fleet.isUnreachable = true
     const counters = [one.open(AMPLE), one.open(AMPLE, true, 'other')]
     for (let i = 0; i < held * 2; i++) expect((await finish(fleet, one.take(...counters))).outcome).toBe('unavailable')
     for (let i = 0; i < held; i++) expect((await take(fleet, one, AMPLE)).outcome).toBe(true)

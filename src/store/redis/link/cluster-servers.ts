@@ -69,13 +69,13 @@ export class ClusterServers implements Servers {
   }
 
   async #fetchMap(): Promise<void> {
-    let failure = 'no node answers'
+    let failure = 'no node responds'
     for (const endpoint of this.#mapSources()) {
       try {
         const map = await fetchClusterMap(this.#address, endpoint, this.#closing.signal)
         if (this.#closing.signal.aborted) return
         // A node that was reset or has not joined yet has an empty map; others may not.
-        if (map.ranges.length === 0) throw new Error('it knows of no slots')
+        if (map.ranges.length === 0) throw new Error('its map has no slots')
         return this.#apply(map)
       } catch (error) {
         if (this.#closing.signal.aborted) return
@@ -101,7 +101,7 @@ export class ClusterServers implements Servers {
     this.#members = members
     this.#retire(new Set(slots))
     const unserved = slots.filter((node) => node === undefined).length
-    if (unserved > 0) this.#circuit.open(`${unserved} of ${SLOTS} slots are served by nobody`)
+    if (unserved > 0) this.#circuit.open(`${unserved} of ${SLOTS} slots have no master`)
     else if (this.#circuit.isOpen) this.#circuit.close('all slots are served')
     this.#options.onChange()
   }
