@@ -1,5 +1,5 @@
 import { headerValue } from '../http/raw-headers.ts'
-import { AnswerReader } from '../llm/answer.ts'
+import { LlmResponseReader } from '../llm/llm-response.ts'
 import { estimatedTokens } from '../llm/tokens.ts'
 import { countTokens, hasUsage, type Tally } from '../llm/usage.ts'
 import type { ResponseHead } from './backend/response-head.ts'
@@ -16,7 +16,7 @@ export class WholeAnswer implements LlmAnswer {
   readonly #flow: AnswerFlow
   readonly #status: number
   readonly #coding: Coding | undefined
-  readonly #reader = new AnswerReader()
+  readonly #reader = new LlmResponseReader()
   #scan: BodyScan | undefined
   #size = 0
 

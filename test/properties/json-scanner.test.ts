@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { AnswerReader } from '../../src/llm/answer.ts'
 import type { JsonEvents } from '../../src/llm/json-events.ts'
 import { JsonScanner } from '../../src/llm/json-scanner.ts'
 import type { JsonString } from '../../src/llm/json-string.ts'
 import { LlmRequestReader } from '../../src/llm/llm-request.ts'
+import { LlmResponseReader } from '../../src/llm/llm-response.ts'
 import { characters } from '../../src/llm/text-size.ts'
 import {
   anyMembers,
@@ -108,7 +108,7 @@ describe('the reader of whole answers', () => {
     fc.assert(
       fc.property(fc.oneof(answer, damaged(answer)), CUTS, (text, cuts) => {
         const bytes = Buffer.from(text, 'latin1')
-        const reader = new AnswerReader()
+        const reader = new LlmResponseReader()
         for (const piece of pieces(bytes, cuts)) reader.push(piece, 0, piece.length)
         expect(reader.end()).toEqual(answerByTree(bytes.toString()))
       }),
@@ -137,7 +137,7 @@ function readRequest(bytes: Buffer, cuts: readonly number[]): ReturnType<LlmRequ
 }
 
 function brokenOff(bytes: Buffer): number {
-  const reader = new AnswerReader()
+  const reader = new LlmResponseReader()
   reader.push(bytes, 0, bytes.length)
   return reader.breakOff().characters
 }

@@ -2,8 +2,8 @@
 
 import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
 import { HttpRequestView } from '../../../dist/http/raw-headers.js'
-import { AnswerReader } from '../../../dist/llm/answer.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
+import { LlmResponseReader } from '../../../dist/llm/llm-response.js'
 import { SseFraming } from '../../../dist/llm/sse-framing.js'
 import { StreamFilter } from '../../../dist/llm/stream-filter.js'
 import { normalizeHost } from '../../../dist/policy/host.js'
@@ -101,8 +101,8 @@ export const readers = {
   'a name of a request': llmRequest('{"', 'model'),
   'a number of a request': llmRequest('{"max_tokens":', '1'),
   'a request that is no JSON': llmRequest('', 'a"'),
-  'a whole answer': scanned(AnswerReader, '{"choices":[', '{"message":{"content":"a"}},'),
-  'the input of a tool': scanned(AnswerReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
+  'a whole answer': scanned(LlmResponseReader, '{"choices":[', '{"message":{"content":"a"}},'),
+  'the input of a tool': scanned(LlmResponseReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
   policies: (length) =>
     jsonBundle({ bundle_version: 1, policies: list(length / 20, (i) => ({ id: `p${i}`, spec: { rules: [rule(i)] } })) }),
   rules: (length) => jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, rule) } }] }),

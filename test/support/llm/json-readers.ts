@@ -1,5 +1,5 @@
-import { AnswerReader } from '../../../src/llm/answer.ts'
 import { type LlmRequest, LlmRequestReader } from '../../../src/llm/llm-request.ts'
+import { LlmResponseReader } from '../../../src/llm/llm-response.ts'
 import type { Tally } from '../../../src/llm/usage.ts'
 
 export function readLlmRequest(body: string | Buffer): LlmRequest {
@@ -23,8 +23,8 @@ export function readPartialAnswer(body: string | Buffer): Tally {
   return answerReader(body).breakOff()
 }
 
-function answerReader(body: string | Buffer): AnswerReader {
-  const reader = new AnswerReader()
+function answerReader(body: string | Buffer): LlmResponseReader {
+  const reader = new LlmResponseReader()
   const bytes = Buffer.from(body as string)
   reader.push(bytes, 0, bytes.length)
   return reader

@@ -68,7 +68,7 @@ export class KeyLeases {
     this.from = this.#newer = this.#older = -1
   }
 
-  look(nowMs: number): void {
+  read(nowMs: number): void {
     const table = this.#table
     const a = this.#find(BLOCK_A)
     const b = this.#find(BLOCK_B)
@@ -118,7 +118,7 @@ export class KeyLeases {
     const rate = Math.max(0, seen)
     this.overwritten = 0
     this.#countUse(cost + leased, nowMs)
-    this.look(nowMs)
+    this.read(nowMs)
     const newer = this.#newer
     if (leased === 0) {
       if (newer >= 0) table.write(newer, table.level(newer), table.at(newer), table.size(newer), rate)

@@ -56,7 +56,7 @@ export class LeaseRows {
     rows.locate(charges, wallMs)
     if (rows.length > this.#keys.length) this.#growTo(rows.length)
     rows.lock()
-    const coverage = this.#lookAtAll(takes, charges, results, nowMs)
+    const coverage = this.#readAll(takes, charges, results, nowMs)
     if (takes && coverage !== REFUSED) {
       this.#takeHeld(rows.length)
       // This claims slots, maybe ones that were read above: their indexes are not used from here on.
@@ -68,7 +68,7 @@ export class LeaseRows {
     return coverage
   }
 
-  #lookAtAll(takes: boolean, charges: Charges, results: ChargeResults, nowMs: number): Coverage {
+  #readAll(takes: boolean, charges: Charges, results: ChargeResults, nowMs: number): Coverage {
     let all: Coverage = COVERED
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as FleetCounter
@@ -76,7 +76,7 @@ export class LeaseRows {
       results.waitsMs[row] = 0
       const isLeased = counter.isLeasable && charges.costs[row] === 1
       if (!isLeased) results.levels[row] = algorithmOf(counter.limit).size(counter.limit)
-      const coverage = isLeased ? this.#look(row, takes, counter, results, nowMs) : UNLEASED
+      const coverage = isLeased ? this.#readRow(row, takes, counter, results, nowMs) : UNLEASED
       this.coverages[row] = coverage
       if (coverage === REFUSED) all = REFUSED
       else if (coverage !== COVERED && all !== REFUSED) all = UNCOVERED
@@ -84,10 +84,10 @@ export class LeaseRows {
     return all
   }
 
-  #look(row: number, takes: boolean, counter: FleetCounter, results: ChargeResults, nowMs: number): Coverage {
+  #readRow(row: number, takes: boolean, counter: FleetCounter, results: ChargeResults, nowMs: number): Coverage {
     const leases = this.#keyOf(row, counter)
     const { tokensPerMs, burst } = counter.limit as BucketLimit
-    leases.look(nowMs)
+    leases.read(nowMs)
     if (leases.from >= 0) {
       if (takes) leases.left--
       results.levels[row] = Math.min(leases.left + leases.seen, burst)

@@ -33,7 +33,7 @@ const ITEM: Reading = { fields: fieldsOf({ arguments: TEXT, input: TEXT, content
 /** A block of an Anthropic message. */
 const BLOCK: Reading = { fields: fieldsOf({ text: TEXT, thinking: TEXT, input: { isWritten: true } }) }
 
-const ANSWER = fieldsOf({
+const RESPONSE = fieldsOf({
   choices: { list: CHOICE },
   output: { list: ITEM },
   content: { list: BLOCK },
@@ -45,8 +45,8 @@ const ANSWER = fieldsOf({
 const [CHOICES, OUTPUT, CONTENT, TYPE, USAGE] = [0, 1, 2, 3, 4]
 
 /** Reads the cost of a response that is not streamed, while its bytes arrive. */
-export class AnswerReader {
-  readonly #sizes = new JsonSizes(ANSWER)
+export class LlmResponseReader {
+  readonly #sizes = new JsonSizes(RESPONSE)
   readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)
 
   push(bytes: Uint8Array, from: number, to: number): void {
