@@ -6,7 +6,7 @@ import type { PortOptions } from '../listen/http-listener.ts'
 import type { ListenerServer } from '../listen/listener-server.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
-export interface MainServerParts extends ServerParts {
+interface MainServerParts extends ServerParts {
   readonly config: ServerOptions
   readonly pipeline: DecisionPipeline
   readonly portOptions: PortOptions

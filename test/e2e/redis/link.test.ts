@@ -138,7 +138,8 @@ describeWithRedis('a link to one Redis', () => {
     const { link, circuits } = await usableLink(redis.url, BRIEF_MS, owner)
     redis.pause()
     await until(() => !link.isUsable(0))
-    expect(circuits).toEqual([`${redis.address} opened: no answer within ${BRIEF_MS} ms`])
+    // On a busy machine a probe before that may have been late, too.
+    expect(circuits.at(-1)).toBe(`${redis.address} opened: no answer within ${BRIEF_MS} ms`)
     redis.resume()
     await until(() => link.isUsable(0))
   })
