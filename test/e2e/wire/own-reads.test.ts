@@ -1,13 +1,47 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { createServer, Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { READ_BUFFER, shareReads } from '../../../src/listen/shared-reads.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
 import { startServer } from '../../support/service/two-wires.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
+import { until } from '../../support/until.ts'
 
-// What another version of Node may need: every read has a buffer of its own.
-vi.mock('../../../src/listen/shared-reads.ts', () => ({ shareReads: () => undefined, READ_BUFFER: undefined }))
+test('the fast wire serves pieces, pipelines and what it hands over with the shared buffer', async () => {
+  expect(await shareOne()).toBeTypeOf('function')
+  await expectServed()
+})
 
-test('the fast wire serves pieces, pipelines and what it hands over without the shared buffer, too', async () => {
+test('and the same where this version of Node cannot share it', async () => {
+  const handle = Object.getPrototypeOf(await acceptedHandle()) as { useUserBuffer?: unknown }
+  const { useUserBuffer } = handle
+  handle.useUserBuffer = undefined
+  onTestFinished(() => {
+    handle.useUserBuffer = useUserBuffer
+  })
+  expect(await shareOne()).toBeUndefined()
+  await expectServed()
+})
+
+test('bytes that come after the buffer is no longer shared are copied out of it', async () => {
+  const { socket, client } = await acceptOne()
+  const lengths: number[] = []
+  const unshare = shareReads(socket, (length) => lengths.push(length))!
+  socket.resume()
+  client.write('abc')
+  await until(() => lengths.length === 1)
+  expect(READ_BUFFER.toString('latin1', 0, lengths[0])).toBe('abc')
+  unshare()
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  client.write('def')
+  await until(() => chunks.length === 1)
+  READ_BUFFER.fill(0)
+  expect(Buffer.concat(chunks).toString()).toBe('def')
+  expect(lengths).toHaveLength(1)
+})
+
+async function expectServed(): Promise<void> {
   const limit = bundle(1, policy('p', { rules: [bucketRule('caller', ['header:x-caller'], 3)] }))
   const server = await startServer(limit, { hasFastWire: true })
   onTestFinished(() => server.close())
@@ -19,4 +53,27 @@ test('the fast wire serves pieces, pipelines and what it hands over without the 
   client.send(Buffer.from('GET /livez HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n'))
   await client.sees('\r\n\r\nok')
   expect(readAnswers(client.received).map(({ status }) => status)).toEqual([200, 200, 200, 429, 200])
-})
+}
+
+async function shareOne(): Promise<ReturnType<typeof shareReads>> {
+  return shareReads((await acceptOne()).socket, () => {})
+}
+
+async function acceptedHandle(): Promise<object> {
+  return ((await acceptOne()).socket as Socket & { _handle: object })._handle
+}
+
+async function acceptOne(): Promise<{ socket: Socket; client: Socket }> {
+  const client = new Socket()
+  const socket = await new Promise<Socket>((resolve) => {
+    const server = createServer((accepted) => {
+      server.close()
+      resolve(accepted)
+    }).listen(0, '127.0.0.1', () => client.connect((server.address() as { port: number }).port, '127.0.0.1'))
+  })
+  onTestFinished(() => {
+    client.destroy()
+    socket.destroy()
+  })
+  return { socket, client }
+}

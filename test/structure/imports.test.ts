@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+test('no file of src imports a file that imports it, directly or through others, not even a type', () => {
+  expect(circles(importsOf(sourceFiles()))).toEqual([])
+})
+
+test('a circle is found', () => {
+  const imports = new Map([
+    ['a', ['b', 'd']],
+    ['b', ['c']],
+    ['c', ['a']],
+    ['d', []],
+  ])
+  expect(circles(imports)).toEqual(['a → b → c → a'])
+})
+
+test('ARCHITECTURE.md has every room of src, and no room that is not there', () => {
+  const map = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8')
+  const named = new Set([...map.matchAll(/^\| `src\/([\w-]+)\//gm)].map(([, room]) => room!))
+  const rooms = readdirSync(join(ROOT, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  expect([...named].sort()).toEqual(rooms.map(({ name }) => name).sort())
+})
+
+function sourceFiles(): string[] {
+  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  return files.filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+}
+
+/** By file: what it imports of src, statically or when it runs, values or types. */
+function importsOf(files: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  return new Map(
+    files.map((file) => {
+      const text = readFileSync(join(ROOT, 'src', file), 'utf8')
+      const paths = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, path]) => join(dirname(file), path!))
+      return [file, paths]
+    }),
+  )
+}
+
+/** Each circle once, from the file at which it was met first. */
+function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const found: string[] = []
+  const done = new Set<string>()
+  const path: string[] = []
+  const visit = (file: string): void => {
+    const at = path.indexOf(file)
+    if (at >= 0) found.push([...path.slice(at), file].join(' → '))
+    if (at >= 0 || done.has(file)) return
+    path.push(file)
+    for (const imported of imports.get(file) ?? []) visit(imported)
+    path.pop()
+    done.add(file)
+  }
+  for (const file of imports.keys()) visit(file)
+  return found
+}
