@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { HeaderList } from '../http/header-list.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import type { Backend } from './backend/backend.ts'
-import type { BackendCall, BackendHandler } from './backend/backend-call.ts'
+import { BackendCall, type BackendHandler } from './backend/backend-call.ts'
 import { BackendFailure } from './backend/backend-failure.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import type { ClientConnection, ClientWatcher } from './client-connection.ts'
@@ -76,7 +76,8 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     const { host, target } = allowed
     const head = requestHead(request, client.peer, { host, target, bodyLength: whole?.length, asksForIdentity })
     const streamed = request.isChunked ? 'chunked' : request.hasBody ? 'by_length' : undefined
-    this.#call = parts.backend.send({ method: request.method, head, body: whole ?? streamed, isUpgrade: request.isUpgrade }, this)
+    const { method, isUpgrade } = request
+    this.#call = new BackendCall(parts.backend, { method, head, body: whole ?? streamed, isUpgrade }, this)
   }
 
   onReady(call: BackendCall): void {

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
-import type { Backend } from './backend.ts'
-import type { BackendConnection, ConnectionUser } from './backend-connection.ts'
+import type { Backend, ConnectionSeeker } from './backend.ts'
+import type { BackendConnection } from './backend-connection.ts'
 import { BackendFailure } from './backend-failure.ts'
-import type { ConnectionSeeker } from './connection-queue.ts'
 import type { ResponseHead } from './response-head.ts'
 import type { ResponseSink } from './response-reader.ts'
 
@@ -32,7 +31,7 @@ export interface BackendHandler extends ResponseSink {
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /** One request to the backend, tried a second time where that can do no harm. */
-export class BackendCall implements ConnectionUser, ConnectionSeeker {
+export class BackendCall implements ConnectionSeeker {
   readonly #backend: Backend
   #request: BackendRequest
   readonly #handler: BackendHandler

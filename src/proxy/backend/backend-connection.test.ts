@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { ConnectionPlaces, newPlacesBuffer } from '../../listen/connection-places.ts'
 import { Backend } from './backend.ts'
-import type { BackendHandler } from './backend-call.ts'
+import { BackendCall, type BackendHandler } from './backend-call.ts'
 
 const nothing = (): void => {}
 
@@ -42,7 +42,7 @@ test.each([
       onFailure: resolve,
       onBroken: resolve,
     }
-    backend.send({ method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }, handler)
+    new BackendCall(backend, { method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }, handler)
   })
   expect(told).toBe(mistake)
   expect(openConnections).toBe(0)

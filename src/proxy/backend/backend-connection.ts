@@ -5,7 +5,7 @@ import { RefusedWrites } from './refused-writes.ts'
 import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'
 
-/** One call's view of the connection that it was given. */
+/** What a connection tells the call that it serves. Calls know connections; this type keeps connections from knowing calls. */
 export interface ConnectionUser extends ResponseSink {
   /** The whole request was written. */
   readonly isSent: boolean

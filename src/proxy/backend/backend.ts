@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ConnectionPlaces } from '../../listen/connection-places.ts'
-import { BackendCall, type BackendHandler, type BackendRequest } from './backend-call.ts'
-import { BackendConnection } from './backend-connection.ts'
+import { BackendConnection, type ConnectionUser } from './backend-connection.ts'
 import { ConnectionQueue, type QueueListener } from './connection-queue.ts'
 
 export interface BackendOptions {
@@ -28,6 +27,15 @@ const HAND_OVER_MS = 2 * LOOK_MS
 /** So often in the time that a request may wait: often enough that nobody waits in vain, and rarely enough to lose little to it. */
 const HAND_OVERS = 4
 
+/** A call on its way to a connection. */
+export interface ConnectionSeeker extends ConnectionUser {
+  /** No other request may have used the connection. */
+  readonly needsFresh: boolean
+  onGiven(connection: BackendConnection): void
+  /** No connection became free in time. */
+  onNoRoom(detail: string): void
+}
+
 /**
  * Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. Idle ones
  * and WebSockets take places too; when all places are taken, requests wait.
@@ -38,7 +46,7 @@ export class Backend {
   readonly #listener: BackendListener
   readonly #idle: BackendConnection[] = []
   readonly #open = new Set<BackendConnection>()
-  readonly #queue: ConnectionQueue<BackendCall>
+  readonly #queue: ConnectionQueue<ConnectionSeeker>
   #looking: NodeJS.Timeout | undefined
   /** Until then the places that others wait for are left to them. */
   #abstainUntilMs = 0
@@ -59,10 +67,6 @@ export class Backend {
     })
   }
 
-  send(request: BackendRequest, handler: BackendHandler): BackendCall {
-    return new BackendCall(this, request, handler)
-  }
-
   /** Ends all connections. */
   close(): void {
     this.#isClosed = true
@@ -72,7 +76,7 @@ export class Backend {
   }
 
   /** Gives the call a connection: now, or when there is one. One that was used before comes ready to be written to. */
-  connect(call: BackendCall): void {
+  connect(call: ConnectionSeeker): void {
     // Whoever waits longer is served first.
     if (this.#queue.first === undefined && this.#give(call)) return
     this.#queue.add(call)
@@ -80,7 +84,7 @@ export class Backend {
   }
 
   /** The call does not wait for a connection any more. */
-  cancel(call: BackendCall): void {
+  cancel(call: ConnectionSeeker): void {
     this.#queue.remove(call)
   }
 
@@ -111,7 +115,7 @@ export class Backend {
     this.#leavePlace()
   }
 
-  #give(call: BackendCall): boolean {
+  #give(call: ConnectionSeeker): boolean {
     const idle = call.needsFresh ? undefined : this.#idle.pop()
     if (idle !== undefined) {
       idle.use(call)

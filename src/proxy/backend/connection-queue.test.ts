@@ -1,9 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
-import { ConnectionQueue, type ConnectionSeeker } from './connection-queue.ts'
+import { ConnectionQueue } from './connection-queue.ts'
 
-class Seeker implements ConnectionSeeker {
-  readonly needsFresh = false
+class Seeker {
   refusal: string | undefined
 
   onNoRoom(detail: string): void {

@@ -1,14 +1,7 @@
-/** Whoever needs a connection to the backend. */
-export interface ConnectionSeeker {
-  /** No other request may have used it. */
-  readonly needsFresh: boolean
-  /** No connection became free in time. */
-  onNoRoom(detail: string): void
-}
-
 /** Beyond this a wait within any useful time is unlikely, and what waits holds memory. */
 const MAX_WAITING = 1000
 
+/** What is told of a queue. */
 export interface QueueListener {
   /** So many requests wait for a connection. */
   onQueueLength(count: number): void
@@ -22,7 +15,7 @@ interface Place {
 }
 
 /** Requests that wait for a connection to the backend, first come, first served. Bounded in length and time. */
-export class ConnectionQueue<Seeker extends ConnectionSeeker> {
+export class ConnectionQueue<Seeker extends { onNoRoom(detail: string): void }> {
   readonly #waitMs: number
   readonly #listener: QueueListener
   readonly #waiting = new Map<Seeker, Place>()
