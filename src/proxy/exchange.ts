@@ -8,7 +8,8 @@ import { BackendFailure } from './backend/backend-failure.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import type { ClientConnection, ClientWatcher } from './client-connection.ts'
 import { DepartureWatch } from './departure-watch.ts'
-import { type AnswerFlow, type LlmAnswer, type LlmAnswerParts, newLlmAnswer } from './llm-answer.ts'
+import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
+import { newLlmResponse } from './llm-response-factory.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { ReadBody } from './request-body.ts'
 import { requestHead } from './request-head.ts'
@@ -34,7 +35,7 @@ export interface AllowedRequest {
   /** The decision's fields, for the answer. */
   readonly fields: HeaderList
   /** What it takes to settle, where tokens were reserved. */
-  readonly llm: LlmAnswerParts | undefined
+  readonly llm: LlmResponseParts | undefined
   /** What a WebSocket's client sent behind its first request. */
   readonly early: EarlyBytes | undefined
   readonly host: string
@@ -42,7 +43,7 @@ export interface AllowedRequest {
 }
 
 /** One allowed request on its way to the backend, and the answer on its way back. */
-export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
+export class Exchange implements BackendHandler, ResponseFlow, ClientWatcher {
   readonly #parts: ExchangeParts
   readonly #allowed: AllowedRequest
   readonly #startMs: number
@@ -52,7 +53,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   /** What was read of the body, until it can no longer be sent again. */
   #body: ReadBody | undefined
   #head: ResponseHead | undefined
-  #answer: LlmAnswer | undefined
+  #llmResponse: LlmResponse | undefined
   /** Bytes for the client that wait for company: an answer that came in one piece leaves in one. */
   #held: Buffer | undefined
   #isHeadSent = false
@@ -108,21 +109,21 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#head = head
     this.#releaseBody()
     const { llm, request } = this.#allowed
-    if (llm !== undefined && head.status !== 101) this.#answer = newLlmAnswer(head, hasBody(head, request), llm, this)
+    if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(head, request), llm, this)
   }
 
   onData(chunk: Buffer): void {
-    if (this.#answer === undefined) this.deliver(chunk)
-    else this.#answer.read(chunk)
+    if (this.#llmResponse === undefined) this.deliver(chunk)
+    else this.#llmResponse.read(chunk)
   }
 
   onQuiet(): void {
-    this.quiet()
+    this.flush()
   }
 
   onEnd(trailers: readonly string[]): void {
-    if (this.#answer === undefined) this.#finish(trailers)
-    else this.#answer.end(() => this.#finish(trailers))
+    if (this.#llmResponse === undefined) this.#finish(trailers)
+    else this.#llmResponse.end(() => this.#finish(trailers))
   }
 
   /** RFC 9110 7.8: the backend speaks WebSocket from here on. */
@@ -177,23 +178,23 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#over()
     const { llm, res } = this.#allowed
     try {
-      if (this.#answer !== undefined) this.#answer.clientGone()
+      if (this.#llmResponse !== undefined) this.#llmResponse.clientGone()
       else llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
     } catch (error) {
-      llm?.settlement.stand('client_gone')
+      llm?.settlement.keepReservation('client_gone')
       this.#parts.onBroken(res, error)
     }
   }
 
   deliver(bytes: Buffer): void {
     if (this.#isOver) return
-    if (this.#held !== undefined) this.#flush()
+    if (this.#held !== undefined) this.#sendHeld()
     this.#held = bytes
   }
 
-  quiet(): void {
+  flush(): void {
     if (this.#isOver || this.#head === undefined) return
-    if (this.#held !== undefined) this.#flush()
+    if (this.#held !== undefined) this.#sendHeld()
     // The head does not wait for the body. An empty write sends it as it is; flushHeaders would encode it twice.
     else if (!this.#isHeadSent) this.#write(EMPTY)
   }
@@ -203,12 +204,12 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#finish([])
   }
 
-  fail(error: Error): void {
+  failDamaged(error: Error): void {
     this.#call?.abort()
     this.onFailure(new BackendFailure('backend_invalid', 'its body is not what Content-Encoding says', error))
   }
 
-  giveUp(error: unknown): void {
+  abandon(error: unknown): void {
     this.#call?.abort()
     this.onBroken(error)
   }
@@ -221,7 +222,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     if (!this.#isBlocked) this.#call?.resume()
   }
 
-  #flush(): void {
+  #sendHeld(): void {
     const bytes = this.#held!
     this.#held = undefined
     this.#write(bytes)
@@ -232,7 +233,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     if (this.#allowed.res.write(bytes) || this.#isBlocked) return
     this.#isBlocked = true
     this.#call?.pause()
-    this.#answer?.pause()
+    this.#llmResponse?.pause()
     this.#limitStall()
   }
 
@@ -251,7 +252,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
     this.#isHeadSent = true
     const { res, request, fields } = this.#allowed
     const head = this.#head!
-    const { isFiltered = false, isDecoded = false } = this.#answer ?? {}
+    const { isFiltered = false, isDecoded = false } = this.#llmResponse ?? {}
     // RFC 9110 8.6: 204 has no length
     const keepsLength = head.status !== 204 && !isFiltered
     const keepsTrailers = head.isChunked && hasBody(head, request) && request.req.httpVersion === '1.1'
@@ -273,7 +274,7 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
 
   #giveBack(): void {
     this.#over()
-    if (this.#answer !== undefined) this.#answer.backendFailed()
+    if (this.#llmResponse !== undefined) this.#llmResponse.backendFailed()
     else this.#allowed.llm?.settlement.giveBack('backend_failed')
   }
 
@@ -283,14 +284,14 @@ export class Exchange implements BackendHandler, AnswerFlow, ClientWatcher {
   }
 
   get #isBetweenEvents(): boolean {
-    return this.#answer?.isBetweenEvents ?? false
+    return this.#llmResponse?.isBetweenEvents ?? false
   }
 
   #onClientDrain(): void {
     this.#isBlocked = false
     clearTimeout(this.#stall)
     this.#call?.resume()
-    this.#answer?.resume()
+    this.#llmResponse?.resume()
   }
 
   #over(): void {

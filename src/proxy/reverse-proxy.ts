@@ -20,7 +20,7 @@ import type { BodyClaims } from './body-claims.ts'
 import type { ClientConnection } from './client-connection.ts'
 import { rejectMessage, respondError } from './error-answer.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
-import type { LlmAnswerParts } from './llm-answer.ts'
+import type { LlmResponseParts } from './llm-response.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import { ProxiedRequestView } from './proxied-request-view.ts'
 import { type ReadBody, readBody } from './request-body.ts'
@@ -140,7 +140,7 @@ export class ReverseProxy {
     incoming.body = undefined
   }
 
-  #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmAnswerParts {
+  #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmResponseParts {
     const { engine, logger, llmMetrics: metrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const settlement = new Settlement(reservation, { engine, metrics, logger })

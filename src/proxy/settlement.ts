@@ -5,7 +5,7 @@ import { type Hold, type Reservation, settledAmount } from '../engine/reservatio
 import type { TokenCounts } from '../llm/usage.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 
-/** What ended an answer. */
+/** What ended a response. */
 export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
 
 export interface SettlementParts {
@@ -14,7 +14,7 @@ export interface SettlementParts {
   readonly logger: Logger
 }
 
-/** A reservation and its one settlement: of all the ends that an answer can have, the first counts. */
+/** A reservation and its one settlement: of all the ends that a response can have, the first counts. */
 export class Settlement {
   readonly reservation: Reservation
   readonly #parts: SettlementParts
@@ -45,8 +45,8 @@ export class Settlement {
     this.#settle(end, 'nothing')
   }
 
-  /** What was used cannot be told: what was taken stays taken. */
-  stand(end: SettlementEnd): void {
+  /** The usage is unknown: what was taken stays taken. */
+  keepReservation(end: SettlementEnd): void {
     this.#settle(end, 'unknown')
   }
 

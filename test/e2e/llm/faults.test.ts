@@ -64,7 +64,7 @@ test('a stream that turns out to be damaged while the settlement breaks ends, an
     call.end()
   })
   const proxy = await llmProxy(backend)
-  breakOnce(Settlement.prototype, 'stand')
+  breakOnce(Settlement.prototype, 'keepReservation')
   await proxy.open(CHAT, { ...ASKED, stream: false }).untilClosed()
   isDamaged = false
   await expectServing(proxy)

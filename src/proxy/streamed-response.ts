@@ -4,17 +4,17 @@ import { type Excess, StreamFilter } from '../llm/stream-filter.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from './content-coding.ts'
-import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
+import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
 
 /**
- * An SSE answer. Where an enforcing rule watches a stream that the client asked for, its bytes go through the filter; else
+ * An SSE response. Where an enforcing rule watches a stream that the client asked for, its bytes go through the filter; else
  * they pass as they are, and the filter counts beside them.
  */
-export class StreamedAnswer implements LlmAnswer {
+export class StreamedResponse implements LlmResponse {
   readonly isFiltered: boolean
   readonly isDecoded: boolean
-  readonly #parts: LlmAnswerParts
-  readonly #flow: AnswerFlow
+  readonly #parts: LlmResponseParts
+  readonly #flow: ResponseFlow
   readonly #status: number
   /** Absent where no rule has streaming enabled, or the bytes cannot be read: then the reservation stands. */
   #filter: StreamFilter<PlanRule> | undefined
@@ -27,7 +27,7 @@ export class StreamedAnswer implements LlmAnswer {
   /** It is counted among the open streams. */
   #isOpen = true
 
-  constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
+  constructor(head: ResponseHead, parts: LlmResponseParts, flow: ResponseFlow) {
     const { settlement, request, isActivated } = parts
     this.#parts = parts
     this.#flow = flow
@@ -71,7 +71,7 @@ export class StreamedAnswer implements LlmAnswer {
   clientGone(): void {
     const filter = this.#filter
     this.#settle(() => {
-      if (filter === undefined) this.#parts.settlement.stand('client_gone')
+      if (filter === undefined) this.#parts.settlement.keepReservation('client_gone')
       else this.#parts.settlement.settleStream('client_gone', filter.counts)
     })
     this.#decoder?.destroy()
@@ -130,7 +130,7 @@ export class StreamedAnswer implements LlmAnswer {
     decoder.on('data', (bytes: Buffer) => {
       this.#guard(() => {
         this.#pass(bytes)
-        this.#flow.quiet()
+        this.#flow.flush()
       })
     })
     decoder.on('drain', () => this.#flow.resumeBackend())
@@ -148,18 +148,18 @@ export class StreamedAnswer implements LlmAnswer {
     try {
       work()
     } catch (error) {
-      this.#flow.giveUp(error)
+      this.#flow.abandon(error)
     }
   }
 
   /** Bytes that are not what Content-Encoding says. */
   #onDamaged(error: Error): void {
-    if (this.isFiltered) this.#flow.fail(error)
+    if (this.isFiltered) this.#flow.failDamaged(error)
     else this.#stopCounting()
   }
 
   #onBroken(error: unknown): void {
-    if (this.isFiltered) return this.#flow.giveUp(error)
+    if (this.isFiltered) return this.#flow.abandon(error)
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a stream could not be counted')
     this.#stopCounting()
   }
@@ -204,7 +204,7 @@ export class StreamedAnswer implements LlmAnswer {
 
   #settleUnread(): void {
     if (this.#status >= 400) this.#parts.settlement.giveBack('done')
-    else this.#parts.settlement.stand('done')
+    else this.#parts.settlement.keepReservation('done')
   }
 
   /** Of all ends, the first counts. */

@@ -2,25 +2,30 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import type { LlmAnswerParts } from './llm-answer.ts'
-import { WholeAnswer } from './whole-answer.ts'
+import type { LlmResponseParts } from './llm-response.ts'
+import { WholeResponse } from './whole-response.ts'
 import { WorkSlices } from './work-slices.ts'
 
 const MIB = 1024 * 1024
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-test('nothing of an answer is kept, in however small chunks it comes', async () => {
+test('nothing of a response is kept, in however small chunks it comes', async () => {
   let isPaused = false
   const settled: unknown[] = []
   const settlement = { settle: (...how: unknown[]) => settled.push(how) }
-  const parts = { settlement, request: { promptTokens: 3 }, maxBodyBytes: 16 * MIB, slices: new WorkSlices() } as unknown as LlmAnswerParts
-  const answer = new WholeAnswer({ status: 200, fields: [] } as never, parts, {
+  const parts = {
+    settlement,
+    request: { promptTokens: 3 },
+    maxBodyBytes: 16 * MIB,
+    slices: new WorkSlices(),
+  } as unknown as LlmResponseParts
+  const response = new WholeResponse({ status: 200, fields: [] } as never, parts, {
     deliver() {},
-    quiet() {},
+    flush() {},
     cut() {},
-    fail() {},
-    giveUp() {},
+    failDamaged() {},
+    abandon() {},
     pauseBackend: () => {
       isPaused = true
     },
@@ -32,11 +37,11 @@ test('nothing of an answer is kept, in however small chunks it comes', async () 
   collectGarbage()
   const before = process.memoryUsage().heapUsed
   for (const letter of text) {
-    answer.read(Buffer.from(letter))
+    response.read(Buffer.from(letter))
     while (isPaused) await nextTurn()
   }
   collectGarbage()
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(4 * MIB)
-  answer.end(() => {})
+  response.end(() => {})
   expect(settled).toEqual([['done', { prompt: 3, completion: 50_000 }]])
 })

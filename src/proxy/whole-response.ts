@@ -5,22 +5,22 @@ import { countTokens, hasUsage, type Tally } from '../llm/usage.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import { BodyScan, type ScanOutcome } from './body-scan.ts'
 import { type Coding, codingOf } from './content-coding.ts'
-import type { AnswerFlow, LlmAnswer, LlmAnswerParts } from './llm-answer.ts'
+import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
 
-/** An answer that is counted when all of it is there. It passes as it is, is read on its way, and nothing of it is kept. */
-export class WholeAnswer implements LlmAnswer {
+/** A response that is counted when all of it has come. It passes unchanged, is read on its way, and nothing of it is kept. */
+export class WholeResponse implements LlmResponse {
   readonly isFiltered = false
   readonly isDecoded = false
   readonly isBetweenEvents = false
-  readonly #parts: LlmAnswerParts
-  readonly #flow: AnswerFlow
+  readonly #parts: LlmResponseParts
+  readonly #flow: ResponseFlow
   readonly #status: number
   readonly #coding: Coding | undefined
   readonly #reader = new LlmResponseReader()
   #scan: BodyScan | undefined
   #size = 0
 
-  constructor(head: ResponseHead, parts: LlmAnswerParts, flow: AnswerFlow) {
+  constructor(head: ResponseHead, parts: LlmResponseParts, flow: ResponseFlow) {
     this.#parts = parts
     this.#flow = flow
     this.#status = head.status
@@ -36,7 +36,7 @@ export class WholeAnswer implements LlmAnswer {
     if (!this.#scan.write(chunk)) this.#flow.pauseBackend()
   }
 
-  /** The last bytes wait until it is settled: who has the whole answer finds the budget right. */
+  /** The last bytes wait until it is settled: whoever has the whole response finds the budget correct. */
   end(onEnded: () => void): void {
     const onRead = (outcome: ScanOutcome): void => {
       if (outcome === 'read') this.#settle(this.#reader.end())
@@ -54,7 +54,7 @@ export class WholeAnswer implements LlmAnswer {
     this.#scan?.readWaiting()
     this.#scan?.drop()
     const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes && !this.#reader.isBeyondLimits)
-    if (!isReadable) return settlement.stand('client_gone')
+    if (!isReadable) return settlement.keepReservation('client_gone')
     settlement.settle('client_gone', countTokens(this.#reader.breakOff(), request.promptTokens))
   }
 
@@ -74,7 +74,7 @@ export class WholeAnswer implements LlmAnswer {
       maxBytes,
       slices,
       onDrain: () => this.#flow.resumeBackend(),
-      onBroken: (error) => this.#flow.giveUp(error),
+      onBroken: (error) => this.#flow.abandon(error),
     })
   }
 
@@ -91,6 +91,6 @@ export class WholeAnswer implements LlmAnswer {
   /** Nobody can tell what it cost: what was reserved counts as spent, unless the backend says that it failed. */
   #settleUnread(): void {
     if (this.#status >= 400) this.#parts.settlement.giveBack('done')
-    else this.#parts.settlement.stand('done')
+    else this.#parts.settlement.keepReservation('done')
   }
 }
