@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http'
 import type { BodyClaim } from './body-claims.ts'
+import type { BodyReader, BodySource } from './body-source.ts'
 
 export interface CollectOptions {
   readonly maxBytes: number
@@ -18,70 +18,100 @@ export interface Collected {
 /** What is in memory before a body's length is known; from there on the claim is doubled. */
 export const FIRST_STEP_BYTES = 64 * 1024
 
+/** Why a body was not read to its end. */
+type Refusal = 'body_too_large' | 'upload_too_slow'
+
 /**
  * Reads a body into the memory that is claimed for it. Returns why it was not read to its end, or undefined when the client went
  * away; then the claim is released. A body may come in pieces of a byte each, and each is an object of a hundred bytes and more: pieces are copied, not kept.
  */
-export function collect(
-  req: IncomingMessage,
-  claim: BodyClaim,
-  options: CollectOptions,
-): Promise<Collected | 'body_too_large' | 'upload_too_slow' | undefined> {
+export function collect(body: BodySource, claim: BodyClaim, options: CollectOptions): Promise<Collected | Refusal | undefined> {
   return new Promise((resolve) => {
-    // A client that has already left emits no further event.
-    if (req.destroyed) {
-      claim.release()
-      return resolve(undefined)
-    }
-    const { maxBytes, idleTimeoutMs, isEnforced } = options
-    const blocks = new Blocks(claim)
-    /** A piece waits for memory. */
-    let isWaiting = false
-    let hasEnded = false
-    const finish = (outcome: Collected | 'body_too_large' | 'upload_too_slow' | undefined): void => {
-      // A listener that stays would keep the blocks for as long as the request is open.
-      req.off('data', onData).off('end', onEnd).off('close', onClose)
-      req.socket.off('close', onClose)
-      req.setTimeout(0)
-      claim.onEnd = () => {}
-      if (outcome === undefined || typeof outcome === 'string') claim.release()
-      else claim.complete(outcome.bytes.length)
-      resolve(outcome)
-    }
-    const finishPartial = (last?: Buffer): void => {
-      req.pause()
-      finish({ bytes: blocks.join(last), isPartial: true })
-    }
-    const onData = (chunk: Buffer): void => {
-      claim.note(chunk.length)
-      const size = blocks.size + chunk.length
-      if (size > maxBytes) return isEnforced ? finish('body_too_large') : finishPartial(chunk)
-      const nextClaim = Math.min(Math.max(claim.bytes * 2, size), maxBytes)
-      if (size <= claim.bytes || claim.grow(nextClaim)) return blocks.add(chunk)
-      if (!isEnforced) return finishPartial(chunk)
-      req.pause()
-      req.setTimeout(0)
-      isWaiting = true
-      claim.growLater(nextClaim, () => {
-        isWaiting = false
-        blocks.add(chunk)
-        if (hasEnded) return onEnd()
-        req.setTimeout(idleTimeoutMs)
-        req.resume()
-      })
-    }
-    // Behind the last piece a stream ends, paused or not, and then closes: that the client is gone only its socket tells.
-    const onEnd = (): void => {
-      if (!isWaiting) return finish({ bytes: blocks.join(), isPartial: false })
-      hasEnded = true
-      req.off('close', onClose)
-      req.socket.once('close', onClose)
-    }
-    const onClose = (): void => finish(undefined)
-    claim.onEnd = () => (isEnforced ? finish('upload_too_slow') : finishPartial())
-    req.setTimeout(idleTimeoutMs)
-    req.on('data', onData).once('end', onEnd).once('close', onClose)
+    const collection = new Collection(body, claim, options, resolve)
+    // A client that has already left is not told of again.
+    if (body.isGone) collection.onGone()
+    else collection.start()
   })
+}
+
+class Collection implements BodyReader {
+  readonly #body: BodySource
+  readonly #claim: BodyClaim
+  readonly #options: CollectOptions
+  readonly #resolve: (outcome: Collected | Refusal | undefined) => void
+  readonly #blocks: Blocks
+  /** A piece waits for memory. */
+  #isWaiting = false
+  /** The end has come while the last piece waited. */
+  #hasEnded = false
+
+  constructor(body: BodySource, claim: BodyClaim, options: CollectOptions, resolve: (outcome: Collected | Refusal | undefined) => void) {
+    this.#body = body
+    this.#claim = claim
+    this.#options = options
+    this.#resolve = resolve
+    this.#blocks = new Blocks(claim)
+  }
+
+  start(): void {
+    this.#claim.onEnd = () => (this.#options.isEnforced ? this.#finish('upload_too_slow') : this.#finishPartial())
+    this.#body.giveTo(this)
+    this.#goOn()
+  }
+
+  onData(chunk: Buffer): void {
+    const claim = this.#claim
+    const { maxBytes, isEnforced } = this.#options
+    claim.note(chunk.length)
+    const size = this.#blocks.size + chunk.length
+    if (size > maxBytes) return isEnforced ? this.#finish('body_too_large') : this.#finishPartial(chunk)
+    const nextClaim = Math.min(Math.max(claim.bytes * 2, size), maxBytes)
+    if (size <= claim.bytes || claim.grow(nextClaim)) return this.#blocks.add(chunk)
+    if (!isEnforced) return this.#finishPartial(chunk)
+    this.#waitFor(nextClaim, chunk)
+  }
+
+  onEnd(): void {
+    // A source may end behind its last piece though it is paused.
+    if (this.#isWaiting) this.#hasEnded = true
+    else this.#finish({ bytes: this.#blocks.join(), isPartial: false })
+  }
+
+  onGone(): void {
+    this.#finish(undefined)
+  }
+
+  #goOn(): void {
+    this.#body.limitIdle(this.#options.idleTimeoutMs)
+    this.#body.resume()
+  }
+
+  #waitFor(claimBytes: number, chunk: Buffer): void {
+    this.#body.pause()
+    this.#body.limitIdle(0)
+    this.#isWaiting = true
+    this.#claim.growLater(claimBytes, () => {
+      this.#isWaiting = false
+      this.#blocks.add(chunk)
+      if (this.#hasEnded) this.onEnd()
+      else this.#goOn()
+    })
+  }
+
+  #finishPartial(last?: Buffer): void {
+    this.#body.pause()
+    this.#finish({ bytes: this.#blocks.join(last), isPartial: true })
+  }
+
+  #finish(outcome: Collected | Refusal | undefined): void {
+    // A reader that stays would keep the blocks for as long as the request is open.
+    this.#body.giveTo(undefined)
+    this.#body.limitIdle(0)
+    this.#claim.onEnd = () => {}
+    if (outcome === undefined || typeof outcome === 'string') this.#claim.release()
+    else this.#claim.complete(outcome.bytes.length)
+    this.#resolve(outcome)
+  }
 }
 
 /** As much memory as is claimed, in few blocks, each made when there is something to put into it. */

@@ -1,8 +1,8 @@
 import { fieldValue } from '../http/raw-headers.ts'
 import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
-import type { Peer } from './client-connection.ts'
 import { foldedName } from './folded-name.ts'
 import { isForwardingField } from './forwarding-fields.ts'
+import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 /** What the engine sees of a request that came through us: what its peer has no right to say is not there. */

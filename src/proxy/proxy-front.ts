@@ -1,9 +1,7 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { ServerConfig } from '../config/config.ts'
-import { pathOf } from '../http/routes.ts'
 import type { ConnectionPlaces } from '../listen/connection-places.ts'
-import { HttpListener, type PortOptions } from '../listen/http-listener.ts'
+import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-listener.ts'
+import type { TrustedProxies } from '../request/client-address.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
 import { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
@@ -11,12 +9,8 @@ import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { Backend } from './backend/backend.ts'
 import { BodyClaims } from './body-claims.ts'
 import type { BodyMemory } from './body-memory.ts'
-import { type ClientConnection, ClientConnections } from './client-connection.ts'
-import { ProxiedRequest } from './proxied-request.ts'
-import { type Handle, ProxyWire } from './proxy-wire.ts'
-import { type Arrival, type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
-import type { EarlyBytes } from './tunnel.ts'
-import { dropRest, LINGER_MS } from './unread-body.ts'
+import { NodeServer } from './node-http/node-server.ts'
+import { type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
 
 export type ProxyOptions = Pick<
   ServerConfig,
@@ -35,10 +29,9 @@ type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger'> 
 /** The port of reverse_proxy and all that stands behind it. */
 export class ProxyFront {
   readonly #proxy: ReverseProxy
-  #wire: ProxyWire | undefined
   readonly #backend: Backend
-  readonly #clients: ClientConnections
-  #isDraining = false
+  readonly #trustedProxies: TrustedProxies
+  #server: NodeServer | undefined
 
   constructor(options: ProxyOptions, memory: MetricMemory, places: ConnectionPlaces, parts: SharedParts) {
     const backendMetrics = new BackendMetrics(memory)
@@ -58,7 +51,7 @@ export class ProxyFront {
       },
       onQueueWait: (seconds) => backendMetrics.queueSeconds.observe(seconds),
     })
-    this.#clients = new ClientConnections(options.trustedProxies)
+    this.#trustedProxies = options.trustedProxies
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
@@ -75,58 +68,32 @@ export class ProxyFront {
     })
   }
 
-  /** Paths that are `isOwn` are answered here, all others go to the backend. */
-  newListener(
-    options: PortOptions,
-    isOwn: (path: string) => boolean,
-    answerOwn: (req: IncomingMessage, res: ServerResponse) => void,
-  ): HttpListener {
-    const begin = (client: ClientConnection, req: IncomingMessage, res: ServerResponse, early?: EarlyBytes): void => {
-      if (this.#isDraining) res.shouldKeepAlive = false
-      client.begin(res)
-      const request = ProxiedRequest.read(req, early !== undefined)
-      if (typeof request === 'string') {
-        client.refuseRest()
-        this.#proxy.refuse(res, 'bad_request', request)
-      } else if (isOwn(pathOf(request.target))) {
-        // None of them reads a body.
-        if (request.hasBody) dropRest(req, res, LINGER_MS)
-        answerOwn(req, res)
-      } else this.#handle({ request, client, res, early })
-    }
-    const handle: Handle = (req, res, early) => {
-      const client = this.#clients.of(req.socket)
-      if (client.isRefused) return
-      if (!client.isBusy) return begin(client, req, res, early)
-      if (!client.wait(req, () => begin(client, req, res, early))) this.#proxy.noteMalformed('too many pipelined requests wait')
-    }
-    const wire = new ProxyWire({ clients: this.#clients, handle, onMalformed: (detail) => this.#proxy.noteMalformed(detail) })
-    this.#wire = wire
-    const configure = (server: Server): void => wire.configure(server)
-    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket)
-    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing })
+  /** Paths that are `isOwn` are served here, all others by the backend. */
+  newListener(options: PortOptions, isOwn: (path: string) => boolean, handleOwn: ListenerOptions['handle']): HttpListener {
+    const server = new NodeServer({
+      trustedProxies: this.#trustedProxies,
+      isOwn,
+      handleOwn,
+      handle: (request, downstream) => this.#proxy.handle(request, downstream),
+      refuse: (downstream, detail) => this.#proxy.refuse(downstream, 'bad_request', detail),
+      noteMalformed: (detail) => this.#proxy.noteMalformed(detail),
+    })
+    this.#server = server
+    return server.newListener(options)
   }
 
   /** From now on every response is the last on its connection. */
   drain(): void {
-    this.#isDraining = true
+    this.#server?.drain()
   }
 
   /** Ends the WebSockets that are still open. */
   cutTunnels(): void {
-    this.#wire?.close()
+    this.#server?.cutTunnels()
   }
 
   /** To be called when no request is open any more. */
   close(): void {
     this.#backend.close()
-  }
-
-  #handle(arrival: Arrival): void {
-    try {
-      this.#proxy.handle(arrival)
-    } catch (error) {
-      this.#proxy.fail(arrival.res, error)
-    }
   }
 }

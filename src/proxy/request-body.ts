@@ -1,7 +1,8 @@
-import type { IncomingMessage } from 'node:http'
 import type { BodyClaim, BodyClaims } from './body-claims.ts'
 import { type CollectOptions, collect, FIRST_STEP_BYTES } from './body-collector.ts'
 import { type BodyCost, readCost } from './body-cost.ts'
+import type { BodySource } from './body-source.ts'
+import type { Downstream } from './downstream.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { WorkSlices } from './work-slices.ts'
 
@@ -22,48 +23,53 @@ export interface ReadOptions extends CollectOptions {
 }
 
 /**
- * Reads the body for the estimate, as soon as there is memory for it. `onClaimed`: it is read from now on. Returns undefined when
- * the client went away before it was whole. Where nothing is enforced, no request waits for memory: its body passes unread.
+ * Reads the body for the estimate, as soon as there is memory for it. Returns undefined when the client went away before it was whole.
+ * Where nothing is enforced, no request waits for memory: its body passes unread.
  */
 export async function readBody(
   request: ProxiedRequest,
+  downstream: Downstream,
   claims: BodyClaims,
   options: ReadOptions,
-  onClaimed: () => void,
 ): Promise<ReadBody | undefined> {
-  const { req, contentLength } = request
+  const { contentLength } = request
   const { maxBytes, isEnforced, slices } = options
   if (!request.hasBody) {
-    onClaimed()
+    inviteBody(request, downstream)
     return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, maxBytes, slices) }
   }
   const firstBytes = contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
   if (!isEnforced && firstBytes > maxBytes) {
-    onClaimed()
+    inviteBody(request, downstream)
     return { ...UNREAD, llm: 'body_too_large' }
   }
-  const claim = claims.open(firstBytes) ?? (isEnforced ? await waitForClaim(req, claims, firstBytes) : 'body_memory_exhausted')
+  const claim = claims.open(firstBytes) ?? (isEnforced ? await waitForClaim(downstream.body, claims, firstBytes) : 'body_memory_exhausted')
   if (claim === undefined) return undefined
   if (claim === 'body_memory_exhausted') {
-    if (!isEnforced) onClaimed()
+    if (!isEnforced) inviteBody(request, downstream)
     return { ...UNREAD, llm: claim }
   }
   try {
-    return await readClaimed(request, claim, options, onClaimed)
+    return await readClaimed(request, downstream, claim, options)
   } catch (error) {
     claim.release()
     throw error
   }
 }
 
+/** RFC 9110 10.1.1: a client that waits for permission to send its body gets it now. */
+export function inviteBody(request: ProxiedRequest, downstream: Downstream): void {
+  if (request.header('expect')?.toLowerCase() === '100-continue') downstream.invite()
+}
+
 async function readClaimed(
   request: ProxiedRequest,
+  downstream: Downstream,
   claim: BodyClaim,
   options: ReadOptions,
-  onClaimed: () => void,
 ): Promise<ReadBody | undefined> {
-  onClaimed()
-  const outcome = await collect(request.req, claim, options)
+  inviteBody(request, downstream)
+  const outcome = await collect(downstream.body, claim, options)
   if (outcome === undefined) return undefined
   if (typeof outcome === 'string') return { ...UNREAD, llm: outcome }
   const { bytes, isPartial } = outcome
@@ -71,17 +77,19 @@ async function readClaimed(
   return { bytes, isPartial, llm, release: () => claim.release() }
 }
 
-/** Nothing of the body is read meanwhile. */
-function waitForClaim(req: IncomingMessage, claims: BodyClaims, bytes: number): Promise<BodyClaim | 'body_memory_exhausted' | undefined> {
+/** Nothing of the body is read meanwhile. Returns undefined when the client is gone. */
+function waitForClaim(body: BodySource, claims: BodyClaims, bytes: number): Promise<BodyClaim | 'body_memory_exhausted' | undefined> {
   return new Promise((resolve) => {
-    const onClose = (): void => {
-      callOff()
+    if (body.isGone) return resolve(undefined)
+    let cancel = (): void => {}
+    const onGone = (): void => {
+      cancel()
       resolve(undefined)
     }
-    if (req.destroyed) return resolve(undefined)
-    req.once('close', onClose)
-    const callOff = claims.wait(bytes, (claim) => {
-      req.off('close', onClose)
+    body.giveTo({ onData: () => {}, onEnd: () => {}, onGone })
+    // It may be refused at once.
+    cancel = claims.wait(bytes, (claim) => {
+      body.giveTo(undefined)
       resolve(claim ?? 'body_memory_exhausted')
     })
   })

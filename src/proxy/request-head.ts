@@ -2,8 +2,8 @@ import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import { fieldName } from '../http/field-name.ts'
 import { hasMember } from '../http/list-field.ts'
-import type { Peer } from './client-connection.ts'
 import { isForwardingField } from './forwarding-fields.ts'
+import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 /** Written anew, or meant for us alone. */
@@ -24,7 +24,7 @@ export interface RequestHeadOptions {
   readonly target: string
   /** The length of a body that we hold; undefined: the body is framed as it came. */
   readonly bodyLength: number | undefined
-  /** The answer is to be read, so it had better not be compressed. */
+  /** The response is to be read, so it had better not be compressed. */
   readonly asksForIdentity: boolean
 }
 
@@ -55,7 +55,7 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
   else if (asksForTrailers(request)) head += 'Connection: TE\r\nTE: trailers\r\n'
   head += `X-Forwarded-For: ${forwardedFor}${peer.address}\r\n`
   if (forwardedHost !== undefined || request.host !== '') head += `X-Forwarded-Host: ${forwardedHost ?? request.host}\r\n`
-  head += `X-Forwarded-Proto: ${forwardedProto ?? 'http'}\r\nVia: ${request.req.httpVersion} edge\r\n`
+  head += `X-Forwarded-Proto: ${forwardedProto ?? 'http'}\r\nVia: ${request.version} edge\r\n`
   return `${head}${bodyFraming(request, options.bodyLength)}\r\n`
 }
 

@@ -18,7 +18,7 @@ export interface ResponseFieldOptions {
   readonly isDecoded: boolean
 }
 
-/** The fields of a head that has no body behind it: an interim answer, or the end of HTTP. */
+/** The fields of a head that has no body behind it: an interim response, or the end of HTTP. */
 export const WITHOUT_BODY: ResponseFieldOptions = { ours: [], isInterim: false, keepsLength: false, keepsTrailers: false, isDecoded: false }
 
 /** What of the backend's fields goes on to the client. */
@@ -64,21 +64,21 @@ function hasDisposition(fields: readonly string[]): boolean {
   return false
 }
 
-/** What of the backend's trailers goes on to the client, as pairs: nothing that would not have passed in its head. */
-export function trailerFields(trailers: readonly string[], { connection }: ResponseHead, ours: HeaderList): [string, string][] {
+/** What of the backend's trailers goes on to the client: nothing that would not have passed in its head. */
+export function trailerFields(trailers: readonly string[], { connection }: ResponseHead, ours: HeaderList): HeaderList {
   const named = connectionNames(connection)
-  const pairs: [string, string][] = []
+  const kept: HeaderList = []
   for (let i = 0; i < trailers.length; i += 2) {
     const { lower, isHopByHop } = fieldName(trailers[i]!)
     if (isHopByHop || NO_TRAILERS.has(lower) || named?.has(lower) === true || givesWay(lower, ours)) continue
-    pairs.push([trailers[i]!, trailers[i + 1]!])
+    kept.push(trailers[i]!, trailers[i + 1]!)
   }
-  return pairs
+  return kept
 }
 
-/** A head as the wire carries it, its blank line left out. */
-export function headText({ status, reason }: ResponseHead, fields: HeaderList): string {
+/** A head as the wire carries it. */
+export function headText(status: number, reason: string, fields: HeaderList): string {
   let text = `HTTP/1.1 ${status} ${reason}\r\n`
   for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return text
+  return `${text}\r\n`
 }

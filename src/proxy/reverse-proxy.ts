@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
@@ -17,15 +16,14 @@ import { Sampler } from '../telemetry/sampler.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body-claims.ts'
-import type { ClientConnection } from './client-connection.ts'
-import { rejectMessage, respondError } from './error-answer.ts'
+import type { Downstream } from './downstream.ts'
+import { rejectMessage, respondError } from './error-response.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
 import type { LlmResponseParts } from './llm-response.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import { ProxiedRequestView } from './proxied-request-view.ts'
-import { type ReadBody, readBody } from './request-body.ts'
+import { inviteBody, type ReadBody, readBody } from './request-body.ts'
 import { Settlement } from './settlement.ts'
-import type { EarlyBytes } from './tunnel.ts'
 import { WorkSlices } from './work-slices.ts'
 
 export interface ProxyParts {
@@ -41,11 +39,11 @@ export interface ProxyParts {
   readonly bodyClaims: BodyClaims
 }
 
-/** Stands between clients and the backend: decides on each request first, and lets it through or answers itself. */
+/** Stands between clients and the backend: decides on each request first, and lets it through or responds itself. */
 export class ReverseProxy {
   readonly #parts: ProxyParts
   readonly #failures = new Sampler<Reason>(new Map())
-  /** Bodies and answers of all requests share them. */
+  /** Bodies and responses of all requests share them. */
   readonly #slices = new WorkSlices()
   readonly #basePath: string
   readonly #exchangeParts: ExchangeParts
@@ -56,35 +54,43 @@ export class ReverseProxy {
       backend: parts.backend,
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
-      onFailure: (res, failure, fields) => this.#failBackend(res, failure, fields),
-      onBroken: (res, error) => this.fail(res, error),
+      onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
+      onBroken: (downstream, error) => this.#fail(downstream, error),
     }
     this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
   }
 
-  handle(arrival: Arrival): void {
-    const { request, client, res } = arrival
-    const pending = this.#parts.pipeline.open(new ProxiedRequestView(request, client.peer), cookieHeader(request.fields))
-    if (!(pending instanceof PendingDecision)) return this.#respondRefused(res, pending.refusal)
-    const incoming = new Incoming(arrival, pending)
+  /** Never throws: what breaks becomes a response too. */
+  handle(request: ProxiedRequest, downstream: Downstream): void {
+    try {
+      this.#decide(request, downstream)
+    } catch (error) {
+      this.#fail(downstream, error)
+    }
+  }
+
+  #decide(request: ProxiedRequest, downstream: Downstream): void {
+    const pending = this.#parts.pipeline.open(new ProxiedRequestView(request, downstream.peer), cookieHeader(request.fields))
+    if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
+    const incoming = new Incoming(request, downstream, pending)
     const need = pending.needsBody()
     if (typeof need !== 'string') return this.#answer(incoming, need)
     if (need !== 'no') {
-      this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.fail(res, error))
+      this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.#fail(downstream, error))
       return
     }
     const answer = pending.decide()
     if (answer instanceof Promise) {
-      answer.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.fail(res, error))
+      answer.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.#fail(downstream, error))
     } else this.#answer(incoming, answer)
   }
 
   /** Our own code failed. The client learns that it did, the log learns why. */
-  fail(res: ServerResponse, error: unknown): void {
+  #fail(downstream: Downstream, error: unknown): void {
     const { pipeline } = this.#parts
-    if (!res.headersSent) return this.#respondRefused(res, pipeline.fail(error).refusal)
+    if (!downstream.isHeadSent) return this.#respondRefused(downstream, pipeline.fail(error).refusal)
     pipeline.logFailure(error)
-    res.destroy()
+    downstream.cut()
   }
 
   /** A request that could not even be read. */
@@ -95,18 +101,18 @@ export class ReverseProxy {
   /** A token budget must see the body first. What the head alone decides is decided before it is read. */
   async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
     const { maxBodyBytes, bodyClaims, backend } = this.#parts
-    const { request, res, pending } = incoming
-    if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(res, 'body_too_large')
+    const { request, downstream, pending } = incoming
+    if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(downstream, 'body_too_large')
     const rejection = await pending.precheck()
     if (rejection !== undefined) return this.#answer(incoming, rejection)
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
-    const body = await readBody(request, bodyClaims, options, () => invite(incoming))
+    const body = await readBody(request, downstream, bodyClaims, options)
     if (body === undefined) return // the client went away, and nothing was taken
     incoming.body = body
     try {
       // Rules in shadow mode do without an estimate, as if there were no body to be read.
       const llm = typeof body.llm === 'string' ? undefined : body.llm
-      if (typeof body.llm === 'string' && isEnforced) return this.refuse(res, body.llm)
+      if (typeof body.llm === 'string' && isEnforced) return this.refuse(downstream, body.llm)
       incoming.llm = llm
       this.#answer(incoming, await pending.decideWithBody(llm))
     } finally {
@@ -116,27 +122,27 @@ export class ReverseProxy {
   }
 
   #answer(incoming: Incoming, answer: DecisionAnswer): void {
-    const { res } = incoming
+    const { downstream } = incoming
     const { decision } = answer
-    if (decision === undefined) return this.#respondRefused(res, answer.refusal)
+    if (decision === undefined) return this.#respondRefused(downstream, answer.refusal)
     const fields = answerHeaders(answer)
-    if (decision.action === 'reject') respondError(res, decision.reason, rejectMessage(decision), fields)
+    if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), fields)
     else this.#forward(incoming, decision, fields)
   }
 
   #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList): void {
     const { backend, backendHost } = this.#parts
-    const { request, client, res, early, body } = incoming
+    const { request, downstream, body } = incoming
     const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
-    if (client.isGone) {
+    if (downstream.isGone) {
       // It went while its body was read or the store was asked.
       llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
       return
     }
-    if (body === undefined) invite(incoming)
+    if (body === undefined) inviteBody(request, downstream)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    new Exchange(this.#exchangeParts, { request, client, res, fields, llm, early, host, target }, body)
+    new Exchange(this.#exchangeParts, { request, downstream, fields, llm, host, target }, body)
     incoming.body = undefined
   }
 
@@ -147,68 +153,45 @@ export class ReverseProxy {
     return { settlement, request: llm, isActivated, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 
-  /** The backend gave no answer, or not the whole of it. Half an answer is broken off, not ended as if it were whole. */
-  #failBackend(res: ServerResponse, failure: BackendFailure, fields: HeaderList): void {
+  /** The backend gave no response, or not the whole of it. Half a response is broken off, not ended as if it were whole. */
+  #failBackend(downstream: Downstream, failure: BackendFailure, fields: HeaderList): void {
     const { backendMetrics, logger, clock } = this.#parts
     const { code, message } = failure
     backendMetrics.countFailure(code)
     const unlogged = this.#failures.admit(code, clock.nowMs())
     if (unlogged !== undefined)
-      logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole answer')
-    if (res.headersSent) reset(res)
-    else respondError(res, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
+      logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole response')
+    if (downstream.isHeadSent) downstream.reset()
+    else respondError(downstream, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
   }
 
   /** A request that cannot be decided. `detail` is for the client and the log. */
-  refuse(res: ServerResponse, reason: Reason, detail?: string): void {
+  refuse(downstream: Downstream, reason: Reason, detail?: string): void {
     this.#parts.pipeline.refuse(reason, detail)
-    this.#respondRefused(res, reason, detail)
+    this.#respondRefused(downstream, reason, detail)
   }
 
-  #respondRefused(res: ServerResponse, reason: Reason, detail?: string): void {
+  #respondRefused(downstream: Downstream, reason: Reason, detail?: string): void {
     // RFC 9110 15.5.9: an upload that was given up is the last on its connection
-    if (reason === 'bad_request' || reason === 'upload_too_slow') res.shouldKeepAlive = false
+    if (reason === 'bad_request' || reason === 'upload_too_slow') downstream.closeWhenDone()
     const fields = reason === 'body_memory_exhausted' ? ['Retry-After', '1'] : []
-    respondError(res, reason, detail ?? REASONS[reason].meaning, fields)
+    respondError(downstream, reason, detail ?? REASONS[reason].meaning, fields)
   }
-}
-
-/** A request that came, and who waits for its answer. */
-export interface Arrival {
-  readonly request: ProxiedRequest
-  readonly client: ClientConnection
-  readonly res: ServerResponse
-  /** What a client that asks for another protocol has sent behind its request. */
-  readonly early: EarlyBytes | undefined
 }
 
 /** A request on its way to a decision. */
 class Incoming {
   readonly request: ProxiedRequest
-  readonly client: ClientConnection
-  readonly res: ServerResponse
-  readonly early: EarlyBytes | undefined
+  readonly downstream: Downstream
   readonly pending: PendingDecision
   /** What the body says of its cost, once it was read. */
   llm: LlmRequest | undefined
   /** The body where it was read, until it is forwarded. */
   body: ReadBody | undefined
 
-  constructor({ request, client, res, early }: Arrival, pending: PendingDecision) {
+  constructor(request: ProxiedRequest, downstream: Downstream, pending: PendingDecision) {
     this.request = request
-    this.client = client
-    this.res = res
-    this.early = early
+    this.downstream = downstream
     this.pending = pending
   }
-}
-
-/** RFC 9110 10.1.1: a client that waits for leave to send its body gets it now. */
-function invite({ request, res }: Incoming): void {
-  if (request.header('expect')?.toLowerCase() === '100-continue' && request.req.httpVersion === '1.1') res.writeContinue()
-}
-
-function reset(res: ServerResponse): void {
-  if (res.socket === null) res.destroy()
-  else res.socket.resetAndDestroy()
 }

@@ -16,10 +16,10 @@ export interface BackendRequest {
 
 export interface BackendHandler extends ResponseSink {
   /** The head has gone out: a body that is still to come may be written. */
-  onReady(call: BackendCall): void
+  onReady(): void
   onDrain(): void
   onQuiet(): void
-  onUpgraded(socket: Socket, rest: Buffer): void
+  onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void
   /** There will be no answer, or no more of it. */
   onFailure(failure: BackendFailure): void
   /** Our own code failed while the answer was read. */
@@ -45,7 +45,11 @@ export class BackendCall implements ConnectionSeeker {
     this.#backend = backend
     this.#request = request
     this.#handler = handler
-    backend.connect(this)
+  }
+
+  /** Waits for a connection, and writes the request to it. The handler may hear of it before this returns. */
+  send(): void {
+    this.#backend.connect(this)
   }
 
   /** It wants a connection that is not used yet: for a new protocol; and for a retry, because other idle ones may be stale as well. */
@@ -129,7 +133,7 @@ export class BackendCall implements ConnectionSeeker {
   onUpgraded(socket: Socket, rest: Buffer): void {
     this.#backend.becomeTunnel(this.#connection!, socket)
     this.#connection = undefined
-    this.#handler.onUpgraded(socket, rest)
+    this.#handler.onUpgraded(this.#head!, socket, rest)
   }
 
   onDone(canBeUsedAgain: boolean): void {
@@ -162,7 +166,7 @@ export class BackendCall implements ConnectionSeeker {
     const isWhole = typeof body !== 'string'
     connection.begin(method, isUpgrade, head, isWhole ? body : undefined)
     if (isWhole) this.#sent()
-    else this.#handler.onReady(this)
+    else this.#handler.onReady()
   }
 
   #sent(): void {

@@ -42,7 +42,8 @@ test.each([
       onFailure: resolve,
       onBroken: resolve,
     }
-    new BackendCall(backend, { method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }, handler)
+    const request = { method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }
+    new BackendCall(backend, request, handler).send()
   })
   expect(told).toBe(mistake)
   expect(openConnections).toBe(0)

@@ -22,6 +22,11 @@ export interface ResponseHead {
   readonly keepAliveMs: number | undefined
 }
 
+/** RFC 9112 6.3: whether bytes may follow a head of this status. */
+export function hasBody(method: string, status: number): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304
+}
+
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?$/
 /** A control character, or half a line end. */
 const BAD_TEXT = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/

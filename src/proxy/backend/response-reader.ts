@@ -1,4 +1,4 @@
-import { InvalidResponse, parseFields, parseHead, type ResponseHead } from './response-head.ts'
+import { hasBody, InvalidResponse, parseFields, parseHead, type ResponseHead } from './response-head.ts'
 
 /** Whoever waits for an answer. */
 export interface ResponseSink {
@@ -170,9 +170,8 @@ export class ResponseReader {
   }
 
   #begin(head: ResponseHead): void {
-    const hasNoBody = this.#method === 'HEAD' || head.status === 204 || head.status === 304
     const { contentLength } = head
-    if (hasNoBody) this.#state = 'idle'
+    if (!hasBody(this.#method, head.status)) this.#state = 'idle'
     else if (head.isChunked) this.#state = 'chunk_size'
     else if (contentLength === undefined) this.#state = 'close'
     else this.#state = contentLength === 0 ? 'idle' : 'length'

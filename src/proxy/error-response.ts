@@ -1,25 +1,26 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { resetSeconds } from '../decide/rate-limit-headers.ts'
 import type { RateLimit, Rejected } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import { headerValue } from '../http/raw-headers.ts'
-import { dropRest, LINGER_MS } from './unread-body.ts'
+import { LINGER_MS } from './body-source.ts'
+import type { Downstream } from './downstream.ts'
 
 const SMALL_BODY_BYTES = 64 * 1024
 
-/** Answers instead of the backend, with a body in the shape that LLM clients already read. */
-export function respondError(res: ServerResponse, code: Reason, message: string, fields: HeaderList = []): void {
+/** Responds instead of the backend, with a body in the shape that LLM clients already read. */
+export function respondError(downstream: Downstream, code: Reason, message: string, fields: HeaderList = []): void {
   const { status } = REASONS[code]
   const body = JSON.stringify({ error: { message, type: errorType(status), code } })
   // Where a request is ambiguous, nobody knows where its body ends.
-  const rest = code === 'bad_request' || res.req.complete ? 'none' : unreadBody(res.req)
-  // RFC 9112 9.6: what is left of the request stands between this answer and the next
-  if (rest === 'large') res.shouldKeepAlive = false
+  const rest = code === 'bad_request' ? 'none' : unreadBody(downstream)
+  // RFC 9112 9.6: what is left of the request stands between this response and the next
+  if (rest === 'large') downstream.closeWhenDone()
   const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
-  res.writeHead(status, [...fields, ...own, 'Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))])
-  if (rest !== 'none') dropRest(res.req, res, LINGER_MS)
-  res.end(body)
+  const length = String(Buffer.byteLength(body))
+  downstream.head(status, undefined, [...fields, ...own, 'Content-Type', 'application/json', 'Content-Length', length])
+  if (rest !== 'none') downstream.dropBody(LINGER_MS)
+  downstream.end(body, [])
 }
 
 /** What a rejected client reads. */
@@ -44,11 +45,13 @@ function retryAfterS(limit: RateLimit): number {
 }
 
 /** A small body is already on its way, and the connection can go on behind it. One that waits for `100 Continue` never comes. */
-function unreadBody({ rawHeaders }: IncomingMessage): 'none' | 'small' | 'large' {
-  const length = Number(headerValue(rawHeaders, 'content-length') ?? 0)
-  if (headerValue(rawHeaders, 'transfer-encoding') !== undefined || length > SMALL_BODY_BYTES) return 'large'
-  if (length === 0) return 'none'
-  return headerValue(rawHeaders, 'expect') === undefined ? 'small' : 'large'
+function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
+  const { fields } = downstream.received
+  const length = Number(headerValue(fields, 'content-length') ?? 0)
+  const isChunked = headerValue(fields, 'transfer-encoding') !== undefined
+  if ((length === 0 && !isChunked) || downstream.body.isComplete) return 'none'
+  if (isChunked || length > SMALL_BODY_BYTES) return 'large'
+  return headerValue(fields, 'expect') === undefined ? 'small' : 'large'
 }
 
 function errorType(status: number): string {

@@ -1,43 +1,44 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { listMembers } from '../http/list-field.ts'
-import { malformedStatus } from '../http/malformed-status.ts'
+import { listMembers } from '../../http/list-field.ts'
+import { malformedStatus } from '../../http/malformed-status.ts'
+import { ProxiedRequest } from '../proxied-request.ts'
 import type { ClientConnections } from './client-connection.ts'
-import { ProxiedRequest } from './proxied-request.ts'
-import { EarlyBytes } from './tunnel.ts'
+import { EarlyBytes } from './early-bytes.ts'
+import { receivedHead } from './node-downstream.ts'
 
 /** How long a connection that was refused may take to close. */
 const LINGER_MS = 1000
 
-export type Handle = (req: IncomingMessage, res: ServerResponse, early?: EarlyBytes) => void
+type Handle = (req: IncomingMessage, res: ServerResponse, early?: EarlyBytes) => void
 
-export interface ProxyWireParts {
+interface ServerEventsParts {
   readonly clients: ClientConnections
   readonly handle: Handle
   /** A request that could not be read. */
   readonly onMalformed: (detail: string) => void
 }
 
-/** What a proxy needs of its server beyond ordinary requests. Remembers the connections that Node has let go of. */
-export class ProxyWire {
-  readonly #parts: ProxyWireParts
+/** What Node's server emits beyond ordinary requests: upgrades, CONNECT and what it cannot parse. Remembers the connections that Node has let go of. */
+export class ServerEvents {
+  readonly #parts: ServerEventsParts
   readonly #own = new Set<Socket>()
   readonly #known = new WeakSet<Socket>()
 
-  constructor(parts: ProxyWireParts) {
+  constructor(parts: ServerEventsParts) {
     this.#parts = parts
   }
 
   configure(server: Server): void {
     // Uploads take as long as they take; one that stops is cut by its own silence.
     server.requestTimeout = 0
-    // A client that has sent its request may close its side and wait for the answer.
+    // A client that has sent its request may close its side and wait for the response.
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
-    // RFC 9110 10.1.1: what a client expects beyond 100-continue may be ignored; else Node would answer behind our back.
+    // RFC 9110 10.1.1: what a client expects beyond 100-continue may be ignored; else Node would respond behind our back.
     server.on('checkExpectation', (req, res) => this.#parts.handle(req, res))
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#answerMalformed(error, socket))
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#refuseMalformed(error, socket))
     server.on('upgrade', (req: IncomingMessage, socket: Socket, early: Buffer) => this.#upgrade(server, req, socket, early))
-    server.on('connect', (_req: IncomingMessage, socket: Socket) => this.#answerConnect(socket))
+    server.on('connect', (_req: IncomingMessage, socket: Socket) => this.#refuseConnect(socket))
   }
 
   /** Cuts the connections that Node does not know any more. */
@@ -45,7 +46,7 @@ export class ProxyWire {
     for (const socket of this.#own) socket.destroy()
   }
 
-  #answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+  #refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const client = this.#parts.clients.of(socket)
     const isBroken = error.code === 'ECONNRESET' || error.code === 'EPIPE'
     // What was refused closes the connection in its time, whatever else comes on it.
@@ -68,7 +69,7 @@ export class ProxyWire {
     else refuse()
   }
 
-  #answerConnect(socket: Socket): void {
+  #refuseConnect(socket: Socket): void {
     const client = this.#parts.clients.of(socket)
     if (client.isRefused) return
     const refuse = (): void => {
@@ -104,7 +105,7 @@ export class ProxyWire {
   }
 
   #switch(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
-    const request = ProxiedRequest.read(req, true)
+    const request = ProxiedRequest.read(receivedHead(req), true)
     if (typeof request !== 'string' && !request.isUpgrade) return this.#asOrdinary(server, req, socket, early)
     const res = new ServerResponse(req)
     res.shouldKeepAlive = false

@@ -1,19 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-
-/** How long a client may go on with a body that nobody reads before its connection is cut. */
-export const LINGER_MS = 5000
+import { LINGER_MS } from '../body-source.ts'
 
 /**
- * To be called when an answer is on its way out before its request has come whole. The rest stands between this answer and the next, and
- * closing on it would reset the client before it has read the answer (RFC 9112 9.6): so it is read and thrown away, for a while.
- * `stallMs` bounds a client that does not take the answer either; 0: no bound.
+ * To be called when a response is on its way out before its request has come whole. The rest stands between this response and the next, and
+ * closing on it would reset the client before it has read the response (RFC 9112 9.6): so it is read and thrown away, for a while.
+ * `stallMs` bounds a client that does not take the response either; 0: no bound.
  */
 export function dropRest(req: IncomingMessage, res: ServerResponse, stallMs: number): void {
   if (req.complete) return
   const { socket } = req
   const cut = (): void => void socket.destroy()
   let timer = stallMs > 0 ? setTimeout(cut, stallMs) : undefined
-  // Behind an answer that is the last on its connection Node would close at once: for now only our side ends.
+  // Behind a response that is the last on its connection Node would close at once: for now only our side ends.
   socket.destroySoon = () => void socket.end()
   const stop = (): void => {
     clearTimeout(timer)

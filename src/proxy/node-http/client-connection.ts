@@ -1,14 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { parseAddress } from '../request/address.ts'
-import type { TrustedProxies } from '../request/client-address.ts'
-
-/** Who is at the other end of a client's connection. */
-export interface Peer {
-  readonly address: string
-  /** What it says in X-Forwarded-* and the like is believed. */
-  readonly isTrusted: boolean
-}
+import type { TrustedProxies } from '../../request/client-address.ts'
+import type { DownstreamListener } from '../downstream.ts'
+import { type Peer, peerOf } from '../peer.ts'
 
 /**
  * With so many requests waiting, the connection is not read any further. Below that it is, because a client that leaves is
@@ -18,13 +12,8 @@ const READ_AHEAD = 16
 /** In all connections of a worker, at about 1.5 KiB each. Beyond this, those that read ahead further than the bound above are cut. */
 const MAX_WAITING = 10_000
 
-/** Whoever must know when the client leaves. */
-export interface ClientWatcher {
-  /** The client has ended its side; it may still be there. */
-  onClientEnd(): void
-  /** The client is gone. */
-  onClientGone(): void
-}
+/** Must know when the client leaves. */
+type ClientWatcher = Pick<DownstreamListener, 'onClientEnded' | 'onClientGone'>
 
 /** What waits on all connections. */
 interface Pipelines {
@@ -43,27 +32,24 @@ export class ClientConnection {
   readonly #socket: Socket
   readonly #pipelines: Pipelines
   #current: ServerResponse | undefined
+  #watcher: ClientWatcher | undefined
   readonly #waiting: WaitingRequest[] = []
   #isHeld = false
   #hasBeenHeld = false
-  readonly #watchers = new Set<ClientWatcher>()
   readonly #goOn = (): void => this.#beginNext()
   hasEnded = false
-  /** Nobody is there any more to read an answer. */
+  /** Nobody is there any more to read a response. */
   isGone = false
-  /** Whatever comes behind what came may be part of it, and is not answered. */
+  /** Whatever comes behind what came may be part of it, and gets no response. */
   isRefused = false
 
   constructor(socket: Socket, trustedProxies: TrustedProxies, pipelines: Pipelines) {
-    // A server that listens on IPv6 sees IPv4 peers in their mapped form.
-    const text = (socket.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
-    const address = parseAddress(text)
-    this.peer = { address: text, isTrusted: address !== undefined && trustedProxies.includes(address) }
+    this.peer = peerOf(socket.remoteAddress, trustedProxies)
     this.#socket = socket
     this.#pipelines = pipelines
     socket.once('end', () => {
       this.hasEnded = true
-      for (const watcher of this.#watchers) watcher.onClientEnd()
+      this.#watcher?.onClientEnded()
     })
     socket.once('close', () => this.giveUp())
   }
@@ -78,18 +64,19 @@ export class ClientConnection {
     return this.openResponse !== undefined || this.#waiting.length > 0
   }
 
-  /** The request that came last, if it is not answered yet. */
+  /** The request that came last, if its response is not sent yet. */
   get lastOpenRequest(): IncomingMessage | undefined {
     return this.#waiting.length > 0 ? this.#waiting.at(-1)!.req : this.openResponse?.req
   }
 
   /** From now on this is the response that others wait for. */
-  begin(res: ServerResponse): void {
+  begin(res: ServerResponse, watcher: ClientWatcher): void {
     this.#current = res
+    this.#watcher = watcher
   }
 
   /**
-   * To be called while it is busy: begins when everything before is answered, or never if the connection ends first. Answers
+   * To be called while it is busy: begins when all responses before it are sent, or never if the connection ends first. Returns
    * false when too much waits already: the connection is cut.
    */
   wait(req: IncomingMessage | undefined, begin: () => void): boolean {
@@ -117,19 +104,11 @@ export class ClientConnection {
     this.#release()
   }
 
-  watch(watcher: ClientWatcher): void {
-    this.#watchers.add(watcher)
-  }
-
-  unwatch(watcher: ClientWatcher): void {
-    this.#watchers.delete(watcher)
-  }
-
-  /** Nobody waits for answers here any more. */
+  /** Nobody waits for responses here any more. */
   giveUp(): void {
     this.isGone = true
     this.#forgetWaiting()
-    for (const watcher of this.#watchers) watcher.onClientGone()
+    this.#watcher?.onClientGone()
   }
 
   #beginNext(): void {

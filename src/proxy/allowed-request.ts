@@ -1,0 +1,30 @@
+import type { HeaderList } from '../http/header-list.ts'
+import type { BackendRequest } from './backend/backend-call.ts'
+import type { Downstream } from './downstream.ts'
+import type { LlmResponseParts } from './llm-response.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
+import type { ReadBody } from './request-body.ts'
+import { requestHead } from './request-head.ts'
+
+/** A request that may go on to the backend. */
+export interface AllowedRequest {
+  readonly request: ProxiedRequest
+  readonly downstream: Downstream
+  /** The decision's fields, for the response. */
+  readonly fields: HeaderList
+  /** What it takes to settle, where tokens were reserved. */
+  readonly llm: LlmResponseParts | undefined
+  readonly host: string
+  readonly target: string
+}
+
+/** The request as the backend gets it. A body of which only a part was read is still to come. */
+export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
+  const { request, downstream, llm, host, target } = allowed
+  const { method, isUpgrade, isChunked, hasBody } = request
+  const asksForIdentity = llm?.settlement.reservation.holds.some(({ rule }) => !rule.policy.isShadow) ?? false
+  const whole = body?.isPartial === false ? body.bytes : undefined
+  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity })
+  const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
+  return { method, head, body: whole ?? streamed, isUpgrade }
+}

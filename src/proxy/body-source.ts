@@ -1,0 +1,24 @@
+/** How long a client may go on with a body that nobody reads before its connection is cut. */
+export const LINGER_MS = 5000
+
+/** A request's body while it comes. It is read from the first `resume` on. */
+export interface BodySource {
+  /** The last byte has come, read or not. */
+  readonly isComplete: boolean
+  /** Nothing more will come. */
+  readonly isGone: boolean
+  /** Gives everything that is read from now on to this reader, or throws it away. One that comes behind the end is told of it, in a turn of its own. */
+  giveTo(reader: BodyReader | undefined): void
+  pause(): void
+  resume(): void
+  /** A client that sends nothing for so long is cut. 0: it never is. */
+  limitIdle(ms: number): void
+}
+
+/** Who takes a request's body. */
+export interface BodyReader {
+  onData(chunk: Buffer): void
+  onEnd(): void
+  /** The client is gone, perhaps before the end. */
+  onGone(): void
+}

@@ -1,0 +1,83 @@
+import type { HeaderList } from '../http/header-list.ts'
+import { hasBody, type ResponseHead } from './backend/response-head.ts'
+import type { Downstream } from './downstream.ts'
+import type { LlmResponse } from './llm-response.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
+import { responseFields, trailerFields } from './response-fields.ts'
+
+/**
+ * The backend's response on its way to the client. Its head waits for the first bytes behind it, or for a pause: until then a failure can
+ * still be reported in its place. Bytes wait for those behind them: a response that came in one piece leaves in one.
+ */
+export class ClientResponse {
+  readonly #downstream: Downstream
+  readonly #request: ProxiedRequest
+  /** The decision's fields. */
+  readonly #ours: HeaderList
+  #head: ResponseHead | undefined
+  #llmResponse: LlmResponse | undefined
+  #isHeadSent = false
+  #held: Buffer | undefined
+  /** The client takes no more for now. */
+  isBlocked = false
+
+  constructor(downstream: Downstream, request: ProxiedRequest, ours: HeaderList) {
+    this.#downstream = downstream
+    this.#request = request
+    this.#ours = ours
+  }
+
+  /** The backend's head has come. */
+  begin(head: ResponseHead, llmResponse: LlmResponse | undefined): void {
+    this.#head = head
+    this.#llmResponse = llmResponse
+  }
+
+  /** Returns false when with this the client takes no more. */
+  add(bytes: Buffer): boolean {
+    const before = this.#held
+    this.#held = bytes
+    return before === undefined || this.#write(before)
+  }
+
+  /** Sends what waits. Returns false when with this the client takes no more. */
+  flush(): boolean {
+    const held = this.#held
+    this.#held = undefined
+    if (held !== undefined) return this.#write(held)
+    return this.#head === undefined || this.#isHeadSent || this.#write(EMPTY)
+  }
+
+  /** To be called when the head was sent. */
+  end(trailers: readonly string[]): void {
+    const kept = trailers.length === 0 ? trailers : trailerFields(trailers, this.#head!, this.#ours)
+    this.#downstream.end(this.#held, kept)
+    this.#held = undefined
+  }
+
+  sendHead(): void {
+    if (this.#isHeadSent) return
+    this.#isHeadSent = true
+    const head = this.#head!
+    const isFiltered = this.#llmResponse?.isFiltered ?? false
+    const { method, version } = this.#request
+    const fields = responseFields(head, {
+      ours: this.#ours,
+      isInterim: false,
+      // RFC 9110 8.6: 204 has no length
+      keepsLength: head.status !== 204 && !isFiltered,
+      keepsTrailers: head.isChunked && hasBody(method, head.status) && version === '1.1',
+      isDecoded: this.#llmResponse?.isDecoded ?? false,
+    })
+    this.#downstream.head(head.status, head.reason, fields)
+  }
+
+  #write(bytes: Buffer): boolean {
+    this.sendHead()
+    if (this.#downstream.write(bytes) || this.isBlocked) return true
+    this.isBlocked = true
+    return false
+  }
+}
+
+const EMPTY = Buffer.alloc(0)

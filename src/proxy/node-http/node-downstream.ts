@@ -1,0 +1,156 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { HeaderList } from '../../http/header-list.ts'
+import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
+import type { Peer } from '../peer.ts'
+import { headText } from '../response-fields.ts'
+import type { ClientConnection } from './client-connection.ts'
+import type { EarlyBytes } from './early-bytes.ts'
+import { NodeBody } from './node-body.ts'
+import { dropRest } from './unread-body.ts'
+
+/** The client of a request that came through `node:http`. */
+export class NodeDownstream implements Downstream {
+  readonly received: ReceivedHead
+  readonly #req: IncomingMessage
+  readonly #res: ServerResponse
+  readonly #connection: ClientConnection
+  /** What a client that asks for another protocol has sent behind its request. */
+  readonly #early: EarlyBytes | undefined
+  #body: NodeBody | undefined
+  #hearsDrain = false
+  #stallMs = 0
+  #stall: NodeJS.Timeout | undefined
+  listener: DownstreamListener | undefined
+
+  constructor(connection: ClientConnection, req: IncomingMessage, res: ServerResponse, early: EarlyBytes | undefined) {
+    this.received = receivedHead(req)
+    this.#connection = connection
+    this.#req = req
+    this.#res = res
+    this.#early = early
+  }
+
+  get peer(): Peer {
+    return this.#connection.peer
+  }
+
+  get body(): NodeBody {
+    this.#body ??= new NodeBody(this.#req, this.isGone)
+    return this.#body
+  }
+
+  get canUpgrade(): boolean {
+    return this.#early !== undefined
+  }
+
+  get isHeadSent(): boolean {
+    return this.#res.headersSent
+  }
+
+  get hasEnded(): boolean {
+    return this.#connection.hasEnded
+  }
+
+  get isGone(): boolean {
+    return this.#connection.isGone
+  }
+
+  get writtenBytes(): number {
+    return this.#req.socket.bytesWritten
+  }
+
+  get unsentBytes(): number {
+    return this.#req.socket.writableLength
+  }
+
+  invite(): void {
+    if (this.#takesInterim) this.#res.writeContinue()
+  }
+
+  interim(status: number, reason: string, fields: HeaderList): void {
+    if (this.#takesInterim) this.#res.socket!.write(headText(status, reason, fields), 'latin1')
+  }
+
+  head(status: number, reason: string | undefined, fields: HeaderList): void {
+    if (reason === undefined) this.#res.writeHead(status, fields)
+    else this.#res.writeHead(status, reason, fields)
+  }
+
+  write(bytes: Buffer | string): boolean {
+    const hasRoom = this.#res.write(bytes)
+    if (!hasRoom) this.#awaitDrain()
+    return hasRoom
+  }
+
+  end(last: Buffer | string | undefined, trailers: readonly string[]): void {
+    if (trailers.length > 0) this.#res.addTrailers(pairs(trailers))
+    this.#res.end(last)
+  }
+
+  upgrade(status: number, reason: string, fields: HeaderList): UpgradedClient {
+    const { socket } = this.#req
+    this.#res.detachSocket(socket)
+    socket.write(headText(status, reason, fields), 'latin1')
+    return { socket, early: this.#early!.take() }
+  }
+
+  closeWhenDone(): void {
+    this.#res.shouldKeepAlive = false
+  }
+
+  limitStall(ms: number): void {
+    this.#stallMs = ms
+  }
+
+  dropBody(stallMs: number): void {
+    dropRest(this.#req, this.#res, stallMs)
+  }
+
+  reset(): void {
+    if (this.#res.socket === null) this.#res.destroy()
+    else this.#res.socket.resetAndDestroy()
+  }
+
+  cut(): void {
+    this.#req.socket.destroy()
+  }
+
+  onClientEnded(): void {
+    this.listener?.onClientEnded()
+  }
+
+  onClientGone(): void {
+    this.listener?.onClientGone()
+    this.#body?.onGone()
+  }
+
+  /** HTTP/1.0 knows no interim responses; a client that is gone has no socket. */
+  get #takesInterim(): boolean {
+    return this.received.version === '1.1' && this.#res.socket !== null
+  }
+
+  #awaitDrain(): void {
+    if (!this.#hearsDrain) {
+      this.#hearsDrain = true
+      this.#res.on('drain', () => this.#onDrain())
+      this.#res.once('close', () => clearTimeout(this.#stall))
+    }
+    if (this.#stallMs > 0) this.#stall ??= setTimeout(() => this.cut(), this.#stallMs)
+  }
+
+  #onDrain(): void {
+    clearTimeout(this.#stall)
+    this.#stall = undefined
+    this.listener?.onClientDrained()
+  }
+}
+
+export function receivedHead({ method, url, httpVersion, rawHeaders }: IncomingMessage): ReceivedHead {
+  return { method: method!, target: url!, version: httpVersion, fields: rawHeaders }
+}
+
+function pairs(fields: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = []
+  for (let i = 0; i < fields.length; i += 2) pairs.push([fields[i]!, fields[i + 1]!])
+  return pairs
+}

@@ -1,0 +1,82 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { pathOf } from '../../http/routes.ts'
+import { HttpListener, type ListenerOptions, type PortOptions } from '../../listen/http-listener.ts'
+import type { TrustedProxies } from '../../request/client-address.ts'
+import { LINGER_MS } from '../body-source.ts'
+import type { Downstream } from '../downstream.ts'
+import { ProxiedRequest } from '../proxied-request.ts'
+import { type ClientConnection, ClientConnections } from './client-connection.ts'
+import type { EarlyBytes } from './early-bytes.ts'
+import { NodeDownstream } from './node-downstream.ts'
+import { ServerEvents } from './server-events.ts'
+
+export interface NodeServerOptions {
+  readonly trustedProxies: TrustedProxies
+  /** Paths that this server's own endpoints serve. */
+  readonly isOwn: (path: string) => boolean
+  readonly handleOwn: ListenerOptions['handle']
+  readonly handle: (request: ProxiedRequest, downstream: Downstream) => void
+  /** A request that can be read in two ways. */
+  readonly refuse: (downstream: Downstream, detail: string) => void
+  /** Something came that is no request, and has its response already. */
+  readonly noteMalformed: (detail: string) => void
+}
+
+/** Receives requests through `node:http`: one of a connection at a time, each with a Downstream of its own. */
+export class NodeServer {
+  readonly #options: NodeServerOptions
+  readonly #clients: ClientConnections
+  readonly #events: ServerEvents
+  #isDraining = false
+
+  constructor(options: NodeServerOptions) {
+    this.#options = options
+    this.#clients = new ClientConnections(options.trustedProxies)
+    this.#events = new ServerEvents({
+      clients: this.#clients,
+      handle: (req, res, early) => this.#handle(req, res, early),
+      onMalformed: options.noteMalformed,
+    })
+  }
+
+  newListener(options: PortOptions): HttpListener {
+    const handle: ListenerOptions['handle'] = (req, res) => this.#handle(req, res)
+    const configure = (server: Server): void => this.#events.configure(server)
+    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket)
+    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing })
+  }
+
+  /** From now on every response is the last on its connection. */
+  drain(): void {
+    this.#isDraining = true
+  }
+
+  /** Ends the WebSockets that are still open. */
+  cutTunnels(): void {
+    this.#events.close()
+  }
+
+  #handle(req: IncomingMessage, res: ServerResponse, early?: EarlyBytes): void {
+    const client = this.#clients.of(req.socket)
+    if (client.isRefused) return
+    if (!client.isBusy) return this.#begin(client, req, res, early)
+    if (!client.wait(req, () => this.#begin(client, req, res, early))) this.#options.noteMalformed('too many pipelined requests wait')
+  }
+
+  #begin(client: ClientConnection, req: IncomingMessage, res: ServerResponse, early: EarlyBytes | undefined): void {
+    const { isOwn, handleOwn, handle, refuse } = this.#options
+    const downstream = new NodeDownstream(client, req, res, early)
+    if (this.#isDraining) downstream.closeWhenDone()
+    client.begin(res, downstream)
+    const request = ProxiedRequest.read(downstream.received, downstream.canUpgrade)
+    if (typeof request === 'string') {
+      client.refuseRest()
+      refuse(downstream, request)
+    } else if (isOwn(pathOf(request.target))) {
+      // None of them reads a body.
+      if (request.hasBody) downstream.dropBody(LINGER_MS)
+      handleOwn(req, res)
+    } else handle(request, downstream)
+  }
+}
