@@ -26,31 +26,35 @@ type Refusal = 'body_too_large' | 'upload_too_slow'
  * away; then the claim is released. A body may come in pieces of a byte each, and each is an object of a hundred bytes and more: pieces are copied, not kept.
  */
 export function collect(body: BodySource, claim: BodyClaim, options: CollectOptions): Promise<Collected | Refusal | undefined> {
-  return new Promise((resolve) => {
-    const collection = new Collection(body, claim, options, resolve)
-    // A client that has already left is not told of again.
-    if (body.isGone) collection.onGone()
-    else collection.start()
-  })
+  const collection = new Collection(body, claim, options)
+  // A client that has already left is not told of again.
+  if (body.isGone) collection.onGone()
+  else collection.start()
+  return collection.outcome
 }
 
 class Collection implements BodyReader {
+  readonly outcome: Promise<Collected | Refusal | undefined>
+  #resolve!: (outcome: Collected | Refusal | undefined) => void
+  #reject!: (error: unknown) => void
   readonly #body: BodySource
   readonly #claim: BodyClaim
   readonly #options: CollectOptions
-  readonly #resolve: (outcome: Collected | Refusal | undefined) => void
   readonly #blocks: Blocks
   /** A piece waits for memory. */
   #isWaiting = false
   /** The end has come while the last piece waited. */
   #hasEnded = false
 
-  constructor(body: BodySource, claim: BodyClaim, options: CollectOptions, resolve: (outcome: Collected | Refusal | undefined) => void) {
+  constructor(body: BodySource, claim: BodyClaim, options: CollectOptions) {
     this.#body = body
     this.#claim = claim
     this.#options = options
-    this.#resolve = resolve
     this.#blocks = new Blocks(claim)
+    this.outcome = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
   }
 
   start(): void {
@@ -81,6 +85,12 @@ class Collection implements BodyReader {
     this.#finish(undefined)
   }
 
+  abandon(error: unknown): void {
+    this.#leave()
+    this.#claim.release()
+    this.#reject(error)
+  }
+
   #goOn(): void {
     this.#body.limitIdle(this.#options.idleTimeoutMs)
     this.#body.resume()
@@ -92,9 +102,14 @@ class Collection implements BodyReader {
     this.#isWaiting = true
     this.#claim.growLater(claimBytes, () => {
       this.#isWaiting = false
-      this.#blocks.add(chunk)
-      if (this.#hasEnded) this.onEnd()
-      else this.#goOn()
+      try {
+        this.#blocks.add(chunk)
+        if (this.#hasEnded) this.onEnd()
+        else this.#goOn()
+      } catch (error) {
+        // It must not reach whoever gave the memory back.
+        this.abandon(error)
+      }
     })
   }
 
@@ -104,13 +119,17 @@ class Collection implements BodyReader {
   }
 
   #finish(outcome: Collected | Refusal | undefined): void {
-    // A reader that stays would keep the blocks for as long as the request is open.
-    this.#body.giveTo(undefined)
-    this.#body.limitIdle(0)
-    this.#claim.onEnd = () => {}
+    this.#leave()
     if (outcome === undefined || typeof outcome === 'string') this.#claim.release()
     else this.#claim.complete(outcome.bytes.length)
     this.#resolve(outcome)
+  }
+
+  /** A reader that stays would keep the blocks for as long as the request is open. */
+  #leave(): void {
+    this.#body.giveTo(undefined)
+    this.#body.limitIdle(0)
+    this.#claim.onEnd = () => {}
   }
 }
 

@@ -21,4 +21,6 @@ export interface BodyReader {
   onEnd(): void
   /** The client is gone, perhaps before the end. */
   onGone(): void
+  /** Gets what any of the others throws: nobody else catches it, and it would end the worker. */
+  abandon(error: unknown): void
 }

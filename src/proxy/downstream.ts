@@ -70,6 +70,8 @@ export interface DownstreamListener {
   /** The client has ended its side. It may still be there. */
   onClientEnded(): void
   onClientGone(): void
+  /** Gets what any of the others throws: nobody else catches it, and it would end the worker. */
+  abandon(error: unknown): void
 }
 
 export interface UpgradedClient {

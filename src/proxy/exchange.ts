@@ -63,8 +63,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   onReady(): void {
-    const { backend } = this.#parts
-    this.#upload = new Upload(this.#allowed.downstream.body, this.#call, backend.options.idleTimeoutMs)
+    const { idleTimeoutMs } = this.#parts.backend.options
+    this.#upload = new Upload(this.#allowed.downstream.body, this.#call, idleTimeoutMs, this)
     const body = this.#readBody
     if (body === undefined || body.bytes.length === 0 || this.#upload.write(body.bytes)) this.#releaseBody()
   }

@@ -79,14 +79,14 @@ async function readClaimed(
 
 /** Nothing of the body is read meanwhile. Returns undefined when the client is gone. */
 function waitForClaim(body: BodySource, claims: BodyClaims, bytes: number): Promise<BodyClaim | 'body_memory_exhausted' | undefined> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     if (body.isGone) return resolve(undefined)
     let cancel = (): void => {}
     const onGone = (): void => {
       cancel()
       resolve(undefined)
     }
-    body.giveTo({ onData: () => {}, onEnd: () => {}, onGone })
+    body.giveTo({ onData: () => {}, onEnd: () => {}, onGone, abandon: reject })
     // It may be refused at once.
     cancel = claims.wait(bytes, (claim) => {
       body.giveTo(undefined)

@@ -1,5 +1,6 @@
 import type { BackendCall } from './backend/backend-call.ts'
 import type { BodyReader, BodySource } from './body-source.ts'
+import type { ResponseFlow } from './llm-response.ts'
 
 /** A request's body on its way from the client to the backend. */
 export class Upload implements BodyReader {
@@ -7,11 +8,13 @@ export class Upload implements BodyReader {
   readonly #call: BackendCall
   /** How long the client may pause in the middle of it. */
   readonly #idleTimeoutMs: number
+  readonly #exchange: Pick<ResponseFlow, 'abandon'>
 
-  constructor(body: BodySource, call: BackendCall, idleTimeoutMs: number) {
+  constructor(body: BodySource, call: BackendCall, idleTimeoutMs: number, exchange: Pick<ResponseFlow, 'abandon'>) {
     this.#body = body
     this.#call = call
     this.#idleTimeoutMs = idleTimeoutMs
+    this.#exchange = exchange
     body.giveTo(this)
     this.goOn()
   }
@@ -27,6 +30,10 @@ export class Upload implements BodyReader {
 
   onGone(): void {
     this.#body.giveTo(undefined)
+  }
+
+  abandon(error: unknown): void {
+    this.#exchange.abandon(error)
   }
 
   /** Returns false when the backend takes no more for now. */

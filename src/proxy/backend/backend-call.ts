@@ -59,11 +59,20 @@ export class BackendCall implements ConnectionSeeker {
 
   onGiven(connection: BackendConnection): void {
     this.#connection = connection
-    if (!connection.isConnecting) this.#begin(connection)
+    if (connection.isConnecting) return
+    try {
+      this.#begin(connection)
+    } catch (error) {
+      this.onBroken(error)
+    }
   }
 
   onNoRoom(detail: string): void {
-    this.#handler.onFailure(new BackendFailure('backend_busy', detail))
+    try {
+      this.#handler.onFailure(new BackendFailure('backend_busy', detail))
+    } catch (error) {
+      this.onBroken(error)
+    }
   }
 
   onConnected(): void {

@@ -20,7 +20,7 @@ export class NodeBody implements BodySource {
   giveTo(reader: BodyReader | undefined): void {
     this.#reader = reader
     // A stream tells of its end once.
-    if (reader !== undefined && this.#req.readableEnded) process.nextTick(() => this.#reader?.onEnd())
+    if (reader !== undefined && this.#req.readableEnded) process.nextTick(() => this.#tell('onEnd'))
   }
 
   pause(): void {
@@ -30,8 +30,8 @@ export class NodeBody implements BodySource {
   resume(): void {
     if (!this.#isStarted) {
       this.#isStarted = true
-      this.#req.on('data', (chunk: Buffer) => this.#reader?.onData(chunk))
-      this.#req.on('end', () => this.#reader?.onEnd())
+      this.#req.on('data', (chunk: Buffer) => this.#onData(chunk))
+      this.#req.on('end', () => this.#tell('onEnd'))
     }
     this.#req.resume()
   }
@@ -43,6 +43,24 @@ export class NodeBody implements BodySource {
   /** The connection is closed. */
   onGone(): void {
     this.isGone = true
-    this.#reader?.onGone()
+    this.#tell('onGone')
+  }
+
+  #onData(chunk: Buffer): void {
+    const reader = this.#reader
+    try {
+      reader?.onData(chunk)
+    } catch (error) {
+      reader?.abandon(error)
+    }
+  }
+
+  #tell(callback: 'onEnd' | 'onGone'): void {
+    const reader = this.#reader
+    try {
+      reader?.[callback]()
+    } catch (error) {
+      reader?.abandon(error)
+    }
   }
 }

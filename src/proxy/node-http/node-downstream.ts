@@ -116,11 +116,11 @@ export class NodeDownstream implements Downstream {
   }
 
   onClientEnded(): void {
-    this.listener?.onClientEnded()
+    this.#tell('onClientEnded')
   }
 
   onClientGone(): void {
-    this.listener?.onClientGone()
+    this.#tell('onClientGone')
     this.#body?.onGone()
   }
 
@@ -141,7 +141,16 @@ export class NodeDownstream implements Downstream {
   #onDrain(): void {
     clearTimeout(this.#stall)
     this.#stall = undefined
-    this.listener?.onClientDrained()
+    this.#tell('onClientDrained')
+  }
+
+  #tell(callback: 'onClientDrained' | 'onClientEnded' | 'onClientGone'): void {
+    const { listener } = this
+    try {
+      listener?.[callback]()
+    } catch (error) {
+      listener?.abandon(error)
+    }
   }
 }
 

@@ -1,13 +1,15 @@
 import { gzipSync } from 'node:zlib'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Engine } from '../../../src/engine/engine.ts'
 import { StreamFilter } from '../../../src/llm/stream-filter.ts'
+import { BodyClaim } from '../../../src/proxy/body-claims.ts'
 import { Settlement } from '../../../src/proxy/settlement.ts'
 import { LlmMetrics } from '../../../src/telemetry/metrics/llm-metrics.ts'
 import { llmRule, policy } from '../../support/bundles/bundles.ts'
 import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatChunk } from '../../support/llm/llm-streams.ts'
 import { type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { breakOnce, MISTAKE } from '../../support/proxy/mistakes.ts'
 import { until } from '../../support/until.ts'
 
 /** Mistakes of our own, made once and on purpose: each costs one request, and never the worker that serves all the others. */
@@ -15,7 +17,6 @@ import { until } from '../../support/until.ts'
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
 /** Without [DONE]: it is settled at its end. */
 const TEXT = chatChunk({ content: 'abcd' }).repeat(50)
-const MISTAKE = new TypeError('a mistake')
 
 describe.each(['gzip', 'identity'])('a stream in %s', (coding) => {
   test.each(['push', 'end'] as const)('whose filter breaks (%s) is broken off, and all of it goes back', async (method) => {
@@ -70,6 +71,14 @@ test('a stream that turns out to be damaged while the settlement breaks ends, an
   await expectServing(proxy)
 })
 
+test.each(['note', 'complete'] as const)('a body that we fail to read (%s) gets 500, and holds no memory', async (method) => {
+  const proxy = await llmProxy(await streaming('identity'))
+  breakOnce(BodyClaim.prototype, method)
+  expect((await proxy.open(CHAT, ASKED).untilClosed()).status).toBe(500)
+  await until(async () => (await proxy.edge.metric('edge_proxy_body_memory_bytes')) === 0)
+  await expectServing(proxy)
+})
+
 describe('a whole answer', () => {
   test.each(['gzip', 'identity'])('in %s whose count breaks is told as our mistake', async (coding) => {
     const usage = { prompt_tokens: 11, completion_tokens: 31 }
@@ -103,14 +112,6 @@ function streaming(coding: string): Promise<ScriptedLlm> {
     await call.writeInPieces(encoded(coding), 50)
     call.end()
   })
-}
-
-/** The next call of this method throws; all others work. */
-function breakOnce<T extends object>(prototype: T, method: keyof T & string): void {
-  const spy = vi.spyOn(prototype as Record<string, () => void>, method).mockImplementationOnce(() => {
-    throw MISTAKE
-  })
-  onTestFinished(() => spy.mockRestore())
 }
 
 async function expectInternalError(proxy: LlmProxy): Promise<void> {

@@ -109,8 +109,11 @@ export class RawBackend {
   readonly connections: RawConnection[] = []
   readonly #server: Server
   #heads = 0
+  /** What it does from now on. */
+  script: Script
 
   private constructor(script: Script, onConnection?: (socket: Socket) => void) {
+    this.script = script
     this.#server = createServer({ allowHalfOpen: true }, (socket) => {
       const connection: RawConnection = { socket, received: '', heads: 0, isClosed: false }
       this.connections.push(connection)
@@ -124,7 +127,7 @@ export class RawBackend {
         const heads = connection.received.split('\r\n\r\n').length - 1
         while (connection.heads < heads) {
           connection.heads++
-          script(connection, this.#heads++)
+          this.script(connection, this.#heads++)
         }
       })
       onConnection?.(socket)
