@@ -1,33 +1,9 @@
 import { expect, test } from 'vitest'
+import { RecordedBody } from '../../test/support/proxy/recording-downstream.ts'
 import type { BodyClaim } from './body-claims.ts'
 import { collect } from './body-collector.ts'
-import type { BodyReader, BodySource } from './body-source.ts'
 
 const OPTIONS = { maxBytes: 100, idleTimeoutMs: 7, isEnforced: true }
-
-class Source implements BodySource {
-  isComplete = false
-  isGone = false
-  isPaused = true
-  idleMs: number | undefined
-  reader: BodyReader | undefined
-
-  giveTo(reader: BodyReader | undefined): void {
-    this.reader = reader
-  }
-
-  pause(): void {
-    this.isPaused = true
-  }
-
-  resume(): void {
-    this.isPaused = false
-  }
-
-  limitIdle(ms: number): void {
-    this.idleMs = ms
-  }
-}
 
 /** Has room for so many bytes at first, and for more when it is granted. */
 class Claim {
@@ -90,7 +66,7 @@ test.each([
 })
 
 test('a client that has left is not read from', async () => {
-  const source = new Source()
+  const source = new RecordedBody()
   source.isGone = true
   const claim = new Claim()
   expect(await collect(source, claim as unknown as BodyClaim, OPTIONS)).toBeUndefined()
@@ -108,7 +84,7 @@ test('a mistake of ours ends it, and does not reach whoever gave the memory back
   expect([claim.isReleased, source.reader]).toEqual([true, undefined])
 })
 
-function collecting(): { source: Source; claim: Claim; outcome: ReturnType<typeof collect> } {
-  const [source, claim] = [new Source(), new Claim()]
+function collecting(): { source: RecordedBody; claim: Claim; outcome: ReturnType<typeof collect> } {
+  const [source, claim] = [new RecordedBody(), new Claim()]
   return { source, claim, outcome: collect(source, claim as unknown as BodyClaim, OPTIONS) }
 }

@@ -1,0 +1,97 @@
+import type { BodyReader, BodySource } from '../../../src/proxy/body-source.ts'
+import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../../../src/proxy/downstream.ts'
+
+/** A client that notes what is sent to it, and takes as much as the test lets it. */
+export class RecordingDownstream implements Downstream {
+  readonly received: ReceivedHead
+  readonly peer = { address: '192.0.2.1', isTrusted: false }
+  readonly body = new RecordedBody()
+  readonly canUpgrade = false
+  isHeadSent = false
+  hasEnded = false
+  isGone = false
+  writtenBytes = 0
+  readonly unsentBytes = 0
+  stallMs: number | undefined
+  listener: DownstreamListener | undefined
+  /** Whether it takes more than what was written. */
+  hasRoom = true
+  /** In the order in which it came: heads, `+` and bytes that were written, `.` and the last of them, what became of the connection. */
+  readonly sent: string[] = []
+
+  constructor(received: Partial<ReceivedHead> = {}) {
+    this.received = { method: 'GET', target: '/', version: '1.1', fields: ['Host', 'a'], ...received }
+  }
+
+  invite(): void {
+    this.sent.push('100')
+  }
+
+  interim(status: number): void {
+    this.sent.push(String(status))
+  }
+
+  head(status: number): void {
+    this.isHeadSent = true
+    this.sent.push(String(status))
+  }
+
+  write(bytes: Buffer | string): boolean {
+    this.writtenBytes += bytes.length
+    this.sent.push(`+${bytes}`)
+    return this.hasRoom
+  }
+
+  end(last: Buffer | string | undefined, trailers: readonly string[]): void {
+    this.sent.push(`.${last ?? ''}`, ...trailers)
+  }
+
+  upgrade(): UpgradedClient {
+    throw new Error('this client asks for no other protocol')
+  }
+
+  closeWhenDone(): void {
+    this.sent.push('last')
+  }
+
+  limitStall(ms: number): void {
+    this.stallMs = ms
+  }
+
+  dropBody(): void {
+    this.sent.push('drop body')
+  }
+
+  reset(): void {
+    this.sent.push('reset')
+  }
+
+  cut(): void {
+    this.sent.push('cut')
+  }
+}
+
+/** A body that comes when the test says so. */
+export class RecordedBody implements BodySource {
+  isComplete = false
+  isGone = false
+  isPaused = true
+  idleMs: number | undefined
+  reader: BodyReader | undefined
+
+  giveTo(reader: BodyReader | undefined): void {
+    this.reader = reader
+  }
+
+  pause(): void {
+    this.isPaused = true
+  }
+
+  resume(): void {
+    this.isPaused = false
+  }
+
+  limitIdle(ms: number): void {
+    this.idleMs = ms
+  }
+}
