@@ -60,7 +60,7 @@ export class BodyMemory {
     return wanted === 0 ? 0 : Math.max(0, wanted - (this.#capacity - this.#sum(HELD))) * UNIT_BYTES
   }
 
-  /** Tells the other workers what the slowest upload of this one brought, and answers whether it is the slowest of all. */
+  /** Tells the other workers what the slowest upload of this one brought, and returns whether it is the slowest of all. */
   compareSlowest(broughtBytes: number): boolean {
     const words = this.#words
     const own = Math.min(broughtBytes + 1, MAX_WORD)

@@ -74,15 +74,15 @@ export class ReverseProxy {
     if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
     const incoming = new Incoming(request, downstream, pending)
     const need = pending.needsBody()
-    if (typeof need !== 'string') return this.#answer(incoming, need)
+    if (typeof need !== 'string') return this.#respond(incoming, need)
     if (need !== 'no') {
       this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.#fail(downstream, error))
       return
     }
     const answer = pending.decide()
     if (answer instanceof Promise) {
-      answer.then((later) => this.#answer(incoming, later)).catch((error: unknown) => this.#fail(downstream, error))
-    } else this.#answer(incoming, answer)
+      answer.then((later) => this.#respond(incoming, later)).catch((error: unknown) => this.#fail(downstream, error))
+    } else this.#respond(incoming, answer)
   }
 
   /** Our own code failed. The client learns that it did, the log learns why. */
@@ -104,7 +104,7 @@ export class ReverseProxy {
     const { request, downstream, pending } = incoming
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(downstream, 'body_too_large')
     const rejection = await pending.precheck()
-    if (rejection !== undefined) return this.#answer(incoming, rejection)
+    if (rejection !== undefined) return this.#respond(incoming, rejection)
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
     const body = await readBody(request, downstream, bodyClaims, options)
     if (body === undefined) return // the client went away, and nothing was taken
@@ -114,14 +114,14 @@ export class ReverseProxy {
       const llm = typeof body.llm === 'string' ? undefined : body.llm
       if (typeof body.llm === 'string' && isEnforced) return this.refuse(downstream, body.llm)
       incoming.llm = llm
-      this.#answer(incoming, await pending.decideWithBody(llm))
+      this.#respond(incoming, await pending.decideWithBody(llm))
     } finally {
       // Where it is forwarded, it is not released here.
       incoming.body?.release()
     }
   }
 
-  #answer(incoming: Incoming, answer: DecisionAnswer): void {
+  #respond(incoming: Incoming, answer: DecisionAnswer): void {
     const { downstream } = incoming
     const { decision } = answer
     if (decision === undefined) return this.#respondRefused(downstream, answer.refusal)

@@ -20,9 +20,9 @@ export interface BackendHandler extends ResponseSink {
   onDrain(): void
   onQuiet(): void
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void
-  /** There will be no answer, or no more of it. */
+  /** There will be no response, or no more of it. */
   onFailure(failure: BackendFailure): void
-  /** Our own code failed while the answer was read. */
+  /** Our own code failed while the response was read. */
   onBroken(error: unknown): void
   /** The first try failed in a way that allows a second. */
   onRetry(failure: BackendFailure): void
@@ -121,7 +121,7 @@ export class BackendCall implements ConnectionSeeker {
 
   onHead(head: ResponseHead): void {
     this.#head = head
-    // There is no second try from here on, and an answer may last much longer than its request.
+    // There is no second try from here on, and a response may last much longer than its request.
     if (typeof this.#request.body === 'object') this.#request = { ...this.#request, body: undefined }
     this.#handler.onHead(head)
   }
@@ -150,7 +150,7 @@ export class BackendCall implements ConnectionSeeker {
     if (connection === undefined) return
     this.#connection = undefined
     connection.keepAliveMs = this.#head!.keepAliveMs
-    // An answer before the end of the request leaves the rest of it in the way.
+    // A response before the end of the request leaves the rest of it in the way.
     if (canBeUsedAgain && this.#head!.keepsAlive && this.isSent) this.#backend.giveBack(connection)
     else this.#backend.drop(connection)
   }
@@ -189,13 +189,13 @@ export class BackendCall implements ConnectionSeeker {
     this.#connection?.limitSilence(this.#head === undefined ? headersTimeoutMs : idleTimeoutMs)
   }
 
-  /** No byte was sent, or none of an answer came on a connection that the backend may have closed long before. */
+  /** No byte was sent, or nothing of a response came on a connection that the backend may have closed long before. */
   #canRetry({ code }: BackendFailure): boolean {
     const connection = this.#connection
     if (connection === undefined || this.#isRetry) return false
     // One that took its whole time has used up what there was for a second.
     if (connection.isConnecting) return code !== 'backend_timeout'
-    const isStale = code === 'backend_reset' && connection.served > 0 && !connection.hasAnswerBegun
+    const isStale = code === 'backend_reset' && connection.served > 0 && !connection.hasResponseBegun
     return isStale && IDEMPOTENT.has(this.#request.method) && typeof this.#request.body !== 'string'
   }
 }

@@ -15,12 +15,12 @@ export interface ConnectionUser extends ResponseSink {
   onDrain(): void
   /** All that has arrived was handed over. */
   onQuiet(): void
-  /** The bytes behind a 101 answer's head: from now on the socket is the user's own. */
+  /** The bytes behind the head of a 101 response: from now on the socket is the user's own. */
   onUpgraded(socket: Socket, rest: Buffer): void
   onFailure(failure: BackendFailure): void
-  /** Our own code failed while the answer was read, not the backend. */
+  /** Our own code failed while the response was read, not the backend. */
   onBroken(error: unknown): void
-  /** The whole answer was handed over. */
+  /** The whole response was handed over. */
   onDone(canBeUsedAgain: boolean): void
 }
 
@@ -69,7 +69,7 @@ export class BackendConnection {
     return this.#state === 'connecting'
   }
 
-  get hasAnswerBegun(): boolean {
+  get hasResponseBegun(): boolean {
     return this.#reader.hasBegun
   }
 
@@ -144,7 +144,7 @@ export class BackendConnection {
       if (this.#user !== user) return // it gave the connection up meanwhile
       if (this.#reader.isUpgraded) return this.#handOver(rest)
       if (this.#reader.isDone) return this.#done(rest.length === 0)
-      // When the backend ends such an answer, a write tells how it ended: our side must still be open then.
+      // When the backend ends such a response, a write tells how it ended: our side must still be open then.
       if (this.#reader.isWholeAtClose) this.#socket.allowHalfOpen = true
       user.onQuiet()
     })
@@ -192,7 +192,7 @@ export class BackendConnection {
       const isWhole = this.#reader.finish()
       if (this.#user === undefined) return
       if (isWhole) this.#done(false)
-      else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its answer was whole'))
+      else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its response was whole'))
     })
   }
 

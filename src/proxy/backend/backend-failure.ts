@@ -2,7 +2,7 @@ import { InvalidResponse } from './response-head.ts'
 
 export type FailureReason = 'backend_refused' | 'backend_timeout' | 'backend_reset' | 'backend_invalid' | 'backend_busy'
 
-/** Why the backend gave no answer, or not a whole one. */
+/** Why the backend gave no response, or not a whole one. */
 export class BackendFailure extends Error {
   readonly code: FailureReason
 

@@ -4,7 +4,7 @@ type Write = (error?: Error | null) => void
 
 /**
  * Keeps a socket readable after a write that failed because the other side is gone. Node would destroy it, and with it what the other side
- * said before it closed: a backend that answers 413 in the middle of an upload, say. What there is to read is followed by an end or an error,
+ * sent before it closed, such as a 413 in the middle of an upload. What there is to read is followed by an end or an error,
  * so nobody waits in vain.
  */
 export class RefusedWrites {

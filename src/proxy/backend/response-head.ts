@@ -1,7 +1,7 @@
 import { fieldName } from '../../http/field-name.ts'
 import { hasMember } from '../../http/list-field.ts'
 
-/** What came is no HTTP/1.1 answer. */
+/** What came is no HTTP/1.1 response. */
 export class InvalidResponse extends Error {
   readonly code = 'EDGE_INVALID_RESPONSE'
 }

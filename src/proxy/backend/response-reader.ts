@@ -1,8 +1,8 @@
 import { hasBody, InvalidResponse, parseFields, parseHead, type ResponseHead } from './response-head.ts'
 
-/** Whoever waits for an answer. */
+/** Whoever waits for a response. */
 export interface ResponseSink {
-  /** A 1xx answer that is not the last word. */
+  /** A 1xx response, which another follows. */
   onInterim(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onData(chunk: Buffer): void
@@ -13,7 +13,7 @@ export interface ResponseSink {
 /** As much as common servers send. */
 const MAX_HEAD_BYTES = 64 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
-const MAX_INTERIM_ANSWERS = 100
+const MAX_INTERIM_RESPONSES = 100
 const CR = 0x0d
 const LF = 0x0a
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -23,8 +23,8 @@ const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
 
 /**
- * Reads one answer after the other from the bytes of a connection (RFC 9112). Strict: where two readers could disagree
- * about where an answer ends, it throws.
+ * Reads one response after the other from the bytes of a connection (RFC 9112). Strict: where two readers could disagree
+ * about where a response ends, it throws.
  */
 export class ResponseReader {
   #state: 'idle' | 'head' | 'length' | 'close' | 'chunk_size' | 'chunk_data' | 'chunk_end' | 'trailers' | 'upgraded' = 'idle'
@@ -48,7 +48,7 @@ export class ResponseReader {
     this.#letGo()
   }
 
-  /** Reads what it can. Returns the bytes behind the answer's end: empty, unless the backend talks out of turn or was upgraded. */
+  /** Reads what it can. Returns the bytes behind the response's end: empty, unless the backend sends out of turn or was upgraded. */
   push(chunk: Buffer): Buffer {
     let isHeld = this.#heldBytes > 0
     let rest = isHeld ? this.#append(chunk) : chunk
@@ -67,24 +67,24 @@ export class ResponseReader {
     return rest
   }
 
-  /** The connection has ended. Returns whether the answer is whole. */
+  /** The connection has ended. Returns whether the response is whole. */
   finish(): boolean {
     if (this.#state !== 'close') return this.#state === 'idle'
     this.#end(NO_TRAILERS)
     return true
   }
 
-  /** An answer began: some of its bytes were read. */
+  /** A response began: some of its bytes were read. */
   get hasBegun(): boolean {
     return this.#state !== 'head' || this.#heldBytes > 0 || this.#interimCount > 0
   }
 
-  /** The answer was read to its end. */
+  /** The response was read to its end. */
   get isDone(): boolean {
     return this.#state === 'idle'
   }
 
-  /** The answer has no end but that of its connection. */
+  /** The response has no end but that of its connection. */
   get isWholeAtClose(): boolean {
     return this.#state === 'close'
   }
@@ -124,7 +124,7 @@ export class ResponseReader {
     return at
   }
 
-  /** Takes one step and answers what is left, or undefined when that is too little to go on. */
+  /** Takes one step and returns what is left, or undefined when that is too little to go on. */
   #read(bytes: Buffer): Buffer | undefined {
     switch (this.#state) {
       case 'head':
@@ -157,7 +157,7 @@ export class ResponseReader {
     const head = parseHead(text)
     if (head.status === 101) this.#upgrade(head)
     else if (head.status < 200) {
-      if (++this.#interimCount > MAX_INTERIM_ANSWERS) throw new InvalidResponse('it has more than 100 interim answers')
+      if (++this.#interimCount > MAX_INTERIM_RESPONSES) throw new InvalidResponse('it has more than 100 interim responses')
       this.#sink!.onInterim(head)
     } else this.#begin(head)
     return rest

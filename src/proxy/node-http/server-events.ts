@@ -8,7 +8,7 @@ import { EarlyBytes } from './early-bytes.ts'
 import { receivedHead } from './node-downstream.ts'
 
 /** How long a connection that was refused may take to close. */
-const LINGER_MS = 1000
+const CLOSE_MS = 1000
 
 type Handle = (req: IncomingMessage, res: ServerResponse, early?: EarlyBytes) => void
 
@@ -154,7 +154,7 @@ export class ServerEvents {
 
   #linger(socket: Socket): void {
     socket.resume()
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+    const timer = setTimeout(() => socket.destroy(), CLOSE_MS)
     socket.once('close', () => clearTimeout(timer))
   }
 }
