@@ -2,4 +2,4 @@
 const hasUrl = process.env.EDGE_CONFIG_URL || process.argv.some((arg) => /^--config-url(?:=|$)/.test(arg))
 if (!hasUrl) process.env.EDGE_CONFIG_FILE ||= 'examples/quickstart.json'
 process.argv.splice(2, 0, 'serve')
-await import('../dist/cli/main.js')
+await import('../program/edge.js')

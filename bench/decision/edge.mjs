@@ -4,7 +4,7 @@ import { policy } from '../support/bundle.mjs'
 import { MEASURED, start } from '../support/processes.mjs'
 import { newScratchDirectory } from '../support/scratch.mjs'
 
-const MAIN = new URL('../../dist/cli/main.js', import.meta.url)
+const MAIN = new URL('../../program/edge.js', import.meta.url)
 
 /** edge as its users start it, with these rules and one worker. */
 export function startEdge(rules) {

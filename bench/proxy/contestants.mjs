@@ -14,7 +14,7 @@ const HIGH = { burst: 1_000_000_000_000, maxTokens: 1_000_000 }
 export async function startEdge(backend) {
   const bundle = join(newScratchDirectory(), 'bundle.json')
   writeFileSync(bundle, bundleText(1, LOW))
-  const edge = await start(MEASURED, new URL('../../dist/cli/main.js', import.meta.url), {
+  const edge = await start(MEASURED, new URL('../../program/edge.js', import.meta.url), {
     args: ['serve'],
     env: {
       EDGE_MODE: 'reverse_proxy',

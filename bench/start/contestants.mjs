@@ -12,7 +12,7 @@ export function contestants(otherCheckout) {
   const bundle = writeBundle()
   const edge = (name, checkout, env = {}) => ({
     name,
-    args: [fileURLToPath(new URL('dist/cli/main.js', pathToFileURL(`${checkout}/`))), 'serve'],
+    args: [fileURLToPath(new URL('program/edge.js', pathToFileURL(`${checkout}/`))), 'serve'],
     env: (port) => ({
       EDGE_CONFIG_FILE: bundle,
       EDGE_HOST: '127.0.0.1',

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-const EDGE = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+const EDGE = fileURLToPath(new URL('../../program/edge.js', import.meta.url))
 const LIMITS = fileURLToPath(new URL('./limits.yaml', import.meta.url))
 
 const firstPort = Number(process.argv[2] ?? 8081)

@@ -8,7 +8,7 @@ export function readText(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8')
 }
 
-const NOT_OURS = new Set(['node_modules', 'dist', '.git'])
+const NOT_OURS = new Set(['node_modules', 'dist', 'program', '.git'])
 
 /** Every Markdown file of the project, by its path from the root. */
 export function markdownFiles(folder = ''): string[] {

@@ -15,10 +15,10 @@ describeWithRegistry('a fresh clone', () => {
     const advice = /^To build.*: (npm .*)$/m.exec(production.stderr)![1]!
     await succeed(clone, 'sh', '-c', advice)
     expect(existsSync(join(clone, 'node_modules/typescript'))).toBe(false)
-    expect(await succeed(clone, process.execPath, 'dist/cli/main.js', 'validate', 'examples/quickstart.json')).toMatch(/: ok\b/)
+    expect(await succeed(clone, process.execPath, 'program/edge.js', 'validate', 'examples/quickstart.json')).toMatch(/: ok\b/)
 
     // With dist/ there, production installs keep it.
     await succeed(clone, 'npm', 'ci', '--omit=dev')
-    expect(existsSync(join(clone, 'dist/cli/main.js'))).toBe(true)
+    expect(existsSync(join(clone, 'program/edge.js'))).toBe(true)
   })
 })

@@ -13,7 +13,8 @@ const port = parentPort!
 const result = readConfig(settings.env, settings.flags)
 if (!result.ok) throw new Error(result.problems.join('\n'))
 const { config } = result
-const self = await Worker.start({
+// No `await` up here: what the start loads may import from this file, and would wait for it.
+const started = Worker.start({
   config,
   memory,
   worker,
@@ -22,4 +23,4 @@ const self = await Worker.start({
   send: (message) => port.postMessage(message),
 })
 // Whatever it throws ends this thread, and the supervisor starts another.
-port.on('message', (message: ToWorker) => void self.onMessage(message))
+port.on('message', (message: ToWorker) => void started.then((self) => self.onMessage(message)))

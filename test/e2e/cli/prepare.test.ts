@@ -10,7 +10,9 @@ import { scratchDirectory } from '../../support/service/running.ts'
 
 const SOURCE = 'src/index.ts'
 const COMPILER = 'node_modules/typescript/bin/tsc'
+const BUNDLER = 'scripts/bundle.mjs'
 const BUILT = 'dist/index.js'
+const BUNDLED = 'program/edge.js'
 
 describe('npm prepares a checkout', () => {
   test('by what package.json names, which is packed too', () => {
@@ -20,14 +22,17 @@ describe('npm prepares a checkout', () => {
   })
 
   test('builds from scratch: nothing of an earlier build is left', async () => {
-    const folder = await checkout({ [SOURCE]: '', [COMPILER]: compiler(0), [BUILT]: '', 'dist/old.js': '' })
-    expect(prepared(folder, 'ci')).toEqual({ status: 0, stdout: '-p tsconfig.build.json\n', stderr: '' })
-    expect(existsSync(join(folder, 'dist'))).toBe(false) // this compiler writes nothing
+    const built = { [BUILT]: '', 'dist/old.js': '', [BUNDLED]: '' }
+    const folder = await checkout({ [SOURCE]: '', [COMPILER]: compiler(0), [BUNDLER]: "console.log('bundled')", ...built })
+    expect(prepared(folder, 'ci')).toEqual({ status: 0, stdout: '-p tsconfig.build.json\nbundled\n', stderr: '' })
+    for (const built of ['dist', 'program']) expect(existsSync(join(folder, built))).toBe(false) // these write nothing
   })
 
   test('fails where the build fails', async () => {
-    const folder = await checkout({ [SOURCE]: '', [COMPILER]: compiler(2) })
+    const folder = await checkout({ [SOURCE]: '', [COMPILER]: compiler(2), [BUNDLER]: '' })
     expect(prepared(folder, 'ci').status).toBe(2)
+    const other = await checkout({ [SOURCE]: '', [COMPILER]: compiler(0), [BUNDLER]: 'process.exit(3)' })
+    expect(prepared(other, 'ci').status).toBe(3)
   })
 
   test.each(['ci', 'install'])('without a compiler, `npm %s` succeeds and says that nothing was built, and how to', async (command) => {
@@ -36,14 +41,15 @@ describe('npm prepares a checkout', () => {
     expect([status, stderr]).toEqual([0, expect.stringMatching(/^edge: not built: .*\nTo build, .*: npm ci && npm prune --omit=dev\n$/)])
   })
 
-  test.each(['pack', 'publish'])('without a compiler and without dist/, `npm %s` fails', async (command) => {
+  test.each(['pack', 'publish'])('without a compiler and without dist/ or program/, `npm %s` fails', async (command) => {
     expect(prepared(await checkout({ [SOURCE]: '' }), command).status).toBe(1)
+    expect(prepared(await checkout({ [SOURCE]: '', [BUILT]: '' }), command).status).toBe(1)
   })
 
-  test.each(['ci', 'pack'])('without a compiler, `npm %s` keeps dist/ and says so', async (command) => {
-    const folder = await checkout({ [SOURCE]: '', [BUILT]: '' })
-    expect(prepared(folder, command)).toMatchObject({ status: 0, stderr: expect.stringContaining('dist/ is left as it is') })
-    expect(existsSync(join(folder, BUILT))).toBe(true)
+  test.each(['ci', 'pack'])('without a compiler, `npm %s` keeps dist/ and program/ and says so', async (command) => {
+    const folder = await checkout({ [SOURCE]: '', [BUILT]: '', [BUNDLED]: '' })
+    expect(prepared(folder, command)).toMatchObject({ status: 0, stderr: expect.stringContaining('are left as they are') })
+    for (const built of [BUILT, BUNDLED]) expect(existsSync(join(folder, built))).toBe(true)
   })
 
   test("a compiler of another folder's is not used", async () => {

@@ -14,12 +14,11 @@ describe.concurrent('a thread loads what it uses', () => {
     expect(workers).toHaveLength(2)
     for (const loaded of workers) {
       expect(loaded.filter((file) => HEAVY.test(file))).toEqual([])
-      // The size of the memory that all workers share is known in both modes.
-      expect(loaded.filter((file) => file.includes('/dist/proxy/')).map(nameOf)).toEqual(['body-memory.js'])
-      expect(loaded.map(nameOf)).toContain('decision-wire.js')
+      expect(own(loaded)).toContain('worker-thread-decision-server.js')
+      expect(own(loaded).filter((name) => /proxy|fleet|country/.test(name))).toEqual([])
     }
-    expect(main.filter((file) => /\/dist\/(?:doors|store\/state)\/|\/node_modules\/(?:ioredis|mmdb-lib)\//.test(file))).toEqual([])
-    expect(main.filter((file) => file.includes('/dist/proxy/')).map(nameOf)).toEqual(['body-memory.js'])
+    expect(main.filter((file) => /\/node_modules\/(?:ioredis|mmdb-lib)\//.test(file))).toEqual([])
+    expect(own(main).filter((name) => /worker|state-file|bundle-url|country|fake-llm|help/.test(name))).toEqual([])
   })
 
   test('a worker of reverse_proxy: the proxy, and not the wire of decisions', async (t) => {
@@ -27,8 +26,8 @@ describe.concurrent('a thread loads what it uses', () => {
     expect(workers).toHaveLength(2)
     for (const loaded of workers) {
       expect(loaded.filter((file) => HEAVY.test(file))).toEqual([])
-      expect(loaded.map(nameOf)).toContain('proxy-front.js')
-      expect(loaded.map(nameOf)).not.toContain('decision-wire.js')
+      expect(own(loaded)).toContain('worker-thread-proxy-front.js')
+      expect(own(loaded)).not.toContain('worker-thread-decision-server.js')
     }
   })
 
@@ -36,6 +35,11 @@ describe.concurrent('a thread loads what it uses', () => {
     const { workers } = await loadedBy(t, {}, 'ip:country')
     expect(workers).toHaveLength(2)
     for (const loaded of workers) expect(loaded.some((file) => file.includes('/node_modules/mmdb-lib/'))).toBe(true)
+  })
+
+  test('what one mode alone needs is in no file that the other loads', async () => {
+    const entry = await readFile(new URL('../../../program/worker-thread.js', import.meta.url), 'utf8')
+    for (const code of ['class ReverseProxy', 'class DecisionWire', 'class FleetStore']) expect(entry).not.toContain(code)
   })
 })
 
@@ -58,7 +62,12 @@ async function loadedBy(t: TestContext, env: Readonly<Record<string, string>> = 
     threads.push(result.map(({ url }) => url))
   }
   const has = (loaded: readonly string[], name: string): boolean => loaded.some((file) => nameOf(file) === name)
-  return { main: threads.find((loaded) => has(loaded, 'main.js'))!, workers: threads.filter((loaded) => has(loaded, 'worker-thread.js')) }
+  return { main: threads.find((loaded) => has(loaded, 'edge.js'))!, workers: threads.filter((loaded) => has(loaded, 'worker-thread.js')) }
+}
+
+/** The program's own files. */
+function own(loaded: readonly string[]): string[] {
+  return loaded.filter((file) => file.includes('/program/')).map(nameOf)
 }
 
 function nameOf(file: string): string {

@@ -22,7 +22,7 @@ test('a log reader that sleeps stops neither answers nor the shutdown', async ()
   const path = join(await scratchDirectory(), 'bundle.json')
   const wrong = Array.from({ length: 60 }, (_, i) => policy(`${'x'.repeat(60)}${i}\n`, { rules: [] }))
   await replaceFile(path, JSON.stringify(bundle(1, ...wrong)))
-  const entry = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
+  const entry = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
   const env = { PATH: process.env['PATH'] ?? '', EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_CONFIG_FILE: path }
   const service = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void service.kill('SIGKILL'))

@@ -4,16 +4,16 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** Vitest's global setup: tests that start the program use `dist/`, and would speak of another one if it were missing or old. */
+/** Vitest's global setup: tests that start the program use `program/`, and would speak of another one if it were missing or old. */
 export function setup(): void {
-  const builtMs = modifiedMs(join(ROOT, 'dist/cli/main.js'))
-  if (builtMs === undefined) throw new Error('dist/ is missing, and tests start the program from there: run `npm run build` first')
+  const builtMs = modifiedMs(join(ROOT, 'program/edge.js'))
+  if (builtMs === undefined) throw new Error('program/ is missing, and tests start it from there: run `npm run build` first')
   const newer = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter(
     (name) => name.endsWith('.ts') && !name.endsWith('.test.ts') && modifiedMs(join(ROOT, 'src', name))! > builtMs,
   )
   if (newer.length > 0) {
     process.stderr.write(
-      `\nWARNING: dist/ is older than src/${newer[0]}: tests that start the program use the old one. Run \`npm run build\`.\n\n`,
+      `\nWARNING: program/ is older than src/${newer[0]}: tests that start the program use the old one. Run \`npm run build\`.\n\n`,
     )
   }
 }
