@@ -10,6 +10,8 @@ import { fetchFrom } from '../support/http-client.mjs'
 /** Looking more often would take the core that the start needs. */
 const LOOK_MS = 2
 const TOO_LONG_MS = 30_000
+/** Without what this shell tells Node: certificates of its own, say, which every process and thread would read. */
+const ENVIRONMENT = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NODE_|npm_)/.test(name)))
 
 /** Starts it once and ends it: milliseconds from its spawn until its port accepts, until it is ready, and the CPU time that it took. */
 export async function timedStart({ args, env, path }) {
@@ -18,7 +20,7 @@ export async function timedStart({ args, env, path }) {
 
 async function timedRun(args) {
   const startedMs = performance.now()
-  const child = spawn(process.execPath, args, { stdio: 'ignore' })
+  const child = spawn(process.execPath, args, { stdio: 'ignore', env: ENVIRONMENT })
   const [code] = await once(child, 'exit')
   if (code !== 0) throw new Error(`node ${args.join(' ')} has ended with ${code}`)
   const readyMs = performance.now() - startedMs
@@ -28,7 +30,7 @@ async function timedRun(args) {
 async function timedServer(args, env, path) {
   const port = await freePort()
   const startedMs = performance.now()
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, ...env(port) } })
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...ENVIRONMENT, ...env(port) } })
   const ended = once(child, 'exit')
   try {
     while (!(await accepts(port))) await pause(child, startedMs)
