@@ -31,6 +31,8 @@ export class AdminEndpoints {
   readonly #parts: AdminParts
   readonly #turns = new RequestTurns()
   readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
+  /** In the order in which they came, one for each connection. */
+  readonly #waiting: ServerResponse[] = []
   readonly #failureLog = new Sampler<string>(new Map())
 
   constructor(routes: Iterable<Route>, parts: AdminParts) {
@@ -44,16 +46,28 @@ export class AdminEndpoints {
   }
 
   handle(req: IncomingMessage, res: ServerResponse): void {
-    this.#turns.take(req, res, () => this.#begin(req, res))
+    this.#turns.take(req, res, () => {
+      this.#waiting.push(res)
+      if (this.#waiting.length === 1) this.#beginWaiting()
+    })
   }
 
-  #begin(req: IncomingMessage, res: ServerResponse): void {
-    if (req.socket.destroyed) return
-    const nowMs = performance.now()
-    const waitMs = this.#time.waitMs(nowMs)
-    if (waitMs > 0) return void setTimeout(() => this.#begin(req, res), waitMs).unref()
-    this.#time.spend(REQUEST_MS, nowMs)
-    this.#routes.dispatch(req, res, (_res, error) => this.#fail(res, error))
+  /** One timer for all that wait: one for each would cost more than the requests themselves. */
+  #beginWaiting(): void {
+    let begun = 0
+    for (; begun < this.#waiting.length; begun++) {
+      const nowMs = performance.now()
+      const waitMs = this.#time.waitMs(nowMs)
+      if (waitMs > 0) {
+        setTimeout(() => this.#beginWaiting(), waitMs).unref()
+        break
+      }
+      const res = this.#waiting[begun]!
+      if (res.req.socket.destroyed) continue
+      this.#time.spend(REQUEST_MS, nowMs)
+      this.#routes.dispatch(res.req, res, (_res, error) => this.#fail(res, error))
+    }
+    this.#waiting.splice(0, begun)
   }
 
   #fail(res: ServerResponse, error: unknown): void {

@@ -38,6 +38,17 @@ describe('requests for operators', () => {
     await until(() => count() === 600)
   })
 
+  test('of many connections wait with one timer for all of them', async () => {
+    const edge = await running({ bundle: BUNDLE })
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    onTestFinished(() => timers.mockRestore())
+    const clients = Array.from({ length: 600 }, () => RawClient.connect(edge.port))
+    for (const client of clients) client.send(LIVEZ.repeat(2))
+    await until(() => clients.every(({ received }) => statusesIn(received).length === 2))
+    // A timer for each of them would be armed again every millisecond: some hundred thousand times.
+    expect(timers.mock.calls.length).toBeLessThan(20_000)
+  })
+
   test('that wait on the port of their own are not even parsed, but for a few', async () => {
     const edge = await running({ bundle: BUNDLE, env: OWN_PORT })
     const handle = vi.spyOn(AdminEndpoints.prototype, 'handle')
