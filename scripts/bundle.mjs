@@ -1,8 +1,7 @@
 // The second half of `npm run build`: dist/ becomes the program, in program/. A thread that loads one file starts in half the time that it
 // needs for more than a hundred. What is imported dynamically stays a file of its own, and packages stay where npm puts them.
-import { rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { rolldown } from 'rolldown'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('../program/', import.meta.url))
@@ -16,8 +15,20 @@ const ENTRIES = {
 }
 
 rmSync(PROGRAM, { recursive: true, force: true })
-for (const [name, file] of Object.entries(ENTRIES)) {
+const bundler = await import('rolldown').catch((error) => error)
+if (bundler instanceof Error) leaveApart(bundler)
+else for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file)
+chmodSync(`${PROGRAM}edge.js`, 0o755)
+
+async function bundle(rolldown, name, file) {
   const bundle = await rolldown({ input: { [name]: `${DIST}${file}` }, external: /^[^./]/, platform: 'node' })
   await bundle.write({ dir: PROGRAM, format: 'esm', sourcemap: true, entryFileNames: '[name].js', chunkFileNames: `${name}-[name].js` })
   await bundle.close()
+}
+
+/** It needs Node 20.19 or 22.12. An older one runs the program all the same. */
+function leaveApart({ message }) {
+  process.stderr.write(`edge: built, but not bundled, so that startup takes longer: ${message.split('\n', 1)[0]}\n`)
+  mkdirSync(PROGRAM)
+  writeFileSync(`${PROGRAM}edge.js`, `#!/usr/bin/env node\nimport '../dist/${ENTRIES.edge}'\n`)
 }

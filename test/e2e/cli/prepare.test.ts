@@ -65,6 +65,14 @@ describe('npm prepares a checkout', () => {
   })
 })
 
+test('where the bundler cannot run, the program is there all the same, and the build says that it starts slower', async () => {
+  const folder = await checkout({ 'package.json': '{"type":"module"}', 'dist/cli/main.js': "console.log('started')" })
+  await cp(join(ROOT, BUNDLER), join(folder, BUNDLER))
+  const built = spawnSync(process.execPath, [join(folder, BUNDLER)], { encoding: 'utf8' })
+  expect([built.status, built.stderr]).toEqual([0, expect.stringMatching(/^edge: built, but not bundled, .*rolldown.*\n$/)])
+  expect(spawnSync(join(folder, BUNDLED), { encoding: 'utf8' }).stdout).toBe('started\n')
+})
+
 async function checkout(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = await scratchDirectory()
   for (const [path, text] of Object.entries(files)) {
