@@ -32,7 +32,7 @@ export class AdminEndpoints {
   readonly #turns = new RequestTurns()
   readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
   /** In the order in which they came, one for each connection. */
-  readonly #waiting: ServerResponse[] = []
+  readonly #waiting: { readonly res: ServerResponse; readonly onBegin: () => void }[] = []
   readonly #failureLog = new Sampler<string>(new Map())
 
   constructor(routes: Iterable<Route>, parts: AdminParts) {
@@ -45,9 +45,10 @@ export class AdminEndpoints {
     return this.#routes.has(path) || RESERVED_PATHS.has(path)
   }
 
-  handle(req: IncomingMessage, res: ServerResponse): void {
+  /** `onBegin`: its turn has come, and its route gets it next. */
+  handle(req: IncomingMessage, res: ServerResponse, onBegin = (): void => {}): void {
     this.#turns.take(req, res, () => {
-      this.#waiting.push(res)
+      this.#waiting.push({ res, onBegin })
       if (this.#waiting.length === 1) this.#beginWaiting()
     })
   }
@@ -62,9 +63,10 @@ export class AdminEndpoints {
         setTimeout(() => this.#beginWaiting(), waitMs).unref()
         break
       }
-      const res = this.#waiting[begun]!
+      const { res, onBegin } = this.#waiting[begun]!
       if (res.req.socket.destroyed) continue
       this.#time.spend(REQUEST_MS, nowMs)
+      onBegin()
       this.#routes.dispatch(res.req, res, (_res, error) => this.#fail(res, error))
     }
     this.#waiting.splice(0, begun)

@@ -1,13 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-
-/**
- * With so many requests waiting, the connection is not read any further. Below that it is, because a client that leaves is noticed only
- * on a connection that is read. One read of Node is 64 KiB, and it parses all of it.
- */
-const READ_AHEAD = 16
-/** On all connections of a worker, at about 1.5 KiB each. Beyond this, connections that read ahead further than the bound above are cut. */
-const MAX_WAITING = 10_000
+import { MAX_WAITING, READ_AHEAD, ReadHold } from './read-ahead.ts'
 
 /** One request of a connection at a time: pipelined ones begin when the response before theirs is sent. */
 export class RequestTurns {
@@ -39,7 +32,7 @@ export class RequestTurns {
     if (waiting.length === 0) connection.current!.once('close', () => this.#next(connection))
     waiting.push({ res, begin })
     this.#waiting++
-    if (waiting.length >= READ_AHEAD) connection.hold()
+    if (waiting.length >= READ_AHEAD) connection.reading.hold()
   }
 
   #next(connection: Connection): void {
@@ -51,7 +44,7 @@ export class RequestTurns {
     this.#waiting--
     connection.current = next.res
     if (waiting.length > 0) next.res.once('close', () => this.#next(connection))
-    if (waiting.length < READ_AHEAD) connection.release()
+    if (waiting.length < READ_AHEAD) connection.reading.release()
     next.begin()
   }
 
@@ -68,33 +61,16 @@ interface WaitingRequest {
 
 class Connection {
   readonly socket: Socket
+  readonly reading: ReadHold
   readonly waiting: WaitingRequest[] = []
   current: ServerResponse | undefined
-  #isHeld = false
-  #hasBeenHeld = false
 
   constructor(socket: Socket) {
     this.socket = socket
+    this.reading = new ReadHold(socket)
   }
 
   get isBusy(): boolean {
     return this.waiting.length > 0 || this.current?.closed === false
-  }
-
-  hold(): void {
-    this.#isHeld = true
-    this.socket.pause()
-    if (this.#hasBeenHeld) return
-    this.#hasBeenHeld = true
-    // Node resumes the socket behind every message that it has parsed.
-    this.socket.on('resume', () => {
-      if (this.#isHeld) this.socket.pause()
-    })
-  }
-
-  release(): void {
-    if (!this.#isHeld) return
-    this.#isHeld = false
-    this.socket.resume()
   }
 }

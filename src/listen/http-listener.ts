@@ -6,7 +6,7 @@ import type { ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 import type { ListenAddress, ListenTarget } from './listen-address.ts'
 import type { ListenerServer } from './listener-server.ts'
-import { readInPieces } from './read-in-pieces.ts'
+import { type ParsingLimits, readInPieces } from './read-in-pieces.ts'
 import { TurnedAway } from './turned-away.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
@@ -46,8 +46,8 @@ export interface ListenerOptions {
   readonly onAcceptError: (error: Error) => void
   /** Whether a connection has a request under way. Unset: all are given the same time at shutdown. */
   readonly isServing?: (socket: Socket) => boolean
-  /** How much of a connection is parsed at a time. Unset: all that has come, which can be thousands of pipelined requests. */
-  readonly maxReadBytes?: number
+  /** How much is parsed at a time. Unset: all that has come, which can be thousands of pipelined requests. */
+  readonly parsing?: ParsingLimits
   /** Anything else that this listener needs of its server. */
   readonly configure?: (server: Server) => void
   /** Gets the way to give a connection to Node, for good. */
@@ -98,7 +98,7 @@ export class HttpListener implements ListenerServer {
       if (socket.destroyed || (!this.#sockets.has(socket) && !this.#admit(socket))) return
       if (this.#front !== undefined) return this.#front.accept(socket)
       toNode(socket)
-      if (options.maxReadBytes !== undefined) readInPieces(socket, options.maxReadBytes)
+      if (options.parsing !== undefined) readInPieces(socket, options.parsing)
     })
     this.#front = newFront?.(toNode)
   }

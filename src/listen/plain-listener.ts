@@ -8,7 +8,7 @@ import { MalformedRequests } from './malformed-requests.ts'
 export function newPlainListener(
   options: PortOptions,
   handle: Handle,
-  special: Pick<ListenerOptions, 'newFront' | 'maxReadBytes'> = {},
+  special: Pick<ListenerOptions, 'newFront' | 'parsing'> = {},
 ): HttpListener {
   const malformed = new MalformedRequests()
   const handleNoted: Handle = (req, res) => {
@@ -22,6 +22,10 @@ export function newPlainListener(
     res.shouldKeepAlive = false
     handleNoted(req, res)
   }
-  const configure = (server: Server): void => malformed.configure(server)
+  const configure = (server: Server): void => {
+    malformed.configure(server)
+    // A client that has sent its request may close its side and wait: a request may have to wait for its turn, or for a store.
+    ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
+  }
   return new HttpListener({ ...options, handle: handleNoted, handleExpecting, requiresHost: true, configure, ...special })
 }

@@ -2,10 +2,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setImmediate as turn } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { RawClient, statusesIn } from '../../test/support/proxy/proxy.ts'
 import { until } from '../../test/support/until.ts'
 import { RequestTurns } from '../http/request-turns.ts'
+import { TimeShare } from '../time-share.ts'
 import { readInPieces } from './read-in-pieces.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -45,10 +46,33 @@ test('a body comes whole, and so does the end of a connection', async () => {
   expect(isWhole).toBe(true)
 })
 
-async function serving(handle: (req: IncomingMessage, res: ServerResponse) => void): Promise<number> {
+test('nothing is parsed while parsing has no share of the time left, and all of it later', async () => {
+  const share = plenty()
+  const spend = vi.spyOn(share, 'spend')
+  const waitMs = vi.spyOn(share, 'waitMs').mockReturnValue(5)
+  let parsed = 0
+  const port = await serving((_req, res) => {
+    parsed++
+    res.end()
+  }, share)
+  const client = RawClient.connect(port)
+  client.send(GET.repeat(200))
+  await until(() => waitMs.mock.calls.length > 3)
+  expect([parsed, spend.mock.calls.length]).toEqual([0, 0])
+  waitMs.mockRestore()
+  await until(() => statusesIn(client.received).length === 200)
+  // A piece each.
+  expect(spend.mock.calls.length).toBeGreaterThanOrEqual((200 * GET.length) / 1024)
+})
+
+function plenty(): TimeShare {
+  return new TimeShare(1, 1e9, performance.now())
+}
+
+async function serving(handle: (req: IncomingMessage, res: ServerResponse) => void, share = plenty()): Promise<number> {
   const server = createServer(handle)
   ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
-  server.on('connection', (socket: Socket) => readInPieces(socket, 1024))
+  server.on('connection', (socket: Socket) => readInPieces(socket, { bytes: 1024, share }))
   onTestFinished(() => {
     server.close()
     server.closeAllConnections()

@@ -28,6 +28,18 @@ describe('a plain head', () => {
     expect(reader.header('x-api-key')).toBe('bob')
   })
 
+  test('is kept when its bytes are overwritten, without what stood around it', () => {
+    const bytes = bytesOf(`${PLAIN}${PLAIN.replace('alice', 'bob')}${PLAIN}`)
+    const reader = new HeadReader()
+    reader.begin(bytes, bytes.length)
+    reader.read(PLAIN.length)
+    reader.keepHead()
+    bytes.fill(0)
+    expect(reader.original()).toMatchObject({ method: 'GET', uri: '/a?b', host: '' })
+    expect(reader.header('x-api-key')).toBe('bob')
+    expect(reader.header('host')).toBe('edge')
+  })
+
   test.each([
     ['names in any case', 'hOST: edge\r\nx-ORIGINAL-method: GET\r\nX-original-uri: /'],
     ['no space after the colon', 'Host:edge\r\nX-Original-Method:GET\r\nX-Original-URI:/'],

@@ -43,6 +43,9 @@ const ZERO = '0'
 export class HeadReader implements Question, RequestView {
   #bytes: Uint8Array = NO_BYTES
   #end = 0
+  /** Of the head that was read last. */
+  #headAt = 0
+  #headEnd = 0
   /** The same, a character a byte, as `node:http` reads them. */
   #text = ''
   #fields = new Int32Array(USUAL_FIELDS * FIELD_INTS)
@@ -65,9 +68,16 @@ export class HeadReader implements Question, RequestView {
     this.#text = bytes.toString('latin1', 0, end)
   }
 
-  /** To be called when the bytes may change while the head that was read last is still in use. */
-  keepBytes(): void {
-    this.#bytes = new Uint8Array(this.#bytes.subarray(0, this.#end))
+  /** To be called when the bytes may change while the head that was read last is still in use: that head is copied. */
+  keepHead(): void {
+    const from = this.#headAt
+    const head = Buffer.from(this.#bytes.subarray(from, this.#headEnd))
+    for (let i = 0; i < this.#used; i++) this.#fields[i]! -= from
+    this.#bytes = head
+    this.#text = head.toString('latin1')
+    this.#end = head.length
+    this.#headAt = 0
+    this.#headEnd = head.length
   }
 
   /** Lets go of what was read. */
@@ -122,7 +132,10 @@ export class HeadReader implements Question, RequestView {
       if (bytes[at + 1] !== LF) return OTHER
       const isEnd = at === nameAt
       at += 2
-      if (isEnd) return this.#hasOwnHost ? at : OTHER
+      if (!isEnd) continue
+      this.#headAt = from
+      this.#headEnd = at
+      return this.#hasOwnHost ? at : OTHER
     }
     return cut
   }

@@ -199,7 +199,7 @@ export class WireConnection {
   /** Back in the socket, the rest comes again as if it had just been read, and before the client's end if that is here too. */
   #pause(rest: Buffer): void {
     this.#socket.pause()
-    if (rest.length > 0) this.#socket.unshift(Buffer.from(rest))
+    if (rest.length > 0) this.#socket.unshift(unshared(rest))
   }
 
   #end(): void {
@@ -222,8 +222,13 @@ export class WireConnection {
     this.#unshareReads?.()
     this.#onGone(this)
     this.#context.handOver(socket)
-    if (rest.length > 0) socket.unshift(Buffer.from(rest))
+    if (rest.length > 0) socket.unshift(unshared(rest))
   }
+}
+
+/** What was put back once is our own already: copying it for each question of a long pipeline would take time by the square of its length. */
+function unshared(bytes: Buffer): Buffer {
+  return bytes.buffer === READ_BUFFER.buffer ? Buffer.from(bytes) : bytes
 }
 
 function ignore(): void {

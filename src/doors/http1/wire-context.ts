@@ -31,7 +31,7 @@ export class WireContext {
   }
 
   takeReader(): void {
-    this.#readers.pop()!.keepBytes()
+    this.#readers.pop()!.keepHead()
     if (this.#readers.length === 0) this.#readers.push(new HeadReader())
   }
 

@@ -1,16 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { MAX_WAITING, READ_AHEAD, ReadHold } from '../../http/read-ahead.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
 import type { DownstreamListener } from '../downstream.ts'
 import { type Peer, peerOf } from '../peer.ts'
-
-/**
- * With so many requests waiting, the connection is not read any further. Below that it is, because a client that leaves is
- * noticed only on a connection that is read. One read of Node is 64 KiB, and it parses all of it: some 2,400 requests at most.
- */
-const READ_AHEAD = 16
-/** In all connections of a worker, at about 1.5 KiB each. Beyond this, those that read ahead further than the bound above are cut. */
-const MAX_WAITING = 10_000
 
 /** Must know when the client leaves. */
 type ClientWatcher = Pick<DownstreamListener, 'onClientEnded' | 'onClientGone'>
@@ -34,8 +27,7 @@ export class ClientConnection {
   #current: ServerResponse | undefined
   #watcher: ClientWatcher | undefined
   readonly #waiting: WaitingRequest[] = []
-  #isHeld = false
-  #hasBeenHeld = false
+  readonly #reading: ReadHold
   readonly #goOn = (): void => this.#beginNext()
   hasEnded = false
   /** Nobody is there any more to read a response. */
@@ -46,6 +38,7 @@ export class ClientConnection {
   constructor(socket: Socket, trustedProxies: TrustedProxies, pipelines: Pipelines) {
     this.peer = peerOf(socket.remoteAddress, trustedProxies)
     this.#socket = socket
+    this.#reading = new ReadHold(socket)
     this.#pipelines = pipelines
     socket.once('end', () => {
       this.hasEnded = true
@@ -88,7 +81,7 @@ export class ClientConnection {
     this.#waiting.push({ req, begin })
     this.#pipelines.waiting++
     if (this.#waiting.length === 1) this.openResponse!.once('close', this.#goOn)
-    if (this.#waiting.length >= READ_AHEAD) this.#hold()
+    if (this.#waiting.length >= READ_AHEAD) this.#reading.hold()
     return true
   }
 
@@ -101,7 +94,7 @@ export class ClientConnection {
   refuseRest(): void {
     this.isRefused = true
     this.#forgetWaiting()
-    this.#release()
+    this.#reading.release()
   }
 
   /** Nobody waits for responses here any more. */
@@ -116,7 +109,7 @@ export class ClientConnection {
     if (!this.#socket.writable) this.#forgetWaiting()
     while (this.openResponse === undefined && this.#waiting.length > 0) this.#takeOff('shift')!.begin()
     if (this.#waiting.length > 0) this.openResponse!.once('close', this.#goOn)
-    if (this.#waiting.length < READ_AHEAD) this.#release()
+    if (this.#waiting.length < READ_AHEAD) this.#reading.release()
   }
 
   #takeOff(end: 'shift' | 'pop'): WaitingRequest | undefined {
@@ -128,23 +121,6 @@ export class ClientConnection {
   #forgetWaiting(): void {
     this.#pipelines.waiting -= this.#waiting.length
     this.#waiting.length = 0
-  }
-
-  #hold(): void {
-    this.#isHeld = true
-    this.#socket.pause()
-    if (this.#hasBeenHeld) return
-    this.#hasBeenHeld = true
-    // Node resumes the socket behind every message that it has parsed.
-    this.#socket.on('resume', () => {
-      if (this.#isHeld) this.#socket.pause()
-    })
-  }
-
-  #release(): void {
-    if (!this.#isHeld) return
-    this.#isHeld = false
-    this.#socket.resume()
   }
 }
 

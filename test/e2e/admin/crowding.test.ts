@@ -49,6 +49,26 @@ describe('requests for operators', () => {
     expect(timers.mock.calls.length).toBeLessThan(20_000)
   })
 
+  test.each([
+    ['on a port of their own', OWN_PORT],
+    ['beside decisions', {}],
+  ])('%s that wait get their response though the client has closed its side', async (_where, env) => {
+    const edge = await running({ bundle: BUNDLE, env })
+    const steps = vi.spyOn(Exposition.prototype, 'steps')
+    let isHeld = true
+    steps.mockImplementationOnce(function* () {
+      while (isHeld) yield
+      return Buffer.from('text')
+    })
+    onTestFinished(() => void vi.restoreAllMocks())
+    const client = RawClient.connect(edge.service.addresses.get('admin')?.port ?? edge.port)
+    client.send(METRICS + LIVEZ)
+    client.socket.end()
+    await until(() => steps.mock.calls.length > 0)
+    isHeld = false
+    expect(statusesIn(await client.closed())).toEqual([200, 200])
+  })
+
   test('that wait on the port of their own are not even parsed, but for a few', async () => {
     const edge = await running({ bundle: BUNDLE, env: OWN_PORT })
     const handle = vi.spyOn(AdminEndpoints.prototype, 'handle')
