@@ -1,45 +1,81 @@
 import type { ServerResponse } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { respondText } from '../http/respond.ts'
-import { inSlices } from '../slices.ts'
+import { runInSlices } from '../slices.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
 import { TimeShare } from '../time-share.ts'
 
-/** What scrapes may take of a worker's time. Twenty thousand series take some 20 ms. */
+/** What scrapes may take of a worker's time. Twenty thousand series take some 40 ms. */
 const SHARE = 0.1
 const BURST_MS = 20
 
+interface Scrape {
+  readonly res: ServerResponse
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
 /**
- * GET /metrics. A worker that decides gathers the text, so it does that in slices, and one text at a time: whoever asks meanwhile gets the
- * next one, all the same one. No text is older than its request.
+ * GET /metrics. A worker that decides gathers the text, so it does that in slices, and one text at a time: requests that come meanwhile
+ * share the next one. No text is older than its request.
  */
 export class MetricsEndpoint {
   readonly #exposition: Exposition
   readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
-  #current: Promise<unknown> = Promise.resolve()
-  /** Not begun yet. */
-  #next: Promise<Buffer> | undefined
+  #waiting: Scrape[] = []
+  #isGathering = false
 
   constructor(exposition: Exposition) {
     this.#exposition = exposition
   }
 
-  async handle(res: ServerResponse): Promise<void> {
-    this.#next ??= this.#gatherNext()
-    respondText(res, 200, Exposition.contentType, await this.#next)
+  /** Done when the response is sent; rejects when there is none. */
+  handle(res: ServerResponse): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ res, resolve, reject })
+      if (!this.#isGathering) this.#gather()
+    })
   }
 
-  async #gatherNext(): Promise<Buffer> {
-    await this.#current
-    // The wait is long enough, but a timer may fire a little early.
-    while (this.#waitMs() > 0) await sleep(this.#waitMs(), undefined, { ref: false })
-    this.#next = undefined
-    const text = inSlices(this.#exposition.steps(), (workMs) => this.#time.spend(workMs, performance.now()))
-    this.#current = text.catch(() => {}) // those who wait for it learn of it
-    return text
+  #gather(): void {
+    this.#isGathering = true
+    const waitMs = this.#time.waitMs(performance.now())
+    if (waitMs > 0) setTimeout(() => this.#gather(), waitMs).unref()
+    else setImmediate(() => this.#begin())
   }
 
-  #waitMs(): number {
-    return this.#time.waitMs(performance.now())
+  #begin(): void {
+    const scrapes = this.#waiting
+    this.#waiting = []
+    runInSlices({
+      steps: this.#steps(),
+      onSlice: (workMs) => this.#time.spend(workMs, performance.now()),
+      onDone: (text) => {
+        this.#gatherNext()
+        for (const scrape of scrapes) respond(scrape, text)
+      },
+      onError: (error) => {
+        this.#gatherNext()
+        for (const { reject } of scrapes) reject(error)
+      },
+    })
+  }
+
+  /** Whatever it throws, even at once, comes with a step. */
+  *#steps(): Generator<void, Buffer> {
+    return yield* this.#exposition.steps()
+  }
+
+  #gatherNext(): void {
+    this.#isGathering = false
+    if (this.#waiting.length > 0) this.#gather()
+  }
+}
+
+function respond({ res, resolve, reject }: Scrape, text: Buffer): void {
+  try {
+    respondText(res, 200, Exposition.contentType, text)
+    resolve()
+  } catch (error) {
+    reject(error)
   }
 }
