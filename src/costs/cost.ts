@@ -9,6 +9,12 @@ export interface RequestFacts {
   readonly body: LlmRequest | undefined
   /** The number given with the question; 1 where there is none. */
   readonly given: number
+  /** Whether a number was given. */
+  readonly isGiven: boolean
+  /** Whether the caller settles at the end of the request, even if its body was not read. */
+  readonly isSettledLater: boolean
+  /** A header field by its lower-case name; null where it is repeated. */
+  headerText(name: string): string | undefined | null
 }
 
 /** What a rule takes from each of its counters, in the unit that its limits count: requests, tokens, money, requests in flight. */
@@ -17,16 +23,21 @@ export interface Cost {
   readonly needsBody: boolean
   /** Whether takes are mostly of one token and never settled, so that a store may pre-fetch tokens. */
   readonly isLeasable: boolean
-  /** What the request takes. Called for each decision, so it must not allocate. */
+  /** What the request takes; AMBIGUOUS where a field that says it is repeated. Called for each decision, so it must not allocate. */
   of(facts: RequestFacts): number
   /** How the amount is corrected when the request ends. Undefined: never. */
   readonly settling: Settling | undefined
 }
 
+/** Two readers could understand the cost differently: the request is refused. */
+export const AMBIGUOUS = Number.NaN
+
 /** Corrects an amount that was taken before the actual usage was known. */
 export interface Settling {
+  /** 'usage': as soon as that is known. 'end': when the request is over, whatever it used; until then it is a hold, and renewed. */
+  readonly at: 'usage' | 'end'
   /** Whether the amount that this request takes will be settled. */
-  holds(facts: RequestFacts): boolean
+  applies(facts: RequestFacts): boolean
   /**
    * The actual amount; undefined: the amount stays as it was taken. Called on the cost that took it, so that the prices and limits of
    * that moment apply, even if a later bundle changes them.
@@ -35,10 +46,13 @@ export interface Settling {
 }
 
 /** What a request has used, as far as that is known at its end. */
-export type Usage = 'nothing' | 'unknown' | TokenUsage
+export type Usage = 'nothing' | 'unknown' | KnownUsage
 
-interface TokenUsage {
-  readonly tokens: TokenCounts
+interface KnownUsage {
+  /** Undefined where the caller reports only what it cost. */
+  readonly tokens: TokenCounts | undefined
+  /** What the caller says that it cost, in the rule's unit. */
+  readonly cost?: number | undefined
   /** The response was a stream of events. */
   readonly isStreamed: boolean
 }

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
+import { requestFacts } from '../../test/support/costs/request-facts.ts'
 import { checkedGiven, GIVEN } from './given.ts'
 
 test('what is given with the question is taken, whatever is known beside it', () => {
   const body = { promptTokens: 50, requestedTokens: 70, choices: 2, isStream: false, model: undefined }
-  expect([0, 1, 2.5, 1e300].map((given) => GIVEN.of({ path: '/v1/chat', body, given }))).toEqual([0, 1, 2.5, 1e300])
+  expect([0, 1, 2.5, 1e300].map((given) => GIVEN.of(requestFacts({ path: '/v1/chat', body, given, isGiven: true })))).toEqual([
+    0, 1, 2.5, 1e300,
+  ])
 })
 
 test('it needs no body, may be pre-fetched and is taken for good', () => {

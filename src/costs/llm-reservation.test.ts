@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { requestFacts } from '../../test/support/costs/request-facts.ts'
 import { MAX_TOKENS } from '../llm/tokens.ts'
 import type { RequestFacts } from './cost.ts'
 import { LlmReservation } from './llm-reservation.ts'
@@ -17,13 +18,13 @@ describe('a reservation', () => {
   })
 
   test('is the longest completion where no body was read', () => {
-    expect(newReservation({ max: 70 }).of({ path: CHAT, body: undefined, given: 1 })).toBe(70)
-    expect(newReservation({}).of({ path: CHAT, body: undefined, given: 1 })).toBe(1000)
+    expect(newReservation({ max: 70 }).of(requestFacts({ path: CHAT }))).toBe(70)
+    expect(newReservation({}).of(requestFacts({ path: CHAT }))).toBe(1000)
   })
 
   test.each(['/v1/embeddings', '/embeddings'])('is the prompt alone at %s, where no text is generated', (path) => {
     expect(newReservation({ max: 70 }).of(facts({ path }))).toBe(12)
-    expect(newReservation({ max: 70 }).of({ path, body: undefined, given: 1 })).toBe(0)
+    expect(newReservation({ max: 70 }).of(requestFacts({ path }))).toBe(0)
   })
 
   test.each(['/v1/embeddings/x', '/v1/my-embeddings', '/'])('has a completion at %s', (path) => {
@@ -44,8 +45,8 @@ describe('when the request is over', () => {
 
   test('somebody settles what was taken, if the body was read', () => {
     const { settling } = newReservation({})
-    expect(settling.holds(facts({}))).toBe(true)
-    expect(settling.holds({ path: CHAT, body: undefined, given: 1 })).toBe(false)
+    expect(settling.applies(facts({}))).toBe(true)
+    expect(settling.applies(requestFacts({ path: CHAT }))).toBe(false)
   })
 
   test('what was used counts, be it more or less than was taken', () => {
@@ -74,5 +75,5 @@ function newReservation({ max, isWatching = true }: { max?: number | undefined; 
 
 function facts({ path = CHAT, ...body }: { path?: string; requestedTokens?: number | undefined; choices?: number }): RequestFacts {
   const read = { promptTokens: 12, requestedTokens: undefined, choices: 1, isStream: false, model: undefined, ...body }
-  return { path, body: read, given: 1 }
+  return requestFacts({ path, body: read })
 }

@@ -6,6 +6,7 @@ import type { Cost, RequestFacts, Settling, Usage } from './cost.ts'
 export class LlmReservation implements Cost, Settling {
   readonly needsBody = true
   readonly isLeasable = false
+  readonly at = 'usage'
   readonly settling = this
   readonly #llm: LlmSettings
   readonly #withoutBody: number
@@ -23,14 +24,14 @@ export class LlmReservation implements Cost, Settling {
     return addTokens(promptTokens, maxCompletionTokens(requestedTokens, this.#llm.maxCompletionTokens, choices))
   }
 
-  /** Where the request's body was not read, the response is not read either. */
-  holds({ body }: RequestFacts): boolean {
-    return body !== undefined
+  /** Where the proxy has not read the request's body, it does not read the response either. */
+  applies({ body, isSettledLater }: RequestFacts): boolean {
+    return body !== undefined || isSettledLater
   }
 
   settled(_amount: number, usage: Usage): number | undefined {
     if (usage === 'nothing') return 0
-    if (usage === 'unknown') return undefined
+    if (usage === 'unknown' || usage.tokens === undefined) return undefined
     // A rule that does not watch streams does not know the usage of one.
     if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
     return addTokens(usage.tokens.prompt, usage.tokens.completion)

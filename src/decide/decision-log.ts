@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { Allowed, Rejected } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
-import type { LimitReason, PlanRule } from '../policy/plan.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { LimitReason } from '../policy/plan-counter.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 
 /**

@@ -20,7 +20,7 @@ export class DecisionPipeline {
   readonly #parts: PipelineParts
   readonly #recorder: DecisionRecorder
   /** Filled anew for each question: the engine reads it before it returns. */
-  readonly #options = { withDescriptors: false, given: undefined, body: undefined, nowMs: 0 }
+  readonly #options = { withDescriptors: false, given: undefined, isSettledLater: false, body: undefined, nowMs: 0 }
 
   constructor(parts: PipelineParts) {
     this.#parts = parts

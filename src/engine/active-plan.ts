@@ -17,8 +17,8 @@ export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Arra
   const byIdentity = new Map<string, Counter>()
   const counters: Counter[] = []
   for (const counter of plan.counters) {
-    const { identity, limit, isLeasable } = counter
-    const opened = store.open({ identity, limit, isLeasable, sinceMs: sincesMs[counter.index]! })
+    const { identity, limit, isLeasable, isSettled } = counter
+    const opened = store.open({ identity, limit, isLeasable, isSettled, sinceMs: sincesMs[counter.index]! })
     counters.push(opened)
     byIdentity.set(identityName(counter), opened)
     yield

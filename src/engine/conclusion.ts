@@ -38,7 +38,7 @@ function conclude(
     canRetry: rejection === undefined || rejection.canRetry,
     requested: rejection === undefined ? 0 : rejection.requested,
     available: rejection === undefined ? 0 : rejection.available,
-    reservation: run.holds.length === 0 ? undefined : { holds: run.holds },
+    reservation: run.reserved.length + run.holds.length === 0 ? undefined : { charges: run.reserved, holds: run.holds },
     policy: rule?.policy,
     rule,
     wouldRejects: run.wouldRejects,

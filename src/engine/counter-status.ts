@@ -1,5 +1,5 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import type { PlanCounter } from '../policy/plan.ts'
+import type { PlanCounter } from '../policy/plan-counter.ts'
 import { wholeTokens } from './verdict.ts'
 
 /** The state of one counter of a rule for one caller. */

@@ -1,4 +1,5 @@
-import type { LimitReason, PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { LimitReason } from '../policy/plan-counter.ts'
 import type { Reservation } from './reservation.ts'
 
 /** The result of the engine. A reject is a value, not an error. */

@@ -14,7 +14,7 @@ import { type CounterName, findCounters, type Inspection, inspectCounters } from
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions } from './question.ts'
-import type { Hold } from './reservation.ts'
+import type { ReservedCharge } from './reservation.ts'
 
 export interface EngineOptions {
   readonly store: CounterStore
@@ -81,20 +81,20 @@ export class Engine {
   }
 
   /**
-   * Corrects what a rule holds to `amount`, in the counters that it was taken from. Call it once for each hold. A
+   * Corrects what a rule reserved to `amount`, in the counters that it was taken from. Call it once for each charge. A
    * rule that is no longer in the bundle is settled all the same.
    */
-  settle(hold: Hold, amount: number): void | Promise<void> {
-    if (hold.amount === amount) return
+  settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
+    if (reserved.amount === amount) return
     const charges = new Charges()
     const { active } = this.#plans
-    for (const counter of hold.rule.counters) {
-      for (const value of hold.values) charges.addValue(value)
-      const taken = hold.active.counters[counter.index]!
-      const current = hold.active === active ? taken : active?.byIdentity.get(identityName(counter))
-      charges.add(current ?? taken, hold.amount - amount)
+    for (const counter of reserved.rule.counters) {
+      for (const value of reserved.values) charges.addValue(value)
+      const taken = reserved.active.counters[counter.index]!
+      const current = reserved.active === active ? taken : active?.byIdentity.get(identityName(counter))
+      charges.add(current ?? taken, reserved.amount - amount)
     }
-    return this.#store.settleAll(charges, hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
+    return this.#store.settleAll(charges, reserved.taken, this.#clock.nowMs(), this.#clock.wallMs())
   }
 
   /** The state of the counters of one rule for one caller. Takes nothing. */

@@ -1,5 +1,4 @@
 import { type Clock, WallTime } from '../clock.ts'
-import { checkedGiven } from '../costs/given.ts'
 import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
@@ -37,11 +36,9 @@ export class Evaluator {
 
   /** A run for the request, routed by the plan. */
   begin(active: ActivePlan, view: RequestView, options: OpenOptions): Run {
-    const { withDescriptors = false, given } = options
-    const amount = given === undefined ? 1 : checkedGiven(given)
     this.#runs.turnTo(active)
     const run = this.#runs.take()
-    run.begin(view, active, withDescriptors, amount)
+    run.begin(view, active, options)
     return run
   }
 
@@ -115,7 +112,7 @@ export class Evaluator {
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
     if (taken === false) return this.#conclude(run, rejected(run))
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
-    if (run.active!.plan.hasSettledCosts) run.hold(run.group)
+    if (run.active!.plan.hasSettledCosts) run.reserve(run.group)
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
   }
@@ -150,7 +147,7 @@ export class Evaluator {
 
   #afterSimulated(run: Run, group: Group, taken: Outcome): void {
     if (taken === false) run.addWouldReject(longestRejection(group))
-    else if (taken === true) run.hold(group)
+    else if (taken === true) run.reserve(group)
   }
 
   #conclude<D extends Allowed | Rejected>(run: Run, decision: D): D {
@@ -163,7 +160,7 @@ function bodyNeed(group: Group): BodyNeed {
   let need: BodyNeed = 'no'
   for (let i = 0; i < group.ruleCount; i++) {
     const rule = group.rules[i]!
-    if (!rule.cost.needsBody) continue
+    if (!rule.needsBody) continue
     if (!rule.policy.isShadow) return 'must'
     need = 'may'
   }

@@ -48,7 +48,7 @@ describe('counters are found', () => {
     const service = newService()
     const body = { promptTokens: 0, requestedTokens: 100, choices: 1, isStream: false, model: undefined }
     const { reservation } = service.decide(body) as Allowed
-    service.engine.settle(reservation!.holds[0]!, 700)
+    service.engine.settle(reservation!.charges[0]!, 700)
     expect(service.levels({ policy: 'p', rule: 'budget', values: {} })[0]!.slice(0, 4)).toEqual(['minute', 600, -100, 0])
   })
 
@@ -137,7 +137,7 @@ describe('a reset', () => {
     service.clock.advance(5)
     service.engine.reset({ policy: 'p', rule: 'budget', values: {} })
     service.clock.advance(5)
-    service.engine.settle(reservation!.holds[0]!, 400)
+    service.engine.settle(reservation!.charges[0]!, 400)
     expect(service.levels({ policy: 'p', rule: 'budget', values: {} }).map((counter) => counter[2])).toEqual([600, 900])
   })
 

@@ -6,6 +6,8 @@ export interface OpenOptions {
   readonly withDescriptors?: boolean | undefined
   /** How much the request takes from rules that count requests, in place of one. */
   readonly given?: number | undefined
+  /** The caller settles what is taken, even if no body is read. */
+  readonly isSettledLater?: boolean | undefined
 }
 
 /** Facts known at the time of the decision. */
@@ -16,4 +18,10 @@ export interface DecideOptions {
   readonly nowMs?: number | undefined
 }
 
-export const NO_OPTIONS: OpenOptions & DecideOptions = { withDescriptors: false, given: undefined, body: undefined, nowMs: undefined }
+export const NO_OPTIONS: OpenOptions & DecideOptions = {
+  withDescriptors: false,
+  given: undefined,
+  isSettledLater: false,
+  body: undefined,
+  nowMs: undefined,
+}

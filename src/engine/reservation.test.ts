@@ -25,21 +25,21 @@ describe('a reservation', () => {
     const config = { tokens_per_minute: 6000, tokens_per_day: 9000, ...(max && { max_completion_tokens: max }) }
     const service = newService(policy('p', { rules: [llmRule('budget', ['header:x-key'], config)] }))
     const { reservation } = service.allow(CHAT, { promptTokens: 12, requestedTokens })
-    expect(reservation!.holds).toMatchObject([{ rule: { name: 'budget' }, amount: tokens, values: ['a'] }])
+    expect(reservation!.charges).toMatchObject([{ rule: { name: 'budget' }, amount: tokens, values: ['a'] }])
     expect(service.levels()).toEqual([6000 - tokens, 9000 - tokens])
   })
 
   test('is the prompt alone where no text is generated', () => {
     const service = newService(budget('p', { tokens_per_minute: 6000, max_completion_tokens: 70 }))
     const { reservation } = service.allow('/v1/embeddings?x=1', { promptTokens: 12, requestedTokens: 50 })
-    expect(reservation!.holds.map(({ amount }) => amount)).toEqual([12])
+    expect(reservation!.charges.map(({ amount }) => amount)).toEqual([12])
     expect(service.levels()).toEqual([6000 - 12])
   })
 
   test('may be of nothing, and is there to be settled all the same', () => {
     const service = newService(budget('p', { tokens_per_minute: 6000 }))
     const { reservation } = service.allow('/v1/embeddings', { promptTokens: 0 })
-    expect(reservation!.holds.map(({ amount }) => amount)).toEqual([0])
+    expect(reservation!.charges.map(({ amount }) => amount)).toEqual([0])
     expect(service.levels()).toEqual([6000])
   })
 
@@ -78,7 +78,7 @@ describe('a reservation', () => {
       budget('everyone', { tokens_per_day: 9000 }, []),
     )
     const { reservation } = service.allow(CHAT, { promptTokens: 5, requestedTokens: 60 }, { 'x-key': 'a', 'x-team': 't' })
-    expect(reservation!.holds.map(({ rule, amount, values }) => [rule.policy.id, rule.name, amount, values])).toEqual([
+    expect(reservation!.charges.map(({ rule, amount, values }) => [rule.policy.id, rule.name, amount, values])).toEqual([
       ['p', 'small', 35, ['a']],
       ['p', 'of a team', 45, ['t', 'a']],
       ['everyone', 'budget', 65, []],
@@ -92,13 +92,14 @@ describe('a reservation', () => {
       isLeasable: false,
       of: ({ path }) => path.length,
       settling: {
-        holds: ({ path }) => path !== '/free',
+        at: 'usage',
+        applies: ({ path }) => path !== '/free',
         settled: (amount, usage) => (usage === 'unknown' ? undefined : amount / 2),
       },
     }
     service.replaceCost('fares', fare)
     const { reservation } = service.allow('/trains', undefined)
-    const [hold, ...others] = reservation!.holds
+    const [hold, ...others] = reservation!.charges
     expect(hold).toMatchObject({ rule: { name: 'fares' }, amount: 7, values: ['a'] })
     expect(others).toEqual([])
     expect(settledAmount(hold!, 'unknown')).toBe(7)
@@ -112,8 +113,8 @@ describe('a reservation', () => {
     const service = newService(budget('p', { tokens_per_minute: 6000 }))
     const first = service.allow(CHAT, { promptTokens: 1, requestedTokens: 10 })
     const second = service.allow(CHAT, { promptTokens: 2, requestedTokens: 20 }, { 'x-key': 'b' })
-    expect(first.reservation!.holds).toMatchObject([{ amount: 11, values: ['a'] }])
-    expect(second.reservation!.holds).toMatchObject([{ amount: 22, values: ['b'] }])
+    expect(first.reservation!.charges).toMatchObject([{ amount: 11, values: ['a'] }])
+    expect(second.reservation!.charges).toMatchObject([{ amount: 22, values: ['b'] }])
     expect(service.allow(CHAT, undefined).reservation).toBeUndefined()
   })
 })
@@ -161,7 +162,7 @@ describe('a request that a budget cannot cover', () => {
   test('is never told of less than nothing', () => {
     const service = newService(budget('p', { tokens_per_minute: 600 }))
     const { reservation } = service.allow(CHAT, { promptTokens: 0, requestedTokens: 600 })
-    service.engine.settle(reservation!.holds[0]!, 900)
+    service.engine.settle(reservation!.charges[0]!, 900)
     expect(service.reject(CHAT, { promptTokens: 0, requestedTokens: 100 })).toMatchObject({
       requested: 100,
       available: 0,
@@ -207,7 +208,7 @@ describe('a shadow policy', () => {
   test('holds on counters of its own, what its own rules reserve', () => {
     const service = newService(enforcing, shadow)
     const { reservation } = service.allow(CHAT, { promptTokens: 10, requestedTokens: 500 })
-    expect(reservation!.holds.map(({ rule, amount, values }) => [rule.policy.id, amount, values])).toEqual([
+    expect(reservation!.charges.map(({ rule, amount, values }) => [rule.policy.id, amount, values])).toEqual([
       ['p', 310, ['a']],
       ['s', 210, ['a']],
     ])
@@ -216,7 +217,7 @@ describe('a shadow policy', () => {
 
   test('alone has a reservation too', () => {
     const { reservation, limit } = newService(shadow).allow(CHAT, { promptTokens: 10, requestedTokens: 500 })
-    expect(reservation!.holds.map(({ rule }) => rule.policy.id)).toEqual(['s'])
+    expect(reservation!.charges.map(({ rule }) => rule.policy.id)).toEqual(['s'])
     expect(limit).toBeUndefined()
   })
 
@@ -226,7 +227,7 @@ describe('a shadow policy', () => {
     for (let i = 0; i < 3; i++) service.allow('/v1/embeddings', { promptTokens: 200 })
     const decision = service.allow(CHAT, { promptTokens: 10, requestedTokens: 500 })
     expect(decision.wouldRejects).toMatchObject([{ rule: { policy: { id: 's' } }, reason: 'tpm_exceeded' }])
-    expect(decision.reservation!.holds.map(({ rule }) => rule.policy.id)).toEqual(['p', 't'])
+    expect(decision.reservation!.charges.map(({ rule }) => rule.policy.id)).toEqual(['p', 't'])
     expect(service.levels()).toEqual([6000 - 600 - 310, 0, 9000 - 600 - 510])
   })
 })

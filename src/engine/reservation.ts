@@ -5,11 +5,14 @@ import type { ActivePlan } from './active-plan.ts'
 
 /** What was taken for one request before its actual usage is known. */
 export interface Reservation {
-  readonly holds: readonly Hold[]
+  /** Settled when the usage is known. */
+  readonly charges: readonly ReservedCharge[]
+  /** Requests in flight: renewed while they are, and released at their end. */
+  readonly holds: readonly ReservedCharge[]
 }
 
 /** One rule's part of a reservation. Rules of shadow policies take from counters of their own. */
-export interface Hold {
+export interface ReservedCharge {
   /** The plan at the time of the decision. */
   readonly active: ActivePlan
   readonly rule: PlanRule
@@ -20,7 +23,7 @@ export interface Hold {
   readonly taken: Taken
 }
 
-/** The actual amount of a hold, by the cost that took it. */
-export function settledAmount({ rule, amount }: Hold, usage: Usage): number {
+/** The actual amount, by the cost that took it. */
+export function settledAmount({ rule, amount }: ReservedCharge, usage: Usage): number {
   return rule.cost.settling!.settled(amount, usage) ?? amount
 }

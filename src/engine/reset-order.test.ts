@@ -36,7 +36,7 @@ class Budget {
   }
 
   giveBack({ reservation }: Allowed): void {
-    for (const hold of reservation!.holds) void this.engine.settle(hold, 0)
+    for (const hold of reservation!.charges) void this.engine.settle(hold, 0)
   }
 
   get left(): number {

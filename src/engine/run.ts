@@ -1,4 +1,5 @@
 import type { RequestFacts } from '../costs/cost.ts'
+import { checkedGiven } from '../costs/given.ts'
 import { normalizeHost } from '../policy/host.ts'
 import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
 import { normalizePath } from '../policy/path.ts'
@@ -9,7 +10,8 @@ import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
-import type { Hold } from './reservation.ts'
+import type { OpenOptions } from './question.ts'
+import type { ReservedCharge } from './reservation.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
@@ -24,7 +26,8 @@ export class Run implements RequestFacts {
   // Part of the decision, so each decision that adds something gets lists of its own.
   wouldRejects: WouldReject[] = NONE
   missingKeys: string[] = NONE
-  holds: Hold[] = NONE
+  reserved: ReservedCharge[] = NONE
+  holds: ReservedCharge[] = NONE
   active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
@@ -36,6 +39,8 @@ export class Run implements RequestFacts {
   path = ''
   body: RequestFacts['body']
   given = 1
+  isGiven = false
+  isSettledLater = false
   readonly #descriptors: Descriptors
 
   constructor(identification: Identification) {
@@ -43,11 +48,13 @@ export class Run implements RequestFacts {
   }
 
   /** Finds the policies that cover the request. */
-  begin(view: RequestView, active: ActivePlan, withDescriptors: boolean, given: number): void {
+  begin(view: RequestView, active: ActivePlan, options: OpenOptions): void {
     const { plan } = active
     this.active = active
-    this.withDescriptors = withDescriptors
-    this.given = given
+    this.withDescriptors = options.withDescriptors === true
+    this.isGiven = options.given !== undefined
+    this.given = options.given === undefined ? 1 : checkedGiven(options.given)
+    this.isSettledLater = options.isSettledLater === true
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
     this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches)
@@ -66,6 +73,7 @@ export class Run implements RequestFacts {
     this.body = undefined
     if (this.wouldRejects.length > 0) this.wouldRejects = NONE
     if (this.missingKeys.length > 0) this.missingKeys = NONE
+    if (this.reserved.length > 0) this.reserved = NONE
     if (this.holds.length > 0) this.holds = NONE
     this.hasRepeated = false
     this.path = ''
@@ -83,6 +91,11 @@ export class Run implements RequestFacts {
     return this.#descriptors.get(keyIndex)
   }
 
+  headerText(name: string): string | undefined | null {
+    const value = this.#descriptors.view!.header(name)
+    return value === REPEATED ? null : value
+  }
+
   isKeyedByRepeated({ keyIndexes }: PlanPolicy): boolean {
     for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
     return false
@@ -94,11 +107,15 @@ export class Run implements RequestFacts {
     const { charges } = group
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (isHeadOnly && rule.cost.needsBody) {
+      if (isHeadOnly && rule.needsBody) {
         this.#noteMissingOf(rule)
         continue
       }
       const cost = rule.cost.of(this)
+      if (Number.isNaN(cost)) {
+        this.hasRepeated = true
+        continue
+      }
       const firstRow = charges.length
       for (let c = 0; c < rule.counters.length; c++) {
         if (!this.#pushValues(rule)) break
@@ -110,16 +127,19 @@ export class Run implements RequestFacts {
   }
 
   /** Keeps what a group's rules took for a later settlement. */
-  hold(group: Group): void {
+  reserve(group: Group): void {
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
-      if (rule.cost.settling === undefined || !rule.cost.settling.holds(this)) continue
+      const { settling } = rule.cost
+      if (settling === undefined || !settling.applies(this)) continue
       const { costs, values, valuesFrom } = group.charges
       const { wallMs, momentMs, takenFrom } = group.results
       const row = group.firstRows[i]!
-      if (this.holds.length === 0) this.holds = []
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
-      this.holds.push({ active: this.active!, rule, amount: costs[row]!, values: own, taken: { wallMs, momentMs, from: takenFrom } })
+      const taken = { wallMs, momentMs, from: takenFrom }
+      const charge = { active: this.active!, rule, amount: costs[row]!, values: own, taken }
+      if (settling.at === 'usage') this.reserved = [...this.reserved, charge]
+      else this.holds = [...this.holds, charge]
     }
   }
 

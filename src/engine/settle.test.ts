@@ -68,9 +68,9 @@ describe('a settlement', () => {
     const service = newService(policy('p', { rules }))
     const mine = service.reserve(500)
     service.reserve(500, 'b')
-    service.engine.settle(mine.holds[1]!, 50)
+    service.engine.settle(mine.charges[1]!, 50)
     expect(service.levels()).toEqual([5900, 8950, 9])
-    service.engine.settle(mine.holds[0]!, 30)
+    service.engine.settle(mine.charges[0]!, 30)
     expect(service.levels()).toEqual([5970, 8950, 9])
     expect(service.levels('b')).toEqual([5900, 8800, 9])
   })
@@ -81,9 +81,9 @@ describe('a settlement', () => {
       id: 's',
     })
     const reservation = service.reserve(500)
-    service.engine.settle(reservation.holds[1]!, 100)
+    service.engine.settle(reservation.charges[1]!, 100)
     expect(service.levels()).toEqual([5500, 5900])
-    service.engine.settle(reservation.holds[0]!, 800)
+    service.engine.settle(reservation.charges[0]!, 800)
     expect(service.levels()).toEqual([5200, 5900])
   })
 
@@ -214,8 +214,8 @@ describe('on a store that answers later', () => {
     service.load(first, budget({ tokens_per_minute: 30_000, tokens_per_day: 20_000 }))
     await store.answerAll()
     const [mine, other] = [await one, await two].map((decision) => (decision as Allowed).reservation!)
-    expect(mine!.holds).toMatchObject([{ amount: 1000, values: ['a'] }])
-    expect(other!.holds).toMatchObject([{ amount: 600, values: ['b'] }])
+    expect(mine!.charges).toMatchObject([{ amount: 1000, values: ['a'] }])
+    expect(other!.charges).toMatchObject([{ amount: 600, values: ['b'] }])
     expect(await later(store, service.levelsLater())).toEqual([7, 29_000.5, 20_000])
     await later(store, service.settle(mine!, 3000))
     expect(await later(store, service.levelsLater())).toEqual([7, 27_000.5, 20_000])
@@ -238,7 +238,7 @@ describe('on a store that answers later', () => {
     const decisions = [service.decide(4000), service.decide(1000, 'b')]
     await store.answerAll((count) => count - 1)
     const reservations = (await Promise.all(decisions)).map((decision) => (decision as Allowed).reservation!)
-    const told = reservations.map(({ holds }) => holds.map(({ rule, amount, values }) => `${rule.policy.id} ${amount} ${values}`))
+    const told = reservations.map(({ charges }) => charges.map(({ rule, amount, values }) => `${rule.policy.id} ${amount} ${values}`))
     expect(told).toEqual([
       ['p 4000 a', 's 4000 a', 't 4000 a'],
       ['p 1000 b', 's 1000 b', 't 1000 b'],
@@ -316,7 +316,7 @@ function newServiceOn(store: CounterStore, ...policies: PolicyText[]) {
       return (decision as Allowed).reservation!
     },
     settle(reservation: Reservation, used: number) {
-      return engine.settle(reservation.holds[0]!, used)
+      return engine.settle(reservation.charges[0]!, used)
     },
     /** What a caller has left, counter after counter of the bundle. */
     levels(caller = 'a'): number[] {

@@ -1,7 +1,8 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import { NEVER } from '../limiter/record.ts'
-import type { LimitReason, PlanRule } from '../policy/plan.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { LimitReason } from '../policy/plan-counter.ts'
 import type { RateLimit } from './decision.ts'
 import type { Group } from './group.ts'
 

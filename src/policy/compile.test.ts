@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { requestFacts } from '../../test/support/costs/request-facts.ts'
 import { GIVEN } from '../costs/given.ts'
 import { BUCKET, WINDOW } from '../limiter/limit.ts'
 import { compileBundle } from './compile.ts'
@@ -95,7 +96,7 @@ describe('a token_bucket_llm rule', () => {
   test('reserves max_completion_tokens, 1000 without them, and nothing where no text is generated', () => {
     const bounded = llm({ tokens_per_day: 6000, max_completion_tokens: 70 })
     const unbounded = llm({ tokens_per_day: 6000 })
-    const [chat, embeddings] = ['/v1/chat/completions', '/v1/embeddings'].map((path) => ({ path, body: undefined, given: 1 }))
+    const [chat, embeddings] = ['/v1/chat/completions', '/v1/embeddings'].map((path) => requestFacts({ path }))
     expect([bounded.cost.of(chat!), bounded.cost.of(embeddings!)]).toEqual([70, 0])
     expect([unbounded.cost.of(chat!), unbounded.cost.of(embeddings!)]).toEqual([1000, 0])
     expect(bounded.counters.map(({ isLeasable }) => isLeasable)).toEqual([false])

@@ -1,13 +1,14 @@
-import { GIVEN } from '../costs/given.ts'
-import { LlmReservation } from '../costs/llm-reservation.ts'
+import type { Cost } from '../costs/cost.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import { calendarOf } from '../limiter/calendar.ts'
-import { BUCKET, type Limit, WINDOW } from '../limiter/limit.ts'
-import type { LlmSettings } from '../llm/llm-settings.ts'
+import type { Limit } from '../limiter/limit.ts'
+import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
+import { compileTokenBucket } from './algorithms/token-bucket.ts'
+import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
-import type { LimitReason, Plan, PlanCounter, PlanPolicy, PlanRule } from './plan.ts'
+import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
+import type { PlanCounter } from './plan-counter.ts'
 import { RouteIndex } from './routes.ts'
-import type { Bundle, LlmConfig, Policy, Rule } from './schema.ts'
+import type { Bundle, Policy, Rule } from './schema.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
@@ -86,15 +87,16 @@ class PlanParts {
     return index
   }
 
-  addCounter(identity: readonly string[], { part, limit, reason }: PartLimit, isLeasable: boolean): PlanCounter {
+  addCounter(identity: readonly string[], { part, limit, reason, identity: own = [] }: PartLimit, cost: Cost): PlanCounter {
     const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
-      identity: [...identity, part],
+      identity: [...identity, ...own, part],
       part,
       limit: Object.freeze(limit),
       size,
-      isLeasable,
+      isLeasable: cost.isLeasable,
+      isSettled: cost.settling !== undefined,
       reason,
       limitText: String(Math.floor(size)),
     })
@@ -121,7 +123,7 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
   }
   for (const rule of policy.spec.rules) rules.push(compileRule(rule, planned, parts))
   for (const index of new Set(rules.flatMap((rule) => rule.keyIndexes))) keyIndexes.push(index)
-  planned.needsBody = rules.some(({ cost }) => cost.needsBody)
+  planned.needsBody = rules.some(({ needsBody }) => needsBody)
   return Object.freeze(planned)
 }
 
@@ -129,53 +131,24 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const keys = rule.limit_keys.map((text) => parseDescriptorKey(text)!)
   const limitKeys = keys.map((key) => key.text)
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
-  const llm = rule.algorithm === 'token_bucket_llm' ? llmSettings(rule.algorithm_config) : undefined
-  const cost = llm === undefined ? GIVEN : new LlmReservation(llm)
+  const { cost, limits, llm } = compileAlgorithm(rule)
   return Object.freeze({
     policy,
     name: rule.name,
     limitKeys,
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
-    counters: limitsOf(rule).map((limit) => parts.addCounter(identity, limit, cost.isLeasable)),
+    counters: limits.map((limit) => parts.addCounter(identity, limit, cost)),
     cost,
+    needsBody: cost.needsBody,
     llm,
   })
 }
 
-function llmSettings(config: LlmConfig): LlmSettings {
-  const { streaming } = config
-  return Object.freeze({
-    maxCompletionTokens: config.max_completion_tokens,
-    streaming: Object.freeze({
-      enabled: streaming.enabled,
-      enforceMidStream: streaming.enforce_mid_stream,
-      bufferTokens: streaming.buffer_tokens,
-      onLimitExceeded: streaming.on_limit_exceeded,
-      includePartialUsage: streaming.include_partial_usage,
-    }),
-  })
-}
-
-interface PartLimit {
-  readonly part: PlanCounter['part']
-  readonly limit: Limit
-  readonly reason: LimitReason
-}
-
-/** The minute comes first: if it cannot cover a request, it is the reason, even if the day cannot either. */
-function limitsOf(rule: Rule): PartLimit[] {
-  if (rule.algorithm === 'token_bucket') {
-    const { tokens_per_second, burst } = rule.algorithm_config
-    return [{ part: 'bucket', limit: { kind: BUCKET, tokensPerMs: tokens_per_second / 1000, burst }, reason: 'token_bucket_exceeded' }]
+function compileAlgorithm(rule: Rule): CompiledRule {
+  switch (rule.algorithm) {
+    case 'token_bucket':
+      return compileTokenBucket(rule.algorithm_config)
+    case 'token_bucket_llm':
+      return compileTokenBucketLlm(rule.algorithm_config)
   }
-  const { tokens_per_minute, tokens_per_day, burst_tokens } = rule.algorithm_config
-  const limits: PartLimit[] = []
-  if (tokens_per_minute !== undefined) {
-    const limit: Limit = { kind: BUCKET, tokensPerMs: tokens_per_minute / 60_000, burst: burst_tokens ?? tokens_per_minute }
-    limits.push({ part: 'minute', limit, reason: 'tpm_exceeded' })
-  }
-  if (tokens_per_day !== undefined) {
-    limits.push({ part: 'day', limit: { kind: WINDOW, tokens: tokens_per_day, calendar: calendarOf('1d', 'UTC') }, reason: 'tpd_exceeded' })
-  }
-  return limits
 }

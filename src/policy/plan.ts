@@ -1,7 +1,7 @@
 import type { Cost } from '../costs/cost.ts'
-import type { Limit } from '../limiter/limit.ts'
 import type { LlmSettings } from '../llm/llm-settings.ts'
 import type { DescriptorKey } from './descriptor-key.ts'
+import type { PlanCounter } from './plan-counter.ts'
 import type { RouteIndex } from './routes.ts'
 import type { Selector } from './schema.ts'
 
@@ -47,24 +47,8 @@ export interface PlanRule {
   readonly counters: readonly PlanCounter[]
   /** What a request takes from each counter. */
   readonly cost: Cost
+  /** Whether its cost, or a value that it is keyed by, is in the body: until that is read, the rule is undecided. */
+  readonly needsBody: boolean
   /** The settings of a token_bucket_llm rule. */
   readonly llm: LlmSettings | undefined
 }
-
-export interface PlanCounter {
-  readonly index: number
-  /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: the same after a reload that keeps them. */
-  readonly identity: readonly string[]
-  /** Which of its rule's counters it is. */
-  readonly part: 'bucket' | 'minute' | 'day'
-  readonly limit: Limit
-  /** Whether tokens may be pre-fetched: the rule's cost says so. */
-  readonly isLeasable: boolean
-  /** The most that the limit can grant at one moment. */
-  readonly size: number
-  readonly reason: LimitReason
-  /** The RateLimit-Limit header's value. */
-  readonly limitText: string
-}
-
-export type LimitReason = 'token_bucket_exceeded' | 'tpm_exceeded' | 'tpd_exceeded'

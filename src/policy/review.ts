@@ -1,6 +1,6 @@
-import { maxCompletionTokens } from '../llm/tokens.ts'
+import { tokenBucketLlmSurprises } from './algorithms/token-bucket-llm.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import type { Bundle, LlmConfig } from './schema.ts'
+import type { Bundle } from './schema.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -49,7 +49,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
     for (const [r, rule] of policy.spec.rules.entries()) {
       if (rule.algorithm !== 'token_bucket_llm') continue
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
-      for (const message of llmSurprises(rule.algorithm_config)) yield { path, message }
+      for (const message of tokenBucketLlmSurprises(rule.algorithm_config)) yield { path, message }
     }
   }
 }
@@ -74,20 +74,4 @@ function field(data: unknown, name: string): unknown {
 function listIn(data: unknown, name: string): readonly unknown[] {
   const list = field(data, name)
   return Array.isArray(list) ? list : []
-}
-
-function* llmSurprises(config: LlmConfig): Generator<string> {
-  const perMinute = config.tokens_per_minute
-  if (perMinute === undefined && config.burst_tokens !== undefined) yield 'burst_tokens has no effect without tokens_per_minute'
-  const reservation = maxCompletionTokens(undefined, config.max_completion_tokens)
-  const origin = config.max_completion_tokens === undefined ? 'the default without max_completion_tokens' : 'max_completion_tokens'
-  const sizes: [string, number | undefined][] = [
-    [config.burst_tokens === undefined ? 'tokens_per_minute' : 'burst_tokens', perMinute && (config.burst_tokens ?? perMinute)],
-    ['tokens_per_day', config.tokens_per_day],
-  ]
-  for (const [field, size] of sizes) {
-    if (size !== undefined && size < reservation) {
-      yield `a request without max_tokens reserves ${reservation} tokens (${origin}), more than ${field} (${size}) can ever hold: it is always rejected`
-    }
-  }
 }

@@ -1,26 +1,14 @@
 import { z } from 'zod'
+import { tokenBucketConfig } from './algorithms/token-bucket.ts'
+import { tokenBucketLlmConfig } from './algorithms/token-bucket-llm.ts'
 import { parseDescriptorKey } from './descriptor-key.ts'
 import { isHostPattern } from './host.ts'
+import { label } from './schema-parts.ts'
 
 /**
  * The one description of a bundle: its types, its validation and `schema/bundle.schema.json` all come from here.
  * Each `error` completes the sentence "expected …".
  */
-
-// RFC 9651: structured fields, and so the RateLimit header, carry integers of at most 15 digits.
-const MAX_TOKENS = 999_999_999_999_999
-
-const label = z
-  .string({ error: 'a string of 1 to 256 printable ASCII characters' })
-  .regex(/^[\x20-\x7e]{1,256}$/, { error: 'a string of 1 to 256 printable ASCII characters' })
-
-const tokens = (what: string) =>
-  z
-    .int({ error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
-    .min(1, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
-    .max(MAX_TOKENS, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
-
-const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
 
 /** Notes of the operator, on a bundle, a policy or a rule. Not kept: nothing may depend on them. */
 export const metadataSchema = z.object({}, { error: 'an object' })
@@ -68,55 +56,6 @@ export const selectorSchema = z
   })
   .meta({ description: 'Which requests the policy covers; all of them when it is empty or absent.' })
 
-const bucketConfig = z.object(
-  {
-    tokens_per_second: z
-      .number({ error: 'a number above 0, in tokens per second (1.6667 is 100 a minute)' })
-      .min(1e-9, { error: 'a number above 0 (at least 1e-9)' })
-      .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
-      .meta({ description: 'Refill rate; each request takes one token.' }),
-    burst: z
-      .number({ error: 'a number of at least 1' })
-      .min(1, { error: 'a number of at least 1, because below 1 no request would ever pass' })
-      .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
-      .meta({ description: 'Size of the bucket; it starts full.' }),
-  },
-  { error: 'an object with tokens_per_second and burst' },
-)
-
-export const streamingConfig = z.object(
-  {
-    enabled: flag('Count streamed responses; false lets them pass unread, and the reservation is kept.').default(true),
-    enforce_mid_stream: flag('Cut a stream that exceeds max_completion_tokens; false only counts it.').default(true),
-    buffer_tokens: tokens('tokens between two checks')
-      .default(100)
-      .meta({ description: 'Tokens between two checks; a stream may exceed its limit by this many.' }),
-    on_limit_exceeded: z
-      .enum(['graceful_close', 'error_chunk'], { error: '"graceful_close" or "error_chunk"' })
-      .default('graceful_close')
-      .meta({ description: 'How a cut stream ends: as if the model reached its token limit, or with an error.' }),
-    include_partial_usage: flag('Add a usage object to each event and to the closing one.').default(true),
-  },
-  { error: 'an object' },
-)
-
-const llmConfig = z
-  .object(
-    {
-      tokens_per_minute: tokens('tokens').optional().meta({ description: 'Per-minute budget, refilled continuously.' }),
-      tokens_per_day: tokens('tokens').optional().meta({ description: 'Budget for one UTC day.' }),
-      burst_tokens: tokens('tokens').optional().meta({ description: 'Size of the minute bucket; default tokens_per_minute.' }),
-      max_completion_tokens: tokens('tokens')
-        .optional()
-        .meta({ description: 'Upper bound of one completion: the most reserved for it, and where a stream is cut.' }),
-      streaming: streamingConfig.prefault({}),
-    },
-    { error: 'an object with tokens_per_minute or tokens_per_day' },
-  )
-  .refine((value) => value.tokens_per_minute !== undefined || value.tokens_per_day !== undefined, {
-    error: 'at least one of tokens_per_minute and tokens_per_day',
-  })
-
 const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
 
 const ruleFields = {
@@ -141,8 +80,8 @@ const ruleFields = {
 export const ruleFieldsSchema = z.object(ruleFields)
 
 const ALGORITHMS = [
-  z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: bucketConfig }),
-  z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: llmConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
 ] as const
 
 const ALGORITHM_NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value)).join(' or ')
@@ -195,4 +134,3 @@ export type Bundle = z.output<typeof bundleSchema>
 export type Policy = z.output<typeof policySchema>
 export type Selector = z.output<typeof selectorSchema>
 export type Rule = Policy['spec']['rules'][number]
-export type LlmConfig = z.output<typeof llmConfig>

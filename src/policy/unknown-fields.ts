@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { streamingConfig } from './algorithms/token-bucket-llm.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import { metadataSchema, NOTE_NAMES, policySchema, streamingConfig } from './schema.ts'
+import { metadataSchema, NOTE_NAMES, policySchema } from './schema.ts'
 import { closest } from './suggest.ts'
 
 export interface UnknownFields {

@@ -22,7 +22,7 @@ export interface AllowedRequest {
 export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
   const { request, downstream, llm, host, target } = allowed
   const { method, isUpgrade, isChunked, hasBody } = request
-  const asksForIdentity = llm?.settlement.reservation.holds.some(({ rule }) => !rule.policy.isShadow) ?? false
+  const asksForIdentity = llm?.settlement.reservation.charges.some(({ rule }) => !rule.policy.isShadow) ?? false
   const whole = body?.isPartial === false ? body.bytes : undefined
   const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity })
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Usage } from '../costs/cost.ts'
 import type { Engine } from '../engine/engine.ts'
-import { type Hold, type Reservation, settledAmount } from '../engine/reservation.ts'
+import { type Reservation, type ReservedCharge, settledAmount } from '../engine/reservation.ts'
 import type { TokenCounts } from '../llm/usage.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 
@@ -23,14 +23,14 @@ export class Settlement {
   constructor(reservation: Reservation, parts: SettlementParts) {
     this.reservation = reservation
     this.#parts = parts
-    for (const { rule, amount } of reservation.holds) parts.metrics.countReserved(rule, amount)
+    for (const { rule, amount } of reservation.charges) parts.metrics.countReserved(rule, amount)
   }
 
   get isSettled(): boolean {
     return this.#isSettled
   }
 
-  /** Corrects what each rule holds to what was used, as its cost sees it. */
+  /** Corrects what each rule reserved to what was used, as its cost sees it. */
   settle(end: SettlementEnd, used: TokenCounts): void {
     this.#settle(end, { tokens: used, isStreamed: false })
   }
@@ -55,21 +55,21 @@ export class Settlement {
     this.#isSettled = true
     const { metrics } = this.#parts
     metrics.countSettlement(end)
-    for (const hold of this.reservation.holds) {
-      const amount = settledAmount(hold, usage)
-      metrics.countUsed(hold.rule, hold.amount, amount)
-      void this.#settleHold(hold, amount)
+    for (const charge of this.reservation.charges) {
+      const amount = settledAmount(charge, usage)
+      metrics.countUsed(charge.rule, charge.amount, amount)
+      void this.#settleCharge(charge, amount)
     }
   }
 
   /** One that fails, at once or later, leaves the others as they are. */
-  async #settleHold(hold: Hold, amount: number): Promise<void> {
+  async #settleCharge(charge: ReservedCharge, amount: number): Promise<void> {
     const { engine, logger } = this.#parts
     try {
-      await engine.settle(hold, amount)
+      await engine.settle(charge, amount)
     } catch (error) {
       logger.error(
-        { event: 'settlement_failed', policy: hold.rule.policy.id, rule: hold.rule.name, err: error },
+        { event: 'settlement_failed', policy: charge.rule.policy.id, rule: charge.rule.name, err: error },
         'tokens could not be settled',
       )
     }

@@ -32,7 +32,7 @@ export class StreamedResponse implements LlmResponse {
     this.#parts = parts
     this.#flow = flow
     this.#status = head.status
-    const rules = settlement.reservation.holds.map(({ rule }) => rule).filter(({ llm }) => llm?.streaming.enabled)
+    const rules = settlement.reservation.charges.map(({ rule }) => rule).filter(({ llm }) => llm?.streaming.enabled)
     const coding = codingOf(headerValue(head.fields, 'content-encoding'))
     const isRead = rules.length > 0 && coding !== undefined
     if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated })

@@ -44,6 +44,8 @@ export interface CounterSpec {
   readonly sinceMs: number
   /** Whether takes are mostly of one token and never settled, so that tokens may be pre-fetched if the algorithm allows it. */
   readonly isLeasable?: boolean
+  /** Whether takes are corrected later; by default, those that are not leasable are. */
+  readonly isSettled?: boolean
 }
 
 export interface StoreStats {

@@ -225,7 +225,7 @@ test('reservations under way at the same time, ended in any order, leave what wa
         })
         if (decision.action === 'reject') isAllAllowed = false
         const { reservation } = decision as Allowed
-        for (const hold of reservation?.holds ?? []) {
+        for (const hold of reservation?.charges ?? []) {
           const place = hold.rule.policy.isShadow ? 1 : 0
           expect(hold.amount).toBe(promptTokens + Math.min(requestedTokens, 200))
           used[place]! += end === 'never' ? hold.amount : end

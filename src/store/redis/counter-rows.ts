@@ -71,7 +71,7 @@ export function questionRows(keys: CounterKeys, question: Question, slackMs: num
       ageMs: nowMs - counter.sinceMs,
       cost: charges.costs[row]!,
       most: own.levels[row]! + algorithmOf(limit).refillIn(limit, slackMs),
-      lease: counter.isLeasable ? (leases?.[i] ?? 0) : undefined,
+      lease: counter.isSettled ? undefined : (leases?.[i] ?? 0),
       knownResetMs: own.resetsMs[row]!,
       wallMs,
     }

@@ -9,8 +9,9 @@ import { SubjectWords } from '../subject.ts'
 export class FleetCounter extends EmbeddedCounter {
   /** The words of its identity, with which each of its subjects begins. */
   readonly identityWords: Int32Array
-  /** Takes are never settled. */
   readonly isLeasable: boolean
+  /** Takes are corrected later. */
+  readonly isSettled: boolean
   /** Separates the records of a key's leases from the key's own. A changed limit starts without leases. */
   readonly leaseSalt: number
 
@@ -21,6 +22,7 @@ export class FleetCounter extends EmbeddedCounter {
     this.identityWords = subject.words.slice(0, subject.length)
     const algorithm = algorithmOf(spec.limit)
     this.isLeasable = algorithm.isLeasable && (spec.isLeasable ?? false)
+    this.isSettled = spec.isSettled ?? spec.isLeasable !== true
     const { size, rate } = limitNumbers(spec)
     this.leaseSalt = mix(size, rate)
   }

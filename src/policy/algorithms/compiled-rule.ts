@@ -1,0 +1,21 @@
+import type { Cost } from '../../costs/cost.ts'
+import type { Limit } from '../../limiter/limit.ts'
+import type { LlmSettings } from '../../llm/llm-settings.ts'
+import type { LimitReason, PlanCounter } from '../plan-counter.ts'
+
+/** What an algorithm makes of its configuration. */
+export interface CompiledRule {
+  readonly cost: Cost
+  /** One for each counter. If several cannot cover a request, the first is the reason. */
+  readonly limits: readonly PartLimit[]
+  /** The settings of a rule that reads LLM responses. */
+  readonly llm?: LlmSettings | undefined
+}
+
+export interface PartLimit {
+  readonly part: PlanCounter['part']
+  readonly limit: Limit
+  readonly reason: LimitReason
+  /** What distinguishes the counter from others besides policy, rule, mode, algorithm, keys and part. */
+  readonly identity?: readonly string[]
+}

@@ -1,0 +1,21 @@
+import type { Limit } from '../limiter/limit.ts'
+
+export interface PlanCounter {
+  readonly index: number
+  /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: the same after a reload that keeps them. */
+  readonly identity: readonly string[]
+  /** Which of its rule's counters it is. */
+  readonly part: 'bucket' | 'minute' | 'day'
+  readonly limit: Limit
+  /** Whether tokens may be pre-fetched: the rule's cost says so. */
+  readonly isLeasable: boolean
+  /** Whether takes are corrected later. */
+  readonly isSettled: boolean
+  /** The most that the limit can grant at one moment. */
+  readonly size: number
+  readonly reason: LimitReason
+  /** The RateLimit-Limit header's value. */
+  readonly limitText: string
+}
+
+export type LimitReason = 'token_bucket_exceeded' | 'tpm_exceeded' | 'tpd_exceeded'

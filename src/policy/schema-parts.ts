@@ -1,0 +1,20 @@
+import { z } from 'zod'
+
+/*
+ * Pieces that several schemas of a bundle share. Each `error` completes the sentence "expected …".
+ */
+
+/** RFC 9651: structured fields, and so the RateLimit header, carry integers of at most 15 digits. */
+export const MAX_TOKENS = 999_999_999_999_999
+
+export const label = z
+  .string({ error: 'a string of 1 to 256 printable ASCII characters' })
+  .regex(/^[\x20-\x7e]{1,256}$/, { error: 'a string of 1 to 256 printable ASCII characters' })
+
+export const tokens = (what: string) =>
+  z
+    .int({ error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
+    .min(1, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
+    .max(MAX_TOKENS, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
+
+export const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
