@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts'
-import type { RequestFacts } from '../costs/cost.ts'
 import type { Decision } from '../engine/decision.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
-import type { BodyNeed } from '../engine/evaluator.ts'
+import type { BodyFacts, BodyNeed } from '../engine/question.ts'
 import type { DecisionAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
 
@@ -47,12 +46,12 @@ export class PendingDecision {
   }
 
   /** The same with what the body says of its cost. The time that it took to come is no time of the decision. */
-  decideWithBody(body: RequestFacts['body']): DecisionAnswer | Promise<DecisionAnswer> {
+  decideWithBody(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
     this.#startMs = this.#clock.nowMs()
     return this.#decide(body)
   }
 
-  #decide(body: RequestFacts['body']): DecisionAnswer | Promise<DecisionAnswer> {
+  #decide(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
     try {
       const decision = this.#evaluation.decide({ body })
       if (!(decision instanceof Promise)) return this.#conclude(decision)

@@ -1,7 +1,7 @@
 import type { Decision, Refused, Rejected } from './decision.ts'
-import type { BodyNeed, Evaluator } from './evaluator.ts'
+import type { Evaluator } from './evaluator.ts'
 import type { Explanation } from './explanation.ts'
-import { type DecideOptions, NO_OPTIONS } from './question.ts'
+import { type BodyNeed, type DecideOptions, NO_OPTIONS } from './question.ts'
 import type { Run } from './run.ts'
 
 /**

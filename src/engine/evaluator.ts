@@ -7,13 +7,10 @@ import { allowed, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusi
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { type Explanation, explain } from './explanation.ts'
 import { Group } from './group.ts'
-import type { DecideOptions, OpenOptions } from './question.ts'
+import type { BodyNeed, DecideOptions, OpenOptions } from './question.ts'
 import type { Run } from './run.ts'
 import { RunPool } from './run-pool.ts'
 import { longestRejection, mostConstrained } from './verdict.ts'
-
-/** 'must' where an enforcing rule needs the body, 'may' where only shadow rules do, which must not change a response. */
-export type BodyNeed = 'must' | 'may' | 'no'
 
 /** The steps from a request to its decision, with a given plan. */
 export class Evaluator {
@@ -45,7 +42,7 @@ export class Evaluator {
   /** Takes, and returns the run to the pool. */
   decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
-    run.body = options.body
+    run.setBody(options.body)
     this.#setTime(run, options.nowMs)
     this.#chargeEnforcing(run, false)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
@@ -55,21 +52,24 @@ export class Evaluator {
 
   needsBody(run: Run): BodyNeed {
     if (!run.active!.plan.needsBody || run.lacksHost) return 'no'
+    run.isBodyUnread = true
+    run.bodyNeed = 'no'
     const { policies, count } = run.matches
-    for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!)
+    for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!, true)
     // A request that will be refused needs no body.
     if (run.hasRepeated) return 'no'
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (policy.needsBody && policy.isShadow && !run.isKeyedByRepeated(policy)) run.charge(policy)
+      if (policy.needsBody && policy.isShadow && !run.isKeyedByRepeated(policy)) run.charge(policy, true)
     }
-    return bodyNeed(run.group)
+    return run.bodyNeed
   }
 
   /** Checks the rules that need no body, and takes nothing. A rejection returns the run to the pool. */
   precheck(run: Run): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     this.#setTime(run, undefined)
+    run.isBodyUnread = true
     this.#chargeEnforcing(run, true)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const { charges, results } = run.group
@@ -79,7 +79,7 @@ export class Evaluator {
 
   /** What would be decided, and why. Takes nothing, and the run can be continued. */
   explain(run: Run, options: DecideOptions): Explanation | Promise<Explanation> {
-    run.body = options.body
+    run.setBody(options.body)
     this.#setTime(run, options.nowMs)
     return explain(run, this.#store)
   }
@@ -154,15 +154,4 @@ export class Evaluator {
     this.#runs.giveBack(run)
     return decision
   }
-}
-
-function bodyNeed(group: Group): BodyNeed {
-  let need: BodyNeed = 'no'
-  for (let i = 0; i < group.ruleCount; i++) {
-    const rule = group.rules[i]!
-    if (!rule.needsBody) continue
-    if (!rule.policy.isShadow) return 'must'
-    need = 'may'
-  }
-  return need
 }

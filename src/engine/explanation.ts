@@ -109,7 +109,8 @@ function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outc
 
 function explainRule(run: Run, rule: PlanRule, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): ExplainedRule {
   const values = rule.keyIndexes.map((index) => run.valueOf(index))
-  const isRepeated = values.includes(REPEATED) || (rule.policy.isShadow && run.isKeyedByRepeated(rule.policy))
+  const isAmbiguous = values.includes(REPEATED) || (rule.needsBody && run.isBodyAmbiguous)
+  const isRepeated = isAmbiguous || (rule.policy.isShadow && run.isKeyedByRepeated(rule.policy))
   const found = counters.get(rule)
   return {
     rule,

@@ -52,6 +52,16 @@ describe('counters are found', () => {
     expect(service.levels({ policy: 'p', rule: 'budget', values: {} })[0]!.slice(0, 4)).toEqual(['minute', 600, -100, 0])
   })
 
+  test('by the values of parameters, cookies and segments as they are read', () => {
+    const rules = [bucketRule('parts', ['query:key', 'cookie:sid', 'path:2'], 4)]
+    const service = newService()
+    service.load(policy('p', { rules }))
+    const uri = '/v1/%61cme?%6bey=a+b%C3%A9'
+    service.engine.decide(new PlainRequestView({ method: 'GET', uri, headers: { cookie: 'x=1; sid="s"' } }))
+    const values = { 'path:2': 'acme', 'cookie:sid': 's', 'query:key': 'a bé' }
+    expect(service.levels({ policy: 'p', rule: 'parts', values })[0]![2]).toBe(3)
+  })
+
   test('whatever the order and the spelling of the keys', () => {
     const service = newService()
     service.decide()

@@ -10,10 +10,16 @@ export interface OpenOptions {
   readonly isSettledLater?: boolean | undefined
 }
 
+/** 'must' where an enforcing rule needs the body, 'may' where only shadow rules do, which must not change a response. */
+export type BodyNeed = 'must' | 'may' | 'no'
+
+/** What the body says; 'repeated_descriptor' where it says it twice, and so in more than one way. */
+export type BodyFacts = RequestFacts['body'] | 'repeated_descriptor'
+
 /** Facts known at the time of the decision. */
 export interface DecideOptions {
   /** Read from the body, if it was read: then the decision has a reservation to settle. */
-  readonly body?: RequestFacts['body']
+  readonly body?: BodyFacts
   /** The clock's time, where the caller has read it already. */
   readonly nowMs?: number | undefined
 }

@@ -5,19 +5,19 @@ import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
 import { normalizePath } from '../policy/path.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
-import { Descriptors, type Identification } from '../request/descriptors.ts'
-import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
+import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED } from '../request/descriptors.ts'
+import { REPEATED, type RequestView } from '../request/view.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
-import type { OpenOptions } from './question.ts'
+import type { BodyFacts, BodyNeed, OpenOptions } from './question.ts'
 import type { ReservedCharge } from './reservation.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
 
 /** The state of one decision. Used again for others: what it returns must be a copy, and at its end it keeps nothing of the request. */
-export class Run implements RequestFacts {
+export class Run implements RequestFacts, RequestParts {
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
   /** The current group. One that waits for the store is not used again meanwhile. */
@@ -38,13 +38,19 @@ export class Run implements RequestFacts {
   hasRepeated = false
   path = ''
   body: RequestFacts['body']
+  /** Whether the body can be understood in more than one way. */
+  isBodyAmbiguous = false
+  /** Whether there may be a body that was not read. */
+  isBodyUnread = false
+  /** Whether a rule that was checked by the head alone lacks nothing but the body. */
+  bodyNeed: BodyNeed = 'no'
   given = 1
   isGiven = false
   isSettledLater = false
   readonly #descriptors: Descriptors
 
   constructor(identification: Identification) {
-    this.#descriptors = new Descriptors(identification)
+    this.#descriptors = new Descriptors(identification, this)
   }
 
   /** Finds the policies that cover the request. */
@@ -65,12 +71,21 @@ export class Run implements RequestFacts {
     this.group.clear()
     this.missingKeys = NONE
     this.wouldRejects = NONE
-    this.#descriptors.forgetMisses()
+    this.#descriptors.restart()
+  }
+
+  /** What the body says, for the last step. */
+  setBody(body: BodyFacts): void {
+    this.isBodyAmbiguous = body === 'repeated_descriptor'
+    this.body = body === 'repeated_descriptor' ? undefined : body
+    if (body !== undefined) this.isBodyUnread = false
   }
 
   /** Drops the request and all results. References to the plan stay, and are overwritten by the next request. */
   end(): void {
     this.body = undefined
+    this.isBodyAmbiguous = false
+    this.isBodyUnread = false
     if (this.wouldRejects.length > 0) this.wouldRejects = NONE
     if (this.missingKeys.length > 0) this.missingKeys = NONE
     if (this.reserved.length > 0) this.reserved = NONE
@@ -87,7 +102,12 @@ export class Run implements RequestFacts {
     return mismatchOf(selector, this.path, hostOf(view, this.active!.plan), upperCase(view.method))
   }
 
-  valueOf(keyIndex: number): FieldValue {
+  get model(): DescriptorValue {
+    if (this.isBodyUnread) return UNDECIDED
+    return this.isBodyAmbiguous ? REPEATED : this.body?.model
+  }
+
+  valueOf(keyIndex: number): DescriptorValue {
     return this.#descriptors.get(keyIndex)
   }
 
@@ -96,7 +116,9 @@ export class Run implements RequestFacts {
     return value === REPEATED ? null : value
   }
 
-  isKeyedByRepeated({ keyIndexes }: PlanPolicy): boolean {
+  /** Whether two readers could understand what the policy depends on differently. */
+  isKeyedByRepeated({ keyIndexes, needsBody }: PlanPolicy): boolean {
+    if (needsBody && this.isBodyAmbiguous) return true
     for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
     return false
   }
@@ -107,9 +129,10 @@ export class Run implements RequestFacts {
     const { charges } = group
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (isHeadOnly && rule.needsBody) {
-        this.#noteMissingOf(rule)
-        continue
+      if (rule.needsBody) {
+        if (isHeadOnly && this.#isUndecided(rule) && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
+        if (this.isBodyAmbiguous) this.hasRepeated = true
+        if (isHeadOnly || this.isBodyAmbiguous) continue
       }
       const cost = rule.cost.of(this)
       if (Number.isNaN(cost)) {
@@ -171,24 +194,34 @@ export class Run implements RequestFacts {
       if (typeof value === 'string') charges.addValue(value)
       else {
         isComplete = false
-        if (value === REPEATED) this.hasRepeated = true
-        if (this.#descriptors.isFirstMiss(index)) this.#noteMissing(this.active!.plan.keys[index]!.text)
+        this.#noteMissing(index, value)
       }
     }
     if (!isComplete) charges.dropValues(before)
     return isComplete
   }
 
-  #noteMissingOf(rule: PlanRule): void {
-    const { charges } = this.group
-    const before = charges.valueCount
-    this.#pushValues(rule)
-    charges.dropValues(before)
+  /** Whether a rule that needs the body lacks nothing else. */
+  #isUndecided({ keyIndexes, cost }: PlanRule): boolean {
+    let isUndecided = true
+    for (let k = 0; k < keyIndexes.length; k++) {
+      const index = keyIndexes[k]!
+      const value = this.#descriptors.get(index)
+      if (typeof value === 'string' || value === UNDECIDED) continue
+      isUndecided = false
+      this.#noteMissing(index, value)
+    }
+    if (!cost.needsBody && Number.isNaN(cost.of(this))) this.hasRepeated = true
+    return isUndecided
   }
 
-  #noteMissing(key: string): void {
+  /** A value that is not there, is repeated, or is not known yet, which is not reported. */
+  #noteMissing(index: number, value: DescriptorValue): void {
+    if (value === UNDECIDED) return
+    if (value === REPEATED) this.hasRepeated = true
+    if (!this.#descriptors.isFirstMiss(index)) return
     if (this.missingKeys.length === 0) this.missingKeys = []
-    this.missingKeys.push(key)
+    this.missingKeys.push(this.active!.plan.keys[index]!.text)
   }
 }
 

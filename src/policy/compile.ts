@@ -139,7 +139,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
     counters: limits.map((limit) => parts.addCounter(identity, limit, cost)),
     cost,
-    needsBody: cost.needsBody,
+    needsBody: cost.needsBody || keys.some(({ kind }) => kind === 'model'),
     llm,
   })
 }

@@ -5,24 +5,44 @@ export type DescriptorKey =
   | { readonly kind: 'bearer'; readonly text: string }
   | { readonly kind: 'jwt'; readonly text: string; readonly claim: string; readonly segments: readonly string[] }
   | { readonly kind: 'header'; readonly text: string; readonly name: string }
+  | { readonly kind: 'query'; readonly text: string; readonly nameBytes: string }
+  | { readonly kind: 'cookie'; readonly text: string; readonly name: string }
+  | { readonly kind: 'path'; readonly text: string; readonly segment: number }
+  | { readonly kind: 'model'; readonly text: string }
   | { readonly kind: 'ip'; readonly text: string; readonly fact: IpFact }
 
 export type IpFact = 'address' | 'country' | 'type' | 'tor'
 
+/** What a key may look like, in messages. */
+export const KEY_FORMS =
+  'bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, llm:model, ip:address, ip:country, ip:type or ip:tor'
+
+/** The same, more roughly, for the JSON Schema. */
+export const KEY_PATTERN =
+  '^(bearer|jwt:.+|header:.+|query:.+|cookie:.+|path:([1-9]|[12][0-9]|3[0-2])|llm:model|ip:(address|country|type|tor))$'
+
 const IP_FACT = /^(address|country|type|tor)$/
+const SEGMENT = /^([1-9]|[12][0-9]|3[0-2])$/
 
 /** Header names are lower-cased: `header:X-Key` and `header:x-key` are one key. */
 export function parseDescriptorKey(text: string): DescriptorKey | undefined {
   if (text === 'bearer') return { kind: 'bearer', text }
+  if (text === 'llm:model') return { kind: 'model', text }
   const colon = text.indexOf(':')
   const name = text.slice(colon + 1)
   switch (text.slice(0, Math.max(colon, 0))) {
     case 'jwt':
-      return name === '' || hasControlCharacter(name) ? undefined : { kind: 'jwt', text, claim: name, segments: name.split('.') }
+      return isText(name) ? { kind: 'jwt', text, claim: name, segments: name.split('.') } : undefined
     case 'header': {
       const lower = name.toLowerCase()
       return TOKEN.test(name) ? { kind: 'header', text: `header:${lower}`, name: lower } : undefined
     }
+    case 'query':
+      return isText(name) && name.isWellFormed() ? { kind: 'query', text, nameBytes: bytesOf(name) } : undefined
+    case 'cookie':
+      return TOKEN.test(name) ? { kind: 'cookie', text, name } : undefined
+    case 'path':
+      return SEGMENT.test(name) ? { kind: 'path', text, segment: Number(name) } : undefined
     case 'ip':
       return IP_FACT.test(name) ? { kind: 'ip', text, fact: name as IpFact } : undefined
     default:
@@ -30,6 +50,11 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
   }
 }
 
-function hasControlCharacter(text: string): boolean {
-  return /\p{Cc}/u.test(text)
+function isText(name: string): boolean {
+  return name !== '' && !/\p{Cc}/u.test(name)
+}
+
+/** As request targets are read: UTF-8, one character per byte. */
+function bytesOf(name: string): string {
+  return Buffer.from(name, 'utf8').toString('latin1')
 }

@@ -16,7 +16,7 @@ export interface Plan {
   readonly keys: readonly DescriptorKey[]
   /** Every counter of the bundle. */
   readonly counters: readonly PlanCounter[]
-  /** Whether the cost of a rule depends on the body. */
+  /** Whether a rule needs the body. */
   readonly needsBody: boolean
   /** Whether the cost of a rule is settled at the end of the request. */
   readonly hasSettledCosts: boolean

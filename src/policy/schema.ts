@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tokenBucketConfig } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmConfig } from './algorithms/token-bucket-llm.ts'
-import { parseDescriptorKey } from './descriptor-key.ts'
+import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
 import { isHostPattern } from './host.ts'
 import { label } from './schema-parts.ts'
 
@@ -56,8 +56,6 @@ export const selectorSchema = z
   })
   .meta({ description: 'Which requests the policy covers; all of them when it is empty or absent.' })
 
-const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
-
 const ruleFields = {
   name: label.meta({ description: 'Unique in its policy. Shown in logs, metrics and debug headers.' }),
   limit_keys: z
@@ -66,7 +64,7 @@ const ruleFields = {
         .string({ error: KEY_FORMS })
         .max(256, { error: 'at most 256 characters' })
         .refine((key) => parseDescriptorKey(key) !== undefined, { error: KEY_FORMS })
-        .meta({ pattern: '^(bearer|jwt:.+|header:.+|ip:(address|country|type|tor))$' }),
+        .meta({ pattern: KEY_PATTERN }),
       { error: 'a list of descriptor keys' },
     )
     .max(32, { error: 'at most 32 keys' })

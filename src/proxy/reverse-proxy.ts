@@ -110,11 +110,12 @@ export class ReverseProxy {
     if (body === undefined) return // the client went away, and nothing was taken
     incoming.body = body
     try {
-      // Rules in shadow mode do without an estimate, as if there were no body to be read.
-      const llm = typeof body.llm === 'string' ? undefined : body.llm
-      if (typeof body.llm === 'string' && isEnforced) return this.refuse(downstream, body.llm)
-      incoming.llm = llm
-      this.#respond(incoming, await pending.decideWithBody(llm))
+      const { llm } = body
+      if (typeof llm !== 'string') incoming.llm = llm
+      else if (isEnforced) return this.refuse(downstream, llm)
+      // Without it, rules in shadow mode do without an estimate, as if there were no body to be read.
+      const facts = typeof llm !== 'string' || llm === 'repeated_descriptor' ? llm : undefined
+      this.#respond(incoming, await pending.decideWithBody(facts))
     } finally {
       // Where it is forwarded, it is not released here.
       incoming.body?.release()

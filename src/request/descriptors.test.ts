@@ -3,11 +3,13 @@ import { jwt } from '../../test/support/bundles/bundles.ts'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
 import { formatAddress } from './address.ts'
 import { TrustedProxies } from './client-address.ts'
-import { Descriptors, defaultIdentification } from './descriptors.ts'
+import { Descriptors, type DescriptorValue, defaultIdentification, UNDECIDED } from './descriptors.ts'
 import { type IpFacts, readTorExits, readTypeList } from './ip-facts.ts'
-import { type FieldValue, type PlainRequest, PlainRequestView, REPEATED } from './view.ts'
+import { type PlainRequest, PlainRequestView, REPEATED } from './view.ts'
 
 type Headers = NonNullable<PlainRequest['headers']>
+
+const PARTS = { path: '/', model: undefined }
 
 describe('a header key', () => {
   test('is the value of that header, in whatever case either is written', () => {
@@ -68,6 +70,42 @@ describe('jwt and bearer keys', () => {
   })
 })
 
+describe('query, cookie and path keys', () => {
+  test('are read from the target, from all Cookie lines, and from the normalised path', () => {
+    const keys = ['query:key', 'cookie:sid', 'path:2'].map((text) => parseDescriptorKey(text)!)
+    const descriptors = new Descriptors(defaultIdentification(), { path: '/v1/tenant', model: undefined })
+    const headers = { Cookie: ['a=1', 'sid=s'] }
+    descriptors.begin(new PlainRequestView({ method: 'GET', uri: '/x/../v1/tenant?key=a', headers }), keys)
+    expect(keys.map((_, i) => descriptors.get(i))).toEqual(['a', 's', 'tenant'])
+  })
+
+  test('are missing where the request has none, or an empty one', () => {
+    for (const uri of ['/', '/?', '/?key', '/?key=']) {
+      const keys = ['query:key', 'cookie:sid', 'path:1'].map((text) => parseDescriptorKey(text)!)
+      const descriptors = new Descriptors(defaultIdentification(), PARTS)
+      descriptors.begin(new PlainRequestView({ method: 'GET', uri, headers: { Cookie: 'sid=' } }), keys)
+      expect(keys.map((_, i) => descriptors.get(i))).toEqual([undefined, undefined, undefined])
+    }
+  })
+})
+
+describe('llm:model', () => {
+  test('is looked up again in each step, for the body may have been read in between', () => {
+    const parts: { path: string; model: DescriptorValue } = { path: '/', model: UNDECIDED }
+    const descriptors = new Descriptors(defaultIdentification(), parts)
+    descriptors.begin(viewOf({ 'x-a': '1' }), [parseDescriptorKey('llm:model')!, parseDescriptorKey('header:x-a')!])
+    for (const model of [UNDECIDED, 'gpt-5', REPEATED, undefined, 'other'] satisfies DescriptorValue[]) {
+      parts.model = model
+      descriptors.restart()
+      expect([descriptors.get(0), descriptors.get(1), descriptors.get(0)]).toEqual([model, '1', model])
+      if (model === undefined) expect([descriptors.isFirstMiss(0), descriptors.isFirstMiss(0)]).toEqual([true, false])
+    }
+    descriptors.end()
+    descriptors.begin(viewOf({}), [parseDescriptorKey('header:x-a')!])
+    expect(descriptors.get(0)).toBeUndefined()
+  })
+})
+
 describe('ip:address', () => {
   test('is the client behind the trusted proxies, IPv6 grouped to /64', () => {
     expect(valueFor('ip:address', { 'x-forwarded-for': '203.0.113.7, 10.0.0.1' })).toBe('203.0.113.7')
@@ -79,7 +117,7 @@ describe('ip:address', () => {
   })
 
   test('follows the proxies that are configured', () => {
-    const descriptors = new Descriptors({ trustedProxies: new TrustedProxies('203.0.113.0/24'), ipFacts: {} })
+    const descriptors = new Descriptors({ trustedProxies: new TrustedProxies('203.0.113.0/24'), ipFacts: {} }, PARTS)
     expect(read(descriptors, 'ip:address', { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' })).toBe('198.51.100.1')
   })
 
@@ -156,7 +194,7 @@ describe('descriptors of one request', () => {
   const keys = texts.map((text) => parseDescriptorKey(text)!)
 
   test('never show what an earlier request had', () => {
-    const descriptors = new Descriptors(defaultIdentification())
+    const descriptors = new Descriptors(defaultIdentification(), PARTS)
     const full = { 'x-a': '1', authorization: `Bearer ${jwt({ sub: 's' })}`, 'x-forwarded-for': '203.0.113.7' }
     descriptors.begin(viewOf(full), keys)
     expect(texts.map((_, i) => descriptors.get(i))).toEqual(['1', 's', '203.0.113.7', undefined])
@@ -169,7 +207,7 @@ describe('descriptors of one request', () => {
   })
 
   test('are worked out once, however many rules ask', () => {
-    const descriptors = new Descriptors(defaultIdentification())
+    const descriptors = new Descriptors(defaultIdentification(), PARTS)
     const asked: string[] = []
     const header = (name: string): string | undefined => {
       asked.push(name)
@@ -181,11 +219,11 @@ describe('descriptors of one request', () => {
   })
 })
 
-function valueFor(key: string, headers: Headers, ipFacts: IpFacts = {}): FieldValue {
-  return read(new Descriptors({ ...defaultIdentification(), ipFacts }), key, headers)
+function valueFor(key: string, headers: Headers, ipFacts: IpFacts = {}): DescriptorValue {
+  return read(new Descriptors({ ...defaultIdentification(), ipFacts }, PARTS), key, headers)
 }
 
-function read(descriptors: Descriptors, key: string, headers: Headers): FieldValue {
+function read(descriptors: Descriptors, key: string, headers: Headers): DescriptorValue {
   descriptors.begin(viewOf(headers), [parseDescriptorKey(key)!])
   return descriptors.get(0)
 }

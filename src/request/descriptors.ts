@@ -2,8 +2,11 @@ import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
 import { type Address, subjectText } from './address.ts'
 import { bearerToken } from './bearer.ts'
 import { clientAddress, TrustedProxies } from './client-address.ts'
+import { cookieValue } from './cookie.ts'
 import { type IpFacts, readTorOverride } from './ip-facts.ts'
 import { type Claims, claimText, readClaims } from './jwt.ts'
+import { pathSegment } from './path-segment.ts'
+import { queryValue } from './query.ts'
 import { type FieldValue, REPEATED, type RequestView } from './view.ts'
 
 /** Data that descriptors are read with. */
@@ -14,6 +17,19 @@ export interface Identification {
 
 export function defaultIdentification(): Identification {
   return { trustedProxies: new TrustedProxies(), ipFacts: {} }
+}
+
+/** Stands for a value in a body that was not read: nobody knows yet whether there is one. */
+export const UNDECIDED = Symbol('undecided')
+
+export type DescriptorValue = FieldValue | typeof UNDECIDED
+
+/** What else is known of the request. */
+export interface RequestParts {
+  /** Normalised. */
+  readonly path: string
+  /** The model that the body names. */
+  readonly model: DescriptorValue
 }
 
 // Not read yet; read; missing, and reported.
@@ -28,8 +44,9 @@ const NO_KEYS: readonly DescriptorKey[] = []
  */
 export class Descriptors {
   readonly #identification: Identification
+  readonly #parts: RequestParts
   #keys: readonly DescriptorKey[] = NO_KEYS
-  #values: FieldValue[] = []
+  #values: DescriptorValue[] = []
   #states = new Uint8Array(0)
   /** The first `#readCount` are the keys that were read. */
   readonly #read: number[] = []
@@ -40,14 +57,16 @@ export class Descriptors {
   #address: Address | undefined
   #hasAddress = false
 
-  constructor(identification: Identification) {
+  /** `parts` are those of the request that `begin` was last called for. */
+  constructor(identification: Identification, parts: RequestParts) {
     this.#identification = identification
+    this.#parts = parts
   }
 
   begin(view: RequestView, keys: readonly DescriptorKey[]): void {
     if (keys !== this.#keys) {
       this.#keys = keys
-      this.#values = new Array<FieldValue>(keys.length).fill(undefined)
+      this.#values = new Array<DescriptorValue>(keys.length).fill(undefined)
       this.#states = new Uint8Array(keys.length)
     }
     this.view = view
@@ -71,7 +90,7 @@ export class Descriptors {
   }
 
   /** The value of the key at `index`; an empty one counts as missing. */
-  get(index: number): FieldValue {
+  get(index: number): DescriptorValue {
     if (this.#states[index] !== UNREAD) return this.#values[index]
     const value = this.#find(this.#keys[index]!) || undefined
     this.#read[this.#readCount++] = index
@@ -87,12 +106,21 @@ export class Descriptors {
     return isFirst
   }
 
-  /** Missing keys are reported again from now on. */
-  forgetMisses(): void {
-    for (let i = 0; i < this.#readCount; i++) this.#states[this.#read[i]!] = READ
+  /** A further step on the same request: missing keys are reported again, and its body may have been read since. */
+  restart(): void {
+    let kept = 0
+    for (let i = 0; i < this.#readCount; i++) {
+      const index = this.#read[i]!
+      if (this.#keys[index]!.kind === 'model') this.#states[index] = UNREAD
+      else {
+        this.#states[index] = READ
+        this.#read[kept++] = index
+      }
+    }
+    this.#readCount = kept
   }
 
-  #find(key: DescriptorKey): FieldValue {
+  #find(key: DescriptorKey): DescriptorValue {
     switch (key.kind) {
       case 'header':
         return this.view!.header(key.name)
@@ -104,6 +132,14 @@ export class Descriptors {
       }
       case 'ip':
         return this.#readIpFact(key.fact)
+      case 'query':
+        return queryValue(this.view!.uri, key.nameBytes)
+      case 'cookie':
+        return cookieValue(this.view!.header('cookie') as string | undefined, key.name) // its lines are joined
+      case 'path':
+        return pathSegment(this.#parts.path, key.segment)
+      case 'model':
+        return this.#parts.model
     }
   }
 

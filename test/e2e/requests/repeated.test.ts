@@ -28,6 +28,8 @@ const REPEATED: readonly (readonly [what: string, key: string, fields: Fields])[
   ['a token with claims and a word with a dot in it', 'jwt:sub', lines('Authorization', `${ALICE} x.y`)],
   ['X-ASN-Type', 'ip:type', lines('X-ASN-Type', 'isp', 'hosting')],
   ['X-Tor-Exit', 'ip:tor', lines('X-Tor-Exit', 'no', 'perhaps')],
+  ['a cookie', 'cookie:sid', lines('Cookie', 'sid=a; x=1; sid=b')],
+  ['a cookie on two lines', 'cookie:sid', lines('Cookie', 'sid=a', 'sid="a"')],
 ]
 
 /** A connection that is to be closed is for the slow wire. */
@@ -62,6 +64,7 @@ describe.concurrent.each(WIRES)('a field that a limit is keyed by may not come t
     ['lines of X-Forwarded-For', 'ip:address', lines('X-Forwarded-For', '203.0.113.7', '10.0.0.1')],
     ['lines of X-Forwarded-For as a key', 'header:x-forwarded-for', lines('X-Forwarded-For', 'a', 'b')],
     ['lines of Cookie', 'header:cookie', lines('Cookie', 'a=1', 'b=2')],
+    ['another cookie', 'cookie:sid', lines('Cookie', 'a=1; sid=s', 'a=2')],
   ] as const)('%s: no refusal', async ([_what, key, fields], t) => {
     const edge = await edgeWith(t, policy('p', { rules: [bucketRule('r', [key], 5)] }))
     expect(await decide(t, edge, fields, isLast)).toMatchObject({ status: 200, reason: undefined })

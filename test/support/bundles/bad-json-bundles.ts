@@ -1,3 +1,4 @@
+import { KEY_FORMS } from '../../../src/policy/descriptor-key.ts'
 import { bucketRule, bundle, llmRule, policy } from './bundles.ts'
 
 /** A bundle that must be refused, and the start of every line that must say why. */
@@ -12,7 +13,6 @@ const RULES = [bucketRule('r', [], 10)]
 const HOSTS = Array.from({ length: 100 }, (_, i) => `h${i}`)
 const METHODS = Array.from({ length: 100 }, (_, i) => `M${i}`)
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
-const KEY_FORMS = 'bearer, jwt:<claim>, header:<name>, ip:address, ip:country, ip:type or ip:tor'
 export const PRINTABLE = 'expected a string of 1 to 256 printable ASCII characters, got'
 
 export const BAD_JSON: readonly BadBundle[] = [
@@ -104,13 +104,30 @@ export const BAD_JSON: readonly BadBundle[] = [
     ruleWith({ algorithm: undefined }),
     'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing',
   ),
-  ...['cookie:a', 'x-api-key', 'jwt:', 'header:', 'header:a b', 'header:ä', 'ip:asn', 'ip:', 'IP:address', ':', '', 'jwt:a\u0000'].map(
-    (key) =>
-      bad(
-        `descriptor key ${JSON.stringify(key)}`,
-        ruleWith({ limit_keys: ['ip:address', key] }),
-        `policies[0].spec.rules[0].limit_keys[1]: expected ${KEY_FORMS}, got`,
-      ),
+  ...[
+    'cookie:',
+    'cookie:a b',
+    'query:',
+    'path:0',
+    'path:33',
+    'llm:prompt',
+    'x-api-key',
+    'jwt:',
+    'header:',
+    'header:a b',
+    'header:ä',
+    'ip:asn',
+    'ip:',
+    'IP:address',
+    ':',
+    '',
+    'jwt:a\u0000',
+  ].map((key) =>
+    bad(
+      `descriptor key ${JSON.stringify(key)}`,
+      ruleWith({ limit_keys: ['ip:address', key] }),
+      `policies[0].spec.rules[0].limit_keys[1]: expected ${KEY_FORMS}, got`,
+    ),
   ),
 
   ...[

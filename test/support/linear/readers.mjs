@@ -14,7 +14,10 @@ import { ProxiedRequestView } from '../../../dist/proxy/proxied-request-view.js'
 import { bearerToken } from '../../../dist/request/bearer.js'
 import { CidrMap } from '../../../dist/request/cidr-map.js'
 import { clientAddress, TrustedProxies } from '../../../dist/request/client-address.js'
+import { cookieValue } from '../../../dist/request/cookie.js'
 import { readClaims } from '../../../dist/request/jwt.js'
+import { pathSegment } from '../../../dist/request/path-segment.js'
+import { queryValue } from '../../../dist/request/query.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
@@ -74,6 +77,18 @@ export const readers = {
   'a network of slashes': (length) => () => new CidrMap().add(fill('/', length), true),
   cookies: (length) => () => sessions.isActive(fill('edge_dbg=x; ', length)),
   'cookies that are left out': (length) => () => withoutDebugCookie(fill('edge_dbg=x; a=b;', length)),
+  'a cookie behind others': (length) => () => cookieValue(fill('a=b; ', length), 'a'),
+  'a cookie behind separators': (length) => () => cookieValue(fill(';', length), 'a'),
+  'a cookie of escapes': (length) => () => cookieValue(`a=${fill('%61%', length)}`, 'a'),
+  'a cookie of blanks': (length) => () => cookieValue(`${fill(' ', length)}a${fill(' ', length)}=b`, 'a'),
+  'cookies whose names are escaped': (length) => () => cookieValue(fill('%62=1;', length), 'a'),
+  'a parameter behind others': (length) => () => queryValue(`/?${fill('b=c&', length)}a=1`, 'a'),
+  'a parameter behind separators': (length) => () => queryValue(`/?${fill('&', length)}a=1`, 'a'),
+  'a parameter behind names without a value': (length) => () => queryValue(`/?${fill('b&', length)}a=1`, 'a'),
+  'a parameter of escapes': (length) => () => queryValue(`/?a=${fill('%61%+', length)}`, 'a'),
+  'parameters whose names are escaped': (length) => () => queryValue(`/?${fill('%62=1&', length)}`, 'a'),
+  'a parameter before a fragment': (length) => () => queryValue(`/?${fill('b=c&', length)}#${fill('b=c&', length)}`, 'a'),
+  'a segment of many': (length) => () => pathSegment(fill('/a', length), 32),
   'fields of one name': (length) => () =>
     fieldValue(
       list(length, (i) => (i % 2 ? 'v' : 'X-A')),

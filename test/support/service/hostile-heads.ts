@@ -39,7 +39,7 @@ function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
   const extra = fc.oneof(
     field('X-Team', 'a', 'b', '', 'a, b', '\xe9\xff\x80'),
     field('X-Forwarded-For', '203.0.113.9', '203.0.113.9, 10.0.0.1', 'unknown', ''),
-    field('Cookie', 'a=1', cookie, `b=2; ${cookie}`, ''),
+    field('Cookie', 'a=1', 'a="1"; b=2', 'a=2; a=3', cookie, `b=2; ${cookie}`, ''),
     field('Connection', 'keep-alive', 'Keep-Alive'),
     field('Accept', '*/*'),
     field('X-Original-Host', 'a.example.com', 'A.example.com:80', 'other', ''),
@@ -48,7 +48,7 @@ function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
   const usual = fc.tuple(
     field('Host', 'edge', 'edge:8080', ''),
     field('X-Original-Method', 'GET', 'GET', 'POST', 'get', ''),
-    field('X-Original-URI', '/', '/api/x?y=1', '/by-host', '/%61pi', 'http://h/api', ''),
+    field('X-Original-URI', '/', '/api/x?y=1', '/api/x?y=%31', '/api/%78?y=1&y=2', '/by-host', '/%61pi', 'http://h/api', ''),
     field('X-Api-Key', caller, caller, `${caller}-2`, ''),
   )
   return fc

@@ -18,6 +18,10 @@ const BUNDLE = bundle(
   policy('claims', { selector: { methods: ['POST'] }, rules: [bucketRule('sub', ['header:x-api-key', 'jwt:sub'], 4)] }),
   policy('hosts', { selector: { pathPrefix: '/by-host', hosts: ['a.example.com'] }, rules: [bucketRule('host', ['header:x-api-key'], 6)] }),
   policy('tokens', { selector: { pathPrefix: '/api' }, rules: [bucketRule('token', ['bearer', 'header:x-api-key'], 8)] }),
+  policy('parts', {
+    selector: { pathPrefix: '/api' },
+    rules: ['query:y', 'cookie:a', 'path:2', 'llm:model'].map((key) => bucketRule(key, [key, 'header:x-api-key'], 7)),
+  }),
   policy('teams', { mode: 'shadow', rules: [bucketRule('teams', ['header:x-team', 'header:x-api-key'], 3)] }),
   policy('next', { mode: 'shadow', rules: [bucketRule('next', ['header:x-api-key'], 15)] }),
 )

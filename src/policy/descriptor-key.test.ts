@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import { KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
+
+describe('a descriptor key', () => {
+  test.each([
+    ['header:X-Key', { kind: 'header', text: 'header:x-key', name: 'x-key' }],
+    ['query:Api Key', { kind: 'query', text: 'query:Api Key', nameBytes: 'Api Key' }],
+    ['query:ä', { kind: 'query', text: 'query:ä', nameBytes: '\xc3\xa4' }],
+    ['query::', { kind: 'query', text: 'query::', nameBytes: ':' }],
+    ['cookie:Sid', { kind: 'cookie', text: 'cookie:Sid', name: 'Sid' }],
+    ['path:1', { kind: 'path', text: 'path:1', segment: 1 }],
+    ['path:32', { kind: 'path', text: 'path:32', segment: 32 }],
+    ['llm:model', { kind: 'model', text: 'llm:model' }],
+  ])('is read: %s', (text, key) => {
+    expect(parseDescriptorKey(text)).toEqual(key)
+    expect(text).toMatch(new RegExp(KEY_PATTERN))
+  })
+
+  test.each([
+    'query:',
+    'query:a\nb',
+    'query:\ud800',
+    'query',
+    'cookie:',
+    'cookie:a b',
+    'cookie:a=b',
+    'cookie:a;b',
+    'cookie:ä',
+    'path:',
+    'path:0',
+    'path:01',
+    'path:33',
+    'path:-1',
+    'path:1.5',
+    'path:1e1',
+    'path: 1',
+    'path:a',
+    'llm:',
+    'llm:models',
+    'llm:Model',
+    'Query:a',
+    'body:model',
+  ])('is not %j', (text) => {
+    expect(parseDescriptorKey(text)).toBeUndefined()
+  })
+})
