@@ -129,10 +129,13 @@ export class Run implements RequestFacts, RequestParts {
     const { charges } = group
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (rule.needsBody) {
-        if (isHeadOnly && this.#isUndecided(rule) && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
-        if (this.isBodyAmbiguous) this.hasRepeated = true
-        if (isHeadOnly || this.isBodyAmbiguous) continue
+      if (isHeadOnly && rule.needsBody) {
+        this.#leaveUndecided(rule)
+        continue
+      }
+      if (this.isBodyAmbiguous && rule.needsBody) {
+        this.hasRepeated = true
+        continue
       }
       const cost = rule.cost.of(this)
       if (Number.isNaN(cost)) {
@@ -201,18 +204,18 @@ export class Run implements RequestFacts, RequestParts {
     return isComplete
   }
 
-  /** Whether a rule that needs the body lacks nothing else. */
-  #isUndecided({ keyIndexes, cost }: PlanRule): boolean {
-    let isUndecided = true
+  /** Notes what a rule that needs the body lacks besides; if nothing, that it needs the body. */
+  #leaveUndecided({ keyIndexes, cost, policy }: PlanRule): void {
+    let needsOnlyBody = true
     for (let k = 0; k < keyIndexes.length; k++) {
       const index = keyIndexes[k]!
       const value = this.#descriptors.get(index)
       if (typeof value === 'string' || value === UNDECIDED) continue
-      isUndecided = false
+      needsOnlyBody = false
       this.#noteMissing(index, value)
     }
     if (!cost.needsBody && Number.isNaN(cost.of(this))) this.hasRepeated = true
-    return isUndecided
+    if (needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
   }
 
   /** A value that is not there, is repeated, or is not known yet, which is not reported. */

@@ -35,6 +35,7 @@ describe('a cookie', () => {
     ['sid=caf%C3%A9', 'café'],
     ['sid=caf\xc3\xa9', 'café'],
     ['sid=\xff', '\ufffd'],
+    ['sid=日本\xe9', '日本\xe9'],
     ['sid=', ''],
     ['sid=""', ''],
     ['sid', ''],

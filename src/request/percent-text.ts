@@ -12,6 +12,7 @@ export function unescapedBytes(text: string): string {
   return text.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
+/** A text with characters beyond Latin-1, as a caller of the library may pass it, is decoded already. */
 function utf8Text(bytes: string): string {
-  return /[^\0-\x7f]/.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
+  return /[\x80-\xff]/.test(bytes) && !/[^\0-\xff]/.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
 }
