@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
+import { AMBIGUOUS } from '../costs/cost.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
+import type { PlanRule } from '../policy/plan.ts'
 import { type PlainRequest, PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
 import { Engine } from './engine.ts'
@@ -49,6 +51,15 @@ describe('before the body is read, a rule that is keyed by llm:model', () => {
     expect(evaluation.decide()).toMatchObject({ action: 'allow', limit: undefined, missingKeys: ['header:x-key'] })
   })
 
+  test('asks for no body where its cost is ambiguous already: the request is refused', () => {
+    const engine = newEngine(policy('p', { rules: [bucketRule('model', ['llm:model'], 5)] }))
+    const rules = engine.plan!.policies[0]!.rules as PlanRule[]
+    rules[0] = { ...rules[0]!, cost: { needsBody: false, isLeasable: false, of: () => AMBIGUOUS, settling: undefined } }
+    const evaluation = engine.open(viewOf({}))!
+    expect(evaluation.needsBody()).toBe('no')
+    expect(evaluation.precheck()).toEqual(REFUSED)
+  })
+
   test('is not applied where the body could not be read, as in shadow mode', () => {
     const rules = [bucketRule('model', ['llm:model'], 1), bucketRule('all', [], 9)]
     const evaluation = newEngine(policy('s', { mode: 'shadow', rules })).open(viewOf({}))!
@@ -93,6 +104,13 @@ describe('once the body is read, llm:model', () => {
     evaluation.precheck()
     evaluation.decide({ body: bodyOf('n') })
     expect(engine.decide(viewOf({}))).toMatchObject({ action: 'allow', missingKeys: ['llm:model'] })
+  })
+
+  test('is missing where the request before had a body that nobody read', () => {
+    const engine = newEngine(policy('p', { rules: [bucketRule('model', ['llm:model'], 1), bucketRule('r', ['header:x-key'], 1)] }))
+    engine.decide(viewOf({ 'x-key': 'a' }))
+    expect(engine.open(viewOf({ 'x-key': 'a' }))!.precheck()).toMatchObject({ action: 'reject', missingKeys: [] })
+    expect(engine.decide(viewOf({ 'x-key': 'b' }))).toMatchObject({ action: 'allow', missingKeys: ['llm:model'] })
   })
 })
 

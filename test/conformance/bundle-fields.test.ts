@@ -60,7 +60,7 @@ test('[rule-5] name is a string', async () => {
 test('[rule-6] limit_keys is an array of strings, each a descriptor key', async () => {
   const text = { ...bucketRule('r', [], 1), limit_keys: 'ip:address' }
   expect(await problemsOfRule(text)).toEqual([`${RULE}.limit_keys: expected a list of descriptor keys, got "ip:address"`])
-  const unknown = bucketRule('r', ['ip:address', 'cookie:sid'], 1)
+  const unknown = bucketRule('r', ['ip:address', 'body:sid'], 1)
   expect(await problemsOfRule(unknown)).toEqual([
     expect.stringContaining(`${RULE}.limit_keys[1]: expected bearer, jwt:<claim>, header:<name>`),
   ])

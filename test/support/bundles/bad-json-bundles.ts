@@ -216,7 +216,7 @@ export const BAD_JSON: readonly BadBundle[] = [
   ),
   bad(
     'faults beside an unknown algorithm',
-    inPolicy({ rules: [{ name: '', limit_keys: ['cookie:x'], algorithm: 'x', algorithm_config: {} }] }),
+    inPolicy({ rules: [{ name: '', limit_keys: ['body:x'], algorithm: 'x', algorithm_config: {} }] }),
     'policies[0].spec.rules[0].name: ',
     'policies[0].spec.rules[0].limit_keys[0]: ',
     'policies[0].spec.rules[0].algorithm: ',
@@ -226,7 +226,7 @@ export const BAD_JSON: readonly BadBundle[] = [
     {
       bundle_version: -1,
       policies: [
-        policy('a', { rules: [bucketRule('r', ['cookie:x'], -1)] }),
+        policy('a', { rules: [bucketRule('r', ['body:x'], -1)] }),
         policy('b\u0001', { mode: 'maybe', rules: [llmRule('r', [], { tokens_per_day: 0.5 })] }),
       ],
     },
