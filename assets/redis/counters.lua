@@ -7,6 +7,7 @@
 --           size    the most that the limit can grant at one moment
 --           most    take, check: the most that can be left, given what the calling instance alone has spent
 --           moment  take, check, reset: the last reset that the calling instance knows; settle, give_back: when it was taken
+--           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts), else 0
 --         and then the arguments of the kind (`columns`)
 -- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, and the last reset of the
 --         counter, or 0. Or 2 and the time, and nothing was done: a row does not name the window of that time.
@@ -166,7 +167,8 @@ function window.read(row)
   local isBelieved = row.number == row.present and row.reset <= row.moment
   local most = isBelieved and row.most or row.size
   if not used then row.used = math.max(0, row.size - most) end
-  row.left = math.max(0, math.min(row.size - row.used, most))
+  row.left = math.min(row.size - row.used, most)
+  if row.over == 0 then row.left = math.max(0, row.left) end
 end
 
 function window.write(row)
@@ -213,9 +215,10 @@ end
 --   reset      replaces the record by a new one, created at `begun`, which is below zero; kept for RESET_KEPT_MS, or until its window ends
 --   write      writes a record after the clock was set back (`stepped`), for kinds that set it
 local KINDS = { [1] = bucket, [2] = window }
-local COLUMNS = { 'cost', 'size', 'most', 'moment' }
+local COLUMNS = { 'cost', 'size', 'most', 'moment', 'over' }
 
 local function covers(row)
+  if row.over == 1 then return row.left > 0 end
   return row.cost == 0 or row.left >= row.cost
 end
 

@@ -12,6 +12,8 @@ export interface BucketLimit {
   readonly kind: typeof BUCKET
   readonly tokensPerMs: number
   readonly burst: number
+  /** See `canOverdraw`. */
+  readonly canOverdraw?: boolean
 }
 
 /** Tokens for each window of a calendar. */
@@ -19,6 +21,16 @@ export interface WindowLimit {
   readonly kind: typeof WINDOW
   readonly tokens: number
   readonly calendar: Calendar
+  /** See `canOverdraw`. */
+  readonly canOverdraw?: boolean
 }
 
 export type Limit = BucketLimit | WindowLimit
+
+/**
+ * Whether a request passes while anything is left, whatever it takes, so that the level may fall below zero; while nothing is left, no
+ * request passes, not even one that takes nothing. Otherwise a request passes where enough is left for it.
+ */
+export function canOverdraw(limit: Limit): boolean {
+  return 'canOverdraw' in limit && limit.canOverdraw === true
+}

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { canOverdraw } from '../limiter/limit.ts'
 import type { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
@@ -113,7 +114,8 @@ export class EmbeddedStore implements CounterStore {
 
   /**
    * Charges what was taken from the fleet, all rows or none: returns false where a counter lacks more than it refills within `slackMs`.
-   * The rows in `paid` are charged whether or not there is enough, and those that were reset since are not charged.
+   * The rows in `paid`, and those that can be overdrawn, are charged whether or not there is enough: there, of two takes that the fleet
+   * granted, the one that overdraws may come first. Those that were reset since are not charged.
    */
   chargeAll(
     charges: Charges,
@@ -130,7 +132,7 @@ export class EmbeddedStore implements CounterStore {
       const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
       const isEnough = checkRow(rows, charges, results, row, nowMs, wallMs)
       const slack = algorithm.refillIn(limit, slackMs)
-      const isCharged = isEnough || results.levels[row]! + slack >= charges.costs[row]! || paid.includes(row)
+      const isCharged = isEnough || results.levels[row]! + slack >= charges.costs[row]! || canOverdraw(limit) || paid.includes(row)
       fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits
     }
     for (let place = 0; fits && place < charges.length; place++) {

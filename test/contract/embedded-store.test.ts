@@ -3,6 +3,7 @@ import { SharedTable } from '../../src/store/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table-layout.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
+import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 
@@ -10,6 +11,7 @@ const newStore = () => newEmbeddedStore(256 * 1024)
 
 describeCounterStore('EmbeddedStore', newStore)
 describeLimitChange('EmbeddedStore', newStore)
+describeOverdraft('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
 describeReset('EmbeddedStore', newStore)
 describeSharedReset('EmbeddedStore in two threads', () => {

@@ -11,6 +11,7 @@ import type { Owner } from '../support/service/running.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
+import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 
@@ -34,6 +35,7 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     const newStore = (): CounterStore => new ClockedFleetStore(link, `edge:${stores++}:`)
     describeCounterStore(name, newStore)
     describeLimitChange(name, newStore)
+    describeOverdraft(name, newStore)
     describeSettlement(name, newStore)
     describeReset(name, newStore)
     describeSharedReset(name, () => {

@@ -1,6 +1,7 @@
 import { MapStore } from '../support/store/map-store.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeLimitChange } from './limit-change.ts'
+import { describeOverdraft } from './overdraft.ts'
 import { describeReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 
@@ -9,5 +10,6 @@ const newStore = () => new MapStore()
 
 describeCounterStore('MapStore', newStore)
 describeLimitChange('MapStore', newStore)
+describeOverdraft('MapStore', newStore)
 describeSettlement('MapStore', newStore)
 describeReset('MapStore', newStore)

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { BUCKET, type Limit, WINDOW } from '../../src/limiter/limit.ts'
+import { BUCKET, canOverdraw, type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { anyBurst, anyRate, anyShare, exactBurst, exactRate } from '../support/random/numbers.ts'
-import { bucketLimit, dayLimit, type Row, type Taken, takeRowsNow } from '../support/store/charging.ts'
+import { bucketLimit, dayLimit, overdrawn, type Row, type Taken, takeRowsNow } from '../support/store/charging.ts'
 import { MapStore } from '../support/store/map-store.ts'
 
 /** Room for some seven thousand counters: more than any run here opens. */
@@ -22,8 +22,15 @@ interface Step {
   readonly charges: readonly Charge[]
   readonly gapMs: number
   readonly wallGapMs: number
-  /** Gives a counter another rate, another size or both before anything is taken. */
-  readonly change?: { readonly counter: number; readonly rate?: number; readonly size?: number } | undefined
+  /** Gives a counter another rate, another size, another way to refuse, or several of these before anything is taken. */
+  readonly change?: Change | undefined
+}
+
+interface Change {
+  readonly counter: number
+  readonly rate?: number
+  readonly size?: number
+  readonly isOverdrawn?: boolean
 }
 
 const COUNTERS = 5
@@ -48,10 +55,11 @@ const gapMs = fc.oneof(fc.nat(50), fc.nat(5000), fc.integer({ min: -2000, max: 0
 const wallGapMs = fc.oneof(fc.nat(1000), fc.integer({ min: -100_000_000, max: 100_000_000 }))
 
 function limitsOf(rate: fc.Arbitrary<number>, burst: fc.Arbitrary<number>): fc.Arbitrary<Limit> {
-  return fc.oneof(
+  const limit = fc.oneof(
     fc.tuple(rate, burst).map(([r, b]) => bucketLimit(r, b)),
     fc.integer({ min: 1, max: 2 ** 20 }).map(dayLimit),
   )
+  return fc.tuple(limit, fc.boolean()).map(([each, isOverdrawn]) => (isOverdrawn ? overdrawn(each) : each))
 }
 
 test('any takes at any times give the same answers, levels and waits as a Map', () => {
@@ -66,7 +74,7 @@ test('any takes at any times give the same answers, levels and waits as a Map', 
 
 test('limits that change on the way give the same answers, levels and waits as a Map', () => {
   const limits = fc.array(exactLimit, { minLength: COUNTERS, maxLength: COUNTERS })
-  const parts = { counter: fc.nat(COUNTERS - 1), rate: exactRate, size: exactBurst }
+  const parts = { counter: fc.nat(COUNTERS - 1), rate: exactRate, size: exactBurst, isOverdrawn: fc.boolean() }
   const change = fc.option(fc.record(parts, { requiredKeys: ['counter'] }), { nil: undefined })
   const step = fc.record({ charges, gapMs, wallGapMs, change })
   fc.assert(
@@ -120,9 +128,12 @@ function expectSameAnswers(limits: readonly Limit[], steps: readonly Step[], rou
   expect(store.stats()).toMatchObject({ occupiedSlots: model.stats().occupiedSlots, forcedEvictions: 0 })
 }
 
-function changed(limit: Limit, { rate, size }: NonNullable<Step['change']>): Limit {
-  if (limit.kind === WINDOW) return dayLimit(size === undefined ? limit.tokens : Math.ceil(size))
-  return bucketLimit(rate ?? limit.tokensPerMs, size ?? limit.burst)
+function changed(limit: Limit, { rate, size, isOverdrawn }: Change): Limit {
+  const isWindow = limit.kind === WINDOW
+  const plain = isWindow
+    ? dayLimit(size === undefined ? limit.tokens : Math.ceil(size))
+    : bucketLimit(rate ?? limit.tokensPerMs, size ?? limit.burst)
+  return (isOverdrawn ?? canOverdraw(limit)) ? overdrawn(plain) : plain
 }
 
 function rowsOf(

@@ -34,7 +34,7 @@ export interface Algorithm<L> {
   /** The refill in this time. */
   refillIn(limit: L, ms: number): number
 
-  /** How long until `cost` can be taken, with `left` now: 0 = now, NEVER = it exceeds the limit's size. */
+  /** How long until `cost` can be taken, with `left` now: 0 = now, NEVER = it exceeds the size of a limit that cannot be overdrawn. */
   waitMs(limit: L, left: number, cost: number, wallMs: number): number
   /** How long until the limit is full again. */
   resetMs(limit: L, left: number, wallMs: number): number

@@ -49,9 +49,12 @@ export const bucket: Algorithm<BucketLimit> = {
 
   refillIn: (limit, ms) => limit.tokensPerMs * ms,
 
-  waitMs({ tokensPerMs, burst }, left, cost) {
+  waitMs(limit, left, cost) {
+    if (left >= cost && left > 0) return 0
+    const { tokensPerMs, burst } = limit
+    if (limit.canOverdraw) return left > 0 ? 0 : untilAboveZeroMs(left, tokensPerMs)
     // Taking nothing is always possible, even with a debt.
-    if (left >= cost || cost === 0) return 0
+    if (cost === 0) return 0
     if (cost > burst) return NEVER
     const wait = (cost - left) / tokensPerMs
     // The division may round down, and a caller that waits exactly that long would be rejected again.
@@ -65,6 +68,12 @@ export const bucket: Algorithm<BucketLimit> = {
     const missing = size * (1 + F32_SLACK) - level - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)
     return missing > 0 ? Math.min(missing / size, 1) : 0
   },
+}
+
+/** A millisecond after the debt is paid: at that moment itself, nothing is left yet. */
+function untilAboveZeroMs(left: number, tokensPerMs: number): number {
+  const wait = Math.ceil(-left / tokensPerMs) + 1
+  return left + wait * tokensPerMs > 0 ? wait : wait * (1 + 4 * Number.EPSILON)
 }
 
 /** The level at `nowMs`. A clock that was set back changes nothing. */

@@ -1,3 +1,4 @@
+import type { Calendar } from '../calendar.ts'
 import { WINDOW, type WindowLimit } from '../limit.ts'
 import { NEVER } from '../record.ts'
 import type { Algorithm } from './algorithm.ts'
@@ -13,7 +14,7 @@ export const window: Algorithm<WindowLimit> = {
   hasWindows: true,
 
   size: (limit) => limit.tokens,
-  isSame: (a, b) => a.tokens === b.tokens && a.calendar === b.calendar,
+  isSame: (a, b) => a.tokens === b.tokens && isSameCalendar(a.calendar, b.calendar),
   windowAt: (limit, wallMs) => limit.calendar.windowAt(wallMs).number,
 
   begin(limit, record, _nowMs, wallMs) {
@@ -29,7 +30,7 @@ export const window: Algorithm<WindowLimit> = {
     record.size = limit.tokens
   },
 
-  left: (limit, record) => Math.max(0, limit.tokens - record.level),
+  left: ({ tokens, canOverdraw }, { level }) => (level <= tokens || canOverdraw ? tokens - level : 0),
 
   take(record, cost) {
     record.level += cost
@@ -42,13 +43,20 @@ export const window: Algorithm<WindowLimit> = {
   refillIn: () => 0,
 
   waitMs(limit, left, cost, wallMs) {
-    if (left >= cost || cost === 0) return 0
+    if (left >= cost && left > 0) return 0
+    if (limit.canOverdraw) return left > 0 ? 0 : untilEndMs(limit, wallMs)
+    if (cost === 0) return 0
     return cost > limit.tokens ? NEVER : untilEndMs(limit, wallMs)
   },
 
   resetMs: (limit, left, wallMs) => (left < limit.tokens ? untilEndMs(limit, wallMs) : 0),
 
   spentShare: ({ level, at, size }, _nowMs, wallMs) => (wallMs >= at || level <= 0 ? 0 : Math.min(level / size, 1)),
+}
+
+/** Not by the object: the limits of a large bundle are copied from the thread that reads it. */
+function isSameCalendar(a: Calendar, b: Calendar): boolean {
+  return a.period === b.period && a.zone === b.zone
 }
 
 function untilEndMs({ calendar }: WindowLimit, wallMs: number): number {

@@ -1,4 +1,5 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import { canOverdraw } from '../../limiter/limit.ts'
 import { newRecord } from '../../limiter/record.ts'
 import type { CounterSpec } from '../counter-store.ts'
 import { EmbeddedCounter } from '../embedded-counter.ts'
@@ -21,7 +22,7 @@ export class FleetCounter extends EmbeddedCounter {
     subject.addIdentity(spec.identity)
     this.identityWords = subject.words.slice(0, subject.length)
     const algorithm = algorithmOf(spec.limit)
-    this.isLeasable = algorithm.isLeasable && (spec.isLeasable ?? false)
+    this.isLeasable = algorithm.isLeasable && (spec.isLeasable ?? false) && !canOverdraw(spec.limit)
     this.isSettled = spec.isSettled ?? spec.isLeasable !== true
     const { size, rate } = limitNumbers(spec)
     this.leaseSalt = mix(size, rate)

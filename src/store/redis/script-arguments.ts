@@ -1,5 +1,5 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
-import { BUCKET, type BucketLimit, type Limit, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import { BUCKET, type BucketLimit, canOverdraw, type Limit, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
 import type { CounterRow, QuestionRow, ReturnRow } from './counter-rows.ts'
 import { windowsAround } from './windows-around.ts'
 
@@ -39,7 +39,7 @@ interface RowNumbers {
 
 function addRow(args: string[], { limit, ageMs }: CounterRow, { cost, most, momentMs, more, wallMs }: RowNumbers): void {
   const size = algorithmOf(limit).size(limit)
-  args.push(String(limit.kind), String(cost), String(size), String(most), String(momentMs))
+  args.push(String(limit.kind), String(cost), String(size), String(most), String(momentMs), canOverdraw(limit) ? '1' : '0')
   for (const number of ownNumbers(limit, { ageMs, more, wallMs })) args.push(String(number))
 }
 

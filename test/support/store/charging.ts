@@ -58,6 +58,11 @@ export function dayLimit(tokens: number): WindowLimit {
   return { kind: WINDOW, tokens, calendar: calendarOf('1d', 'UTC') }
 }
 
+/** The same limit, which a request may overdraw. */
+export function overdrawn<L extends BucketLimit | WindowLimit>(limit: L): L {
+  return { ...limit, canOverdraw: true }
+}
+
 function chargesOf(rows: readonly Row[]): Charges {
   const charges = new Charges()
   for (const { counter, values = [], cost } of rows) {

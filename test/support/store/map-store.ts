@@ -95,7 +95,7 @@ export class MapStore implements CounterStore {
   #lookAtBucket(counter: MapCounter, values: string[], cost: number, nowMs: number): Look {
     const { key, state } = this.#bucketNow(counter, values, nowMs)
     const { level, limit } = state
-    const waitMs = level >= cost || cost === 0 ? 0 : cost > limit.burst ? Number.POSITIVE_INFINITY : (cost - level) / limit.tokensPerMs
+    const waitMs = limit.canOverdraw ? overdrawnMs(level, limit) : shortMs(level, cost, limit)
     return { level, waitMs, take: () => this.#buckets.set(key, { ...state, level: level - cost }) }
   }
 
@@ -109,12 +109,13 @@ export class MapStore implements CounterStore {
   }
 
   #lookAtWindow(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
-    const { tokens, calendar } = counter.limit as WindowLimit
+    const { tokens, calendar, canOverdraw } = counter.limit as WindowLimit
     const key = keyOf(counter, values, wallMs)
     const used = this.#usedInWindow.get(key) ?? 0
-    const fits = cost === 0 || used + cost <= tokens
-    const waitMs = fits ? 0 : cost > tokens ? Number.POSITIVE_INFINITY : calendar.windowAt(wallMs).endMs - wallMs
-    return { level: Math.max(0, tokens - used), waitMs, take: () => this.#usedInWindow.set(key, used + cost) }
+    const fits = canOverdraw ? used < tokens : cost === 0 || used + cost <= tokens
+    const isNever = cost > tokens && !canOverdraw
+    const waitMs = fits ? 0 : isNever ? Number.POSITIVE_INFINITY : calendar.windowAt(wallMs).endMs - wallMs
+    return { level: canOverdraw ? tokens - used : Math.max(0, tokens - used), waitMs, take: () => this.#usedInWindow.set(key, used + cost) }
   }
 }
 
@@ -141,6 +142,17 @@ class MapCounter implements Counter {
     this.limit = limit
     this.sinceMs = sinceMs
   }
+}
+
+/** Until there is as much as the request takes. */
+function shortMs(level: number, cost: number, { burst, tokensPerMs }: BucketLimit): number {
+  if (level >= cost || cost === 0) return 0
+  return cost > burst ? Number.POSITIVE_INFINITY : (cost - level) / tokensPerMs
+}
+
+/** Until there is anything at all, in whole milliseconds after the debt is paid. */
+function overdrawnMs(level: number, { tokensPerMs }: BucketLimit): number {
+  return level > 0 ? 0 : Math.ceil(-level / tokensPerMs) + 1
 }
 
 /** Time never runs backwards for a bucket: what was refilled once is not refilled again. */

@@ -70,7 +70,7 @@ describeWithRedis('a leased limit', () => {
       void two.take(two.open(AMPLE))
     }
     expect(two.decidedBy.lease).toBeGreaterThan(10)
-    expect(fleet.underWay.map(([action, , cost, , , , , , more]) => ({ action, cost, leases: more !== '0' }))).toEqual([
+    expect(fleet.underWay.map(([action, , cost, , , , , , , more]) => ({ action, cost, leases: more !== '0' }))).toEqual([
       { action: 'take', cost: '0', leases: true },
       { action: 'take', cost: '1', leases: false },
       { action: 'take', cost: '1', leases: false },
