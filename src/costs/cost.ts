@@ -23,6 +23,8 @@ export interface Cost {
   readonly needsBody: boolean
   /** Whether takes are mostly of one token and never settled, so that a store may pre-fetch tokens. */
   readonly isLeasable: boolean
+  /** The header field that it reads, in lower case, if it reads one. */
+  readonly header?: string
   /** What the request takes; AMBIGUOUS where a field that says it is repeated. Called for each decision, so it must not allocate. */
   of(facts: RequestFacts): number
   /** How the amount is corrected when the request ends. Undefined: never. */

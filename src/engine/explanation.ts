@@ -28,7 +28,7 @@ export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined where it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | undefined
-  /** What the request would take from each of its counters. */
+  /** What the request would take from each of its counters; 0 where the field that says it is repeated. */
   readonly cost: number
   readonly descriptors: readonly ExplainedDescriptor[]
   /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
@@ -109,13 +109,14 @@ function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outc
 
 function explainRule(run: Run, rule: PlanRule, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): ExplainedRule {
   const values = rule.keyIndexes.map((index) => run.valueOf(index))
-  const isAmbiguous = values.includes(REPEATED) || (rule.needsBody && run.isBodyAmbiguous)
+  const cost = rule.cost.of(run)
+  const isAmbiguous = values.includes(REPEATED) || Number.isNaN(cost) || (rule.needsBody && run.isBodyAmbiguous)
   const isRepeated = isAmbiguous || (rule.policy.isShadow && run.isKeyedByRepeated(rule.policy))
   const found = counters.get(rule)
   return {
     rule,
     why: found !== undefined ? undefined : isRepeated ? 'repeated_descriptor' : 'missing_descriptor',
-    cost: rule.cost.of(run),
+    cost: Number.isNaN(cost) ? 0 : cost,
     descriptors: rule.limitKeys.map((key, i) => ({ key, value: typeof values[i] === 'string' ? values[i] : undefined })),
     counters: found ?? [],
   }

@@ -2,6 +2,7 @@
 export const REASONS = {
   all_rules_passed: { status: 200, meaning: 'Allowed: no enforcing rule rejects the request.' },
   token_bucket_exceeded: { status: 429, meaning: "Rejected: this caller's bucket of a token_bucket rule is empty." },
+  quota_exceeded: { status: 429, meaning: "Rejected: this caller's quota of a fixed_window rule is used up for this window." },
   tpm_exceeded: { status: 429, meaning: 'Rejected: the per-minute token budget cannot cover the reservation.' },
   tpd_exceeded: { status: 429, meaning: 'Rejected: the token budget for this UTC day cannot cover the reservation.' },
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
@@ -17,7 +18,7 @@ export const REASONS = {
   repeated_original_method: { status: 400, meaning: 'Bad request: X-Original-Method is repeated.' },
   repeated_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI is repeated.' },
   repeated_original_host: { status: 400, meaning: 'Bad request: X-Original-Host is repeated.' },
-  repeated_descriptor: { status: 400, meaning: 'Bad request: a field that a limit is keyed by is repeated.' },
+  repeated_descriptor: { status: 400, meaning: 'Bad request: a field that a rule reads is repeated.' },
   bad_request: {
     status: 400,
     meaning: 'Bad request: it can be read in two ways, or its body does not match its Content-Encoding.',

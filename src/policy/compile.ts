@@ -2,6 +2,7 @@ import type { Cost } from '../costs/cost.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
+import { compileFixedWindow } from './algorithms/fixed-window.ts'
 import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
@@ -148,6 +149,8 @@ function compileAlgorithm(rule: Rule): CompiledRule {
   switch (rule.algorithm) {
     case 'token_bucket':
       return compileTokenBucket(rule.algorithm_config)
+    case 'fixed_window':
+      return compileFixedWindow(rule.algorithm_config)
     case 'token_bucket_llm':
       return compileTokenBucketLlm(rule.algorithm_config)
   }

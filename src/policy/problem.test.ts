@@ -37,7 +37,7 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a missing rate, with its unit',
       withConfig({ tokens_per_second: undefined }),
-      `${config}.tokens_per_second: expected a number above 0, in tokens per second (1.6667 is 100 a minute), but it is missing`,
+      `${config}.tokens_per_second: expected a number of tokens per second, or rate (for 100 requests a minute write rate: 100/minute), but it is missing`,
     ],
     ['null', withConfig({ burst: null }), `${config}.burst: expected a number of at least 1, got null`],
     [
@@ -54,17 +54,17 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a list for an object',
       withRule({ algorithm_config: [] }),
-      `${config}: expected an object with tokens_per_second and burst, got an empty list`,
+      `${config}: expected an object with rate, or with tokens_per_second and burst, got an empty list`,
     ],
     [
       'a misspelt algorithm',
       withRule({ algorithm: 'token_bukket' }),
-      'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", got "token_bukket" — did you mean "token_bucket"?',
+      'policies[0].spec.rules[0].algorithm: expected "token_bucket", "fixed_window" or "token_bucket_llm", got "token_bukket" — did you mean "token_bucket"?',
     ],
     [
       'no algorithm',
       withRule({ algorithm: undefined }),
-      'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing',
+      'policies[0].spec.rules[0].algorithm: expected "token_bucket", "fixed_window" or "token_bucket_llm", but it is missing',
     ],
     ['a rule that is null', withSpec({ rules: [null] }), 'policies[0].spec.rules[0]: expected a rule (an object), got null'],
     ['a rule that is a text', withSpec({ rules: ['x'] }), 'policies[0].spec.rules[0]: expected a rule (an object), got "x"'],

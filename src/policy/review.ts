@@ -1,6 +1,8 @@
+import { fixedWindowSurprises } from './algorithms/fixed-window.ts'
+import { tokenBucketSurprises } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from './algorithms/token-bucket-llm.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import type { Bundle } from './schema.ts'
+import type { Bundle, Rule } from './schema.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -47,10 +49,20 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
       yield { path, message: 'a * in a path is a literal *; a pathPrefix covers everything below it without one' }
     }
     for (const [r, rule] of policy.spec.rules.entries()) {
-      if (rule.algorithm !== 'token_bucket_llm') continue
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
-      for (const message of tokenBucketLlmSurprises(rule.algorithm_config)) yield { path, message }
+      for (const message of surprisesOf(rule)) yield { path, message }
     }
+  }
+}
+
+function surprisesOf(rule: Rule): Iterable<string> {
+  switch (rule.algorithm) {
+    case 'token_bucket':
+      return tokenBucketSurprises(rule.algorithm_config)
+    case 'fixed_window':
+      return fixedWindowSurprises(rule.algorithm_config)
+    case 'token_bucket_llm':
+      return tokenBucketLlmSurprises(rule.algorithm_config)
   }
 }
 

@@ -7,12 +7,19 @@ import { closest } from './suggest.ts'
 export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
   const value = valueAt(data, issue.path)
   const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${found(value, issue.message)}` }
-  if (issue.code !== 'invalid_union' || issue.discriminator === undefined) return [problem]
+  if (issue.code !== 'invalid_union') return [problem]
+  if (issue.discriminator === undefined) return problemsInside(issue, data) ?? [problem]
   // Without its algorithm, zod does not check a rule further; the fields that all rules share are checked here.
   const rulePath = issue.path.slice(0, -1)
   const shared = ruleFieldsSchema.safeParse(valueAt(data, rulePath))
   const others = shared.success ? [] : shared.error.issues
   return [problem, ...others.flatMap((other) => describeIssue({ ...other, path: [...rulePath, ...other.path] }, data))]
+}
+
+/** What is wrong inside the one form of a value that was meant: a number or an object, for example. */
+function problemsInside({ errors, path }: z.core.$ZodIssueInvalidUnion, data: unknown): Problem[] | undefined {
+  const meant = errors.find((issues) => issues.every((issue) => issue.path.length > 0))
+  return meant?.flatMap((issue) => describeIssue({ ...issue, path: [...path, ...issue.path] }, data))
 }
 
 function valueAt(data: unknown, path: Path): unknown {

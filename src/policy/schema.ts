@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fixedWindowConfig } from './algorithms/fixed-window.ts'
 import { tokenBucketConfig } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmConfig } from './algorithms/token-bucket-llm.ts'
 import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
@@ -79,10 +80,13 @@ export const ruleFieldsSchema = z.object(ruleFields)
 
 const ALGORITHMS = [
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
 ] as const
 
-const ALGORITHM_NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value)).join(' or ')
+const ALGORITHM_NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))
+  .join(', ')
+  .replace(/, (?=[^,]*$)/, ' or ')
 
 const rule = z.discriminatedUnion('algorithm', ALGORITHMS, {
   error: (issue) => (issue.code === 'invalid_union' ? ALGORITHM_NAMES : 'a rule (an object)'),

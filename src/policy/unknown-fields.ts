@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { headerCostConfig } from './algorithms/request-cost.ts'
 import { streamingConfig } from './algorithms/token-bucket-llm.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
 import { metadataSchema, NOTE_NAMES, policySchema } from './schema.ts'
@@ -33,6 +34,8 @@ function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found
     const option = schema.options.find((candidate) => candidate instanceof z.ZodObject && accepts(candidate, value))
     if (option) visit(option, value, path, found)
     else reportUnknown(value, Object.keys((schema.options[0] as z.ZodObject).shape), path, found)
+  } else if (schema instanceof z.ZodUnion) {
+    for (const option of schema.options) visit(option, value, path, found)
   } else if (schema instanceof z.ZodObject && schema !== metadataSchema && isRecord(value)) {
     const known = Object.keys(schema.shape)
     reportUnknown(value, known, path, found)
@@ -83,6 +86,7 @@ const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] =
   ]),
   // `enabled: false` on a policy or a rule is meant for that one, not for its streams.
   ['algorithm_config.streaming', fieldsOf(streamingConfig).filter((field) => field !== 'enabled')],
+  ['algorithm_config.cost', fieldsOf(headerCostConfig)],
 ]
 
 function fieldsOf(schema: z.ZodObject): readonly string[] {

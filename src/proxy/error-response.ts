@@ -29,9 +29,15 @@ export function rejectMessage(decision: Rejected): string {
 }
 
 const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => string>> = {
-  token_bucket_exceeded: ({ limit }) => `Rate limit exceeded. Retry in ${retryAfterS(limit)} s.`,
+  token_bucket_exceeded: (decision) => requestsMessage('Rate limit', decision),
+  quota_exceeded: (decision) => requestsMessage('Quota', decision),
   tpm_exceeded: (decision) => budgetMessage('per-minute', decision),
   tpd_exceeded: (decision) => budgetMessage('daily', decision),
+}
+
+function requestsMessage(what: string, { requested, canRetry, limit }: Rejected): string {
+  if (canRetry) return `${what} exceeded. Retry in ${retryAfterS(limit)} s.`
+  return `${what} exceeded: this request costs ${requested}, and the limit is ${limit.limitText}. It can never pass.`
 }
 
 function budgetMessage(period: string, { requested, available, canRetry, limit }: Rejected): string {

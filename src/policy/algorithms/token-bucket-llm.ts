@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { LlmReservation } from '../../costs/llm-reservation.ts'
-import { calendarOf } from '../../limiter/calendar.ts'
-import { BUCKET, type Limit, WINDOW } from '../../limiter/limit.ts'
+import { BUCKET, type Limit } from '../../limiter/limit.ts'
 import type { LlmSettings } from '../../llm/llm-settings.ts'
 import { maxCompletionTokens } from '../../llm/tokens.ts'
 import { flag, tokens } from '../schema-parts.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
+import { windowLimit } from './window-config.ts'
 
 export const streamingConfig = z.object(
   {
@@ -69,7 +69,7 @@ function limitsOf({ tokens_per_minute, tokens_per_day, burst_tokens }: Config): 
     limits.push({ part: 'minute', limit, reason: 'tpm_exceeded' })
   }
   if (tokens_per_day !== undefined) {
-    limits.push({ part: 'day', limit: { kind: WINDOW, tokens: tokens_per_day, calendar: calendarOf('1d', 'UTC') }, reason: 'tpd_exceeded' })
+    limits.push({ part: 'day', limit: windowLimit(tokens_per_day, '1d', 'UTC'), reason: 'tpd_exceeded' })
   }
   return limits
 }

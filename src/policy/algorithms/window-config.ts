@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { calendarOf, PERIODS, type Period } from '../../limiter/calendar.ts'
+import { WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import { timeZoneOf } from '../../limiter/time-zone.ts'
+import { closest } from '../suggest.ts'
+
+/*
+ * Windows of a calendar, as several algorithms write them. Each `error` completes the sentence "expected …".
+ */
+
+export const windowConfig = {
+  period: z
+    .enum(PERIODS, { error: ({ input }) => `a period such as ${meantPeriod(input) ?? '1d'}, one of ${PERIODS.join(', ')}` })
+    .meta({ description: 'How long a window is. Windows follow the calendar: days begin at midnight, weeks on Monday.' }),
+  timezone: z
+    .string({ error: zoneError })
+    .refine(isTimeZone, { error: zoneError })
+    .default('UTC')
+    .meta({ description: 'The IANA time zone of the calendar, such as Europe/Berlin.' }),
+}
+
+export function windowLimit(tokens: number, period: Period, timezone: string, canOverdraw = false): WindowLimit {
+  return { kind: WINDOW, tokens, calendar: calendarOf(period, timezone), canOverdraw }
+}
+
+/** What tells the counters of one calendar from those of another: the same for all spellings of a zone. */
+export function windowIdentity({ calendar }: WindowLimit): readonly string[] {
+  return [calendar.period, calendar.zone]
+}
+
+const MAX_ZONE_CHARACTERS = 64
+
+/** Not abbreviations: several zones share one, and Intl's choice depends on its version. */
+function isTimeZone(name: string): boolean {
+  if (name.length > MAX_ZONE_CHARACTERS || !/^[a-z]/i.test(name)) return false
+  try {
+    return timeZoneOf(name).name === 'UTC' || name.includes('/')
+  } catch {
+    return false
+  }
+}
+
+function zoneError({ input }: { readonly input?: unknown }): string {
+  return `an IANA time zone as Area/City, such as ${meantZone(input) ?? 'Europe/Berlin'}`
+}
+
+/** The zone that a name is a misspelling of, or whose city it is. */
+function meantZone(input: unknown): string | undefined {
+  if (typeof input !== 'string') return undefined
+  const zones = Intl.supportedValuesOf('timeZone')
+  const city = input.trim().toLowerCase().replaceAll(' ', '_')
+  const ofCity = zones.find((zone) => zone.toLowerCase().endsWith(`/${city}`))
+  if (ofCity !== undefined) return ofCity
+  const words = zones.map(asWords)
+  const meant = closest(asWords(input), words)
+  return meant === undefined ? undefined : zones[words.indexOf(meant)]
+}
+
+/** Suggestions are for names without a slash. */
+function asWords(zone: string): string {
+  return zone.replaceAll('/', ' ')
+}
+
+const UNITS: readonly (readonly [unit: RegExp, minutes: number, months: number])[] = [
+  [/^s(ec(ond)?s?)?$/, 1 / 60, 0],
+  [/^m(in(ute)?s?)?$/, 1, 0],
+  [/^(h(ou)?rs?|h|hourly)$/, 60, 0],
+  [/^(d|days?|daily)$/, 24 * 60, 0],
+  [/^(w|weeks?|wk|weekly)$/, 7 * 24 * 60, 0],
+  [/^(mo|mon|months?|monthly)$/, 0, 1],
+  [/^(q|quarters?|quarterly)$/, 0, 3],
+  [/^(y|yr|years?|yearly|annual(ly)?)$/, 0, 12],
+]
+
+/** The period of the same length that is written in another way: `daily`, `24h`, `1 month`. `1M` may be a minute or a month. */
+function meantPeriod(input: unknown): Period | undefined {
+  const written = typeof input === 'string' && !/\dM$/.test(input) ? lengthOf(input.toLowerCase()) : undefined
+  return written === undefined ? undefined : PERIODS.find((period) => lengthOf(period) === written)
+}
+
+/** As a text, to compare it. A month has no length in minutes. */
+function lengthOf(text: string): string | undefined {
+  const [, count = '', unit] = /^(\d{0,6})[ _-]?([a-z]{1,10})$/.exec(text.trim()) ?? []
+  const known = UNITS.find(([name]) => unit !== undefined && name.test(unit))
+  if (known === undefined) return undefined
+  const times = count === '' ? 1 : Number(count)
+  return `${times * known[1]} ${times * known[2]}`
+}
