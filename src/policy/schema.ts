@@ -84,9 +84,8 @@ const ALGORITHMS = [
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
 ] as const
 
-const ALGORITHM_NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))
-  .join(', ')
-  .replace(/, (?=[^,]*$)/, ' or ')
+const NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))
+const ALGORITHM_NAMES = `${NAMES.slice(0, -1).join(', ')} or ${NAMES.at(-1)}`
 
 const rule = z.discriminatedUnion('algorithm', ALGORITHMS, {
   error: (issue) => (issue.code === 'invalid_union' ? ALGORITHM_NAMES : 'a rule (an object)'),

@@ -59,6 +59,21 @@ describe('a window', () => {
     expect([record.level, window.left(limit, record)]).toEqual([130, 0])
   })
 
+  test('is the same limit by its tokens, period and zone, even where it was copied from another thread', () => {
+    const limit = limitOf(100, '1d', 'Europe/Berlin')
+    expect(window.isSame(limit, structuredClone(limit))).toBe(true)
+    for (const other of [limitOf(99, '1d', 'Europe/Berlin'), limitOf(100, '1h', 'Europe/Berlin'), limitOf(100, '1d', 'UTC')]) {
+      expect(window.isSame(limit, structuredClone(other))).toBe(false)
+    }
+  })
+
+  test('that can be overdrawn tells its debt, and waits for its end from zero on, whatever a request takes', () => {
+    const limit = { ...limitOf(100, '1h', 'UTC'), canOverdraw: true }
+    expect(window.left(limit, usedOf(limit, 130, NOON_MS))).toBe(-30)
+    expect([1, 0.5].map((left) => window.waitMs(limit, left, 1000, NOON_MS))).toEqual([0, 0])
+    expect([0, -30].map((left) => window.waitMs(limit, left, 0, NOON_MS + 1))).toEqual([HOUR_MS - 1, HOUR_MS - 1])
+  })
+
   test('counts at most all of its tokens as spent, and nothing once it is over', () => {
     const limit = limitOf(100, '1d', 'UTC')
     expect(window.spentShare(usedOf(limit, 30, NOON_MS), 0, NOON_MS)).toBe(0.3)

@@ -10,7 +10,7 @@ export interface Rate {
 const MIN_PER_SECOND = 1e-9
 const UNIT_MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 
-const RATE = /^(\d{1,15}(?:\.\d{1,9})?)\/(second|minute|hour|day)$/
+const RATE = /^(\d+(?:\.\d+)?)\/(second|minute|hour|day)$/
 
 export const rateText = z
   .string({ error: rateError })

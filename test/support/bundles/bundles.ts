@@ -18,6 +18,16 @@ export function bucketRule(name: string, keys: readonly string[], burst: number,
   return { name, limit_keys: keys, algorithm: 'token_bucket', algorithm_config: { tokens_per_second: perSecond, burst } }
 }
 
+/** A token_bucket rule with this configuration. */
+export function rateRule(name: string, keys: readonly string[], config: object): object {
+  return { name, limit_keys: keys, algorithm: 'token_bucket', algorithm_config: config }
+}
+
+/** A rule that admits what its configuration says in each window of a calendar. */
+export function windowRule(name: string, keys: readonly string[], config: object): object {
+  return { name, limit_keys: keys, algorithm: 'fixed_window', algorithm_config: config }
+}
+
 export function llmRule(name: string, keys: readonly string[], config: object): object {
   return { name, limit_keys: keys, algorithm: 'token_bucket_llm', algorithm_config: config }
 }
