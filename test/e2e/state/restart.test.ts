@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, jwt, llmRule, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -110,6 +110,33 @@ describe.concurrent('counters go on after a restart', { timeout: 60_000 }, () =>
     }
     expect((await stat(kept.statePath)).mode & 0o777).toBe(0o600)
   })
+})
+
+test.concurrent('quotas and debts go on after a restart', { timeout: 60_000 }, async (t) => {
+  const year = { limit: 10, period: '1y', timezone: 'Asia/Kathmandu' }
+  const rules = [
+    windowRule('quota', ['header:x-quota'], year),
+    windowRule('window', ['header:x-window'], { ...year, cost: 25, when_over: 'charge' }),
+    rateRule('rate', ['header:x-rate'], { rate: '10/day', cost: 25, when_over: 'charge' }),
+  ]
+  const kept = await KeptCounters.of(t, bundle(1, policy('p', { rules })))
+  const first = await kept.run()
+  expect(await take(first, 4, 'a', 'X-Quota')).toBe(6)
+  expect([await take(first, 1, 'a', 'X-Window'), await take(first, 1, 'a', 'X-Rate')]).toEqual([0, 0])
+  await first.stop()
+
+  const second = await kept.run()
+  expect(second.logged('state_loaded')).toMatchObject([{ counters: 3 }])
+  expect(await take(second, 1, 'a', 'X-Quota')).toBe(5)
+  for (const [name, reason] of [
+    ['X-Window', 'quota_exceeded'],
+    ['X-Rate', 'token_bucket_exceeded'],
+  ] as const) {
+    const { status, headers } = await decide(second, name, 'a')
+    expect([status, headers['x-edge-reason']]).toEqual([429, reason])
+    // 15 below zero, at 10 a day
+    if (name === 'X-Rate') expect(Number(headers['retry-after'])).toBeGreaterThan(1.4 * 86_400)
+  }
 })
 
 test.skipIf(isNearMidnight)(

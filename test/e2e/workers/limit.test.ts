@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, llmRule, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
 import { Load } from '../../support/service/load.ts'
@@ -17,6 +17,11 @@ describe('on all workers', () => {
   const rules = [bucketRule('own', ['header:x-caller'], 500, HARDLY_ANY), bucketRule('all', [], 700, HARDLY_ANY)]
   const policies = [
     policy('one', { selector: { pathPrefix: '/one' }, rules: [bucketRule('ten', ['header:x-caller'], 10, HARDLY_ANY)] }),
+    policy('quota', {
+      selector: { pathPrefix: '/quota' },
+      rules: [windowRule('quota', [], { limit: 30, period: '1y', timezone: 'Asia/Kathmandu', cost: 3 })],
+    }),
+    policy('debt', { selector: { pathPrefix: '/debt' }, rules: [rateRule('debt', [], { rate: '10/day', cost: 6, when_over: 'charge' })] }),
     policy('many', { selector: { pathPrefix: '/many' }, rules }),
   ]
   const suite = thisSuite()
@@ -32,6 +37,18 @@ describe('on all workers', () => {
 
     expect(load.errors).toEqual([])
     expect(Object.fromEntries(load.statuses)).toEqual({ 200: 10, 429: load.total - 10 })
+  })
+
+  test.each([
+    ['a quota of 30 admits 10 that cost 3', '/quota', 10],
+    ['a limit of 10 that can be overdrawn admits 2 that cost 6', '/debt', 2],
+  ])('%s on 64 connections', async (_, path, expected) => {
+    const load = await loadOnAll(cli.port, original(path), LANES)
+    await until(() => load.total > 1000)
+    await load.stop()
+
+    expect(load.errors).toEqual([])
+    expect(Object.fromEntries(load.statuses)).toEqual({ 200: expected, 429: load.total - expected })
   })
 
   test('many limits at once admit what they should, each of them', async () => {
