@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { Limit } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import { type EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { MIN_TABLE_BYTES } from '../../src/store/table-layout.ts'
 import { anyShare } from '../support/random/numbers.ts'
-import { bucketLimit, dayLimit, takeRowsNow } from '../support/store/charging.ts'
+import { bucketLimit, dayLimit, overdrawn, takeRowsNow } from '../support/store/charging.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const UNTIL_MIDNIGHT_MS = 12 * 3600 * 1000
@@ -66,6 +67,19 @@ test('any flood of keys that have spent little leaves buckets and windows alone 
       },
     ),
   )
+})
+
+test('a flood of callers with one request each in a window leaves half-spent buckets, windows and debts alive, in a table of many sets', () => {
+  const store = newEmbeddedStore(64 * 1024)
+  const open = (name: string, limit: Limit): Counter => store.open({ identity: [name], limit, sinceMs: 0 })
+  const kept = [open('bucket', bucketLimit(1e-9, 10)), open('day', dayLimit(10)), open('debt', overdrawn(dayLimit(10)))]
+  const flood = open('flood', dayLimit(10))
+  const { slots } = store.stats()
+  const keys = Array.from({ length: Math.floor(slots / 8) }, (_, i) => `half${i}`)
+  for (const [i, key] of keys.entries()) take(store, kept[i % 3]!, key, i % 3 === 2 ? 25 : 5)
+  for (let i = 0; i < 20 * slots; i++) take(store, flood, `flood${i}`, 1)
+  expect(store.stats()).toMatchObject({ occupiedSlots: slots, forcedEvictions: 20 * slots + keys.length - slots })
+  expect(keys.map((key, i) => levelOf(store, kept[i % 3]!, key))).toEqual(keys.map((_, i) => (i % 3 === 2 ? -15 : 5)))
 })
 
 test('a flood of new keys evicts itself, not those who have spent more', () => {

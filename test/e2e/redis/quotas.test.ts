@@ -8,7 +8,7 @@ import type { Answer } from '../../support/service/http.ts'
 
 const HOUR_MS = 3_600_000
 const MINUTE_MS = 60_000
-/** A year may end during a test; no test takes one. */
+/** So long that hardly ever a test sees one end. */
 const YEAR = { limit: 10, period: '1y', timezone: 'Asia/Kathmandu' }
 const QUOTA = policy('quota', { selector: { pathPrefix: '/quota' }, rules: [windowRule('ten', ['header:x-caller'], YEAR)] })
 const DEAR = policy('dear', { selector: { pathPrefix: '/dear' }, rules: [rateRule('dear', [], { rate: '10/day', cost: 3 })] })

@@ -1,5 +1,5 @@
 import { KEY_FORMS } from '../../../src/policy/descriptor-key.ts'
-import { bucketRule, bundle, llmRule, policy } from './bundles.ts'
+import { bucketRule, bundle, llmRule, policy, rateRule, windowRule } from './bundles.ts'
 
 /** A bundle that must be refused, and the start of every line that must say why. */
 export interface BadBundle {
@@ -74,6 +74,35 @@ export const BAD_JSON: readonly BadBundle[] = [
     ),
   ),
   bad(
+    'a rate beside tokens_per_second',
+    inPolicy({ rules: [rateRule('r', [], { rate: '100/minute', tokens_per_second: 1 })] }),
+    `${CONFIG}.rate: expected either rate or tokens_per_second, not both, got "100/minute"`,
+  ),
+  bad(
+    'neither',
+    inPolicy({ rules: [rateRule('r', [], { burst: 5 })] }),
+    `${CONFIG}.tokens_per_second: expected a number of tokens per second, or rate (for 100 requests a minute write rate: 100/minute), but it is missing`,
+  ),
+  bad(
+    'a rate in another spelling',
+    inPolicy({ rules: [rateRule('r', [], { rate: '100r/m' })] }),
+    `${CONFIG}.rate: expected a rate per second, minute, hour or day, such as 100/minute, got "100r/m"`,
+  ),
+  bad(
+    'a window of no calendar',
+    inPolicy({ rules: [windowRule('r', [], { limit: 1.5, period: 'monthly', timezone: 'Europe/Berln' })] }),
+    `${CONFIG}.limit: expected requests, a whole number from 1 to 999999999999999, got 1.5`,
+    `${CONFIG}.period: expected a period such as 1mo, one of 1m, `,
+    `${CONFIG}.timezone: expected an IANA time zone as Area/City, such as Europe/Berlin, got "Europe/Berln"`,
+  ),
+  bad(
+    'a cost of nothing, from no header',
+    inPolicy({ rules: [windowRule('r', [], { limit: 5, period: '1d', cost: { header: '', default: 0, max: 1e300 } })] }),
+    `${CONFIG}.cost.header: expected the name of a header field, got ""`,
+    `${CONFIG}.cost.default: expected a number above 0`,
+    `${CONFIG}.cost.max: expected a number above 0 (at least 1e-9) and up to 999999999999999, got 1e+300`,
+  ),
+  bad(
     'an LLM rule without a budget',
     inPolicy({ rules: [llmRule('r', [], { burst_tokens: 5 })] }),
     `${CONFIG}: expected at least one of tokens_per_minute and tokens_per_day`,
@@ -94,16 +123,8 @@ export const BAD_JSON: readonly BadBundle[] = [
     bundle(VERSION, ...Array.from({ length: 250 }, (_, i) => policy(`p${i}`, { selector: { pathExact: '/a'.repeat(4001) }, rules: [] }))),
     'policies: expected at most 1000000 segments in the paths of all selectors, got 1000250',
   ),
-  bad(
-    'an unknown algorithm',
-    ruleWith({ algorithm: 'leaky_cauldron' }),
-    'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", got "leaky_cauldron"',
-  ),
-  bad(
-    'no algorithm',
-    ruleWith({ algorithm: undefined }),
-    'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing',
-  ),
+  bad('an unknown algorithm', ruleWith({ algorithm: 'leaky_cauldron' }), 'policies[0].spec.rules[0].algorithm: expected "token_bucket", '),
+  bad('no algorithm', ruleWith({ algorithm: undefined }), 'policies[0].spec.rules[0].algorithm: expected "token_bucket", '),
   ...[
     'cookie:',
     'cookie:a b',

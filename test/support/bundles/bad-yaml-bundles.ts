@@ -11,7 +11,7 @@ export const BAD_YAML: readonly BadBundle[] = [
   bad(
     'YAML cut between two fields',
     'bundle_version: 1000\npolicies:\n  - id: p\n    spec:\n      rules:\n        - name: r\n',
-    'policies[0].spec.rules[0].algorithm: expected "token_bucket" or "token_bucket_llm", but it is missing',
+    'policies[0].spec.rules[0].algorithm: expected "token_bucket", ',
     'policies[0].spec.rules[0].limit_keys: expected a list of descriptor keys, but it is missing',
   ),
   bad('tabs', 'bundle_version: 1000\npolicies:\n\t- id: p\n', 'not YAML: '),
@@ -29,6 +29,9 @@ export const BAD_YAML: readonly BadBundle[] = [
     bad(`tokens_per_second ${number}`, yamlBucket(number, '10'), `${CONFIG}.tokens_per_second: expected a number above 0`),
     bad(`burst ${number}`, yamlBucket('1', number), `${CONFIG}.burst: expected a number of at least 1`),
   ]),
+  ...['.nan', '.inf', '-1', '0', '~', '"NaN"'].map((number) =>
+    bad(`cost ${number}`, yamlRule('token_bucket', `{ rate: 1/second, cost: ${number} }`), `${CONFIG}.cost: expected a number above 0`),
+  ),
   bad('version .inf', 'bundle_version: .inf\npolicies: []\n', 'bundle_version: expected a whole number'),
   bad('version .nan', 'bundle_version: .nan\npolicies: []\n', 'bundle_version: expected a whole number'),
   bad('control characters', 'bundle_version: 1000\npolicies: [{ id: "a\\x07", spec: { rules: [] } }]\n', `policies[0].id: ${PRINTABLE}`),
@@ -40,7 +43,11 @@ export const BAD_YAML: readonly BadBundle[] = [
 ]
 
 function yamlBucket(perSecond: string, burst: string): string {
-  const rule = `{ name: r, limit_keys: [], algorithm: token_bucket, algorithm_config: { tokens_per_second: ${perSecond}, burst: ${burst} } }`
+  return yamlRule('token_bucket', `{ tokens_per_second: ${perSecond}, burst: ${burst} }`)
+}
+
+function yamlRule(algorithm: string, config: string): string {
+  const rule = `{ name: r, limit_keys: [], algorithm: ${algorithm}, algorithm_config: ${config} }`
   return `bundle_version: 1000\npolicies: [{ id: p, spec: { rules: [${rule}] } }]\n`
 }
 
