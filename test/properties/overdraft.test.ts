@@ -36,6 +36,8 @@ test('a limit that can be overdrawn owes one request at most, takes nothing when
         }
         expect(levels[0]).toBeLessThanOrEqual(0)
         expect(take(0, nowMs)).toEqual({ taken: false, levels, waitsMs })
+        // Beyond some thousand years, clocks and levels have no room for a millisecond's refill.
+        if (waitsMs[0]! > 1e14) return
         nowMs += waitsMs[0]!
         expect(take(0, nowMs).taken).toBe(true)
       }
