@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { parseAddress, subjectText } from '../request/address.ts'
+import { parseAddress, subjectText } from '../address.ts'
 
 const MINUTE_MS = 60_000
 

@@ -1,6 +1,6 @@
+import { parseAddress, subjectText } from '../address.ts'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import { parseAddress, subjectText } from '../request/address.ts'
 import { ChargeResults } from '../store/charge-results.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'

@@ -1,4 +1,4 @@
-import { parseAddress } from '../request/address.ts'
+import { parseAddress } from '../address.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 
 /** Who is at the other end of a client's connection. */

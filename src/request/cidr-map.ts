@@ -1,4 +1,4 @@
-import { type Address, parseAddress } from './address.ts'
+import { type Address, parseAddress } from '../address.ts'
 
 /** Finds the value of the most specific network that contains an address. */
 export interface NetworkLookup<Value> {

@@ -1,5 +1,5 @@
+import { type Address, subjectText } from '../address.ts'
 import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
-import { type Address, subjectText } from './address.ts'
 import { bearerToken } from './bearer.ts'
 import { clientAddress, TrustedProxies } from './client-address.ts'
 import { cookieValue } from './cookie.ts'

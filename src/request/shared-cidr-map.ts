@@ -1,4 +1,4 @@
-import type { Address } from './address.ts'
+import type { Address } from '../address.ts'
 import { type CidrMap, findPosition, type NetworkLookup } from './cidr-map.ts'
 
 /** A map of networks in shared memory. */

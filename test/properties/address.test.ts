@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatAddress, parseAddress, subjectText } from '../../src/request/address.ts'
+import { formatAddress, parseAddress, subjectText } from '../../src/address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
 
 describe('an address', () => {

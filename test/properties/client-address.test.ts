@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { formatAddress, parseAddress } from '../../src/request/address.ts'
+import { formatAddress, parseAddress } from '../../src/address.ts'
 import { clientAddress, TrustedProxies } from '../../src/request/client-address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { Address } from '../../../src/request/address.ts'
+import type { Address } from '../../../src/address.ts'
 
 /** An address as one number, the way people count them. */
 export interface NumericAddress {
