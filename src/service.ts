@@ -10,6 +10,7 @@ import type { ServerConfig } from './config/config.ts'
 import type { ListenAddress } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
+import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { openCounters } from './runtime/open-counters.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
@@ -72,6 +73,7 @@ export async function startService(
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const evictionWatch = new EvictionWatch(counters.table, logger)
+  const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const supervisor = new Supervisor({ host, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
@@ -85,7 +87,11 @@ export async function startService(
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
   })
-  const activate: Activate = (bundle, info) => supervisor.activate(bundle, info).then(noteActive)
+  const activate: Activate = async (bundle, info) => {
+    await supervisor.activate(bundle, info)
+    blockExpiries.watch(bundle.blockExpiries)
+    noteActive()
+  }
   const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, readBundle)
   const bundleSource = await openBundleSource(config, {
     intake,
@@ -175,6 +181,7 @@ export async function startService(
     await bundleSource?.stop()
     ipFiles.stop()
     evictionWatch.stop()
+    blockExpiries.stop()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
   }

@@ -1,3 +1,4 @@
+import { type BlockExpiry, blockExpiriesOf } from '../policy/block-expiries.ts'
 import type { BundleFormat } from '../policy/bundle-format.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
@@ -9,6 +10,7 @@ export interface GoodBundle {
   readonly bundle: SharedBundle
   /** Of its plan's counters, in their order. */
   readonly limits: readonly NamedLimit[]
+  readonly blockExpiries: readonly BlockExpiry[]
 }
 
 export type BundleReading =
@@ -24,7 +26,7 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat): BundleReadi
   const parsed = parseBundle(text, format)
   if (!parsed.ok) return parsed
   const { bundle, warnings } = parsed
-  return { ok: true, bundle: shareBundle(bundle), limits: namedLimitsOf(bundle), warnings }
+  return { ok: true, bundle: shareBundle(bundle), limits: namedLimitsOf(bundle), blockExpiries: blockExpiriesOf(bundle), warnings }
 }
 
 function decodeUtf8(bytes: Uint8Array): string | undefined {

@@ -2,6 +2,7 @@ import { MAX_BUNDLE_BYTES } from '../bundle/bundle-source.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import type { SharedBundle } from '../bundle/shared-bundle.ts'
 import { readFileBounded } from '../files/read-file-bounded.ts'
+import { expiredBlocks } from '../policy/block-expiries.ts'
 import { formatOf } from '../policy/bundle-format.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
 import { readingProblem } from './file-problem.ts'
@@ -26,6 +27,7 @@ export async function readBundle(file: string): Promise<ReadBundle | undefined> 
   }
   const read = await readInThread(bytes, formatOf(file))
   print(file, 'warning', read.warnings)
+  if (read.ok) print(file, 'warning', expiredBlocks(read.blockExpiries, Date.now()))
   if (read.ok) return { bytes, bundle: read.bundle }
   print(file, 'error', read.problems)
   return undefined

@@ -1,8 +1,7 @@
 import type { Logger } from 'pino'
-import type { Allowed, Rejected } from '../engine/decision.ts'
+import type { Allowed, Rejected, RejectReason } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { LimitReason } from '../policy/plan-counter.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 
 /**
@@ -19,7 +18,7 @@ export class DecisionLog {
   }
 
   note(decision: Allowed | Rejected, nowMs: number): void {
-    if (decision.action === 'reject') this.#write('reject', decision.limit.rule, decision.reason, nowMs)
+    if (decision.action === 'reject') this.#write('reject', decision.rule!, decision.reason, nowMs)
     for (const { rule, reason } of decision.wouldRejects) this.#write('would_reject', rule, reason, nowMs)
   }
 
@@ -30,7 +29,7 @@ export class DecisionLog {
     this.#logger.warn({ event: 'refused', status: REASONS[reason].status, reason, detail, unlogged }, 'request could not be decided')
   }
 
-  #write(event: 'reject' | 'would_reject', rule: PlanRule, reason: LimitReason, nowMs: number): void {
+  #write(event: 'reject' | 'would_reject', rule: PlanRule, reason: RejectReason, nowMs: number): void {
     const unlogged = this.#byRule.admit(rule, nowMs)
     if (unlogged === undefined) return
     const { policy, name, limitKeys } = rule

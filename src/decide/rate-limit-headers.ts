@@ -16,8 +16,10 @@ export function resetSeconds(limit: RateLimit): number {
 }
 
 export function pushReject(headers: HeaderList, decision: Rejected): void {
-  const retryAfterS = Math.max(1, resetSeconds(decision.limit))
-  headers.push('Retry-After', `${retryAfterS}`, 'X-Edge-Reason', decision.reason)
-  if (!decision.canRetry) headers.push('x-should-retry', 'false')
-  pushRateLimit(headers, decision.limit, retryAfterS)
+  const { limit, reason, canRetry } = decision
+  const retryAfterS = limit === undefined ? 0 : Math.max(1, resetSeconds(limit))
+  if (limit !== undefined) headers.push('Retry-After', `${retryAfterS}`)
+  headers.push('X-Edge-Reason', reason)
+  if (!canRetry) headers.push('x-should-retry', 'false')
+  if (limit !== undefined) pushRateLimit(headers, limit, retryAfterS)
 }

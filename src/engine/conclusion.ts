@@ -22,6 +22,13 @@ export function rejected(run: Run): Rejected {
   return conclude(run, 'reject', reason, limit, rule, rejection) as Rejected
 }
 
+/** The decision of a run that a block covers. Nothing else of the request counts, and no wait would help. */
+export function blocked(run: Run, rule: PlanRule): Rejected {
+  return conclude(run, 'reject', 'blocked', undefined, rule, NO_ROOM) as Rejected
+}
+
+const NO_ROOM = { canRetry: false, requested: 0, available: 0 }
+
 /** One object shape for all decisions. */
 function conclude(
   run: Run,
@@ -29,7 +36,7 @@ function conclude(
   reason: Allowed['reason'],
   limit: RateLimit | undefined,
   rule: PlanRule | undefined,
-  rejection: Rejection | undefined,
+  rejection: Pick<Rejection, 'canRetry' | 'requested' | 'available'> | undefined,
 ): Allowed | Rejected {
   const decision = {
     action,

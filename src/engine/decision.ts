@@ -8,7 +8,7 @@ export type Decision = Allowed | Rejected | Refused
 export interface Allowed extends Evaluated {
   readonly action: 'allow'
   /** all_rules_passed, or the reason of the first would-reject. */
-  readonly reason: 'all_rules_passed' | LimitReason
+  readonly reason: 'all_rules_passed' | RejectReason
   /** The most constrained enforcing rule; absent when none applied. */
   readonly limit: RateLimit | undefined
   /** What rules took, to be settled. Undefined if no body was read. */
@@ -17,12 +17,15 @@ export interface Allowed extends Evaluated {
 
 export interface Rejected extends Evaluated {
   readonly action: 'reject'
-  readonly reason: LimitReason
-  readonly limit: RateLimit
+  readonly reason: RejectReason
+  /** Undefined where a block rejects. */
+  readonly limit: RateLimit | undefined
   /** What the request takes from the rule that rejected, and what was left there: whole tokens. */
   readonly requested: number
   readonly available: number
 }
+
+export type RejectReason = LimitReason | 'blocked'
 
 /** Nothing was evaluated, nothing taken. */
 export interface Refused {
@@ -31,7 +34,7 @@ export interface Refused {
 }
 
 interface Evaluated {
-  /** False where the request takes more than the limit can ever hold. */
+  /** False where the request takes more than the limit can ever hold, or is blocked. */
   readonly canRetry: boolean
   /** The deciding policy and rule: the one that rejected, else a would-reject's, else the most constrained. */
   readonly policy: PlanPolicy | undefined
@@ -58,7 +61,7 @@ export interface RateLimit {
 /** A reject that shadow mode only records. */
 export interface WouldReject {
   readonly rule: PlanRule
-  readonly reason: LimitReason
+  readonly reason: RejectReason
 }
 
 export interface Descriptor {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
-import type { Plan } from '../policy/plan.ts'
+import type { Plan, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
@@ -13,7 +13,7 @@ import type { Explanation } from './explanation.ts'
 import { type CounterName, findCounters, type Inspection, inspectCounters } from './inspection.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { PlanSwitch } from './plan-switch.ts'
-import { type DecideOptions, NO_OPTIONS, type OpenOptions } from './question.ts'
+import { type BodyFacts, type DecideOptions, NO_OPTIONS, type OpenOptions } from './question.ts'
 import type { ReservedCharge } from './reservation.ts'
 
 export interface EngineOptions {
@@ -73,6 +73,13 @@ export class Engine {
   open(view: RequestView, options: OpenOptions = NO_OPTIONS): Evaluation | undefined {
     const { active } = this.#plans
     return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))
+  }
+
+  /** The block of the active plan, if any, that ends streams under way and covers this request. `body`: what was read of it. */
+  findStreamCut(view: RequestView, body: BodyFacts): PlanRule | undefined {
+    const { active } = this.#plans
+    if (!active?.plan.cutsStreams) return undefined
+    return this.#evaluator.findStreamCut(this.#evaluator.begin(active, view, NO_OPTIONS), body)
   }
 
   /** What `decide` would return now, and why. Takes nothing. */

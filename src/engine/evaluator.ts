@@ -1,13 +1,14 @@
 import { type Clock, WallTime } from '../clock.ts'
+import type { PlanRule } from '../policy/plan.ts'
 import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
-import { allowed, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
+import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { type Explanation, explain } from './explanation.ts'
 import { Group } from './group.ts'
-import type { BodyNeed, DecideOptions, OpenOptions } from './question.ts'
+import type { BodyFacts, BodyNeed, DecideOptions, OpenOptions } from './question.ts'
 import type { Run } from './run.ts'
 import { RunPool } from './run-pool.ts'
 import { longestRejection, mostConstrained } from './verdict.ts'
@@ -44,6 +45,8 @@ export class Evaluator {
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
+    const block = run.active!.plan.hasBlocks ? run.findBlock() : undefined
+    if (block !== undefined) return this.#conclude(run, blocked(run, block))
     this.#chargeEnforcing(run, false)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const taken = this.#take(run)
@@ -51,8 +54,11 @@ export class Evaluator {
   }
 
   needsBody(run: Run): BodyNeed {
-    if (!run.active!.plan.needsBody || run.lacksHost) return 'no'
+    const { plan } = run.active!
+    if (!plan.needsBody || run.lacksHost) return 'no'
+    this.#setTime(run, undefined)
     run.isBodyUnread = true
+    if (plan.hasBlocks && run.findBlock() !== undefined) return 'no'
     run.bodyNeed = 'no'
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!, true)
@@ -60,7 +66,7 @@ export class Evaluator {
     if (run.hasRepeated) return 'no'
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (policy.needsBody && policy.isShadow && !run.isKeyedByRepeated(policy)) run.charge(policy, true)
+      if (policy.needsBody && policy.isShadow && !run.isAmbiguous(policy)) run.charge(policy, true)
     }
     return run.bodyNeed
   }
@@ -70,6 +76,8 @@ export class Evaluator {
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     this.#setTime(run, undefined)
     run.isBodyUnread = true
+    const block = run.active!.plan.hasBlocks ? run.findBlock() : undefined
+    if (block !== undefined) return this.#conclude(run, blocked(run, block))
     this.#chargeEnforcing(run, true)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const { charges, results } = run.group
@@ -82,6 +90,15 @@ export class Evaluator {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
     return explain(run, this.#store)
+  }
+
+  /** The enforcing block that applies and ends streams under way, if there is one. Returns the run to the pool. */
+  findStreamCut(run: Run, body: BodyFacts): PlanRule | undefined {
+    run.setBody(body)
+    this.#setTime(run, undefined)
+    const rule = run.findStreamCut()
+    this.#runs.giveBack(run)
+    return rule
   }
 
   #setTime(run: Run, nowMs: number | undefined): void {
@@ -119,14 +136,16 @@ export class Evaluator {
 
   /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A remote store gets all of them at once. */
   #simulate(run: Run): Decision | Promise<Decision> {
-    let asked: { readonly group: Group; readonly taken: Outcome | Promise<Outcome> }[] | undefined
+    let asked: Simulation[] | undefined
     for (let i = 0; i < run.matches.count; i++) {
       const policy = run.matches.policies[i]!
+      if (!policy.isShadow) continue
+      const block = policy.hasBlocks ? run.judge(policy).block : undefined
       // Skipped as a whole: its other rules would count requests that it cannot tell apart.
-      if (!policy.isShadow || run.isKeyedByRepeated(policy)) continue
+      if (block === undefined && run.isAmbiguous(policy)) continue
       run.group.clear()
-      run.charge(policy)
-      const taken = this.#take(run)
+      if (block === undefined) run.charge(policy)
+      const taken = block ?? this.#take(run)
       if (asked === undefined && !(taken instanceof Promise)) {
         this.#afterSimulated(run, run.group, taken)
         continue
@@ -139,14 +158,15 @@ export class Evaluator {
   }
 
   /** In bundle order, whichever result arrived first. */
-  async #afterAll(run: Run, asked: readonly { group: Group; taken: Outcome | Promise<Outcome> }[]): Promise<Decision> {
+  async #afterAll(run: Run, asked: readonly Simulation[]): Promise<Decision> {
     const outcomes = await Promise.all(asked.map(({ taken }) => taken))
     for (const [i, { group }] of asked.entries()) this.#afterSimulated(run, group, outcomes[i]!)
     return this.#conclude(run, allowed(run))
   }
 
-  #afterSimulated(run: Run, group: Group, taken: Outcome): void {
-    if (taken === false) run.addWouldReject(longestRejection(group))
+  #afterSimulated(run: Run, group: Group, taken: Outcome | PlanRule): void {
+    if (typeof taken === 'object') run.addWouldReject({ rule: taken, reason: 'blocked' })
+    else if (taken === false) run.addWouldReject(longestRejection(group))
     else if (taken === true) run.reserve(group)
   }
 
@@ -154,4 +174,11 @@ export class Evaluator {
     this.#runs.giveBack(run)
     return decision
   }
+}
+
+/** A shadow policy's part of a decision. */
+interface Simulation {
+  readonly group: Group
+  /** The rule that would block it, where there is one: then the store is not asked. */
+  readonly taken: Outcome | Promise<Outcome> | PlanRule
 }

@@ -1,12 +1,12 @@
 import type { Mismatch } from '../policy/mismatch.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
-import { REPEATED } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
-import { allowed, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
+import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import { type CounterStatus, statusOf } from './counter-status.ts'
 import type { Decision } from './decision.ts'
 import { Group } from './group.ts'
-import type { Run } from './run.ts'
+import { AMBIGUOUS, APPLIES, NO_MATCH, type Verdict } from './rule-verdicts.ts'
+import { keyIndexesOf, type Run } from './run.ts'
 import { longestRejection, mostConstrained } from './verdict.ts'
 
 /** What would be decided for a request, and why. Nothing was taken for it. */
@@ -27,9 +27,10 @@ export interface ExplainedPolicy {
 export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined where it does. */
-  readonly why: 'missing_descriptor' | 'repeated_descriptor' | undefined
+  readonly why: 'missing_descriptor' | 'repeated_descriptor' | 'no_match' | undefined
   /** What the request would take from each of its counters; 0 where the field that says it is repeated. */
   readonly cost: number
+  /** Of its match and its limit keys. */
   readonly descriptors: readonly ExplainedDescriptor[]
   /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
   readonly counters: readonly ExplainedCounter[]
@@ -59,18 +60,22 @@ interface ChargedGroup {
   readonly group: Group
   /** The keys missing in this group and those before it. */
   readonly missingKeys: readonly string[]
+  /** What rejects before a counter is asked. */
+  readonly block: PlanRule | undefined
 }
 
 function chargedGroups(run: Run): ChargedGroup[] {
   const policies = matchesOf(run)
   run.group = new Group()
   for (const policy of policies) if (!policy.isShadow) run.charge(policy)
-  const groups = [{ group: run.group, missingKeys: [...run.missingKeys] }]
+  const groups = [{ group: run.group, missingKeys: [...run.missingKeys], block: run.findBlock() }]
   for (const policy of policies) {
-    if (!policy.isShadow || run.isKeyedByRepeated(policy)) continue
+    if (!policy.isShadow) continue
+    const { block } = run.judge(policy)
+    if (block === undefined && run.isAmbiguous(policy)) continue
     run.group = new Group()
-    run.charge(policy)
-    groups.push({ group: run.group, missingKeys: [...run.missingKeys] })
+    if (block === undefined) run.charge(policy)
+    groups.push({ group: run.group, missingKeys: [...run.missingKeys], block })
   }
   return groups
 }
@@ -83,7 +88,7 @@ function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly 
   const counters = countersByRule(groups, outcomes)
   const matched = new Set(matchesOf(run))
   const policies = run.active!.plan.policies.map((policy) => {
-    if (matched.has(policy)) return { policy, why: undefined, rules: policy.rules.map((rule) => explainRule(run, rule, counters)) }
+    if (matched.has(policy)) return { policy, why: undefined, rules: explainRules(run, policy, counters) }
     return { policy, why: run.mismatchOf(policy), rules: [] }
   })
   return { decision: decisionOf(run, groups, outcomes), policies }
@@ -107,24 +112,34 @@ function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outc
   return found
 }
 
-function explainRule(run: Run, rule: PlanRule, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): ExplainedRule {
-  const values = rule.keyIndexes.map((index) => run.valueOf(index))
-  const cost = rule.cost.of(run)
-  const isAmbiguous = values.includes(REPEATED) || Number.isNaN(cost) || (rule.needsBody && run.isBodyAmbiguous)
-  const isRepeated = isAmbiguous || (rule.policy.isShadow && run.isKeyedByRepeated(rule.policy))
-  const found = counters.get(rule)
-  return {
+function explainRules(run: Run, policy: PlanPolicy, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): ExplainedRule[] {
+  // A shadow policy is left out as a whole.
+  const isLeftOut = policy.isShadow && run.isAmbiguous(policy)
+  const verdicts = run.judge(policy)
+  return policy.rules.map((rule, i) => ({
     rule,
-    why: found !== undefined ? undefined : isRepeated ? 'repeated_descriptor' : 'missing_descriptor',
-    cost: Number.isNaN(cost) ? 0 : cost,
-    descriptors: rule.limitKeys.map((key, i) => ({ key, value: typeof values[i] === 'string' ? values[i] : undefined })),
-    counters: found ?? [],
-  }
+    why: isLeftOut && verdicts.block === undefined ? 'repeated_descriptor' : whyNot(run, rule, verdicts.of(i)),
+    cost: rule.cost.of(run) || 0, // NaN where it is ambiguous
+    descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describe(run, index)),
+    counters: counters.get(rule) ?? [],
+  }))
+}
+
+function whyNot(run: Run, rule: PlanRule, verdict: Verdict): ExplainedRule['why'] {
+  if (verdict === APPLIES) return run.isCostAmbiguous(rule) ? 'repeated_descriptor' : undefined
+  if (verdict === AMBIGUOUS) return 'repeated_descriptor'
+  return verdict === NO_MATCH ? 'no_match' : 'missing_descriptor'
+}
+
+function describe(run: Run, index: number): ExplainedDescriptor {
+  const value = run.valueOf(index)
+  return { key: run.active!.plan.keys[index]!.text, value: typeof value === 'string' ? value : undefined }
 }
 
 /** The same decision as `decide`, in the same order of checks. */
 function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Decision {
   if (run.lacksHost) return NO_HOST
+  if (groups[0]!.block !== undefined) return blocked(run, groups[0]!.block)
   if (run.hasRepeated) return REPEATED_FIELD
   if (outcomes[0] === 'unavailable') return NO_STORE
   const [enforcing, ...shadows] = groups
@@ -135,8 +150,9 @@ function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonl
   }
   takeFromLevels(run.group)
   run.limit = mostConstrained(run.group)
-  for (const [i, { group }] of shadows.entries()) {
-    if (outcomes[i + 1] === false) run.addWouldReject(longestRejection(group))
+  for (const [i, { group, block }] of shadows.entries()) {
+    if (block !== undefined) run.addWouldReject({ rule: block, reason: 'blocked' })
+    else if (outcomes[i + 1] === false) run.addWouldReject(longestRejection(group))
   }
   return allowed(run)
 }

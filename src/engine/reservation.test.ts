@@ -126,7 +126,7 @@ describe('a request that a budget cannot cover', () => {
     service.clock.advance(150) // 1.5 tokens
     const rejected = service.reject(CHAT, { promptTokens: 20, requestedTokens: 300 })
     expect(rejected).toMatchObject({ reason: 'tpm_exceeded', canRetry: true, requested: 320, available: 101, limit: { limitText: '600' } })
-    expect(rejected.limit.resetMs).toBeCloseTo((320 - 101.5) * 100, 6)
+    expect(rejected.limit!.resetMs).toBeCloseTo((320 - 101.5) * 100, 6)
     expect('reservation' in rejected && rejected.reservation).toBeFalsy()
   })
 

@@ -12,6 +12,7 @@ import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './question.ts'
 import type { ReservedCharge } from './reservation.ts'
+import { APPLIES, LACKS_KEY, NEEDS_BODY, RuleVerdicts } from './rule-verdicts.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
@@ -22,6 +23,8 @@ export class Run implements RequestFacts, RequestParts {
   readonly matches = new Matches<PlanPolicy>()
   /** The current group. One that waits for the store is not used again meanwhile. */
   group = new Group()
+  /** Of the policy that was looked at last. */
+  readonly verdicts = new RuleVerdicts()
   limit: RateLimit | undefined
   // Part of the decision, so each decision that adds something gets lists of its own.
   wouldRejects: WouldReject[] = NONE
@@ -116,39 +119,58 @@ export class Run implements RequestFacts, RequestParts {
     return value === REPEATED ? null : value
   }
 
-  /** Whether two readers could understand what the policy depends on differently. */
-  isKeyedByRepeated({ keyIndexes, needsBody }: PlanPolicy): boolean {
-    if (needsBody && this.isBodyAmbiguous) return true
-    for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
+  /** Finds out which rules of the policy apply. Notes nothing else. */
+  judge(policy: PlanPolicy): RuleVerdicts {
+    this.verdicts.judge(policy, this.#descriptors, this.wallMs)
+    return this.verdicts
+  }
+
+  /** The first block of an enforcing policy that applies. */
+  findBlock(): PlanRule | undefined {
+    const { policies, count } = this.matches
+    for (let i = 0; i < count; i++) {
+      const policy = policies[i]!
+      const block = policy.hasBlocks && !policy.isShadow ? this.judge(policy).block : undefined
+      if (block !== undefined) return block
+    }
+    return undefined
+  }
+
+  /** The first of those that end streams under way. */
+  findStreamCut(): PlanRule | undefined {
+    const { policies, count } = this.matches
+    for (let i = 0; i < count; i++) {
+      const policy = policies[i]!
+      if (!policy.hasBlocks || policy.isShadow || this.judge(policy).block === undefined) continue
+      const rule = policy.rules.find(({ block }, r) => block?.cutsStreams && this.verdicts.of(r) === APPLIES)
+      if (rule !== undefined) return rule
+    }
+    return undefined
+  }
+
+  /** Whether two readers could understand differently whom a rule of the policy charges, or how much. */
+  isAmbiguous(policy: PlanPolicy): boolean {
+    const { rules, keyIndexes, isPlain } = policy
+    if (isPlain) {
+      for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
+    } else if (this.judge(policy).hasRepeated) return true
+    for (let i = 0; i < rules.length; i++) {
+      if ((isPlain || this.verdicts.of(i) === APPLIES) && this.isCostAmbiguous(rules[i]!)) return true
+    }
     return false
+  }
+
+  isCostAmbiguous({ needsBody, cost }: PlanRule): boolean {
+    return (needsBody && this.isBodyAmbiguous) || Number.isNaN(cost.of(this))
   }
 
   /** Adds a policy's rules to the group. Rules that lack a descriptor are skipped, and their missing keys noted. All keys are read. */
   charge(policy: PlanPolicy, isHeadOnly = false): void {
-    const { group } = this
-    const { charges } = group
+    if (!policy.isPlain) return this.#chargeApplying(policy, isHeadOnly)
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (isHeadOnly && rule.needsBody) {
-        this.#leaveUndecided(rule)
-        continue
-      }
-      if (this.isBodyAmbiguous && rule.needsBody) {
-        this.hasRepeated = true
-        continue
-      }
-      const cost = rule.cost.of(this)
-      if (Number.isNaN(cost)) {
-        this.hasRepeated = true
-        continue
-      }
-      const firstRow = charges.length
-      for (let c = 0; c < rule.counters.length; c++) {
-        if (!this.#pushValues(rule)) break
-        charges.add(this.active!.counters[rule.counters[c]!.index]!, cost)
-      }
-      if (charges.length === firstRow) continue
-      group.add(rule, firstRow)
+      if (isHeadOnly && rule.needsBody) this.#leaveUndecided(rule)
+      else this.#chargeRule(rule)
     }
   }
 
@@ -178,13 +200,47 @@ export class Run implements RequestFacts, RequestParts {
   keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[] {
     if (!this.withDescriptors) return NONE
     const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy!.rules)
-    const indexes = new Set((decidingRule === undefined ? rules : [decidingRule, ...rules]).flatMap((rule) => rule.keyIndexes))
+    const indexes = new Set((decidingRule === undefined ? rules : [decidingRule, ...rules]).flatMap(keyIndexesOf))
     const found: Descriptor[] = []
     for (const index of indexes) {
       const value = this.#descriptors.get(index)
       if (typeof value === 'string') found.push({ key: this.active!.plan.keys[index]!.text, value })
     }
     return found
+  }
+
+  /** The same where not all rules apply to everybody. The limit keys of a rule that does not match are not read. */
+  #chargeApplying(policy: PlanPolicy, isHeadOnly: boolean): void {
+    const verdicts = this.judge(policy)
+    if (verdicts.hasRepeated) this.hasRepeated = true
+    for (let i = 0; i < policy.rules.length; i++) {
+      const rule = policy.rules[i]!
+      const verdict = verdicts.of(i)
+      for (let m = 0; m < (rule.match?.length ?? 0); m++) this.#noteIfMissing(rule.match![m]!.keyIndex)
+      if (verdict === LACKS_KEY) for (let k = 0; k < rule.keyIndexes.length; k++) this.#noteIfMissing(rule.keyIndexes[k]!)
+      else if (verdict === NEEDS_BODY || (verdict === APPLIES && isHeadOnly && rule.needsBody)) this.#leaveUndecided(rule)
+      else if (verdict === APPLIES) this.#chargeRule(rule)
+    }
+  }
+
+  #chargeRule(rule: PlanRule): void {
+    const { group } = this
+    const { charges } = group
+    if (this.isBodyAmbiguous && rule.needsBody) {
+      this.hasRepeated = true
+      return
+    }
+    const cost = rule.cost.of(this)
+    if (Number.isNaN(cost)) {
+      this.hasRepeated = true
+      return
+    }
+    const firstRow = charges.length
+    for (let c = 0; c < rule.counters.length; c++) {
+      if (!this.#pushValues(rule)) break
+      charges.add(this.active!.counters[rule.counters[c]!.index]!, cost)
+    }
+    if (charges.length > firstRow) group.add(rule, firstRow)
   }
 
   #pushValues(rule: PlanRule): boolean {
@@ -205,7 +261,7 @@ export class Run implements RequestFacts, RequestParts {
   }
 
   /** Notes what a rule that needs the body lacks besides; if nothing, that it needs the body. */
-  #leaveUndecided({ keyIndexes, cost, policy }: PlanRule): void {
+  #leaveUndecided({ keyIndexes, cost, policy, needsBody }: PlanRule): void {
     let needsOnlyBody = true
     for (let k = 0; k < keyIndexes.length; k++) {
       const index = keyIndexes[k]!
@@ -215,7 +271,13 @@ export class Run implements RequestFacts, RequestParts {
       this.#noteMissing(index, value)
     }
     if (!cost.needsBody && Number.isNaN(cost.of(this))) this.hasRepeated = true
-    if (needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
+    // An `else` may wait for another rule.
+    if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
+  }
+
+  #noteIfMissing(index: number): void {
+    const value = this.#descriptors.get(index)
+    if (typeof value !== 'string') this.#noteMissing(index, value)
   }
 
   /** A value that is not there, is repeated, or is not known yet, which is not reported. */
@@ -226,6 +288,11 @@ export class Run implements RequestFacts, RequestParts {
     if (this.missingKeys.length === 0) this.missingKeys = []
     this.missingKeys.push(this.active!.plan.keys[index]!.text)
   }
+}
+
+/** Those of its match come first: they say why the rule applies. */
+export function keyIndexesOf({ match, keyIndexes }: PlanRule): readonly number[] {
+  return match === undefined ? keyIndexes : [...match.map(({ keyIndex }) => keyIndex), ...keyIndexes]
 }
 
 /** The host is read only if a policy is bound to one. */

@@ -67,6 +67,14 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.#passOn(this.#framing.end())
   }
 
+  /** Ends a stream whose caller is blocked, in the way of its first enforcing rule. Returns the bytes that end it. */
+  close(): Buffer {
+    const rule = this.#options.rules.find(({ policy }) => !policy.isShadow)
+    if (rule === undefined || this.hasEnded) return Buffer.alloc(0)
+    const closing = this.#closing(rule, rule.llm!.streaming.onLimitExceeded === 'graceful_close' ? 'graceful_close' : 'blocked')
+    return this.isBetweenEvents ? closing : Buffer.concat([BLANK_LINE, closing])
+  }
+
   /** The bytes so far end with a complete event. */
   get isBetweenEvents(): boolean {
     return !this.#framing.isInsideOversize
@@ -119,7 +127,7 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#check()
     if (this.cut === undefined) return
     if (!piece.isEnded) out.push(BLANK_LINE)
-    out.push(this.#closing(this.cut))
+    out.push(this.#closing(this.cut.rule))
   }
 
   #readEvent(piece: SsePiece, out: Buffer[]): void {
@@ -139,7 +147,7 @@ export class StreamFilter<Rule extends StreamRule> {
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
     this.#check()
-    if (this.cut !== undefined) return void out.push(this.#closing(this.cut))
+    if (this.cut !== undefined) return void out.push(this.#closing(this.cut.rule))
     this.#dialect?.remember(event)
     out.push(this.#addsUsage && Array.isArray(event['choices']) ? this.#withUsage(piece.bytes, data, event['usage']) : piece.bytes)
   }
@@ -160,10 +168,9 @@ export class StreamFilter<Rule extends StreamRule> {
     }
   }
 
-  #closing({ rule }: Excess): Buffer {
-    const { onLimitExceeded, includePartialUsage } = rule.llm!.streaming
+  #closing(rule: Rule, how: Closing = rule.llm!.streaming.onLimitExceeded): Buffer {
     const dialect = this.#dialect ?? defaultDialect()
-    return Buffer.from(dialect.closing(onLimitExceeded satisfies Closing, this.counts, includePartialUsage))
+    return Buffer.from(dialect.closing(how, this.counts, rule.llm!.streaming.includePartialUsage))
   }
 
   #withUsage(bytes: Buffer, { spans }: EventData, usage: unknown): Buffer {

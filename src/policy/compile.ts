@@ -1,14 +1,18 @@
 import type { Cost } from '../costs/cost.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
+import { compileBlock } from './algorithms/block.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
 import { compileFixedWindow } from './algorithms/fixed-window.ts'
 import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
-import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
+import { compileUnlimited } from './algorithms/unlimited.ts'
+import { type DescriptorKey, isInBody, parseDescriptorKey } from './descriptor-key.ts'
+import { PathPrefixes } from './path-prefixes.ts'
 import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
 import type { PlanCounter } from './plan-counter.ts'
 import { RouteIndex } from './routes.ts'
+import { compileMatch } from './rule-match.ts'
 import type { Bundle, Policy, Rule } from './schema.ts'
 
 /** Turns a valid bundle into a plan. */
@@ -37,6 +41,9 @@ export class PlanBuilder {
 
   build(): Plan {
     const { keys, counters } = this.#parts
+    const blocks = this.#policies
+      .flatMap(({ isShadow, hasBlocks, rules }) => (hasBlocks && !isShadow ? rules : []))
+      .map(({ block }) => block)
     return Object.freeze({
       version: this.#version,
       policies: this.#policies,
@@ -46,6 +53,8 @@ export class PlanBuilder {
       counters,
       needsBody: this.#policies.some((policy) => policy.needsBody),
       hasSettledCosts: this.#policies.some(({ rules }) => rules.some(({ cost }) => cost.settling !== undefined)),
+      hasBlocks: blocks.length > 0,
+      cutsStreams: blocks.some((block) => block?.cutsStreams),
     })
   }
 }
@@ -118,12 +127,17 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
     isShadow: mode === 'shadow',
     route: selector.pathExact ?? selector.pathPrefix ?? '/',
     selector,
+    exceptPaths: selector.exceptPaths && new PathPrefixes(selector.exceptPaths),
     rules,
     keyIndexes,
+    isPlain: false,
+    hasBlocks: false,
     needsBody: false,
   }
   for (const rule of policy.spec.rules) rules.push(compileRule(rule, planned, parts))
   for (const index of new Set(rules.flatMap((rule) => rule.keyIndexes))) keyIndexes.push(index)
+  planned.isPlain = rules.every(isPlain)
+  planned.hasBlocks = rules.some(({ block }) => block !== undefined)
   planned.needsBody = rules.some(({ needsBody }) => needsBody)
   return Object.freeze(planned)
 }
@@ -131,18 +145,27 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
 function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule {
   const keys = rule.limit_keys.map((text) => parseDescriptorKey(text)!)
   const limitKeys = keys.map((key) => key.text)
+  const matched = rule.match === undefined || rule.match === 'else' ? undefined : compileMatch(rule.match)
+  // `match` is no part of it: who a rule applies to may change without a loss of counts.
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
-  const { cost, limits, llm } = compileAlgorithm(rule)
+  const { cost, limits, llm, block } = compileAlgorithm(rule)
   return Object.freeze({
     policy,
     name: rule.name,
     limitKeys,
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
+    match: matched?.map(({ key, patterns }) => ({ keyIndex: parts.keyIndex(key), patterns })),
+    isElse: rule.match === 'else',
+    block,
     counters: limits.map((limit) => parts.addCounter(identity, limit, cost)),
     cost,
-    needsBody: cost.needsBody || keys.some(({ kind }) => kind === 'model'),
+    needsBody: cost.needsBody || keys.some(isInBody) || (matched?.some(({ key }) => isInBody(key)) ?? false),
     llm,
   })
+}
+
+function isPlain({ match, isElse, counters }: PlanRule): boolean {
+  return match === undefined && !isElse && counters.length > 0
 }
 
 function compileAlgorithm(rule: Rule): CompiledRule {
@@ -153,5 +176,9 @@ function compileAlgorithm(rule: Rule): CompiledRule {
       return compileFixedWindow(rule.algorithm_config)
     case 'token_bucket_llm':
       return compileTokenBucketLlm(rule.algorithm_config)
+    case 'unlimited':
+      return compileUnlimited()
+    case 'block':
+      return compileBlock(rule.algorithm_config)
   }
 }

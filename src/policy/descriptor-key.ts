@@ -50,6 +50,11 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
   }
 }
 
+/** Whether its value is in the body: until that is read, it is undecided. */
+export function isInBody({ kind }: DescriptorKey): boolean {
+  return kind === 'model'
+}
+
 function isText(name: string): boolean {
   return name !== '' && !/\p{Cc}/u.test(name)
 }

@@ -1,8 +1,9 @@
 import { normalizeHost } from './host.ts'
 import { encodePathText, normalizePath } from './path.ts'
+import { PathPrefixes } from './path-prefixes.ts'
 import type { Selector } from './schema.ts'
 
-export type Mismatch = 'path' | 'method' | 'host'
+export type Mismatch = 'path' | 'except_path' | 'method' | 'host'
 
 /**
  * Why a selector does not cover a request; undefined where it does. For explanations: decisions use the route index, which never visits
@@ -10,6 +11,7 @@ export type Mismatch = 'path' | 'method' | 'host'
  */
 export function mismatchOf(selector: Selector, path: string, host: string, method: string): Mismatch | undefined {
   if (!coversPath(selector, path)) return 'path'
+  if (selector.exceptPaths !== undefined && new PathPrefixes(selector.exceptPaths).cover(path)) return 'except_path'
   if (selector.methods !== undefined && !selector.methods.some((one) => one.toUpperCase() === method)) return 'method'
   return selector.hosts === undefined || selector.hosts.some((pattern) => coversHost(pattern, host)) ? undefined : 'host'
 }

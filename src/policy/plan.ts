@@ -1,6 +1,9 @@
 import type { Cost } from '../costs/cost.ts'
 import type { LlmSettings } from '../llm/llm-settings.ts'
+import type { Block } from './algorithms/compiled-rule.ts'
 import type { DescriptorKey } from './descriptor-key.ts'
+import type { PathPrefixes } from './path-prefixes.ts'
+import type { Patterns } from './patterns.ts'
 import type { PlanCounter } from './plan-counter.ts'
 import type { RouteIndex } from './routes.ts'
 import type { Selector } from './schema.ts'
@@ -20,6 +23,10 @@ export interface Plan {
   readonly needsBody: boolean
   /** Whether the cost of a rule is settled at the end of the request. */
   readonly hasSettledCosts: boolean
+  /** Whether an enforcing policy has a block. */
+  readonly hasBlocks: boolean
+  /** Whether one of them ends streams under way. */
+  readonly cutsStreams: boolean
 }
 
 export interface PlanPolicy {
@@ -33,9 +40,14 @@ export interface PlanPolicy {
   readonly route: string
   /** As written, to explain why it does not match. */
   readonly selector: Selector
+  /** What it does not cover in spite of its selector's path. */
+  readonly exceptPaths: PathPrefixes | undefined
   readonly rules: readonly PlanRule[]
-  /** The keys of all its rules, each once. */
+  /** The limit keys of all its rules, each once. */
   readonly keyIndexes: readonly number[]
+  /** All its rules limit, and each applies wherever its limit keys have values. */
+  readonly isPlain: boolean
+  readonly hasBlocks: boolean
   readonly needsBody: boolean
 }
 
@@ -44,11 +56,22 @@ export interface PlanRule {
   readonly name: string
   readonly limitKeys: readonly string[]
   readonly keyIndexes: readonly number[]
+  /** All must hold for the rule to apply. Undefined where it has no `match`, or `match: else`. */
+  readonly match: readonly PlanMatch[] | undefined
+  /** It applies where no other rule of its policy with a `match` does. */
+  readonly isElse: boolean
+  /** Undefined unless it rejects all it covers. Such rules have no counters, and neither have those that limit nothing. */
+  readonly block: Block | undefined
   readonly counters: readonly PlanCounter[]
   /** What a request takes from each counter. */
   readonly cost: Cost
-  /** Whether its cost, or a value that it is keyed by, is in the body: until that is read, the rule is undecided. */
+  /** Whether its cost, or a value of its match or limit keys, is in the body. */
   readonly needsBody: boolean
   /** The settings of a token_bucket_llm rule. */
   readonly llm: LlmSettings | undefined
+}
+
+export interface PlanMatch {
+  readonly keyIndex: number
+  readonly patterns: Patterns
 }

@@ -1,8 +1,11 @@
 import { fixedWindowSurprises } from './algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from './algorithms/token-bucket-llm.ts'
+import { matchSurprises, repeatedElse } from './match-review.ts'
+import { encodePathText, normalizePath } from './path.ts'
+import { PathPrefixes } from './path-prefixes.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import type { Bundle, Rule } from './schema.ts'
+import type { Bundle, Rule, Selector } from './schema.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -25,8 +28,11 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
     }
     pairsInAll += pairs
     segmentsInAll += segmentsOf(field(selector, 'pathPrefix')) + segmentsOf(field(selector, 'pathExact'))
+    for (const path of listIn(selector, 'exceptPaths')) segmentsInAll += segmentsOf(path)
     const ruleNames = new Map<string, string>()
-    for (const [r, rule] of listIn(field(policy, 'spec'), 'rules').entries()) {
+    const rules = listIn(field(policy, 'spec'), 'rules')
+    yield* repeatedElse(rules, ['policies', p, 'spec', 'rules'])
+    for (const [r, rule] of rules.entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
     }
   }
@@ -43,12 +49,10 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
 /** Valid settings that will surprise: paths that match nothing, budgets that can never cover one request. */
 export function* findSurprises(bundle: Bundle): Generator<Problem> {
   for (const [p, policy] of bundle.policies.entries()) {
-    for (const field of ['pathPrefix', 'pathExact'] as const) {
-      if (!policy.spec.selector?.[field]?.includes('*')) continue
-      const path = formatPath(['policies', p, 'spec', 'selector', field])
-      yield { path, message: 'a * in a path is a literal *; a pathPrefix covers everything below it without one' }
-    }
-    for (const [r, rule] of policy.spec.rules.entries()) {
+    const { selector = {}, rules } = policy.spec
+    yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
+    yield* matchSurprises(policy.spec, ['policies', p, 'spec', 'rules'])
+    for (const [r, rule] of rules.entries()) {
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
       for (const message of surprisesOf(rule)) yield { path, message }
     }
@@ -63,6 +67,32 @@ function surprisesOf(rule: Rule): Iterable<string> {
       return fixedWindowSurprises(rule.algorithm_config)
     case 'token_bucket_llm':
       return tokenBucketLlmSurprises(rule.algorithm_config)
+    case 'unlimited':
+    case 'block':
+      return []
+  }
+}
+
+function* selectorSurprises({ pathPrefix, pathExact, exceptPaths = [] }: Selector, path: Path): Generator<Problem> {
+  const paths: [Path, string | undefined][] = [
+    [['pathPrefix'], pathPrefix],
+    [['pathExact'], pathExact],
+    ...exceptPaths.map((except, i): [Path, string] => [['exceptPaths', i], except]),
+  ]
+  for (const [place, text] of paths) {
+    if (!text?.includes('*')) continue
+    const message = 'a * in a path is a literal *; a pathPrefix covers everything below it without one'
+    yield { path: formatPath([...path, ...place]), message }
+  }
+  const own = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
+  const covered = new PathPrefixes([own])
+  for (const [i, except] of exceptPaths.entries()) {
+    const place = formatPath([...path, 'exceptPaths', i])
+    if (new PathPrefixes([except]).cover(own))
+      yield { path: place, message: `the policy covers nothing: ${show(except)} excepts all of it` }
+    else if (pathExact !== undefined || !covered.cover(normalizePath(encodePathText(except)))) {
+      yield { path: place, message: 'it has no effect: the policy does not cover this path anyway' }
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import { normalizeHost } from './host.ts'
 import { encodePathText, normalizePath } from './path.ts'
+import type { PathPrefixes } from './path-prefixes.ts'
 import type { Selector } from './schema.ts'
 
 /** The part of a policy that the index uses. */
@@ -7,6 +8,7 @@ interface Routed {
   /** Its index in the bundle. */
   readonly index: number
   readonly isShadow: boolean
+  readonly exceptPaths?: PathPrefixes | undefined
 }
 
 /**
@@ -17,10 +19,12 @@ export class RouteIndex<P extends Routed> {
   readonly #root = new PathNode<P>()
   /** Whether any policy is bound to hosts. */
   usesHosts = false
+  #hasExceptions = false
 
   add(policy: P, selector: Selector): void {
     const path = normalizePath(encodePathText(selector.pathExact ?? selector.pathPrefix ?? '/'))
     this.usesHosts ||= selector.hosts !== undefined
+    this.#hasExceptions ||= policy.exceptPaths !== undefined
     let node = this.#root
     const isExact = selector.pathExact !== undefined
     for (const segment of segmentsOf(path, isExact)) node = node.childOrNew(segment)
@@ -37,7 +41,7 @@ export class RouteIndex<P extends Routed> {
    */
   match(path: string, host: string, method: string, found: Matches<P>): boolean {
     found.count = 0
-    let isDecided = this.#root.prefix === undefined || this.#root.prefix.match(host, method, found)
+    let isDecided = this.#root.prefix === undefined || this.#root.prefix.match(path, host, method, found)
     let node: PathNode<P> | undefined = this.#root
     let start = 1
     while (node !== undefined) {
@@ -47,11 +51,12 @@ export class RouteIndex<P extends Routed> {
       }
       const slash: number = path.indexOf('/', start)
       node = node.child(path, start, slash < 0 ? path.length : slash)
-      if (node?.prefix !== undefined) isDecided = node.prefix.match(host, method, found) && isDecided
+      if (node?.prefix !== undefined) isDecided = node.prefix.match(path, host, method, found) && isDecided
       if (slash < 0) break
       start = slash + 1
     }
-    if (node?.exact !== undefined) isDecided = node.exact.match(host, method, found) && isDecided
+    if (node?.exact !== undefined) isDecided = node.exact.match(path, host, method, found) && isDecided
+    if (this.#hasExceptions) found.dropExcepted(path)
     if (found.count > 1) found.putInBundleOrder()
     return isDecided
   }
@@ -64,6 +69,15 @@ export class Matches<P extends Routed> {
 
   add(policy: P): void {
     this.policies[this.count++] = policy
+  }
+
+  /** Drops the policies that do not cover the path in spite of their selector. */
+  dropExcepted(path: string): void {
+    const { policies } = this
+    let kept = 0
+    for (let i = 0; i < this.count; i++) if (!isExcepted(policies[i]!, path)) policies[kept++] = policies[i]
+    for (let i = kept; i < this.count; i++) policies[i] = undefined
+    this.count = kept
   }
 
   /** Also drops duplicates: a policy can match by both `a.example.com` and `*.example.com`. */
@@ -158,9 +172,9 @@ class HostIndex<P extends Routed> {
     this.#needHost.add(policy, methods)
   }
 
-  match(host: string, method: string, found: Matches<P>): boolean {
+  match(path: string, host: string, method: string, found: Matches<P>): boolean {
     if (this.#anyHost !== undefined) this.#anyHost.match(method, found)
-    if (host === '') return this.#needHost === undefined || !this.#needHost.covers(method)
+    if (host === '') return this.#needHost === undefined || !this.#needHost.covers(path, method)
     if (this.#byHost !== undefined) this.#byHost.get(host)?.match(method, found)
     if (this.#bySuffix !== undefined) {
       for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
@@ -194,13 +208,21 @@ class MethodIndex<P extends Routed> {
     if (this.#byMethod !== undefined) addAll(this.#byMethod.get(method), found)
   }
 
-  covers(method: string): boolean {
-    return this.#anyMethod !== undefined || this.#byMethod?.has(method) === true
+  covers(path: string, method: string): boolean {
+    return hasUnexcepted(this.#anyMethod, path) || hasUnexcepted(this.#byMethod?.get(method), path)
   }
 }
 
 function addAll<P extends Routed>(policies: readonly P[] | undefined, found: Matches<P>): void {
   if (policies !== undefined) for (let i = 0; i < policies.length; i++) found.add(policies[i]!)
+}
+
+function hasUnexcepted<P extends Routed>(policies: readonly P[] | undefined, path: string): boolean {
+  return policies?.some((policy) => !isExcepted(policy, path)) ?? false
+}
+
+function isExcepted({ exceptPaths }: Routed, path: string): boolean {
+  return exceptPaths?.cover(path) ?? false
 }
 
 /** Two patterns of one policy may lead to the same list, one right after the other. */

@@ -5,6 +5,10 @@ import { closest } from './suggest.ts'
 
 /** The schema's `error` texts say what was expected; this adds the path, what was found, and a suggestion. */
 export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
+  if (issue.code === 'invalid_key') {
+    const expected = issue.issues.map(({ message }) => message).join(', ')
+    return [{ path: formatPath(issue.path.slice(0, -1)), message: `expected as a key ${expected}, got ${show(issue.path.at(-1))}` }]
+  }
   const value = valueAt(data, issue.path)
   const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${found(value, issue.message)}` }
   if (issue.code !== 'invalid_union') return [problem]
@@ -31,6 +35,7 @@ function valueAt(data: unknown, path: Path): unknown {
 function found(value: unknown, expected: string): string {
   if (value === undefined) return 'but it is missing'
   const got = `got ${show(value)}`
+  if (typeof value === 'number' || typeof value === 'boolean') return expected.startsWith('a text') ? `${got} — put it in quotes?` : got
   if (typeof value !== 'string') return got
   if (expected.includes('number') && value.trim() !== '' && Number.isFinite(Number(value))) return `${got} — remove the quotes?`
   const choices = [...expected.matchAll(/"([^"]+)"/g)].map((match) => match[1]!)

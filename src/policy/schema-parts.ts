@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
 
 /*
  * Pieces that several schemas of a bundle share. Each `error` completes the sentence "expected …".
@@ -18,3 +19,9 @@ export const tokens = (what: string) =>
     .max(MAX_TOKENS, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
 
 export const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
+
+export const descriptorKey = z
+  .string({ error: KEY_FORMS })
+  .max(256, { error: 'at most 256 characters' })
+  .refine((key) => parseDescriptorKey(key) !== undefined, { error: KEY_FORMS })
+  .meta({ pattern: KEY_PATTERN })

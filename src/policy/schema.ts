@@ -1,10 +1,12 @@
 import { z } from 'zod'
+import { blockConfig } from './algorithms/block.ts'
 import { fixedWindowConfig } from './algorithms/fixed-window.ts'
 import { tokenBucketConfig } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmConfig } from './algorithms/token-bucket-llm.ts'
-import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
+import { unlimitedConfig } from './algorithms/unlimited.ts'
 import { isHostPattern } from './host.ts'
-import { label } from './schema-parts.ts'
+import { ruleMatch } from './rule-match.ts'
+import { descriptorKey, label } from './schema-parts.ts'
 
 /**
  * The one description of a bundle: its types, its validation and `schema/bundle.schema.json` all come from here.
@@ -32,6 +34,11 @@ export const selectorSchema = z
     {
       pathPrefix: path.optional().meta({ description: 'Whole segments: /api covers /api and /api/x, not /apix.' }),
       pathExact: path.optional().meta({ description: 'Only this path.' }),
+      exceptPaths: z
+        .array(path, { error: 'a list of paths' })
+        .min(1, { error: 'at least one path (leave `exceptPaths` out to except none)' })
+        .optional()
+        .meta({ description: 'Paths that the policy does not cover, each with everything below it.' }),
       methods: z
         .array(z.string({ error: 'an HTTP method' }).regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/, { error: 'an HTTP method' }), {
           error: 'a list of HTTP methods',
@@ -59,20 +66,19 @@ export const selectorSchema = z
 
 const ruleFields = {
   name: label.meta({ description: 'Unique in its policy. Shown in logs, metrics and debug headers.' }),
-  limit_keys: z
-    .array(
-      z
-        .string({ error: KEY_FORMS })
-        .max(256, { error: 'at most 256 characters' })
-        .refine((key) => parseDescriptorKey(key) !== undefined, { error: KEY_FORMS })
-        .meta({ pattern: KEY_PATTERN }),
-      { error: 'a list of descriptor keys' },
-    )
-    .max(32, { error: 'at most 32 keys' })
-    .meta({
-      description: 'What identifies a caller. Each combination of values has its own bucket; an empty list is one bucket for everybody.',
-    }),
+  limit_keys: z.array(descriptorKey, { error: 'a list of descriptor keys' }).max(32, { error: 'at most 32 keys' }).meta({
+    description: 'What identifies a caller. Each combination of values has its own bucket; an empty list is one bucket for everybody.',
+  }),
+  match: ruleMatch.optional(),
   metadata,
+}
+
+/** Rules without counters have no callers to tell apart. */
+const NO_KEYS = 'an empty list: a request that lacks the key would escape the rule; name the key in `match`'
+
+const counterlessFields = {
+  ...ruleFields,
+  limit_keys: z.array(descriptorKey, { error: NO_KEYS }).max(0, { error: NO_KEYS }).default([]).meta({ description: 'Always empty.' }),
 }
 
 /** What every rule has, whatever its algorithm. */
@@ -82,6 +88,8 @@ const ALGORITHMS = [
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
+  z.object({ ...counterlessFields, algorithm: z.literal('unlimited'), algorithm_config: unlimitedConfig.prefault({}) }),
+  z.object({ ...counterlessFields, algorithm: z.literal('block'), algorithm_config: blockConfig.prefault({}) }),
 ] as const
 
 const NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))

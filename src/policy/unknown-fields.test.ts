@@ -24,7 +24,7 @@ describe('an unknown field refuses the bundle, wherever it stands', () => {
     [withPolicy({ Id: 'x' }), 'policies[0]: unknown field "Id": did you mean "id"?'],
     [withPolicy({ owner: 'x' }), 'policies[0]: unknown field "owner" (put your own notes into "metadata")'],
     [withPolicy({ enabled: false }), 'policies[0]: unknown field "enabled" (put your own notes into "metadata")'],
-    [withRule({ match: {} }), 'policies[0].spec.rules[1]: unknown field "match" (put your own notes into "metadata")'],
+    [withRule({ matches: {} }), 'policies[0].spec.rules[1]: unknown field "matches" (put your own notes into "metadata")'],
     [withRule({ Name: 'x' }), 'policies[0].spec.rules[1]: unknown field "Name": did you mean "name"?'],
     [
       withRule({ algorithm_config: { tokens_per_second: 1, burst: 1, burts: 5 } }),

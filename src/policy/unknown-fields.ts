@@ -50,8 +50,8 @@ function accepts(option: z.ZodObject, value: Record<string, unknown>): boolean {
 function reportUnknown(value: Record<string, unknown>, known: readonly string[], path: Path, found: Found): void {
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue
-    // A selector has no notes: any field in it was meant to narrow it.
-    const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector'
+    // A selector has no notes: any field in it was meant to narrow it. And a block that should end must not last for ever.
+    const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector' && !(key === 'expires_at' && value['algorithm'] === 'block')
     const list = isNote ? found.warnings : found.errors
     if (list.length >= found.limit) continue
     const hint = isNote ? ': it is ignored' : hintFor(key, known, path)
@@ -82,12 +82,16 @@ const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] =
   ['a rule', fieldsOf(RULES[0]).filter((field) => field !== 'name' && field !== 'metadata')],
   ...RULES.map(({ shape }): [string, readonly string[]] => [
     `algorithm_config of ${shape.algorithm.value}`,
-    fieldsOf(shape.algorithm_config),
+    fieldsOf(withoutDefault(shape.algorithm_config)),
   ]),
   // `enabled: false` on a policy or a rule is meant for that one, not for its streams.
   ['algorithm_config.streaming', fieldsOf(streamingConfig).filter((field) => field !== 'enabled')],
   ['algorithm_config.cost', fieldsOf(headerCostConfig)],
 ]
+
+function withoutDefault(schema: z.ZodObject | z.ZodPrefault<z.ZodObject>): z.ZodObject {
+  return schema instanceof z.ZodPrefault ? schema.unwrap() : schema
+}
 
 function fieldsOf(schema: z.ZodObject): readonly string[] {
   return Object.keys(schema.shape)

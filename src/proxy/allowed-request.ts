@@ -1,4 +1,7 @@
 import type { HeaderList } from '../http/header-list.ts'
+import type { LlmRequest } from '../llm/llm-request.ts'
+import type { Plan } from '../policy/plan.ts'
+import type { RequestView } from '../request/view.ts'
 import type { BackendRequest } from './backend/backend-call.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponseParts } from './llm-response.ts'
@@ -14,6 +17,10 @@ export interface AllowedRequest {
   readonly fields: HeaderList
   /** What it takes to settle, where tokens were reserved. */
   readonly llm: LlmResponseParts | undefined
+  /** The request as the engine sees it, what was read of its body, and the plan that let it pass. */
+  readonly view: RequestView
+  readonly body: LlmRequest | undefined
+  readonly plan: Plan | undefined
   readonly host: string
   readonly target: string
 }

@@ -33,6 +33,11 @@ export class ClientResponse {
     this.#llmResponse = llmResponse
   }
 
+  /** The client was told how many bytes will come, or will be. */
+  get hasKnownLength(): boolean {
+    return this.#head?.contentLength !== undefined && this.#llmResponse?.isFiltered !== true
+  }
+
   /** Returns false when with this the client takes no more. */
   add(bytes: Buffer): boolean {
     const before = this.#held

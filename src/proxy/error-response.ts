@@ -29,6 +29,7 @@ export function rejectMessage(decision: Rejected): string {
 }
 
 const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => string>> = {
+  blocked: ({ rule }) => rule?.block?.message ?? 'Access is blocked.',
   token_bucket_exceeded: (decision) => requestsMessage('Rate limit', decision),
   quota_exceeded: (decision) => requestsMessage('Quota', decision),
   tpm_exceeded: (decision) => budgetMessage('per-minute', decision),
@@ -36,14 +37,14 @@ const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => stri
 }
 
 function requestsMessage(what: string, { requested, canRetry, limit }: Rejected): string {
-  if (canRetry) return `${what} exceeded. Retry in ${retryAfterS(limit)} s.`
-  return `${what} exceeded: this request costs ${requested}, and the limit is ${limit.limitText}. It can never pass.`
+  if (canRetry) return `${what} exceeded. Retry in ${retryAfterS(limit!)} s.`
+  return `${what} exceeded: this request costs ${requested}, and the limit is ${limit!.limitText}. It can never pass.`
 }
 
 function budgetMessage(period: string, { requested, available, canRetry, limit }: Rejected): string {
   const needs = `this request needs ${requested} tokens and ${available} are available`
-  if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS(limit)} s.`
-  return `The ${period} token budget can never cover this request: ${needs}, of ${limit.limitText} at most. Ask for fewer tokens.`
+  if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS(limit!)} s.`
+  return `The ${period} token budget can never cover this request: ${needs}, of ${limit!.limitText} at most. Ask for fewer tokens.`
 }
 
 function retryAfterS(limit: RateLimit): number {
@@ -62,6 +63,7 @@ function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
 
 function errorType(status: number): string {
   if (status === 429) return 'rate_limit_error'
+  if (status === 403) return 'permission_error'
   if (status < 500) return 'invalid_request_error'
   return status === 502 || status === 504 ? 'backend_error' : 'service_unavailable'
 }

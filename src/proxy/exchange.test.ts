@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { RawBackend, type RawConnection } from '../../test/support/proxy/backend.ts'
 import { RecordingDownstream } from '../../test/support/proxy/recording-downstream.ts'
@@ -8,7 +9,9 @@ import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memor
 import { Backend } from './backend/backend.ts'
 import type { ReceivedHead } from './downstream.ts'
 import { Exchange } from './exchange.ts'
+import { OpenStreams } from './open-streams.ts'
 import { ProxiedRequest } from './proxied-request.ts'
+import { ProxiedRequestView } from './proxied-request-view.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n'
 const UPLOAD: Partial<ReceivedHead> = { method: 'POST', fields: ['Host', 'a', 'Content-Length', '6'] }
@@ -222,11 +225,28 @@ async function exchanging(
   const parts = {
     backend,
     metrics,
+    openStreams: new OpenStreams({
+      engine: { plan: undefined, findStreamCut: () => undefined },
+      metrics,
+      logger: pino({ level: 'silent' }),
+    }),
     nowMs: () => 0,
     onFailure: (_: unknown, { code }: { code: string }, fields: string[]) => void failures.push([code, fields]),
     onBroken: (_: unknown, error: unknown) => void broken.push(error),
   }
-  new Exchange(parts, { request, downstream, fields: ['X-Ours', '1'], llm: undefined, host: 'a', target: '/' }, undefined)
+  const view = new ProxiedRequestView(request, downstream.peer)
+  const allowed = {
+    request,
+    view,
+    plan: undefined,
+    body: undefined,
+    downstream,
+    fields: ['X-Ours', '1'],
+    llm: undefined,
+    host: 'a',
+    target: '/',
+  }
+  new Exchange(parts, allowed, undefined)
   onTestFinished(() => downstream.listener?.onClientGone())
   await until(() => server.heads === 1)
   const connection = server.connections[0]!

@@ -9,16 +9,20 @@ import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import { ClientResponse } from './client-response.ts'
 import { DepartureWatch } from './departure-watch.ts'
 import type { Downstream, DownstreamListener } from './downstream.ts'
+import { isEventStream } from './event-stream.ts'
 import type { LlmResponse, ResponseFlow } from './llm-response.ts'
 import { newLlmResponse } from './llm-response-factory.ts'
+import type { OpenStream, OpenStreams } from './open-streams.ts'
 import type { ReadBody } from './request-body.ts'
 import { responseFields, WITHOUT_BODY } from './response-fields.ts'
+import { StreamedResponse } from './streamed-response.ts'
 import { tunnel } from './tunnel.ts'
 import { Upload } from './upload.ts'
 
 export interface ExchangeParts {
   readonly backend: Backend
   readonly metrics: BackendMetrics
+  readonly openStreams: OpenStreams
   readonly nowMs: () => number
   /** Responds to a client whose request got no response from the backend, or not the whole of it. */
   readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: HeaderList) => void
@@ -44,6 +48,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   #upload: Upload | undefined
   /** Since the client has ended its side. */
   #departure: DepartureWatch | undefined
+  /** While its response is a stream. */
+  #openStream: OpenStream | undefined
   #isOver = false
 
   /** `body` is what was read of it for an estimate, and is released here. */
@@ -94,6 +100,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#releaseBody()
     if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(request.method, head.status), llm, this)
     this.#response.begin(head, this.#llmResponse)
+    if (isEventStream(head) && hasBody(request.method, head.status)) this.#watchStream(() => this.#cutStream())
   }
 
   onData(chunk: Buffer): void {
@@ -123,7 +130,11 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (rest.length > 0) client.socket.write(rest)
     if (client.early.length > 0) socket.write(client.early)
     metrics.openTunnels.count++
-    tunnel(client.socket, socket, () => metrics.openTunnels.count--)
+    tunnel(client.socket, socket, () => {
+      metrics.openTunnels.count--
+      this.#forgetStream()
+    })
+    this.#watchStream(() => socket.destroy())
   }
 
   onFailure(failure: BackendFailure): void {
@@ -180,7 +191,10 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   cut(): void {
     this.#call.abort()
-    this.#finish([])
+    if (!this.#response.hasKnownLength) return this.#finish([])
+    // Fewer bytes than were announced: nobody may take them for the whole.
+    this.#end()
+    this.#allowed.downstream.reset()
   }
 
   failDamaged(error: Error): void {
@@ -199,6 +213,24 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   resumeBackend(): void {
     if (!this.#response.isBlocked) this.#call.resume()
+  }
+
+  /** From now on a block can end it. */
+  #watchStream(cut: () => void): void {
+    const { view, body, plan } = this.#allowed
+    this.#openStream = { view, body, cut }
+    this.#parts.openStreams.add(this.#openStream, plan)
+  }
+
+  #forgetStream(): void {
+    if (this.#openStream !== undefined) this.#parts.openStreams.delete(this.#openStream)
+    this.#openStream = undefined
+  }
+
+  #cutStream(): void {
+    if (this.#isOver) return
+    if (this.#llmResponse instanceof StreamedResponse) this.#llmResponse.cut()
+    else this.cut()
   }
 
   /** The client takes no more for now. */
@@ -229,6 +261,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   #end(): void {
     this.#isOver = true
+    this.#forgetStream()
     this.#releaseBody()
     this.#departure?.end()
     this.#upload?.drop()

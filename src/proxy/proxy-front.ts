@@ -82,6 +82,11 @@ export class ProxyFront {
     return server.newListener(options)
   }
 
+  /** To be called when a plan became active. */
+  cutBlockedStreams(): void {
+    this.#proxy.cutBlockedStreams()
+  }
+
   /** From now on every response is the last on its connection. */
   drain(): void {
     this.#server?.drain()

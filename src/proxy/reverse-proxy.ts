@@ -10,6 +10,8 @@ import type { Reservation } from '../engine/reservation.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
+import type { Plan } from '../policy/plan.ts'
+import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
@@ -20,6 +22,7 @@ import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
 import type { LlmResponseParts } from './llm-response.ts'
+import { OpenStreams } from './open-streams.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import { ProxiedRequestView } from './proxied-request-view.ts'
 import { inviteBody, type ReadBody, readBody } from './request-body.ts'
@@ -45,12 +48,15 @@ export class ReverseProxy {
   readonly #failures = new Sampler<Reason>(new Map())
   /** Bodies and responses of all requests share them. */
   readonly #slices = new WorkSlices()
+  readonly #openStreams: OpenStreams
   readonly #basePath: string
   readonly #exchangeParts: ExchangeParts
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
+    this.#openStreams = new OpenStreams({ engine: parts.engine, metrics: parts.backendMetrics, logger: parts.logger })
     this.#exchangeParts = {
+      openStreams: this.#openStreams,
       backend: parts.backend,
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
@@ -70,9 +76,13 @@ export class ReverseProxy {
   }
 
   #decide(request: ProxiedRequest, downstream: Downstream): void {
-    const pending = this.#parts.pipeline.open(new ProxiedRequestView(request, downstream.peer), cookieHeader(request.fields))
+    const { pipeline, engine } = this.#parts
+    const view = new ProxiedRequestView(request, downstream.peer)
+    // Read first: another thread may activate the next one at any moment.
+    const { plan } = engine
+    const pending = pipeline.open(view, cookieHeader(request.fields))
     if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
-    const incoming = new Incoming(request, downstream, pending)
+    const incoming = new Incoming(request, view, plan, downstream, pending)
     const need = pending.needsBody()
     if (typeof need !== 'string') return this.#respond(incoming, need)
     if (need !== 'no') {
@@ -91,6 +101,11 @@ export class ReverseProxy {
     if (!downstream.isHeadSent) return this.#respondRefused(downstream, pipeline.fail(error).refusal)
     pipeline.logFailure(error)
     downstream.cut()
+  }
+
+  /** To be called when a plan became active: ends the streams that its blocks cover. */
+  cutBlockedStreams(): void {
+    this.#openStreams.cutBlocked()
   }
 
   /** A request that could not even be read. */
@@ -133,7 +148,7 @@ export class ReverseProxy {
 
   #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList): void {
     const { backend, backendHost } = this.#parts
-    const { request, downstream, body } = incoming
+    const { request, view, plan, downstream, body } = incoming
     const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
     if (downstream.isGone) {
       // It went while its body was read or the store was asked.
@@ -143,7 +158,7 @@ export class ReverseProxy {
     if (body === undefined) inviteBody(request, downstream)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    new Exchange(this.#exchangeParts, { request, downstream, fields, llm, host, target }, body)
+    new Exchange(this.#exchangeParts, { request, downstream, fields, llm, view, body: incoming.llm, plan, host, target }, body)
     incoming.body = undefined
   }
 
@@ -183,6 +198,9 @@ export class ReverseProxy {
 /** A request on its way to a decision. */
 class Incoming {
   readonly request: ProxiedRequest
+  readonly view: RequestView
+  /** It is the one that decides, or an earlier one. */
+  readonly plan: Plan | undefined
   readonly downstream: Downstream
   readonly pending: PendingDecision
   /** What the body says of its cost, once it was read. */
@@ -190,8 +208,10 @@ class Incoming {
   /** The body where it was read, until it is forwarded. */
   body: ReadBody | undefined
 
-  constructor(request: ProxiedRequest, downstream: Downstream, pending: PendingDecision) {
+  constructor(request: ProxiedRequest, view: RequestView, plan: Plan | undefined, downstream: Downstream, pending: PendingDecision) {
     this.request = request
+    this.view = view
+    this.plan = plan
     this.downstream = downstream
     this.pending = pending
   }

@@ -68,6 +68,19 @@ export class StreamedResponse implements LlmResponse {
     if (!this.isFiltered) onEnded()
   }
 
+  /** Its caller is blocked: it ends here, as a stream that exceeds a limit does. */
+  cut(): void {
+    const filter = this.#filter
+    const closing = this.isFiltered ? filter!.close() : undefined
+    this.#settle(() => {
+      if (filter === undefined) this.#parts.settlement.keepReservation('truncated')
+      else this.#parts.settlement.settleStream('truncated', filter.counts)
+    })
+    this.#decoder?.destroy()
+    if (closing !== undefined && closing.length > 0) this.#flow.deliver(closing)
+    this.#flow.cut()
+  }
+
   clientGone(): void {
     const filter = this.#filter
     this.#settle(() => {

@@ -31,8 +31,9 @@ async function loadDecisionServer(): Promise<NewMainServer> {
 
 async function loadProxy(): Promise<NewMainServer> {
   const [{ ProxyFront }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-front.ts'), import('./proxy-server.ts')])
-  return ({ config, metricMemory, places, portOptions, admin, pipeline, engine, clock, logger, bodyMemory }) => {
+  return ({ config, metricMemory, places, portOptions, admin, pipeline, engine, clock, logger, bodyMemory, onPlanActive }) => {
     const front = new ProxyFront(config, metricMemory, places.backend, { pipeline, engine, clock, logger, bodyMemory })
+    onPlanActive(() => front.cutBlockedStreams())
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
     return new ProxyServer(
       front,

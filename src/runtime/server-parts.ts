@@ -12,4 +12,6 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly engine: Engine
   readonly logouts: Logouts
   readonly bodyMemory: BodyMemory
+  /** Calls back each time that a plan has become active. */
+  readonly onPlanActive: (listener: () => void) => void
 }

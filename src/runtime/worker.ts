@@ -49,6 +49,7 @@ export class Worker {
   readonly #engine: Engine
   readonly #servers: ListenerServers
   readonly #vitals: Vitals
+  readonly #planListeners: (() => void)[] = []
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -83,6 +84,7 @@ export class Worker {
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
+      onPlanActive: (listener) => this.#planListeners.push(listener),
       places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
     })
     this.#vitals = new Vitals(metricMemory, worker)
@@ -106,6 +108,9 @@ export class Worker {
       case 'prepare':
         this.#preparing = this.#preparing.then(() => this.#prepare(message))
         return this.#preparing
+      case 'plan_active':
+        for (const listener of this.#planListeners) listener()
+        return
       case 'get_ready':
         this.#parts.send({ type: 'up' })
         await Promise.all([this.#preparing, this.#fleet?.firstUse()])

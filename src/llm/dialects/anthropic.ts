@@ -3,7 +3,7 @@ import { asCount, asObject, type JsonObject } from '../json.ts'
 import { charactersIn } from '../text-size.ts'
 import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
-import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
+import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
 /** More than any message has. Further blocks are not tracked. */
 const MAX_BLOCKS = 1024
@@ -44,12 +44,10 @@ export class AnthropicDialect implements Dialect {
   }
 
   closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
-    if (how === 'error_chunk') {
+    if (how !== 'graceful_close') {
+      const { type, message, code } = CLOSING_ERRORS[how]
       const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion } } : {}
-      return sseText(
-        { type: 'error', error: { type: 'rate_limit_error', message: EXCEEDED_MESSAGE, code: EXCEEDED_CODE }, ...usage },
-        'error',
-      )
+      return sseText({ type: 'error', error: { type, message, code }, ...usage }, 'error')
     }
     const stops = [...this.#openBlocks].map((index) => sseText({ type: 'content_block_stop', index }, 'content_block_stop'))
     // Clients expect output_tokens in any case.

@@ -3,7 +3,7 @@ import { asCount, asObject, type JsonObject } from '../json.ts'
 import { characters } from '../text-size.ts'
 import { chatUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
-import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
+import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
 const REPEATED_FIELDS = ['id', 'object', 'created', 'model'] as const
 /** More than any API returns. Further choices are not tracked. */
@@ -42,9 +42,9 @@ export class ChatDialect implements Dialect {
   closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: chatUsage(counts) } : {}
     const payload =
-      how === 'error_chunk'
-        ? { error: { message: EXCEEDED_MESSAGE, type: 'rate_limit_error', code: EXCEEDED_CODE }, ...usage }
-        : { ...this.#repeatedFields(), choices: this.#closingChoices(), ...usage }
+      how === 'graceful_close'
+        ? { ...this.#repeatedFields(), choices: this.#closingChoices(), ...usage }
+        : { error: CLOSING_ERRORS[how], ...usage }
     return `${sseText(payload)}data: [DONE]\n\n`
   }
 

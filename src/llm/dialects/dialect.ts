@@ -12,7 +12,8 @@ export interface Dialect {
 }
 
 export type EventMeaning = 'content' | 'end' | 'error'
-export type Closing = 'graceful_close' | 'error_chunk'
+/** As if the model were done; or with an error: its budget is exceeded, or its caller is blocked. */
+export type Closing = 'graceful_close' | 'error_chunk' | 'blocked'
 
 /** An error in any dialect: OpenAI's, Anthropic's, and their imitations. */
 export function isErrorEvent(event: JsonObject): boolean {

@@ -2,7 +2,7 @@ import { asCount, asObject, type JsonObject, writeJson } from '../json.ts'
 import { charactersIn } from '../text-size.ts'
 import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
-import { EXCEEDED_CODE, EXCEEDED_MESSAGE, sseText } from './sse-text.ts'
+import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
 /** Deltas that are not text: audio in base64. */
 const BINARY_DELTAS = new Set(['response.audio.delta', 'response.output_audio.delta'])
@@ -34,8 +34,9 @@ export class ResponsesDialect implements Dialect {
   closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion } } : {}
     const sequence = this.#sequence === undefined ? {} : { sequence_number: this.#sequence + 1 }
-    if (how === 'error_chunk') {
-      return sseText({ type: 'error', code: EXCEEDED_CODE, message: EXCEEDED_MESSAGE, param: null, ...sequence, ...usage }, 'error')
+    if (how !== 'graceful_close') {
+      const { code, message } = CLOSING_ERRORS[how]
+      return sseText({ type: 'error', code, message, param: null, ...sequence, ...usage }, 'error')
     }
     const known = writeJson(this.#response) === undefined ? {} : this.#response
     const response = { ...known, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, ...usage }

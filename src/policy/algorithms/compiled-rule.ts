@@ -10,6 +10,17 @@ export interface CompiledRule {
   readonly limits: readonly PartLimit[]
   /** The settings of a rule that reads LLM responses. */
   readonly llm?: LlmSettings | undefined
+  /** What a rule does that rejects all it covers. */
+  readonly block?: Block | undefined
+}
+
+export interface Block {
+  /** Unix time; Infinity: never. */
+  readonly expiresAtMs: number
+  /** What clients of the proxy read. */
+  readonly message: string | undefined
+  /** Whether it also ends streams under way. */
+  readonly cutsStreams: boolean
 }
 
 export interface PartLimit {

@@ -15,6 +15,8 @@ export type ToWorker =
       /** Since when each counter's limit holds. */
       readonly sincesMs: Float64Array
     }
+  /** The bundle that was prepared last is active in all workers. */
+  | { readonly type: 'plan_active' }
   /** The worker replies 'up' at once, and 'ready' when everything sent before is done. */
   | { readonly type: 'get_ready' }
   | { readonly type: 'listen'; readonly listener: ListenerName; readonly target: ListenTarget }

@@ -71,6 +71,7 @@ export class Supervisor {
     const content = { bundle, info, sincesMs: ages.sincesMs }
     await this.#activation.begin(content, living, (message) => this.#sendAll(message))
     this.#ages = ages
+    this.#sendAll({ type: 'plan_active' })
   }
 
   /** Done when the first workers are up; until then nothing can become active. Rejects when one dies before. */

@@ -1,3 +1,4 @@
+import type { PlanRule } from '../../policy/plan.ts'
 import { CounterFamily, type Series } from './counter-family.ts'
 import { Histogram, type HistogramSeries } from './histogram.ts'
 import type { MetricMemory } from './metric-memory.ts'
@@ -13,6 +14,7 @@ export class BackendMetrics {
   readonly queueSeconds: HistogramSeries
   readonly #failures: CounterFamily
   readonly #retries: CounterFamily
+  readonly #streamCuts: CounterFamily
   /** From the request's first byte to the response's head. */
   readonly #latencies: HistogramSeries
   readonly #byClass: readonly Series[]
@@ -26,6 +28,7 @@ export class BackendMetrics {
     this.queueSeconds = new Histogram(memory, 'edge_backend_queue_seconds').series()
     this.#failures = new CounterFamily(memory, 'edge_backend_failures_total')
     this.#retries = new CounterFamily(memory, 'edge_backend_retries_total')
+    this.#streamCuts = new CounterFamily(memory, 'edge_proxy_streams_cut_total')
     this.#latencies = new Histogram(memory, 'edge_backend_response_seconds').series()
     const responses = new CounterFamily(memory, 'edge_backend_responses_total')
     this.#byClass = ['1xx', '2xx', '3xx', '4xx', '5xx'].map((name) => responses.series(name))
@@ -38,6 +41,11 @@ export class BackendMetrics {
 
   countFailure(reason: string): void {
     this.#failures.series(reason).count++
+  }
+
+  /** A block has ended a stream under way. */
+  countStreamCut({ policy, name }: PlanRule): void {
+    this.#streamCuts.series(policy.id, name).count++
   }
 
   countRetry(reason: string): void {

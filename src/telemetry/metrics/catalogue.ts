@@ -152,6 +152,11 @@ export const CATALOGUE = {
   },
   edge_proxy_open_requests: { type: 'gauge', labels: [], help: 'Requests in flight to the backend, until the response is complete.' },
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
+  edge_proxy_streams_cut_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Streams and WebSockets under way that a block with cut_streams ended.',
+  },
   edge_proxy_body_memory_bytes: {
     type: 'gauge',
     labels: [],

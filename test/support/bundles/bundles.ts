@@ -1,5 +1,13 @@
 /** Short ways to write bundles down. */
 
+import { policySchema } from '../../../src/policy/schema.ts'
+
+/** All algorithms, as messages list them. */
+export const ALGORITHM_NAMES = policySchema.shape.spec.shape.rules.element.options
+  .map(({ shape }) => JSON.stringify(shape.algorithm.value))
+  .join(', ')
+  .replace(/, ([^,]*)$/, ' or $1')
+
 export interface PolicyText {
   readonly id: string
   readonly spec: Record<string, unknown>

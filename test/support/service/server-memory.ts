@@ -6,9 +6,12 @@ import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.
 import type { ServerParts } from '../../../src/runtime/server-parts.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 
-/** The memory that a server shares with others, for one that is alone. */
-export function serverMemory(): Pick<ServerParts, 'metricMemory' | 'logouts' | 'wrongSecrets' | 'shares' | 'bodyMemory' | 'places'> {
+type SharedParts = 'metricMemory' | 'logouts' | 'wrongSecrets' | 'shares' | 'bodyMemory' | 'places' | 'onPlanActive'
+
+/** What a server shares with others, for one that is alone. */
+export function serverMemory(): Pick<ServerParts, SharedParts> {
   return {
+    onPlanActive: () => {},
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
     logouts: new RevokedSessions(newRevokedBuffer(), 2),
     wrongSecrets: new WrongSecrets(newWrongSecretsBuffer()),

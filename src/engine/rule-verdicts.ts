@@ -1,0 +1,91 @@
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import { type Descriptors, UNDECIDED } from '../request/descriptors.ts'
+import { REPEATED } from '../request/view.ts'
+
+export const APPLIES = 0
+/** A key of its match has no value, or another one; or it is an `else`, and another rule applies; or it is over. */
+export const NO_MATCH = 1
+export const LACKS_KEY = 2
+/** A field that it is keyed by is repeated. */
+export const AMBIGUOUS = 3
+/** Whether it applies depends on the body, which is not read yet. */
+export const NEEDS_BODY = 4
+
+export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS | typeof NEEDS_BODY
+
+/** Which rules of one policy apply to a request. Used again for others: what it says holds until the next `judge`. */
+export class RuleVerdicts {
+  readonly #verdicts: Verdict[] = []
+  /** The first block that applies. */
+  block: PlanRule | undefined
+  /** Whether a rule is keyed by a field that is repeated. */
+  hasRepeated = false
+
+  /** Reads what the rules are keyed by, and notes nothing. */
+  judge({ rules }: PlanPolicy, descriptors: Descriptors, wallMs: number): void {
+    this.block = undefined
+    this.hasRepeated = false
+    let elseIndex = -1
+    let elseVerdict: Verdict = APPLIES
+    for (let i = 0; i < rules.length; i++) {
+      const rule = rules[i]!
+      if (rule.isElse) {
+        elseIndex = i
+        continue
+      }
+      const verdict = this.#note(i, rule, verdictOf(rule, descriptors, wallMs))
+      if (rule.match === undefined) continue
+      if (verdict === APPLIES) elseVerdict = NO_MATCH
+      else if (verdict === NEEDS_BODY && elseVerdict === APPLIES) elseVerdict = NEEDS_BODY
+    }
+    if (elseIndex < 0) return
+    const rule = rules[elseIndex]!
+    this.#note(elseIndex, rule, elseVerdict === APPLIES ? verdictOf(rule, descriptors, wallMs) : elseVerdict)
+  }
+
+  of(index: number): Verdict {
+    return this.#verdicts[index]!
+  }
+
+  #note(index: number, rule: PlanRule, verdict: Verdict): Verdict {
+    this.#verdicts[index] = verdict
+    if (verdict === AMBIGUOUS) this.hasRepeated = true
+    if (verdict === APPLIES && rule.block !== undefined) this.block ??= rule
+    return verdict
+  }
+}
+
+function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Verdict {
+  if (rule.block !== undefined && rule.block.expiresAtMs <= wallMs) return NO_MATCH
+  const verdict = matchVerdict(rule, descriptors)
+  if (verdict === NO_MATCH || verdict === AMBIGUOUS) return verdict
+  // What a rule lacks in the head, no body brings.
+  const keys = keysVerdict(rule, descriptors)
+  return keys === APPLIES ? verdict : keys
+}
+
+/** All are read: a repeated field is refused even where another one does not match. */
+function matchVerdict({ match }: PlanRule, descriptors: Descriptors): Verdict {
+  let verdict: Verdict = APPLIES
+  if (match === undefined) return verdict
+  for (let i = 0; i < match.length; i++) {
+    const { keyIndex, patterns } = match[i]!
+    const value = descriptors.get(keyIndex)
+    if (value === REPEATED) verdict = AMBIGUOUS
+    else if (verdict === AMBIGUOUS || verdict === NO_MATCH) continue
+    else if (value === UNDECIDED) verdict = NEEDS_BODY
+    else if (value === undefined || !patterns.cover(value)) verdict = NO_MATCH
+  }
+  return verdict
+}
+
+function keysVerdict({ keyIndexes }: PlanRule, descriptors: Descriptors): Verdict {
+  let verdict: Verdict = APPLIES
+  for (let i = 0; i < keyIndexes.length; i++) {
+    const value = descriptors.get(keyIndexes[i]!)
+    if (value === REPEATED) return AMBIGUOUS
+    if (value === undefined) verdict = LACKS_KEY
+    else if (value === UNDECIDED && verdict === APPLIES) verdict = NEEDS_BODY
+  }
+  return verdict
+}
