@@ -27,6 +27,7 @@ const selector = fc
         path.map((pathPrefix) => ({ pathPrefix })),
         path.map((pathExact) => ({ pathExact })),
       ),
+      exceptPaths: fc.array(path, { minLength: 1, maxLength: 3 }),
       methods: fc.array(method, { minLength: 1, maxLength: 3 }),
       hosts: fc.array(hostPattern, { minLength: 1, maxLength: 3 }),
     },
@@ -81,9 +82,9 @@ test('the index finds the same policies, in bundle order, as looking at every on
 
 function coversPath({ spec: { selector = {} } }: Policy, requested: string): boolean {
   const normal = (text: string): string => normalizePath(encodePathText(text))
-  if (selector.pathExact !== undefined) return requested === normal(selector.pathExact)
-  const prefix = normal(selector.pathPrefix ?? '/').replace(/\/$/, '')
-  return requested === prefix || requested.startsWith(`${prefix}/`)
+  const isBelow = (prefix: string): boolean => `${requested}/`.startsWith(`${normal(prefix).replace(/\/$/, '')}/`)
+  if (selector.exceptPaths?.some(isBelow)) return false
+  return selector.pathExact === undefined ? isBelow(selector.pathPrefix ?? '/') : requested === normal(selector.pathExact)
 }
 
 function coversMethod({ spec: { selector = {} } }: Policy, requested: string): boolean {

@@ -1,6 +1,6 @@
 import { describe, expect, type TestContext, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
-import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, llmRule, matching, type PolicyText, policy } from '../../support/bundles/bundles.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
@@ -33,6 +33,17 @@ describe.concurrent('a reload keeps the counters of a rule that is still the sam
     await spend(edge, 4)
     await publish(edge, 2, changed)
     expect((await call(edge)).headers['ratelimit-remaining']).toBe('9')
+  })
+
+  test('when only its match changes: whom a rule applies to is no part of it', async (t) => {
+    const rule = bucketRule('r', ['header:x-caller'], 10)
+    const edge = await start(t, policy('p', { rules: [matching({ 'header:x-caller': '*' }, rule)] }))
+    await spend(edge, 4)
+    const matches = ['else', { 'header:x-caller': ['nobody', '*'] }, undefined] as const
+    for (const [i, match] of matches.entries()) {
+      await publish(edge, 2 + i, policy('p', { rules: [match === undefined ? rule : matching(match, rule)] }))
+      expect((await call(edge)).headers['ratelimit']).toMatch(`"p";r=${5 - i};`)
+    }
   })
 
   test('a header key in another case is the same key', async (t) => {

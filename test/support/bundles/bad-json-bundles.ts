@@ -180,10 +180,19 @@ export const BAD_JSON: readonly BadBundle[] = [
       `policies[0].spec.selector: unknown field "${typo}": did you mean "${meant}"?`,
     ),
   ),
+  ...badMatches(),
+  ...badBlocks(),
   bad(
-    'a match in a rule',
-    inPolicy({ rules: [{ ...bucketRule('r', [], 10), match: { plan: 'free' } }] }),
-    'policies[0].spec.rules[0]: unknown field "match"',
+    'no path that is excepted',
+    inPolicy({ selector: { exceptPaths: [] }, rules: RULES }),
+    'policies[0].spec.selector.exceptPaths: expected at least one path (leave `exceptPaths` out to except none), got an empty list',
+  ),
+  bad(
+    'excepted paths that are none',
+    inPolicy({ selector: { exceptPaths: ['health', '/a?b', 7] }, rules: RULES }),
+    'policies[0].spec.selector.exceptPaths[0]: expected a path that starts with /, without ? or #, got "health"',
+    'policies[0].spec.selector.exceptPaths[1]: expected a path that starts with /, without ? or #, got "/a?b"',
+    'policies[0].spec.selector.exceptPaths[2]: expected a path that starts with /, without ? or #, got 7',
   ),
   bad('kill switches', { ...bundle(VERSION), kill_switches: [] }, 'unknown field "kill_switches"'),
   bad('loop detection', inPolicy({ rules: RULES, loop_detection: {} }), 'policies[0].spec: unknown field "loop_detection"'),
@@ -259,6 +268,97 @@ export const BAD_JSON: readonly BadBundle[] = [
     'policies[1].spec.rules[0].algorithm_config.tokens_per_day: ',
   ),
 ]
+
+function badMatches(): BadBundle[] {
+  const match = 'policies[0].spec.rules[0].match'
+  const [text, list] = [
+    'a text: the whole value, or a prefix that ends in *',
+    'at least one pattern (leave the key out to match every value)',
+  ]
+  const forms = '"else", or an object of descriptor keys and patterns'
+  const cases: [what: string, match: unknown, ...problems: string[]][] = [
+    ['a match on a key that is none', { plan: 'free' }, `${match}: expected as a key ${KEY_FORMS}, got "plan"`],
+    ['a match without keys', {}, `${match}: expected at least one key (leave \`match\` out to cover everybody), got an object`],
+    ['a match that is a word', 'otherwise', `${match}: expected ${forms}, got "otherwise"`],
+    ['a match that is null', null, `${match}: expected ${forms}, got null`],
+    ['a match that is a list', ['jwt:plan'], `${match}: expected ${forms}, got a list`],
+    [
+      'a pattern that is a number',
+      { 'jwt:plan': 5 },
+      `${match}["jwt:plan"]: expected ${text}; or a list of them, got 5 — put it in quotes?`,
+    ],
+    ['patterns that are none', { 'jwt:plan': ['a', true] }, `${match}["jwt:plan"][1]: expected ${text}, got true — put it in quotes?`],
+    ['no patterns', { 'jwt:plan': [] }, `${match}["jwt:plan"]: expected ${list}, got an empty list`],
+    [
+      'an empty pattern',
+      { 'header:x': '' },
+      `${match}["header:x"]: expected ${text}; an empty value counts as missing and never matches, got ""`,
+    ],
+    ['an endless pattern', { bearer: 'x'.repeat(8193) }, `${match}.bearer: expected at most 8192 characters, got "xxx`],
+    [
+      'too many prefixes',
+      { bearer: Array.from({ length: 101 }, (_, i) => `${i}*`) },
+      `${match}.bearer: expected at most 100 patterns that end in *, got a list`,
+    ],
+    [
+      'values that an address, a country or tor can never have',
+      { 'ip:address': ['10.0.0.0/8', 'nonsense', '10.0.0.1/64', '::1'], 'ip:country': 'de', 'ip:tor': ['yes'] },
+      ...['10.0.0.0/8', 'nonsense', '10.0.0.1/64'].map(
+        (bad, i) =>
+          `${match}["ip:address"][${i}]: expected an IP address, an IPv6 network of /64, or a prefix such as 192.0.2.*, got "${bad}"`,
+      ),
+      `${match}["ip:country"]: expected two upper-case letters, such as DE, got "de"`,
+      `${match}["ip:tor"][0]: expected "true" or "false", got "yes"`,
+    ],
+  ]
+  return [
+    ...cases.map(([what, match, ...problems]) => bad(what, inPolicy({ rules: [{ ...bucketRule('r', [], 10), match }] }), ...problems)),
+    bad(
+      'two else in one policy',
+      inPolicy({ rules: ['a', 'b'].map((name) => ({ ...bucketRule(name, [], 10), match: 'else' })) }),
+      'policies[0].spec.rules[1].match: expected at most one "else" in a policy; policies[0].spec.rules[0].match is one already',
+    ),
+  ]
+}
+
+function badBlocks(): BadBundle[] {
+  const time = 'a date and time with its offset from UTC, such as "2026-11-16T00:00:00Z"'
+  const noKeys = 'an empty list: a request that lacks the key would escape the rule; name the key in `match`'
+  const times = ['tomorrow', '2026-11-16', '2026-11-16T00:00:00', '2026-02-30T00:00:00Z', '2026-13-01T00:00:00Z', '2026-11-16T24:00:00Z']
+  return [
+    ...times.map((expires_at) =>
+      bad(
+        `a block until ${expires_at}`,
+        inPolicy({ rules: [{ name: 'r', algorithm: 'block', algorithm_config: { expires_at } }] }),
+        `${CONFIG}.expires_at: expected ${time}, got "${expires_at}"`,
+      ),
+    ),
+    bad(
+      'a block with wrong fields',
+      inPolicy({ rules: [{ name: 'r', algorithm: 'block', algorithm_config: { expires_at: 5, message: '', cut_streams: 'yes' } }] }),
+      `${CONFIG}.expires_at: expected ${time}, got 5`,
+      `${CONFIG}.message: expected a text of at least one character, got ""`,
+      `${CONFIG}.cut_streams: expected true or false, got "yes"`,
+    ),
+    bad(
+      'a block whose end stands beside its configuration',
+      inPolicy({ rules: [{ name: 'r', algorithm: 'block', expires_at: '2026-11-16T00:00:00Z' }] }),
+      'policies[0].spec.rules[0]: unknown field "expires_at": it belongs in algorithm_config of block',
+    ),
+    ...['block', 'unlimited'].map((algorithm) =>
+      bad(
+        `a ${algorithm} with limit keys`,
+        inPolicy({ rules: [{ name: 'r', limit_keys: ['bearer'], algorithm }] }),
+        `policies[0].spec.rules[0].limit_keys: expected ${noKeys}, got a list`,
+      ),
+    ),
+    bad(
+      'unlimited with a limit',
+      inPolicy({ rules: [{ name: 'r', algorithm: 'unlimited', algorithm_config: { burst: 5 } }] }),
+      `${CONFIG}: unknown field "burst"`,
+    ),
+  ]
+}
 
 export function bad(what: string, content: string | Buffer | object, ...problems: string[]): BadBundle {
   return { what, content: typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content), problems }

@@ -40,6 +40,21 @@ export function llmRule(name: string, keys: readonly string[], config: object): 
   return { name, limit_keys: keys, algorithm: 'token_bucket_llm', algorithm_config: config }
 }
 
+/** A rule that rejects all it covers. */
+export function blockRule(name: string, match?: object | 'else', config: object = {}): object {
+  return { name, ...(match && { match }), algorithm: 'block', algorithm_config: config }
+}
+
+/** A rule that limits nothing. */
+export function unlimitedRule(name: string, match: object): object {
+  return { name, match, algorithm: 'unlimited' }
+}
+
+/** The rule for some callers only. */
+export function matching(match: object | 'else', rule: object): object {
+  return { ...rule, match }
+}
+
 /** A bundle that is known by its one burst, as a hand writes it. */
 export function burstYaml(version: number, burst: number): string {
   return `# by hand
