@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import {
+  blockRule,
+  bucketRule,
+  bundle,
+  llmRule,
+  matching,
+  type PolicyText,
+  policy,
+  unlimitedRule,
+} from '../../test/support/bundles/bundles.ts'
 import { parseBundle } from './parse.ts'
 import { formatProblem } from './problem.ts'
 
@@ -76,6 +85,88 @@ describe('a budget that can never cover one request is warned of', () => {
   ])('and one that just covers it is not: %j', (config) => {
     expect(review(policy('p', { rules: [llmRule('r', [], config)] }))).toEqual({ problems: [], warnings: [] })
   })
+})
+
+describe('a limit that callers choose for themselves is warned of', () => {
+  const place = 'policies[0].spec.rules[0].match'
+  const tokens = 'the signature is not checked here, so let the gateway verify the token first'
+  const header = 'let the gateway set the header, and clear what clients send'
+  const tier = bucketRule('r', [], 1)
+
+  test.each([
+    [
+      unlimitedRule('r', { 'jwt:plan': 'staff' }),
+      `${place}["jwt:plan"]: a client that sends this value itself can escape the limits: ${tokens}`,
+    ],
+    [matching({ 'jwt:plan': 'pro' }, tier), `${place}["jwt:plan"]: a client that sends this value itself can choose its limit: ${tokens}`],
+    [
+      matching({ 'header:X-Plan': 'pro' }, tier),
+      `${place}["header:X-Plan"]: a client that sends this value itself can choose its limit: ${header}`,
+    ],
+    [
+      unlimitedRule('r', { 'header:x-plan': 'a' }),
+      `${place}["header:x-plan"]: a client that sends this value itself can escape the limits: ${header}`,
+    ],
+  ])('%j', (rule, warning) => {
+    expect(review(policy('p', { rules: [rule] }))).toEqual({ problems: [], warnings: [warning] })
+  })
+
+  test.each([
+    matching({ bearer: 'secret' }, tier),
+    unlimitedRule('r', { 'ip:address': '192.0.2.1' }),
+    blockRule('r', { 'jwt:org': 'acme', 'header:x-org': 'acme' }),
+    tier,
+  ])('and no other: %j', (rule) => {
+    expect(review(policy('p', { rules: [rule] }))).toEqual({ problems: [], warnings: [] })
+  })
+})
+
+describe('a rule or an exception that does not do what it seems to is warned of', () => {
+  const rules = [bucketRule('r', [], 1)]
+
+  test.each([
+    [
+      policy('p', { rules: [matching({ bearer: 'a*b' }, rules[0]!)] }),
+      'spec.rules[0].match.bearer: only a * at the end stands for any text: "a*b"',
+    ],
+    [
+      policy('p', { rules: [matching('else', rules[0]!)] }),
+      'spec.rules[0].match: no other rule of the policy has a match: the rule applies to every request',
+    ],
+    [
+      policy('p', { rules: [{ name: 'u', algorithm: 'unlimited' }] }),
+      'spec.rules[0]: unlimited without match has no effect: name in match whom no limit applies to',
+    ],
+    [
+      policy('p', { mode: 'shadow', rules: [blockRule('b', undefined, { cut_streams: true })] }),
+      'spec.rules[0].algorithm_config.cut_streams: a policy in shadow mode cuts no stream',
+    ],
+    [
+      policy('p', { selector: { pathPrefix: '/api', exceptPaths: ['/apix'] }, rules }),
+      'spec.selector.exceptPaths[0]: it has no effect: the policy does not cover this path anyway',
+    ],
+    [
+      policy('p', { selector: { pathPrefix: '/api/v1', exceptPaths: ['//%61pi/'] }, rules }),
+      'spec.selector.exceptPaths[0]: the policy covers nothing: "//%61pi/" excepts all of it',
+    ],
+    [
+      policy('p', { selector: { pathExact: '/api', exceptPaths: ['/api/x'] }, rules }),
+      'spec.selector.exceptPaths[0]: it has no effect: the policy does not cover this path anyway',
+    ],
+    [
+      policy('p', { selector: { exceptPaths: ['/health/*'] }, rules }),
+      'spec.selector.exceptPaths[0]: a * in a path is a literal *; a pathPrefix covers everything below it without one',
+    ],
+  ])('%j', (given, warning) => {
+    expect(review(given)).toEqual({ problems: [], warnings: [`policies[0].${warning}`] })
+  })
+})
+
+test('the segments of excepted paths count among those of a bundle', () => {
+  const exceptPaths = Array.from({ length: 260 }, (_, i) => `/${i}${'/a'.repeat(3999)}`)
+  expect(review(policy('p', { selector: { exceptPaths }, rules: [] })).problems).toEqual([
+    'policies: expected at most 1000000 segments in the paths of all selectors, got 1040000',
+  ])
 })
 
 function review(...policies: PolicyText[]): { problems: string[]; warnings: string[] } {

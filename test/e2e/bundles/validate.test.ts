@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { BAD_JSON } from '../../support/bundles/bad-json-bundles.ts'
 import { BAD_YAML } from '../../support/bundles/bad-yaml-bundles.ts'
-import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { Cli } from '../../support/service/cli.ts'
 import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
@@ -132,6 +132,25 @@ describe('edge validate', () => {
     const { status, stderr } = await command('validate', file)
     expect(status).toBe(0)
     expect(stderr).toMatch(/warning: policies\[0\]\.spec\.rules\[0\]\.algorithm_config: .*reserves 500 tokens.*always rejected/)
+  })
+
+  test('a block that has expired is a warning, and one that has not is none', async (t) => {
+    const rules = ['2001-01-01T00:00:00Z', '2999-01-01T00:00:00Z'].map((expires_at, i) => blockRule(`b${i}`, undefined, { expires_at }))
+    const file = await fileWith(t, 'block.json', JSON.stringify(bundle(7, policy('p', { rules }))))
+    const { status, stderr } = await command('validate', file)
+    expect(status).toBe(0)
+    const path = 'policies[0].spec.rules[0].algorithm_config.expires_at'
+    expect(stderr).toBe(`${file}: warning: ${path}: the block expired at 2001-01-01T00:00:00Z and covers nobody: remove it\n`)
+  })
+
+  test('an exemption by a claim that nobody has verified is a warning', async (t) => {
+    const rules = [unlimitedRule('staff', { 'jwt:plan': 'staff' })]
+    const file = await fileWith(t, 'staff.json', JSON.stringify(bundle(7, policy('p', { rules }))))
+    const { status, stderr } = await command('validate', file)
+    expect(status).toBe(0)
+    expect(stderr).toMatch(
+      /^.*: warning: policies\[0\]\.spec\.rules\[0\]\.match\["jwt:plan"\]: .*let the gateway verify the token first\n$/,
+    )
   })
 })
 
