@@ -1,24 +1,44 @@
 import { encodePathText, normalizePath } from './path.ts'
 
-/** Paths, each with everything below it. Finding one takes time by the segments of a request's path, not by how many there are. */
+/** Paths, each with everything below it: a tree by segment. Finding one takes time by the request's path, not by how many there are. */
 export class PathPrefixes {
-  readonly #prefixes: ReadonlySet<string>
-  /** Of the longest one: whatever a request adds behind that is not looked at. */
-  readonly #maxLength: number
+  readonly #root = newNode()
 
   /** Normalised here; a slash at the end means nothing. */
   constructor(paths: readonly string[]) {
-    const prefixes = paths.map((path) => normalizePath(encodePathText(path)).replace(/\/$/, ''))
-    this.#prefixes = new Set(prefixes)
-    this.#maxLength = prefixes.reduce((longest, { length }) => Math.max(longest, length), 0)
+    for (const path of paths) {
+      let node = this.#root
+      for (const segment of normalizePath(encodePathText(path)).split('/')) if (segment !== '') node = childOf(node, segment)
+      node.isEnd = true
+    }
   }
 
   /** The path is normalised. */
   cover(path: string): boolean {
-    // The root's prefix is the empty text in front of the first slash.
-    for (let slash = 0; slash >= 0 && slash <= this.#maxLength; slash = path.indexOf('/', slash + 1)) {
-      if (this.#prefixes.has(path.slice(0, slash))) return true
+    let node: PrefixNode | undefined = this.#root
+    let start = 1
+    while (!node.isEnd) {
+      const slash = path.indexOf('/', start)
+      node = node.children.get(path.slice(start, slash < 0 ? undefined : slash))
+      if (node === undefined || (slash < 0 && !node.isEnd)) return false
+      start = slash + 1
     }
-    return path.length <= this.#maxLength && this.#prefixes.has(path)
+    return true
   }
+}
+
+interface PrefixNode {
+  readonly children: Map<string, PrefixNode>
+  /** One of the paths ends here, and covers all that is below. */
+  isEnd: boolean
+}
+
+function newNode(): PrefixNode {
+  return { children: new Map(), isEnd: false }
+}
+
+function childOf({ children }: PrefixNode, segment: string): PrefixNode {
+  const child = children.get(segment) ?? newNode()
+  children.set(segment, child)
+  return child
 }

@@ -71,7 +71,7 @@ export interface PlanRule {
   readonly llm: LlmSettings | undefined
 }
 
-export interface PlanMatch {
+interface PlanMatch {
   readonly keyIndex: number
   readonly patterns: Patterns
 }

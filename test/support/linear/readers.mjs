@@ -9,6 +9,7 @@ import { StreamFilter } from '../../../dist/llm/stream-filter.js'
 import { normalizeHost } from '../../../dist/policy/host.js'
 import { parseBundle } from '../../../dist/policy/parse.js'
 import { normalizePath } from '../../../dist/policy/path.js'
+import { PathPrefixes } from '../../../dist/policy/path-prefixes.js'
 import { ResponseReader } from '../../../dist/proxy/backend/response-reader.js'
 import { ProxiedRequestView } from '../../../dist/proxy/proxied-request-view.js'
 import { bearerToken } from '../../../dist/request/bearer.js'
@@ -66,6 +67,10 @@ export const readers = {
   'a path of dots': (length) => () => normalizePath(fill('/a/../.', length)),
   'a path of escapes': (length) => () => normalizePath(`/${fill('%41%2f%', length)}`),
   'a path of slashes': (length) => () => normalizePath(fill('/', length)),
+  'a path below an excepted one': (length) => {
+    const prefixes = new PathPrefixes([`${fill('/a', length)}/b`])
+    return () => prefixes.cover(fill('/a', length))
+  },
   'a host of labels': (length) => () => normalizeHost(fill('A.', length)),
   'a host of colons': (length) => () => normalizeHost(fill('1:', length)),
   'a host of digits': (length) => () => normalizeHost(`A:${fill('1', length)}x`),
@@ -121,6 +126,16 @@ export const readers = {
   rules: (length) => jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, rule) } }] }),
   hosts: (length) =>
     jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { selector: { hosts: list(length, (i) => `h${i}.a`) }, rules: [] } }] }),
+  patterns: (length) =>
+    jsonBundle({
+      bundle_version: 1,
+      policies: [{ id: 'p', spec: { rules: [{ ...rule(0), match: { bearer: list(length, (i) => `t${i}`) } }] } }],
+    }),
+  'wrong patterns': (length) =>
+    jsonBundle({
+      bundle_version: 1,
+      policies: [{ id: 'p', spec: { rules: [{ ...rule(0), match: { bearer: list(length / 20, () => 1) } }] } }],
+    }),
   'unknown fields': (length) =>
     jsonBundle({ bundle_version: 1, policies: [Object.fromEntries(list(length / 20, (i) => [`field${i}`, 1]))] }),
   'a long unknown field': (length) => jsonBundle({ bundle_version: 1, policies: [{ [fill('selector', length)]: 1 }] }),
