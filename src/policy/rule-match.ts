@@ -34,7 +34,8 @@ export const ruleMatch = z
       z
         .record(descriptorKey, patterns, { error: MATCH })
         .refine((match) => Object.keys(match).length > 0, { error: 'at least one key (leave `match` out to cover everybody)' })
-        .check(checkAgainstKeys),
+        .check(checkAgainstKeys)
+        .meta({ minProperties: 1 }),
     ],
     { error: MATCH },
   )

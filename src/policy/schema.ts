@@ -89,7 +89,13 @@ const ALGORITHMS = [
   z.object({ ...ruleFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
   z.object({ ...counterlessFields, algorithm: z.literal('unlimited'), algorithm_config: unlimitedConfig.prefault({}) }),
-  z.object({ ...counterlessFields, algorithm: z.literal('block'), algorithm_config: blockConfig.prefault({}) }),
+  z.object({
+    ...counterlessFields,
+    algorithm: z.literal('block'),
+    algorithm_config: blockConfig.prefault({}),
+    // A note elsewhere; here the block would never end.
+    expires_at: z.never({ error: 'nothing here: a block ends at algorithm_config.expires_at' }).optional(),
+  }),
 ] as const
 
 const NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))

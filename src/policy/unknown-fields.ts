@@ -35,7 +35,12 @@ function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found
     if (option) visit(option, value, path, found)
     else reportUnknown(value, Object.keys((schema.options[0] as z.ZodObject).shape), path, found)
   } else if (schema instanceof z.ZodUnion) {
+    // At most one of its forms is an object.
     for (const option of schema.options) visit(option, value, path, found)
+  } else if (schema instanceof z.ZodRecord && isRecord(value)) {
+    // The schema checks all keys but this one, which it drops.
+    if (Object.hasOwn(value, '__proto__')) found.errors.push({ path: formatPath(path), message: 'unknown field "__proto__"' })
+    for (const key of Object.keys(value)) if (key !== '__proto__') visit(schema.valueType, value[key], [...path, key], found)
   } else if (schema instanceof z.ZodObject && schema !== metadataSchema && isRecord(value)) {
     const known = Object.keys(schema.shape)
     reportUnknown(value, known, path, found)
@@ -50,8 +55,8 @@ function accepts(option: z.ZodObject, value: Record<string, unknown>): boolean {
 function reportUnknown(value: Record<string, unknown>, known: readonly string[], path: Path, found: Found): void {
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue
-    // A selector has no notes: any field in it was meant to narrow it. And a block that should end must not last for ever.
-    const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector' && !(key === 'expires_at' && value['algorithm'] === 'block')
+    // A selector has no notes: any field in it was meant to narrow it.
+    const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector'
     const list = isNote ? found.warnings : found.errors
     if (list.length >= found.limit) continue
     const hint = isNote ? ': it is ignored' : hintFor(key, known, path)

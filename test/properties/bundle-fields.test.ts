@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { bundleJsonSchema } from '../../src/policy/json-schema.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
-import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, llmRule, matching, policy, unlimitedRule } from '../support/bundles/bundles.ts'
 import { matches } from '../support/bundles/json-schema.ts'
 
 const SCHEMA = JSON.parse(JSON.stringify(bundleJsonSchema())) as Record<string, unknown>
@@ -15,12 +15,18 @@ const streaming = {
   include_partial_usage: true,
 }
 const config = { tokens_per_minute: 5000, tokens_per_day: 5000, burst_tokens: 5000, max_completion_tokens: 1, streaming }
-const selector = { pathPrefix: '/', methods: ['GET'], hosts: ['a.com'] }
+const selector = { pathPrefix: '/', exceptPaths: ['/health'], methods: ['GET'], hosts: ['a.com'] }
+const matched = matching({ 'ip:tor': ['true'] }, bucketRule('m', [], 5))
+const block = blockRule('b', { bearer: 'x*' }, { expires_at: '2999-01-01T00:00:00Z', message: 'no', cut_streams: true })
 const FULL = JSON.stringify({
   $schema: 's',
   metadata: {},
   ...bundle(1, {
-    ...policy('p', { mode: 'shadow', selector, rules: [bucketRule('r', [], 5), llmRule('l', ['ip:tor'], config)] }),
+    ...policy('p', {
+      mode: 'shadow',
+      selector,
+      rules: [bucketRule('r', [], 5), llmRule('l', ['ip:tor'], config), matched, block, unlimitedRule('u', { bearer: 'y' })],
+    }),
     ...{ metadata: {} },
   }),
 })

@@ -343,7 +343,7 @@ function badBlocks(): BadBundle[] {
     bad(
       'a block whose end stands beside its configuration',
       inPolicy({ rules: [{ name: 'r', algorithm: 'block', expires_at: '2026-11-16T00:00:00Z' }] }),
-      'policies[0].spec.rules[0]: unknown field "expires_at": it belongs in algorithm_config of block',
+      'policies[0].spec.rules[0].expires_at: expected nothing here: a block ends at algorithm_config.expires_at, got "2026-11-16T00:00:00Z"',
     ),
     ...['block', 'unlimited'].map((algorithm) =>
       bad(

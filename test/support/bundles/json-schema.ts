@@ -30,6 +30,11 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
   items: (rule: Schema, value) => !Array.isArray(value) || value.every((item) => matches(rule, item)),
   anyOf: (rule: Schema[], value) => rule.some((option) => matches(option, value)),
   oneOf: (rule: Schema[], value) => rule.filter((option) => matches(option, value)).length === 1,
+  not: (rule: Schema, value) => !matches(rule, value),
+  format: anything,
+  minLength: (rule: number, value) => typeof value !== 'string' || value.length >= rule,
+  minProperties: (rule: number, value) => !isRecord(value) || Object.keys(value).length >= rule,
+  propertyNames: (rule: Schema, value) => !isRecord(value) || Object.keys(value).every((name) => matches(rule, name)),
   required: (rule: string[], value) => !isRecord(value) || rule.every((name) => Object.hasOwn(value, name)),
   properties: (rule: Record<string, Schema>, value) =>
     !isRecord(value) || Object.entries(value).every(([name, member]) => !Object.hasOwn(rule, name) || matches(rule[name]!, member)),
@@ -38,13 +43,14 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
     Object.entries(value).every(([name, member]) =>
       Object.entries(rule).every(([pattern, schema]) => !new RegExp(pattern).test(name) || matches(schema, member)),
     ),
-  additionalProperties: (rule: boolean, value, { properties = {}, patternProperties = {} }) =>
-    rule ||
+  additionalProperties: (rule: boolean | Schema, value, { properties = {}, patternProperties = {} }) =>
+    rule === true ||
     !isRecord(value) ||
-    Object.keys(value).every(
-      (name) =>
+    Object.entries(value).every(
+      ([name, member]) =>
         Object.hasOwn(properties as object, name) ||
-        Object.keys(patternProperties as object).some((pattern) => new RegExp(pattern).test(name)),
+        Object.keys(patternProperties as object).some((pattern) => new RegExp(pattern).test(name)) ||
+        (rule !== false && matches(rule, member)),
     ),
 }
 
