@@ -4,7 +4,7 @@ import { REPEATED } from '../request/view.ts'
 
 export const APPLIES = 0
 /** A key of its match has no value, or another one; or it is an `else`, and another rule applies; or it is over. */
-const NO_MATCH = 1
+export const NO_MATCH = 1
 export const LACKS_KEY = 2
 /** A field that it is keyed by is repeated. */
 export const AMBIGUOUS = 3
