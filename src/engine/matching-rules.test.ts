@@ -11,8 +11,10 @@ import {
 } from '../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../test/support/store/async-store.ts'
+import { AMBIGUOUS } from '../costs/cost.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
+import type { PlanRule } from '../policy/plan.ts'
 import { type PlainRequest, PlainRequestView } from '../request/view.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
@@ -247,6 +249,88 @@ describe('a body is needed', () => {
   })
 })
 
+describe('a match on llm:model', () => {
+  const MODELS = [
+    blockRule('old', { 'llm:model': 'gpt-3*' }),
+    matching({ 'llm:model': 'gpt-5*', 'header:x-plan': 'pro' }, bucketRule('large', ['header:x-key'], 5)),
+    matching('else', bucketRule('others', [], 1)),
+    bucketRule('all', [], 100),
+  ]
+  const PRO = { 'x-plan': 'pro', 'x-key': 'a' }
+
+  test('is undecided before the body is read: neither missing nor blocked, and else is not checked', () => {
+    const { engine, decide } = engineOn([policy('p', { rules: MODELS })])
+    decide({}) // takes what others have
+    const evaluation = engine.open(viewOf(PRO))!
+    expect(evaluation.needsBody()).toBe('must')
+    expect(evaluation.precheck()).toBeUndefined()
+    expect(evaluation.decide({ body: bodyOf('gpt-5') })).toMatchObject({ action: 'allow', rule: { name: 'large' }, missingKeys: [] })
+    const other = engine.open(viewOf(PRO))!
+    expect([other.needsBody(), other.precheck()]).toEqual(['must', undefined])
+    expect(other.decide({ body: bodyOf('llama') })).toMatchObject({ action: 'reject', rule: { name: 'others' } })
+    const old = engine.open(viewOf(PRO))!
+    expect([old.needsBody(), old.precheck()]).toEqual(['must', undefined])
+    expect(old.decide({ body: bodyOf('gpt-3.5') })).toMatchObject({ action: 'reject', reason: 'blocked', rule: { name: 'old' } })
+  })
+
+  test('asks for no body where the head alone says that the rule does not apply', () => {
+    const { engine } = engineOn([policy('p', { rules: MODELS.slice(1) })])
+    for (const headers of [{ 'x-key': 'a' }, { 'x-plan': 'free', 'x-key': 'a' }, { 'x-plan': 'pro' }]) {
+      expect(engine.open(viewOf(headers))!.needsBody()).toBe('no')
+    }
+    const evaluation = engine.open(viewOf({}))!
+    evaluation.needsBody()
+    expect(evaluation.decide()).toMatchObject({ rule: { name: 'others' }, missingKeys: ['header:x-plan'] })
+  })
+
+  test('is missing where there is no body to be read, as in decision_service', () => {
+    const { decide } = engineOn([policy('p', { rules: MODELS })])
+    expect(decide(PRO)).toMatchObject({ action: 'allow', rule: { name: 'others' }, missingKeys: ['llm:model'] })
+  })
+
+  test('a body that names two models is refused, and leaves a shadow policy out', () => {
+    const body = 'repeated_descriptor'
+    expect(engineOn([policy('p', { rules: MODELS })]).engine.decide(viewOf(PRO), { body })).toEqual({ action: 'refuse', reason: body })
+    const { engine } = engineOn([policy('s', { mode: 'shadow', rules: [...MODELS.slice(0, 1), bucketRule('r', [], 1)] })])
+    for (let i = 0; i < 2; i++)
+      expect(engine.decide(viewOf(PRO), { body })).toMatchObject({ action: 'allow', wouldRejects: [], missingKeys: [] })
+  })
+
+  test('in shadow the body may be read for it', () => {
+    const { engine } = engineOn([policy('s', { mode: 'shadow', rules: MODELS.slice(0, 1) })])
+    expect(engine.open(viewOf(PRO))!.needsBody()).toBe('may')
+  })
+})
+
+describe('a cost that two readers could understand differently', () => {
+  const ambiguous = { needsBody: false, isLeasable: false, of: () => AMBIGUOUS, settling: undefined }
+
+  test.each([
+    ['a plain policy', (rule: object) => rule],
+    ['a policy with a match', (rule: object) => matching({ 'header:x-plan': 'pro' }, rule)],
+  ])('of %s is refused where it enforces, and leaves it out in shadow', (_, written) => {
+    const outcomes = ['enforce', 'shadow'].map((mode) => {
+      const { engine, decide } = engineOn([
+        policy('p', { mode, rules: [bucketRule('all', ['header:x-key'], 1), written(bucketRule('r', [], 1))] }),
+      ])
+      const rules = engine.plan!.policies[0]!.rules as PlanRule[]
+      rules[1] = { ...rules[1]!, cost: ambiguous }
+      return [decide({ 'x-plan': 'pro', 'x-key': 'a' }), decide({ 'x-plan': 'pro', 'x-key': 'a' }), decide({ 'x-plan': 'pro' })]
+    })
+    expect(outcomes[0]).toEqual(Array(3).fill({ action: 'refuse', reason: 'repeated_descriptor' }))
+    for (const decision of outcomes[1]!) expect(decision).toMatchObject({ action: 'allow', wouldRejects: [], missingKeys: [] })
+  })
+
+  test('does not matter where the rule does not match', () => {
+    const { engine, decide } = engineOn([
+      policy('p', { rules: [matching({ 'header:x-plan': 'pro' }, bucketRule('r', [], 1)), bucketRule('all', [], 1)] }),
+    ])
+    const rules = engine.plan!.policies[0]!.rules as PlanRule[]
+    rules[0] = { ...rules[0]!, cost: ambiguous }
+    expect(decide({})).toMatchObject({ action: 'allow', rule: { name: 'all' } })
+  })
+})
+
 describe('an explanation', () => {
   test('says of each rule whether it matches, by which values, and what blocks', () => {
     const engine = engineOn([
@@ -322,6 +406,10 @@ function engineOn(policies: readonly PolicyText[], store: CounterStore = newEmbe
 function appliedTo({ engine }: { engine: Engine }, headers: Headers): string[] {
   const { policies } = engine.explain(viewOf(headers)) as Explanation
   return policies[0]!.rules.filter(({ why }) => why === undefined).map(({ rule }) => rule.name)
+}
+
+function bodyOf(model: string) {
+  return { promptTokens: 1, requestedTokens: 1, choices: 1, isStream: false, model }
 }
 
 function viewOf(headers: Headers, uri = '/'): PlainRequestView {

@@ -107,6 +107,14 @@ describe('a limit that callers choose for themselves is warned of', () => {
       unlimitedRule('r', { 'header:x-plan': 'a' }),
       `${place}["header:x-plan"]: a client that sends this value itself can escape the limits: ${header}`,
     ],
+    [
+      matching({ 'query:plan': 'pro' }, tier),
+      `${place}["query:plan"]: a client that sends this value itself can choose its limit: let the gateway set the parameter, and clear what clients send; or match a verified identity`,
+    ],
+    [
+      matching({ 'cookie:plan': 'pro' }, tier),
+      `${place}["cookie:plan"]: a client that sends this value itself can choose its limit: let the gateway check the cookie, and clear what clients send; or match a verified identity`,
+    ],
   ])('%j', (rule, warning) => {
     expect(review(policy('p', { rules: [rule] }))).toEqual({ problems: [], warnings: [warning] })
   })

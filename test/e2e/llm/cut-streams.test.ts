@@ -126,6 +126,21 @@ describe('a block that cuts streams', () => {
     expect(proxy.edge.logged('internal_error')).toEqual([])
   })
 
+  test('knows the model that the body named', async () => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin()
+      await call.write(WORDS)
+    })
+    const proxy = await llmProxy(backend)
+    const [cut, other] = ['gpt-3.5', 'gpt-5'].map((model) => proxy.open(CHAT, { ...ASKED, model }))
+    await Promise.all([cut!.untilText('w002'), other!.untilText('w002')])
+    const block = blockRule('old', { 'llm:model': 'gpt-3*' }, { cut_streams: true })
+    await proxy.edge.publish(bundle(2, policy('llm', { rules: [llmRule('budget', [], BUDGET), block] })))
+    expect((await cut!.untilClosed()).data.at(-1)).toBe('[DONE]')
+    expect(other!.outcome).toBe('open')
+    other!.abort()
+  })
+
   test('leaves responses that are no streams, and streams that have sent their end, as they are', async () => {
     const backend = await scriptedLlm()
     const proxy = await llmProxy(backend)

@@ -146,6 +146,22 @@ describe('in reverse_proxy a blocked client', () => {
     expect((await ask(edge.port, 'POST', '/v1/chat/completions', [], '{"messages":[],"max_tokens":1000}')).status).toBe(200)
   })
 
+  test('is blocked by the model that its body names, when that was read', async () => {
+    const backend = await HttpBackend.start()
+    const rules = [blockRule('old', { 'llm:model': ['gpt-3*', 'o1'] }), matching('else', bucketRule('others', [], 2))]
+    const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules })), clock: new ManualClock() })
+    const post = async (body: string) => {
+      const { status, headers } = await ask(edge.port, 'POST', '/v1/chat/completions', [], body)
+      return [status, headers['x-edge-reason'] ?? headers['ratelimit-remaining']]
+    }
+    for (const body of ['{"model":"gpt-3.5"}', '{"mo\\u0064el":"o1"}']) expect(await post(body)).toEqual([403, 'blocked'])
+    expect(backend.seen).toEqual([])
+    expect(await post('{"model":"gpt-5"}')).toEqual([200, '1'])
+    expect(await post('{}')).toEqual([200, '0'])
+    expect(await post('{"model":"gpt-5"}')).toEqual([429, 'token_bucket_exceeded'])
+    expect(await edge.metric('edge_descriptor_missing_total{key="llm:model"}')).toBe(1)
+  })
+
   test('is not asked for its body either where it is blocked by a respelled field', async () => {
     const edge = await proxying(await HttpBackend.start(), { bundle: bundle(1, policy('p', { rules: [blockRule('acme', MATCH)] })) })
     expect((await edge.get('/', [['X_Org', 'acme']])).status).toBe(403)
