@@ -28,7 +28,7 @@ describe('unknown fields', () => {
     const edge = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 3)] })) })
     const rule = bucketRule('r', [], 30) as Record<string, unknown>
     const odd = policy('p', {
-      rules: [{ ...rule, match: { plan: 'free' }, algorithm_config: { tokens_per_second: 1, burst: 3, burts: 9 } }],
+      rules: [{ ...rule, matches: { plan: 'free' }, algorithm_config: { tokens_per_second: 1, burst: 3, burts: 9 } }],
     })
     const content = { kill_switches: [], bundle_version: 2, policies: [{ ...odd, owner: 'team-a' }] }
     expect(await offer(edge, content)).toMatchObject({
@@ -37,7 +37,7 @@ describe('unknown fields', () => {
       problems: [
         'unknown field "kill_switches" (put your own notes into "metadata")',
         'policies[0]: unknown field "owner" (put your own notes into "metadata")',
-        'policies[0].spec.rules[0]: unknown field "match" (put your own notes into "metadata")',
+        'policies[0].spec.rules[0]: unknown field "matches" (put your own notes into "metadata")',
         'policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?',
       ],
     })
@@ -64,7 +64,7 @@ describe('unknown fields', () => {
   })
 
   test('in metadata, on bundle, policy and rule, are no unknown fields', async () => {
-    const metadata = { owner: 'team-a', match: { plan: 'free' } }
+    const metadata = { owner: 'team-a', matches: { plan: 'free' } }
     const edge = await running({ bundle: bundle(1) })
     const noted = { ...policy('p', { rules: [{ ...bucketRule('r', [], 3), metadata }] }), metadata }
     expect(await offer(edge, { ...bundle(2, noted), metadata })).toMatchObject({ event: 'bundle_applied', version: '2' })

@@ -36,8 +36,9 @@ describe('a block that cuts streams', () => {
     onTestFinished(() => sockets.close())
     const edge = await proxying(backend)
     const [cut, other] = await Promise.all(['acme', 'umbrella'].map((org) => opened(edge.port, org)))
+    const closed = once(cut!, 'close')
     await edge.publish(BLOCK)
-    await once(cut!, 'close')
+    await closed
     await until(async () => (await edge.metric('edge_proxy_open_tunnels')) === 1)
     expect(other!.readyState).toBe(WebSocket.OPEN)
     expect(edge.logged('streams_cut')).toMatchObject([{ streams: 1 }])
