@@ -11,6 +11,7 @@ import type { ListenAddress } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
+import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
 import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
@@ -85,7 +86,11 @@ export async function startService(
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
   })
-  const activate: Activate = (bundle, info) => supervisor.activate(bundle, info).then(noteActive)
+  const activate: Activate = async (bundle, info) => {
+    await supervisor.activate(bundle, info)
+    if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
+    noteActive()
+  }
   const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, readBundle)
   const bundleSource = await openBundleSource(config, {
     intake,

@@ -2,6 +2,7 @@ import type { Cost } from '../costs/cost.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
+import { compileConcurrency } from './algorithms/concurrency.ts'
 import { compileFixedWindow } from './algorithms/fixed-window.ts'
 import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
@@ -153,5 +154,7 @@ function compileAlgorithm(rule: Rule): CompiledRule {
       return compileFixedWindow(rule.algorithm_config)
     case 'token_bucket_llm':
       return compileTokenBucketLlm(rule.algorithm_config)
+    case 'concurrency':
+      return compileConcurrency(rule.algorithm_config)
   }
 }

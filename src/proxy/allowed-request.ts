@@ -2,6 +2,7 @@ import type { HeaderList } from '../http/header-list.ts'
 import type { BackendRequest } from './backend/backend-call.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponseParts } from './llm-response.ts'
+import type { HeldRequest } from './open-holds.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { ReadBody } from './request-body.ts'
 import { requestHead } from './request-head.ts'
@@ -14,6 +15,8 @@ export interface AllowedRequest {
   readonly fields: HeaderList
   /** What it takes to settle, where tokens were reserved. */
   readonly llm: LlmResponseParts | undefined
+  /** What to release at the end, where rules count requests in flight. */
+  readonly held: HeldRequest | undefined
   readonly host: string
   readonly target: string
 }

@@ -226,7 +226,7 @@ async function exchanging(
     onFailure: (_: unknown, { code }: { code: string }, fields: string[]) => void failures.push([code, fields]),
     onBroken: (_: unknown, error: unknown) => void broken.push(error),
   }
-  new Exchange(parts, { request, downstream, fields: ['X-Ours', '1'], llm: undefined, host: 'a', target: '/' }, undefined)
+  new Exchange(parts, { request, downstream, fields: ['X-Ours', '1'], llm: undefined, held: undefined, host: 'a', target: '/' }, undefined)
   onTestFinished(() => downstream.listener?.onClientGone())
   await until(() => server.heads === 1)
   const connection = server.connections[0]!

@@ -112,9 +112,9 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   /** RFC 9110 7.8: the backend speaks WebSocket from here on. */
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    const { downstream, fields: ours, llm } = this.#allowed
+    const { downstream, fields: ours, llm, held } = this.#allowed
     const { metrics } = this.#parts
-    this.#end()
+    this.#leave()
     // Nothing of what follows is counted.
     llm?.settlement.settle('done', { prompt: llm.request.promptTokens, completion: 0 })
     const fields = responseFields(head, { ...WITHOUT_BODY, ours })
@@ -123,7 +123,10 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (rest.length > 0) client.socket.write(rest)
     if (client.early.length > 0) socket.write(client.early)
     metrics.openTunnels.count++
-    tunnel(client.socket, socket, () => metrics.openTunnels.count--)
+    tunnel(client.socket, socket, () => {
+      metrics.openTunnels.count--
+      held?.release()
+    })
   }
 
   onFailure(failure: BackendFailure): void {
@@ -139,9 +142,11 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   onBroken(error: unknown): void {
-    const { downstream } = this.#allowed
+    const { downstream, held } = this.#allowed
     if (this.#isOver) downstream.cut()
     else this.#giveBack()
+    // An upgrade that broke has no tunnel that would release it.
+    held?.release()
     this.#parts.onBroken(downstream, error)
   }
 
@@ -228,6 +233,12 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   #end(): void {
+    this.#leave()
+    this.#allowed.held?.release()
+  }
+
+  /** The exchange is over, and the request with it, unless it goes on as a tunnel. */
+  #leave(): void {
     this.#isOver = true
     this.#releaseBody()
     this.#departure?.end()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRecord, resetRecord, windowRecord } from '../../../test/support/state/state.ts'
-import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import { BUCKET, IN_FLIGHT, WINDOW } from '../../limiter/limit.ts'
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from '../record-kinds.ts'
 import { bringTo, isKeptFrom, isSavedKind } from './saved-kinds.ts'
 
@@ -11,8 +11,8 @@ const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const SAVED = { wallMs: NOON_MS, nowMs: 10_000 }
 
 test('counters and resets are saved; what is leased is not, and nothing that has no kind', () => {
-  expect([BUCKET, WINDOW, RESET].map(isSavedKind)).toEqual([true, true, true])
-  expect([LEASE_BLOCK, LEASE_NOTE, LEASE_USE, 0, 3, 255, 256, 2 ** 32 - 1].map(isSavedKind)).toEqual(Array(8).fill(false))
+  expect([BUCKET, WINDOW, IN_FLIGHT, RESET].map(isSavedKind)).toEqual([true, true, true, true])
+  expect([LEASE_BLOCK, LEASE_NOTE, LEASE_USE, 0, 100, 255, 256, 2 ** 32 - 1].map(isSavedKind)).toEqual(Array(8).fill(false))
   expect(isKeptFrom(SAVED, LEASE_BLOCK, 0)).toBe(false)
 })
 

@@ -69,7 +69,7 @@ export const CATALOGUE = {
   edge_redis_doubts_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'Calls to Redis with unknown outcome: take, give_back, settlement or lease. None is repeated.',
+    help: 'Calls to Redis with unknown outcome: take, give_back, settlement, renewal or lease. None is repeated.',
   },
   edge_redis_circuit_open: {
     type: 'gauge',
@@ -152,6 +152,16 @@ export const CATALOGUE = {
   },
   edge_proxy_open_requests: { type: 'gauge', labels: [], help: 'Requests in flight to the backend, until the response is complete.' },
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
+  edge_proxy_open_holds: {
+    type: 'gauge',
+    labels: [],
+    help: 'Requests in flight that concurrency rules count, once for each rule.',
+  },
+  edge_hold_renewals_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Renewals of requests in flight: renewed, late (it may have ended, and was taken again), or failed (tried again later).',
+  },
   edge_proxy_body_memory_bytes: {
     type: 'gauge',
     labels: [],

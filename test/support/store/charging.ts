@@ -58,8 +58,11 @@ export function dayLimit(tokens: number): WindowLimit {
   return { kind: WINDOW, tokens, calendar: calendarOf('1d', 'UTC') }
 }
 
+/** A limit that counts tokens. */
+export type TokenLimit = BucketLimit | WindowLimit
+
 /** The same limit, which a request may overdraw. */
-export function overdrawn<L extends BucketLimit | WindowLimit>(limit: L): L {
+export function overdrawn<L extends TokenLimit>(limit: L): L {
   return { ...limit, canOverdraw: true }
 }
 
