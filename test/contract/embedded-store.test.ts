@@ -2,6 +2,7 @@ import { EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.
 import { SharedTable } from '../../src/store/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table-layout.ts'
 import { describeCounterStore } from './counter-store.ts'
+import { describeHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
@@ -11,6 +12,7 @@ const newStore = () => newEmbeddedStore(256 * 1024)
 
 describeCounterStore('EmbeddedStore', newStore)
 describeLimitChange('EmbeddedStore', newStore)
+describeHolds('EmbeddedStore', newStore)
 describeOverdraft('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
 describeReset('EmbeddedStore', newStore)
