@@ -212,8 +212,7 @@ export function describeHolds(name: string, newStore: () => CounterStore | Promi
   })
 
   describe(`${name}: a reset of requests in flight`, () => {
-    const reset = (counter: Counter, atMs: number): Promise<void> =>
-      resetRows(store, [{ counter, values: ['x'] }], atMs, NOON_MS + atMs)
+    const reset = (counter: Counter, atMs: number): Promise<void> => resetRows(store, [{ counter, values: ['x'] }], atMs, NOON_MS + atMs)
 
     test('forgets those of all slices', async () => {
       const counter = open(3)

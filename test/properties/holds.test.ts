@@ -33,7 +33,15 @@ interface Step {
 
 const step = (fate: fc.Arbitrary<Fate>): fc.Arbitrary<Step> =>
   fc.record({
-    what: fc.constantFrom('take' as const, 'take' as const, 'take' as const, 'renew' as const, 'renew' as const, 'release' as const, 'die' as const),
+    what: fc.constantFrom(
+      'take' as const,
+      'take' as const,
+      'take' as const,
+      'renew' as const,
+      'renew' as const,
+      'release' as const,
+      'die' as const,
+    ),
     holder: fc.nat(HOLDERS - 1),
     which: fc.nat(20),
     // Mostly within a slice or two; now and then so long that everything has ended.
@@ -55,10 +63,15 @@ test('threads on one table count the requests that are in flight, whoever takes,
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 6 }), fc.array(step(fc.constant('done')), { maxLength: 60 }), async (max, steps) => {
       let ms = 0
-      await expectAsModelled(max, steps, threads(max, () => ms), (pauseMs) => {
-        ms += pauseMs
-        return ms
-      })
+      await expectAsModelled(
+        max,
+        steps,
+        threads(max, () => ms),
+        (pauseMs) => {
+          ms += pauseMs
+          return ms
+        },
+      )
     }),
   )
 })
