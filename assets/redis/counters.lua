@@ -220,36 +220,31 @@ local function slice_of(row, ms)
 end
 
 -- The holds of a slice; nothing where there are none.
-local function holds_in(value)
-  local holds = tonumber(value)
+local function holds_in(row, number)
+  local holds = tonumber(redis.call('HGET', row.key, number))
   if holds and is_finite(holds) and holds > 0 then return holds end
 end
 
 function in_flight.read(row)
   row.number = slice_of(row, wall)
-  local fields = { 'reset' }
-  for age = 0, SLICES - 1 do fields[#fields + 1] = row.number - age end
-  local values = redis.call('HMGET', row.key, unpack(fields))
-  set_begun(row, tonumber(values[1]) or 0)
+  set_begun(row, tonumber(redis.call('HGET', row.key, 'reset')) or 0)
   if wall - row.reset >= RESET_KEPT_MS then row.reset = 0 end
-  local held = 0
-  for i = 2, #fields do held = held + (holds_in(values[i]) or 0) end
-  row.present = holds_in(values[2])
-  row.left = row.size - held
+  row.left = row.size
+  for age = 0, SLICES - 1 do row.left = row.left - (holds_in(row, row.number - age) or 0) end
   if not isReturn and row.reset <= row.moment then row.left = math.min(row.left, row.most) end
 end
 
 -- Adds holds to the current slice.
 local function add_holds(row, holds)
-  if not row.present then
+  local present = holds_in(row, row.number)
+  if not present then
     -- Remove the slices that no longer count, and those of a clock that was set back since.
     for _, field in ipairs(redis.call('HKEYS', row.key)) do
       local number = tonumber(field)
       if number and (number <= row.number - SLICES or number > row.number) then redis.call('HDEL', row.key, field) end
     end
   end
-  row.present = (row.present or 0) + holds
-  redis.call('HSET', row.key, row.number, exact(row.present))
+  redis.call('HSET', row.key, row.number, exact((present or 0) + holds))
   local rest = (row.number + SLICES) * row.slice - wall
   if redis.call('PTTL', row.key) < rest then redis.call('PEXPIRE', row.key, whole(rest)) end
 end
@@ -262,7 +257,7 @@ end
 
 function in_flight.give_back(row)
   local number = slice_of(row, row.taken)
-  local holds = row.taken > 0 and holds_in(redis.call('HGET', row.key, number))
+  local holds = row.taken > 0 and holds_in(row, number)
   -- Holds of a slice that has ended, or was lost, are gone already.
   if not holds then return end
   if holds > row.cost then
@@ -274,12 +269,11 @@ end
 
 function in_flight.renew(row)
   in_flight.give_back(row)
-  row.present = holds_in(redis.call('HGET', row.key, row.number))
   add_holds(row, row.cost)
 end
 
 function in_flight.reset(row)
-  redis.call('DEL', row.key)
+  for _, field in ipairs(redis.call('HKEYS', row.key)) do redis.call('HDEL', row.key, field) end
   redis.call('HSET', row.key, 'reset', exact(row.begun))
   redis.call('PEXPIRE', row.key, whole(RESET_KEPT_MS))
   row.left = row.size

@@ -169,7 +169,7 @@ class Hold {
     }
   }
 
-  #logFailure(event: string, message: string, error: unknown): void {
+  #logFailure(event: 'hold_not_renewed' | 'hold_not_released', message: string, error: unknown): void {
     const { policy, name } = this.#charge.rule
     this.#parts.logger.error({ event, policy: policy.id, rule: name, err: error }, message)
   }

@@ -16,9 +16,14 @@ export const concurrencyConfig = z.object(
       .min(1, { error: IN_FLIGHT_FORM })
       .max(MAX_IN_FLIGHT, { error: IN_FLIGHT_FORM })
       .meta({ description: 'Requests of one caller that may be in flight at the same time.' }),
-    hold_seconds: z.int({ error: HOLD_FORM, abort: true }).min(1, { error: HOLD_FORM }).max(MAX_HOLD_SECONDS, { error: HOLD_FORM }).default(60).meta({
-      description: 'How long a request counts if nobody reports its end; requests in the reverse proxy are renewed until they end.',
-    }),
+    hold_seconds: z
+      .int({ error: HOLD_FORM, abort: true })
+      .min(1, { error: HOLD_FORM })
+      .max(MAX_HOLD_SECONDS, { error: HOLD_FORM })
+      .default(60)
+      .meta({
+        description: 'How long a request counts if nobody reports its end; requests in the reverse proxy are renewed until they end.',
+      }),
   },
   { error: 'an object with max_in_flight' },
 )

@@ -96,7 +96,7 @@ export class ClockedInstance {
   }
 
   renew(counter: FleetCounter, taken: Taken): Promise<Taken> {
-    return this.store.renewAll(chargesOf(1, [counter]), taken, this.#link.nowMs, this.wallMs)
+    return this.store.renewAll(chargesOf(1, [counter]), taken, this.#link.nowMs)
   }
 
   reset(...counters: readonly FleetCounter[]): Promise<void> {

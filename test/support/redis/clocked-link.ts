@@ -84,7 +84,7 @@ export class ClockedFleetStore implements CounterStore {
 
   renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.renewAll(charges, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs, wallMs)
+    return this.#store.renewAll(charges, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs)
   }
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
