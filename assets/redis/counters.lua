@@ -257,7 +257,7 @@ end
 
 function in_flight.give_back(row)
   local number = slice_of(row, row.taken)
-  local holds = row.taken > 0 and holds_in(row, number)
+  local holds = holds_in(row, number)
   -- Holds of a slice that has ended, or was lost, are gone already.
   if not holds then return end
   if holds > row.cost then

@@ -20,6 +20,27 @@ const SLICE_MS = 1000
 const HOLD_MS = 8 * SLICE_MS
 const NEVER = Number.POSITIVE_INFINITY
 
+/** What two stores must do that share their counters. Each test gets new ones. */
+export function describeSharedHolds(name: string, newStores: () => readonly [CounterStore, CounterStore]): void {
+  const limit = inFlightLimit(2, SLICE_MS)
+  const at = (ms: number): TakenAt => ({ wallMs: NOON_MS + ms, momentMs: NOON_MS + ms, from: 'local' })
+
+  describe(`${name}: requests in flight`, () => {
+    test('of one are seen by the other for as long as they last, renewed by the one and released by it', async () => {
+      const [one, two] = newStores()
+      const rowOf = (store: CounterStore) => [{ counter: store.open({ identity: ['a'], limit, sinceMs: 0 }), cost: 1 }]
+      const left = async (ms: number): Promise<number> => (await checkRows(two, rowOf(two), ms, NOON_MS + ms)).levels[0]!
+      await takeRows(one, rowOf(one), 500, NOON_MS + 500)
+      await takeRows(one, rowOf(one), 1500, NOON_MS + 1500)
+      expect([await left(HOLD_MS - 1), await left(HOLD_MS), await left(HOLD_MS + SLICE_MS)]).toEqual([0, 1, 2])
+      await renewRows(one, rowOf(one), at(1500), 5000, NOON_MS + 5000)
+      expect([await left(HOLD_MS - 1), await left(HOLD_MS), await left(HOLD_MS + 4999)]).toEqual([0, 1, 1])
+      await settleRows(one, rowOf(one), 6000, NOON_MS + 6000, NOON_MS + 5000)
+      expect([await left(6000), await left(HOLD_MS)]).toEqual([1, 2])
+    })
+  })
+}
+
 /** What every store must do with requests in flight. Each test gets an empty store. Times are from noon, where a slice begins. */
 export function describeHolds(name: string, newStore: () => CounterStore | Promise<CounterStore>): void {
   let store: CounterStore
