@@ -80,3 +80,19 @@ test.each([
   const record = { kind: RESET, low: 1, high: 1, level: momentMs, at: AT_SAVE.wallMs + 2 * DAY_MS, size: 1, rate: 0 }
   expect(bringTo({ wallMs: AT_SAVE.wallMs + 10, nowMs: 1 }, AT_SAVE, record)).toBe(isKept)
 })
+
+describe('requests in flight of another process', () => {
+  const holdMs = 60_000
+  const slice = () => ({ kind: IN_FLIGHT, low: 1, high: 2, level: 3, at: NOON_MS + holdMs, size: 5, rate: holdMs / 8 })
+
+  test.each([
+    ['at once', 0, true],
+    ['while they may still be', holdMs - 1, true],
+    ['no more when their time is over', holdMs, false],
+    ['not where the clock was ahead when they were saved', -1, false],
+  ])('count %s', (_, awayMs, isLive) => {
+    const record = slice()
+    expect(bringTo({ wallMs: NOON_MS + awayMs, nowMs: 77 }, SAVED, record)).toBe(isLive)
+    expect(record).toEqual(slice())
+  })
+})

@@ -61,6 +61,24 @@ test('each caller has places of its own', async () => {
   expect((await edge.get('/')).status).toBe(200)
 })
 
+test('places may be counted for each model, which the body names', async () => {
+  const backend = await newBackend()
+  const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [concurrencyRule('r', ['llm:model'], 1, AN_HOUR)] })) })
+  const request = (path: string, model: string): string => {
+    const body = JSON.stringify({ model, messages: HELLO })
+    return `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  }
+  const status = async (model: string): Promise<number> => {
+    const client = send(edge, request('/', model))
+    return (await client.next()).status
+  }
+  const waiting = send(edge, request('/wait', 'large'))
+  await until(() => backend.heads === 1)
+  expect([await status('large'), await status('small')]).toEqual([429, 200])
+  waiting.socket.destroy()
+  await until(async () => (await status('large')) === 200)
+})
+
 type Scenario = (edge: Edge, backend: RawBackend) => Promise<unknown>
 
 const CHUNK = 'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
