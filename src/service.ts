@@ -12,6 +12,7 @@ import { closingMs, type ListenerName, listener, openListeners } from './listen/
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
+import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
 import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
@@ -90,6 +91,7 @@ export async function startService(
   const activate: Activate = async (bundle, info) => {
     await supervisor.activate(bundle, info)
     blockExpiries.watch(bundle.blockExpiries)
+    if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
     noteActive()
   }
   const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, readBundle)

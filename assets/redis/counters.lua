@@ -1,12 +1,12 @@
 -- Counters of all kinds, all or nothing. Runs after clock.lua, which sets the time.
 --
 -- KEYS    one per row
--- ARGV    take, check, settle, give_back or reset; then for each row:
+-- ARGV    take, check, settle, give_back, renew or reset; then for each row:
 --           kind    of the limit, as in src/limiter/limit.ts
---           cost    tokens to take; for settle and give_back, tokens to give back, or below zero to charge
+--           cost    tokens to take; for settle and give_back, tokens to give back, or below zero to charge; for renew, holds to move
 --           size    the most that the limit can grant at one moment
 --           most    take, check: the most that can be left, given what the calling instance alone has spent
---           moment  take, check, reset: the last reset that the calling instance knows; settle, give_back: when it was taken
+--           moment  take, check, reset: the last reset that the calling instance knows; settle, give_back, renew: when it was taken
 --           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts), else 0
 --         and then the arguments of the kind (`columns`)
 -- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, and the last reset of the
@@ -33,7 +33,7 @@ local RESET_KEPT_MS = 86400000
 local TICK_MS = 0.001
 
 local action = ARGV[1]
-local isReturn = action == 'settle' or action == 'give_back'
+local isReturn = action == 'settle' or action == 'give_back' or action == 'renew'
 
 local function whole(ms)
   return string.format('%.0f', math.min(math.max(math.ceil(ms), 1), MAX_TTL_MS))
@@ -206,6 +206,79 @@ function window.reset(row)
   window.write(row)
 end
 
+-- Requests in flight. A hash: under the number of a slice of time the holds that were taken or last renewed in it, and under `reset` when the
+-- record was reset. A slice counts for as long as eight slices: the holds of an instance that died end with theirs. A lost record is not
+-- restored: its holds are in it again when they are renewed.
+local in_flight = {
+  -- The length of a slice in ms; settle, give_back, renew: when it was taken or last renewed, or 0 if there is nothing to give back.
+  columns = { 'slice', 'taken' },
+}
+local SLICES = 8
+
+local function slice_of(row, ms)
+  return math.floor(ms / row.slice)
+end
+
+-- The holds of a slice; nothing where there are none.
+local function holds_in(row, number)
+  local holds = tonumber(redis.call('HGET', row.key, number))
+  if holds and is_finite(holds) and holds > 0 then return holds end
+end
+
+function in_flight.read(row)
+  row.number = slice_of(row, wall)
+  set_begun(row, tonumber(redis.call('HGET', row.key, 'reset')) or 0)
+  if wall - row.reset >= RESET_KEPT_MS then row.reset = 0 end
+  row.left = row.size
+  for age = 0, SLICES - 1 do row.left = row.left - (holds_in(row, row.number - age) or 0) end
+  if not isReturn and row.reset <= row.moment then row.left = math.min(row.left, row.most) end
+end
+
+-- Adds holds to the current slice.
+local function add_holds(row, holds)
+  local present = holds_in(row, row.number)
+  if not present then
+    -- Remove the slices that no longer count, and those of a clock that was set back since.
+    for _, field in ipairs(redis.call('HKEYS', row.key)) do
+      local number = tonumber(field)
+      if number and (number <= row.number - SLICES or number > row.number) then redis.call('HDEL', row.key, field) end
+    end
+  end
+  redis.call('HSET', row.key, row.number, exact((present or 0) + holds))
+  local rest = (row.number + SLICES) * row.slice - wall
+  if redis.call('PTTL', row.key) < rest then redis.call('PEXPIRE', row.key, whole(rest)) end
+end
+
+function in_flight.take(row)
+  if row.cost == 0 then return end
+  row.left = row.left - row.cost
+  add_holds(row, row.cost)
+end
+
+function in_flight.give_back(row)
+  local number = slice_of(row, row.taken)
+  local holds = holds_in(row, number)
+  -- Holds of a slice that has ended, or was lost, are gone already.
+  if not holds then return end
+  if holds > row.cost then
+    redis.call('HSET', row.key, number, exact(holds - row.cost))
+  else
+    redis.call('HDEL', row.key, number)
+  end
+end
+
+function in_flight.renew(row)
+  in_flight.give_back(row)
+  add_holds(row, row.cost)
+end
+
+function in_flight.reset(row)
+  for _, field in ipairs(redis.call('HKEYS', row.key)) do redis.call('HDEL', row.key, field) end
+  redis.call('HSET', row.key, 'reset', exact(row.begun))
+  redis.call('PEXPIRE', row.key, whole(RESET_KEPT_MS))
+  row.left = row.size
+end
+
 -- The functions of a kind. Each works on one row, which has the arguments of its columns by name.
 --   columns    its arguments besides those of all rows, in the order of script-arguments.ts
 --   read       reads the record: `exists`, `left` (for the calling instance, so at most `most`, unless the record was reset since `moment`), `begun` and `reset`
@@ -213,8 +286,9 @@ end
 --   take       takes `cost`, and leases up to `more` where it can: writes the record, `left` and `leased`
 --   give_back  gives `cost` back, or charges it where it is below zero; never called for a record that does not include the take
 --   reset      replaces the record by a new one, created at `begun`, which is below zero; kept for RESET_KEPT_MS, or until its window ends
+--   renew      for kinds with holds: moves `cost` holds to the current slice; never called for a record that was reset since they were taken
 --   write      writes a record after the clock was set back (`stepped`), for kinds that set it
-local KINDS = { [1] = bucket, [2] = window }
+local KINDS = { [1] = bucket, [2] = window, [3] = in_flight }
 local COLUMNS = { 'cost', 'size', 'most', 'moment', 'over' }
 
 local function covers(row)
@@ -255,7 +329,8 @@ local reply = { fits and 1 or 0, exact(wall) }
 for _, row in ipairs(rows) do
   local kind = KINDS[row.kind]
   if isReturn then
-    if row.cost ~= 0 and not is_unrelated(row) then kind.give_back(row) end
+    local change = kind[action == 'renew' and 'renew' or 'give_back']
+    if change and row.cost ~= 0 and not is_unrelated(row) then change(row) end
   elseif action == 'reset' then
     -- Moments of resets always rise, or an instance that knows the last one would miss this one.
     row.reset = math.max(wall, row.reset + TICK_MS, row.moment + TICK_MS)

@@ -4,12 +4,14 @@ import type { SharedBundle } from '../bundle/shared-bundle.ts'
 import { readFileBounded } from '../files/read-file-bounded.ts'
 import { expiredBlocks } from '../policy/block-expiries.ts'
 import { formatOf } from '../policy/bundle-format.ts'
+import type { NamedLimit } from '../policy/compile.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
 import { readingProblem } from './file-problem.ts'
 
 export interface ReadBundle {
   readonly bytes: Buffer
   readonly bundle: SharedBundle
+  readonly limits: readonly NamedLimit[]
 }
 
 /** Reads a bundle as the service does, and prints every problem and warning. Undefined when it cannot be loaded. */
@@ -28,7 +30,7 @@ export async function readBundle(file: string): Promise<ReadBundle | undefined> 
   const read = await readInThread(bytes, formatOf(file))
   print(file, 'warning', read.warnings)
   if (read.ok) print(file, 'warning', expiredBlocks(read.blockExpiries, Date.now()))
-  if (read.ok) return { bytes, bundle: read.bundle }
+  if (read.ok) return { bytes, bundle: read.bundle, limits: read.limits }
   print(file, 'error', read.problems)
   return undefined
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { heldRuleNote, heldRules } from '../policy/held-rules.ts'
 import { VALIDATE_HELP } from './help.ts'
 import { readBundle } from './read-bundle.ts'
 
@@ -28,6 +29,7 @@ function readFiles(args: string[]): string[] | number {
 async function validateFile(file: string): Promise<boolean> {
   const read = await readBundle(file)
   if (read === undefined) return false
+  for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
   const { version, policyCount } = read.bundle
   const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`
   process.stdout.write(`${file}: ok, version ${version}, ${count}\n`)

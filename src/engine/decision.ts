@@ -11,7 +11,7 @@ export interface Allowed extends Evaluated {
   readonly reason: 'all_rules_passed' | RejectReason
   /** The most constrained enforcing rule; absent when none applied. */
   readonly limit: RateLimit | undefined
-  /** What rules took, to be settled. Undefined if no body was read. */
+  /** What rules took, to be settled or released. Undefined where there is nothing of it. */
   readonly reservation: Reservation | undefined
 }
 

@@ -61,6 +61,7 @@ test('times are told by the clock of the store that has decided', () => {
     takeAll: (charges, results, nowMs, wallMs) => store.takeAll(charges, results, nowMs, wallMs + AHEAD_MS),
     checkAll: (charges, results, nowMs, wallMs) => store.checkAll(charges, results, nowMs, wallMs + AHEAD_MS),
     settleAll: (charges, taken, nowMs, wallMs) => store.settleAll(charges, taken, nowMs, wallMs + AHEAD_MS),
+    renewAll: (charges, taken, nowMs, wallMs) => store.renewAll(charges, taken, nowMs, wallMs + AHEAD_MS),
     resetAll: (charges, nowMs, wallMs) => store.resetAll(charges, nowMs, wallMs + AHEAD_MS),
     stats: () => store.stats(),
   }
@@ -204,6 +205,7 @@ describe('an engine', () => {
       stats: () => store.stats(),
       checkAll: (...question) => store.checkAll(...question),
       settleAll: (...question) => store.settleAll(...question),
+      renewAll: (...question) => store.renewAll(...question),
       resetAll: (...question) => store.resetAll(...question),
       takeAll: async (...question) => {
         if (breaks) throw new Error('connection lost')

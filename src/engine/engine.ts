@@ -5,6 +5,7 @@ import { defaultIdentification, type Identification } from '../request/descripto
 import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
+import type { Taken } from '../store/taken.ts'
 import { openPlan } from './active-plan.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
@@ -93,15 +94,16 @@ export class Engine {
    */
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
     if (reserved.amount === amount) return
-    const charges = new Charges()
-    const { active } = this.#plans
-    for (const counter of reserved.rule.counters) {
-      for (const value of reserved.values) charges.addValue(value)
-      const taken = reserved.active.counters[counter.index]!
-      const current = reserved.active === active ? taken : active?.byIdentity.get(identityName(counter))
-      charges.add(current ?? taken, reserved.amount - amount)
-    }
+    const charges = this.#chargesOf(reserved, reserved.amount - amount)
     return this.#store.settleAll(charges, reserved.taken, this.#clock.nowMs(), this.#clock.wallMs())
+  }
+
+  /**
+   * Renews a hold, so that it counts for another `hold_seconds`. Returns when and where it was taken now, which its next renewal or its
+   * settlement must name. One that comes too late takes again, above the limit if need be.
+   */
+  renew(hold: ReservedCharge): Taken | Promise<Taken> {
+    return this.#store.renewAll(this.#chargesOf(hold, hold.amount), hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
   }
 
   /** The state of the counters of one rule for one caller. Takes nothing. */
@@ -119,5 +121,18 @@ export class Engine {
     const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), Math.floor(this.#clock.wallMs()) + 1)
     const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
     return done instanceof Promise ? done.then(inspect) : inspect()
+  }
+
+  /** A row for each counter that was taken from, as it is opened by the active plan. */
+  #chargesOf(reserved: ReservedCharge, cost: number): Charges {
+    const charges = new Charges()
+    const { active } = this.#plans
+    for (const counter of reserved.rule.counters) {
+      for (const value of reserved.values) charges.addValue(value)
+      const taken = reserved.active.counters[counter.index]!
+      const current = reserved.active === active ? taken : active?.byIdentity.get(identityName(counter))
+      charges.add(current ?? taken, cost)
+    }
+    return charges
   }
 }

@@ -387,6 +387,7 @@ class FailingStore implements CounterStore {
   readonly takeAll = fail
   readonly checkAll = fail
   readonly settleAll = fail
+  readonly renewAll = fail
   readonly resetAll = fail
 }
 

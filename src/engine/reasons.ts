@@ -6,6 +6,10 @@ export const REASONS = {
   tpm_exceeded: { status: 429, meaning: 'Rejected: the per-minute token budget cannot cover the reservation.' },
   tpd_exceeded: { status: 429, meaning: 'Rejected: the token budget for this UTC day cannot cover the reservation.' },
   blocked: { status: 403, meaning: 'Rejected: a block rule covers the request.' },
+  concurrency_exceeded: {
+    status: 429,
+    meaning: 'Rejected: this caller has as many requests in flight as a concurrency rule allows.',
+  },
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
   store_unavailable: { status: 503, meaning: 'No decision: Redis is unreachable, and EDGE_REDIS_FAILURE_MODE is closed.' },
   too_many_connections: { status: 503, meaning: 'No decision: the limit on open files allows no more connections.' },

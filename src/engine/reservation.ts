@@ -1,4 +1,6 @@
 import type { Usage } from '../costs/cost.ts'
+import { SLICES } from '../limiter/algorithms/in-flight.ts'
+import type { InFlightLimit } from '../limiter/limit.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { Taken } from '../store/taken.ts'
 import type { ActivePlan } from './active-plan.ts'
@@ -26,4 +28,9 @@ export interface ReservedCharge {
 /** The actual amount, by the cost that took it. */
 export function settledAmount({ rule, amount }: ReservedCharge, usage: Usage): number {
   return rule.cost.settling!.settled(amount, usage) ?? amount
+}
+
+/** For how long a hold counts that is not renewed. */
+export function holdMs({ rule }: ReservedCharge): number {
+  return (rule.counters[0]!.limit as InFlightLimit).sliceMs * SLICES
 }

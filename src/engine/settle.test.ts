@@ -282,6 +282,7 @@ function newServiceOn(store: CounterStore, ...policies: PolicyText[]) {
       takeAll: (...question) => store.takeAll(...question),
       checkAll: (...question) => store.checkAll(...question),
       settleAll: (...question) => store.settleAll(...question),
+      renewAll: (...question) => store.renewAll(...question),
       resetAll: (...question) => store.resetAll(...question),
       stats: () => store.stats(),
     },

@@ -6,6 +6,7 @@ import type { Calendar } from './calendar.ts'
  */
 export const BUCKET = 1
 export const WINDOW = 2
+export const IN_FLIGHT = 3
 
 /** Tokens that are refilled continuously, up to the burst. */
 export interface BucketLimit {
@@ -25,7 +26,14 @@ export interface WindowLimit {
   readonly canOverdraw?: boolean
 }
 
-export type Limit = BucketLimit | WindowLimit
+/** Requests in flight: each is a hold, which counts for eight slices of time unless it is released or renewed. */
+export interface InFlightLimit {
+  readonly kind: typeof IN_FLIGHT
+  readonly max: number
+  readonly sliceMs: number
+}
+
+export type Limit = BucketLimit | WindowLimit | InFlightLimit
 
 /**
  * Whether a request passes while anything is left, whatever it takes, so that the level may fall below zero; while nothing is left, no

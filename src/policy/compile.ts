@@ -3,6 +3,7 @@ import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import { compileBlock } from './algorithms/block.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
+import { compileConcurrency } from './algorithms/concurrency.ts'
 import { compileFixedWindow } from './algorithms/fixed-window.ts'
 import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
@@ -180,5 +181,7 @@ function compileAlgorithm(rule: Rule): CompiledRule {
       return compileUnlimited()
     case 'block':
       return compileBlock(rule.algorithm_config)
+    case 'concurrency':
+      return compileConcurrency(rule.algorithm_config)
   }
 }

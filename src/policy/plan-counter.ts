@@ -5,7 +5,7 @@ export interface PlanCounter {
   /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: the same after a reload that keeps them. */
   readonly identity: readonly string[]
   /** Which of its rule's counters it is. */
-  readonly part: 'bucket' | 'window' | 'minute' | 'day'
+  readonly part: 'bucket' | 'window' | 'minute' | 'day' | 'in_flight'
   readonly limit: Limit
   /** Whether tokens may be pre-fetched: the rule's cost says so. */
   readonly isLeasable: boolean
@@ -18,4 +18,4 @@ export interface PlanCounter {
   readonly limitText: string
 }
 
-export type LimitReason = 'token_bucket_exceeded' | 'quota_exceeded' | 'tpm_exceeded' | 'tpd_exceeded'
+export type LimitReason = 'token_bucket_exceeded' | 'quota_exceeded' | 'tpm_exceeded' | 'tpd_exceeded' | 'concurrency_exceeded'

@@ -67,6 +67,7 @@ function surprisesOf(rule: Rule): Iterable<string> {
       return fixedWindowSurprises(rule.algorithm_config)
     case 'token_bucket_llm':
       return tokenBucketLlmSurprises(rule.algorithm_config)
+    case 'concurrency':
     case 'unlimited':
     case 'block':
       return []

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { blockConfig } from './algorithms/block.ts'
+import { concurrencyConfig } from './algorithms/concurrency.ts'
 import { fixedWindowConfig } from './algorithms/fixed-window.ts'
 import { tokenBucketConfig } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmConfig } from './algorithms/token-bucket-llm.ts'
@@ -96,6 +97,7 @@ const ALGORITHMS = [
     // A note elsewhere; here the block would never end.
     expires_at: z.never({ error: 'nothing here: a block ends at algorithm_config.expires_at' }).optional(),
   }),
+  z.object({ ...ruleFields, algorithm: z.literal('concurrency'), algorithm_config: concurrencyConfig }),
 ] as const
 
 const NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))

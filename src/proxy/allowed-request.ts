@@ -5,6 +5,7 @@ import type { RequestView } from '../request/view.ts'
 import type { BackendRequest } from './backend/backend-call.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponseParts } from './llm-response.ts'
+import type { HeldRequest } from './open-holds.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { ReadBody } from './request-body.ts'
 import { requestHead } from './request-head.ts'
@@ -21,6 +22,8 @@ export interface AllowedRequest {
   readonly view: RequestView
   readonly body: LlmRequest | undefined
   readonly plan: Plan | undefined
+  /** What to release at the end, where rules count requests in flight. */
+  readonly held: HeldRequest | undefined
   readonly host: string
   readonly target: string
 }

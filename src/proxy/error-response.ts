@@ -34,6 +34,8 @@ const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => stri
   quota_exceeded: (decision) => requestsMessage('Quota', decision),
   tpm_exceeded: (decision) => budgetMessage('per-minute', decision),
   tpd_exceeded: (decision) => budgetMessage('daily', decision),
+  concurrency_exceeded: ({ limit }) =>
+    `Too many requests in flight: at most ${limit!.limitText} at a time. Retry in ${retryAfterS(limit!)} s.`,
 }
 
 function requestsMessage(what: string, { requested, canRetry, limit }: Rejected): string {

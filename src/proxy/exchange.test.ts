@@ -243,6 +243,7 @@ async function exchanging(
     downstream,
     fields: ['X-Ours', '1'],
     llm: undefined,
+    held: undefined,
     host: 'a',
     target: '/',
   }

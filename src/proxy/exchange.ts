@@ -119,9 +119,9 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   /** RFC 9110 7.8: the backend speaks WebSocket from here on. */
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    const { downstream, fields: ours, llm } = this.#allowed
+    const { downstream, fields: ours, llm, held } = this.#allowed
     const { metrics } = this.#parts
-    this.#end()
+    this.#leave()
     // Nothing of what follows is counted.
     llm?.settlement.settle('done', { prompt: llm.request.promptTokens, completion: 0 })
     const fields = responseFields(head, { ...WITHOUT_BODY, ours })
@@ -133,6 +133,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     tunnel(client.socket, socket, () => {
       metrics.openTunnels.count--
       this.#forgetStream()
+      held?.release()
     })
     this.#watchStream(() => socket.destroy())
   }
@@ -150,9 +151,11 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   onBroken(error: unknown): void {
-    const { downstream } = this.#allowed
+    const { downstream, held } = this.#allowed
     if (this.#isOver) downstream.cut()
     else this.#giveBack()
+    // An upgrade that broke has no tunnel that would release it.
+    held?.release()
     this.#parts.onBroken(downstream, error)
   }
 
@@ -260,6 +263,12 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   #end(): void {
+    this.#leave()
+    this.#allowed.held?.release()
+  }
+
+  /** The exchange is over, and the request with it, unless it goes on as a tunnel. */
+  #leave(): void {
     this.#isOver = true
     this.#forgetStream()
     this.#releaseBody()

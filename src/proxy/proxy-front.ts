@@ -4,12 +4,14 @@ import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-
 import type { TrustedProxies } from '../request/client-address.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import { HoldMetrics } from '../telemetry/metrics/hold-metrics.ts'
 import { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { Backend } from './backend/backend.ts'
 import { BodyClaims } from './body-claims.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { NodeServer } from './node-http/node-server.ts'
+import { OpenHolds } from './open-holds.ts'
 import { type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
 
 export type ProxyOptions = Pick<
@@ -55,6 +57,7 @@ export class ProxyFront {
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
+      holds: new OpenHolds({ ...parts, metrics: new HoldMetrics(memory) }),
       llmMetrics: new LlmMetrics(memory),
       backendMetrics,
       backendHost: options.backendHost,

@@ -22,6 +22,7 @@ import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
 import type { LlmResponseParts } from './llm-response.ts'
+import type { HeldRequest, OpenHolds } from './open-holds.ts'
 import { OpenStreams } from './open-streams.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import { ProxiedRequestView } from './proxied-request-view.ts'
@@ -35,6 +36,7 @@ export interface ProxyParts {
   readonly clock: Clock
   readonly logger: Logger
   readonly backend: Backend
+  readonly holds: OpenHolds
   readonly llmMetrics: LlmMetrics
   readonly backendMetrics: BackendMetrics
   readonly backendHost: 'backend' | 'client'
@@ -141,24 +143,37 @@ export class ReverseProxy {
     const { downstream } = incoming
     const { decision } = answer
     if (decision === undefined) return this.#respondRefused(downstream, answer.refusal)
-    const fields = answerHeaders(answer)
-    if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), fields)
-    else this.#forward(incoming, decision, fields)
+    if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), answerHeaders(answer))
+    else this.#admit(incoming, decision, answer)
   }
 
-  #forward(incoming: Incoming, { reservation }: Allowed, fields: HeaderList): void {
+  /** Counts it as in flight first, so that whatever becomes of it releases it. */
+  #admit(incoming: Incoming, { reservation }: Allowed, answer: DecisionAnswer): void {
+    const { holds = [] } = reservation ?? {}
+    const held = holds.length === 0 ? undefined : this.#parts.holds.keep(holds)
+    try {
+      this.#forward(incoming, reservation, held, answerHeaders(answer))
+    } catch (error) {
+      held?.release()
+      throw error
+    }
+  }
+
+  #forward(incoming: Incoming, reservation: Reservation | undefined, held: HeldRequest | undefined, fields: HeaderList): void {
     const { backend, backendHost } = this.#parts
     const { request, view, plan, downstream, body } = incoming
-    const llm = reservation && incoming.llm && this.#llmParts(reservation, request, incoming.llm)
+    const isCounted = reservation !== undefined && reservation.charges.length > 0
+    const llm = isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, request, incoming.llm) : undefined
     if (downstream.isGone) {
       // It went while its body was read or the store was asked.
+      held?.release()
       llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
       return
     }
     if (body === undefined) inviteBody(request, downstream)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    new Exchange(this.#exchangeParts, { request, downstream, fields, llm, view, body: incoming.llm, plan, host, target }, body)
+    new Exchange(this.#exchangeParts, { request, downstream, fields, llm, held, view, body: incoming.llm, plan, host, target }, body)
     incoming.body = undefined
   }
 

@@ -28,6 +28,13 @@ export interface CounterStore {
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void>
 
   /**
+   * Renews holds: moves each row's cost from the slice in which it was taken, or last renewed, to the current one. Where its slice has
+   * ended, it is taken again, whether or not there is enough. Rows of other kinds stay as they are. Returns when and where it was taken
+   * now; `taken` where a counter was reset since: then nothing is renewed.
+   */
+  renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Taken | Promise<Taken>
+
+  /**
    * Makes each row's counter as if nothing had ever been taken from it; costs are ignored. What was taken, leased, counted or saved before
    * can no longer change it. Throws, or rejects, unless it is known to be done.
    */

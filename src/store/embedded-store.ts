@@ -7,8 +7,9 @@ import { EmbeddedCounter } from './embedded-counter.ts'
 import type { HashState } from './half-sip-hash.ts'
 import { spentShare } from './record-kinds.ts'
 import { Resets } from './resets.ts'
-import { checkRow, checkRows, readRow, takeRow, takeRows, writeRow } from './row-records.ts'
+import { checkRow, checkRows, readRow, readTaken, takeRow, takeRows, writeRow } from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
+import { forgetSlices } from './slice-records.ts'
 import { newTableBuffer } from './table-layout.ts'
 import { TableRows } from './table-rows.ts'
 import type { Taken } from './taken.ts'
@@ -71,9 +72,26 @@ export class EmbeddedStore implements CounterStore {
     const rows = this.#rows
     rows.locate(charges, taken.wallMs)
     rows.lock()
-    for (let row = 0; row < charges.length; row++) readRow(rows, charges, row, nowMs, taken.wallMs)
+    for (let row = 0; row < charges.length; row++) readTaken(rows, charges, row, nowMs, taken.wallMs)
     for (let place = 0; place < charges.length; place++) this.#settle(rows, charges, place, taken.momentMs, nowMs, wallMs)
     rows.unlock()
+  }
+
+  renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Taken {
+    const renewed: Taken = { wallMs, momentMs: this.#resets.takeMoment(wallMs), from: 'local' }
+    return this.moveHolds(charges, taken, wallMs, nowMs) ? renewed : taken
+  }
+
+  /** Moves holds to the slice of another time. Returns false, and moves none, where a counter was reset since they were taken. */
+  moveHolds(charges: Charges, taken: Taken, wallMs: number, nowMs: number): boolean {
+    const rows = this.#rows
+    rows.locate(charges, wallMs)
+    rows.lock()
+    let isReset = false
+    for (let row = 0; row < charges.length; row++) isReset = this.#isResetSince(rows, row, taken.momentMs) || isReset
+    for (let place = 0; !isReset && place < charges.length; place++) this.#moveHold(rows, charges, place, taken, wallMs, nowMs)
+    rows.unlock()
+    return !isReset
   }
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void {
@@ -97,6 +115,7 @@ export class EmbeddedStore implements CounterStore {
     const windowEndMs = algorithm.clock === 'wall' ? record.at : 0
     const moment = momentMs ?? this.#resets.nextMoment(set, low, high, wallMs)
     const isNew = this.#resets.note(set, low, high, moment, windowEndMs, nowMs, wallMs)
+    if (isNew && algorithm.isSliced) forgetSlices(this.table, set, low, high)
     this.table.unlock(set)
     return isNew
   }
@@ -174,13 +193,31 @@ export class EmbeddedStore implements CounterStore {
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     const cost = charges.costs[row]!
     const exists = rows.slots[row]! >= 0
-    // A counter without a record is full: there is nothing to give back to.
-    if (cost === 0 || (!exists && cost > 0)) return
+    // A counter without a record is full: there is nothing to give back to. Holds are charged to slices that others are in, or to none.
+    if (cost === 0 || (!exists && (cost > 0 || algorithm.isSliced))) return
     if (this.#isResetSince(rows, row, takenMs)) return
     const record = rows.records[row]!
     algorithm.settle(limit, record, cost)
     // A debt of a window that has ended is dropped.
     if (exists || spentShare(record, nowMs, wallMs) > 0) writeRow(rows, place, nowMs, wallMs)
+  }
+
+  /** Moves the hold of the row at `place` of the order, if its counter has slices. */
+  #moveHold(rows: TableRows, charges: Charges, place: number, taken: Taken, wallMs: number, nowMs: number): void {
+    const row = rows.order[place]!
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    if (!algorithm.isSliced) return
+    const record = rows.records[row]!
+    const cost = charges.costs[row]!
+    rows.slots[row] = -1
+    if (taken.from !== 'none') readTaken(rows, charges, row, nowMs, taken.wallMs)
+    if (rows.slots[row]! >= 0) {
+      algorithm.settle(limit, record, cost)
+      writeRow(rows, place, nowMs, wallMs)
+    }
+    readRow(rows, charges, row, nowMs, wallMs)
+    algorithm.take(record, cost)
+    writeRow(rows, place, nowMs, wallMs)
   }
 
   #isResetSince(rows: TableRows, row: number, takenMs: number): boolean {

@@ -1,13 +1,17 @@
+import { IN_FLIGHT } from '../limiter/limit.ts'
 import type { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
 import type { EmbeddedCounter } from './embedded-counter.ts'
+import { readSlice, readSlices, sliceLow } from './slice-records.ts'
 import type { TableRows } from './table-rows.ts'
 
 // The records of located rows: read, checked, taken from and written, all under the locks of the rows.
 
 /** Reads the row's record and brings it up to date. */
 export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: number, wallMs: number): void {
-  const { limit, algorithm, sinceMs } = charges.counters[row] as EmbeddedCounter
+  const counter = charges.counters[row] as EmbeddedCounter
+  const { limit, algorithm, sinceMs } = counter
+  if (algorithm.isSliced) return readSlices(rows, row, counter, nowMs, wallMs)
   const { table } = rows
   const record = rows.records[row]!
   const slot = table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
@@ -20,6 +24,13 @@ export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: n
   }
 }
 
+/** Reads the record that was taken from at `takenWallMs`, to correct it. */
+export function readTaken(rows: TableRows, charges: Charges, row: number, nowMs: number, takenWallMs: number): void {
+  const counter = charges.counters[row] as EmbeddedCounter
+  if (counter.algorithm.isSliced) readSlice(rows, row, counter, nowMs, takenWallMs)
+  else readRow(rows, charges, row, nowMs, takenWallMs)
+}
+
 /** Reads all rows, with level and wait of each. Returns whether all would pass. */
 export function checkRows(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
   let fits = true
@@ -30,9 +41,9 @@ export function checkRows(rows: TableRows, charges: Charges, results: ChargeResu
 /** Reads the row, with its level and wait. Returns whether it would pass. */
 export function checkRow(rows: TableRows, charges: Charges, results: ChargeResults, row: number, nowMs: number, wallMs: number): boolean {
   readRow(rows, charges, row, nowMs, wallMs)
-  const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
-  const left = algorithm.left(limit, rows.records[row]!)
-  const waitMs = algorithm.waitMs(limit, left, charges.costs[row]!, wallMs)
+  const counter = charges.counters[row] as EmbeddedCounter
+  const left = leftIn(rows, row, counter)
+  const waitMs = counter.algorithm.waitMs(counter.limit, left, charges.costs[row]!, wallMs)
   results.levels[row] = left
   results.waitsMs[row] = waitMs
   return waitMs === 0
@@ -48,9 +59,9 @@ export function takeRow(rows: TableRows, charges: Charges, results: ChargeResult
   const row = rows.order[place]!
   const cost = charges.costs[row]!
   if (cost === 0) return
-  const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
-  algorithm.take(rows.records[row]!, cost)
-  results.levels[row] = algorithm.left(limit, rows.records[row]!)
+  const counter = charges.counters[row] as EmbeddedCounter
+  counter.algorithm.take(rows.records[row]!, cost)
+  results.levels[row] = leftIn(rows, row, counter)
   writeRow(rows, place, nowMs, wallMs)
 }
 
@@ -58,11 +69,23 @@ export function takeRow(rows: TableRows, charges: Charges, results: ChargeResult
 export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: number): void {
   const row = rows.order[place]!
   const { table } = rows
-  const { kind, level, at, size, rate } = rows.records[row]!
+  const { level, at, size, rate } = rows.records[row]!
   const known = rows.slots[row]!
-  const slot =
-    known >= 0 ? known : table.claim(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, kind, nowMs, wallMs, rows.slotsInUse(place))
+  const slot = known >= 0 ? known : claimSlot(rows, place, nowMs, wallMs)
   if (slot < 0) return
   rows.slots[row] = slot
   table.write(slot, level, at, size, rate)
+}
+
+function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number): number {
+  const row = rows.order[place]!
+  const record = rows.records[row]!
+  const low = record.kind === IN_FLIGHT ? sliceLow(rows.lows[row]!, record) : rows.lows[row]!
+  return rows.table.claim(rows.sets[row]!, low, rows.highs[row]!, record.kind, nowMs, wallMs, rows.slotsInUse(place))
+}
+
+/** What is left by the row's record, and by those of other slices where its counter has them. */
+function leftIn(rows: TableRows, row: number, { limit, algorithm }: EmbeddedCounter): number {
+  const left = algorithm.left(limit, rows.records[row]!)
+  return algorithm.isSliced ? left - rows.elsewhere[row]! : left
 }

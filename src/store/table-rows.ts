@@ -23,6 +23,8 @@ export class TableRows {
   /** For the code that reads the rows: the slot, or -1, and the record to be written there. */
   slots = new Int32Array(0)
   readonly records: CounterRecord[] = []
+  /** For rows of counters with slices: what the slices besides that record hold. */
+  elsewhere = new Float64Array(0)
   /** The rows by ascending set: locks are always taken in this order. */
   order = new Int32Array(0)
   readonly #hash: HalfSipHash
@@ -113,6 +115,7 @@ export class TableRows {
     this.highs = new Int32Array(size)
     this.sets = new Int32Array(size)
     this.slots = new Int32Array(size)
+    this.elsewhere = new Float64Array(size)
     this.order = new Int32Array(size)
     while (this.records.length < size) this.records.push(newRecord())
   }

@@ -2,6 +2,7 @@ import { EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.
 import { SharedTable } from '../../src/store/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table-layout.ts'
 import { describeCounterStore } from './counter-store.ts'
+import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
@@ -11,10 +12,14 @@ const newStore = () => newEmbeddedStore(256 * 1024)
 
 describeCounterStore('EmbeddedStore', newStore)
 describeLimitChange('EmbeddedStore', newStore)
+describeHolds('EmbeddedStore', newStore)
 describeOverdraft('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
 describeReset('EmbeddedStore', newStore)
-describeSharedReset('EmbeddedStore in two threads', () => {
+describeSharedReset('EmbeddedStore in two threads', twoThreads)
+describeSharedHolds('EmbeddedStore in two threads', twoThreads)
+
+function twoThreads(): [EmbeddedStore, EmbeddedStore] {
   const table = newTableBuffer(256 * 1024)
   return [new EmbeddedStore(new SharedTable(table, 1), [1, 2]), new EmbeddedStore(new SharedTable(table, 2), [1, 2])]
-})
+}

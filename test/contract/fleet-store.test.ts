@@ -10,6 +10,7 @@ import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import type { Owner } from '../support/service/running.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
 import { describeCounterStore } from './counter-store.ts'
+import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
@@ -35,12 +36,15 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     const newStore = (): CounterStore => new ClockedFleetStore(link, `edge:${stores++}:`)
     describeCounterStore(name, newStore)
     describeLimitChange(name, newStore)
+    describeHolds(name, newStore)
     describeOverdraft(name, newStore)
     describeSettlement(name, newStore)
     describeReset(name, newStore)
-    describeSharedReset(name, () => {
+    const newStores = (): [CounterStore, CounterStore] => {
       const prefix = `edge:${stores++}:`
       return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
-    })
+    }
+    describeSharedReset(name, newStores)
+    describeSharedHolds(name, newStores)
   })
 }

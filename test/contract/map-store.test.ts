@@ -1,5 +1,6 @@
 import { MapStore } from '../support/store/map-store.ts'
 import { describeCounterStore } from './counter-store.ts'
+import { describeHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset } from './reset.ts'
@@ -10,6 +11,7 @@ const newStore = () => new MapStore()
 
 describeCounterStore('MapStore', newStore)
 describeLimitChange('MapStore', newStore)
+describeHolds('MapStore', newStore)
 describeOverdraft('MapStore', newStore)
 describeSettlement('MapStore', newStore)
 describeReset('MapStore', newStore)

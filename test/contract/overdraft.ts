@@ -11,13 +11,14 @@ import {
   resetRows,
   settleRows,
   type Taken,
+  type TokenLimit,
   takeRows,
 } from '../support/store/charging.ts'
 
 const MIDNIGHT_MS = Date.UTC(2026, 0, 15)
 const DAY_MS = 86_400_000
 
-const LIMITS: [string, Limit, waitMs: number][] = [
+const LIMITS: [string, TokenLimit, waitMs: number][] = [
   // 15 below zero at half a token a millisecond, and a millisecond more
   ['bucket', overdrawn(bucketLimit(0.5, 10)), 31],
   ['day', overdrawn(dayLimit(10)), DAY_MS],

@@ -3,7 +3,7 @@ import { calendarOf } from '../../src/limiter/calendar.ts'
 import { type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
-import { bucketLimit, checkRows, dayLimit, resetRows, settleRows, type Taken, takeRows } from '../support/store/charging.ts'
+import { bucketLimit, checkRows, dayLimit, inFlightLimit, resetRows, settleRows, type Taken, takeRows } from '../support/store/charging.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const MINUTE_MS = 60_000
@@ -13,6 +13,7 @@ const SIZE = 100
 const LIMITS: readonly [string, Limit][] = [
   ['bucket', bucketLimit(2 ** -30, SIZE)],
   ['day', dayLimit(SIZE)],
+  ['limit of requests in flight', inFlightLimit(SIZE, 60_000)],
   ['month of New York', { kind: WINDOW, tokens: SIZE, calendar: calendarOf('1mo', 'America/New_York') }],
 ]
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import { calendarOf } from '../../src/limiter/calendar.ts'
-import { type Limit, WINDOW } from '../../src/limiter/limit.ts'
+import { WINDOW } from '../../src/limiter/limit.ts'
 import type { RedisLink } from '../../src/store/redis/link/redis-link.ts'
 import { exactBurst, exactRate } from '../support/random/numbers.ts'
 import { ClockedFleetStore } from '../support/redis/clocked-link.ts'
@@ -9,7 +9,7 @@ import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
-import { bucketLimit, overdrawn, takeRows } from '../support/store/charging.ts'
+import { bucketLimit, overdrawn, type TokenLimit, takeRows } from '../support/store/charging.ts'
 import { MapStore } from '../support/store/map-store.ts'
 
 const HOUR_MS = 3_600_000
@@ -25,14 +25,14 @@ const STARTS = [
   '2026-11-01T03:00Z',
 ]
 
-const anyBucket = fc.tuple(exactRate, exactBurst).map(([rate, burst]): Limit => bucketLimit(rate, burst))
+const anyBucket = fc.tuple(exactRate, exactBurst).map(([rate, burst]): TokenLimit => bucketLimit(rate, burst))
 const anyWindow = fc
   .tuple(
     fc.integer({ min: 1, max: 100 }),
     fc.constantFrom('1h', '6h', '1d', '1w', '1mo', '3mo', '1y'),
     fc.constantFrom('UTC', 'Europe/Berlin', 'America/New_York'),
   )
-  .map(([tokens, period, zone]): Limit => ({ kind: WINDOW, tokens, calendar: calendarOf(period, zone) }))
+  .map(([tokens, period, zone]): TokenLimit => ({ kind: WINDOW, tokens, calendar: calendarOf(period, zone) }))
 const anyLimit = fc
   .tuple(fc.oneof(anyBucket, anyWindow), fc.boolean())
   .map(([limit, isOverdrawn]) => (isOverdrawn ? overdrawn(limit) : limit))

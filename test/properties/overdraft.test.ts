@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { calendarOf, PERIODS } from '../../src/limiter/calendar.ts'
-import { type Limit, WINDOW } from '../../src/limiter/limit.ts'
+import { WINDOW } from '../../src/limiter/limit.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { anyBurst, anyRate, anyShare } from '../support/random/numbers.ts'
-import { bucketLimit, overdrawn, takeRowsNow } from '../support/store/charging.ts'
+import { bucketLimit, overdrawn, type TokenLimit, takeRowsNow } from '../support/store/charging.ts'
 
 const START_MS = Date.UTC(2026, 2, 29)
 
 const anyWindow = fc
   .tuple(fc.integer({ min: 1, max: 2 ** 40 }), fc.constantFrom(...PERIODS), fc.constantFrom('UTC', 'Europe/Berlin'))
-  .map(([tokens, period, zone]): Limit => ({ kind: WINDOW, tokens, calendar: calendarOf(period, zone), canOverdraw: true }))
-const anyBucket = fc.tuple(anyRate, anyBurst).map(([rate, burst]): Limit => overdrawn(bucketLimit(rate, burst)))
+  .map(([tokens, period, zone]): TokenLimit => ({ kind: WINDOW, tokens, calendar: calendarOf(period, zone), canOverdraw: true }))
+const anyBucket = fc.tuple(anyRate, anyBurst).map(([rate, burst]): TokenLimit => overdrawn(bucketLimit(rate, burst)))
 const steps = fc.array(
   fc.record({ share: fc.oneof(anyShare, fc.constantFrom(0, 1, 3, 1000)), gapMs: fc.oneof(fc.nat(100), fc.nat(100_000)) }),
 )

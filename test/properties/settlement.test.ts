@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Allowed } from '../../src/engine/decision.ts'
 import { Engine } from '../../src/engine/engine.ts'
+import { algorithmOf } from '../../src/limiter/algorithms/algorithms.ts'
 import { BUCKET, type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
@@ -270,7 +271,7 @@ async function expectSameLevels(limits: readonly Limit[], steps: readonly Step[]
   }
   const costOf = ({ counter, share }: Charge): number => {
     const limit = current[counter]!
-    return limit.kind === BUCKET ? round(limit.burst * share) : Math.round(limit.tokens * share)
+    return limit.kind === BUCKET ? round(limit.burst * share) : Math.round(algorithmOf(limit).size(limit) * share)
   }
   const everything = current.flatMap((_, counter) => CALLERS.map((__, caller) => ({ counter, caller, share: 0 })))
   const open: { readonly charges: readonly Charge[]; readonly costs: readonly number[]; readonly wallMs: number }[] = []

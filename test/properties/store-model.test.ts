@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { BUCKET, canOverdraw, type Limit, WINDOW } from '../../src/limiter/limit.ts'
+import { algorithmOf } from '../../src/limiter/algorithms/algorithms.ts'
+import { BUCKET, type BucketLimit, canOverdraw, type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
@@ -129,10 +130,9 @@ function expectSameAnswers(limits: readonly Limit[], steps: readonly Step[], rou
 }
 
 function changed(limit: Limit, { rate, size, isOverdrawn }: Change): Limit {
-  const isWindow = limit.kind === WINDOW
-  const plain = isWindow
-    ? dayLimit(size === undefined ? limit.tokens : Math.ceil(size))
-    : bucketLimit(rate ?? limit.tokensPerMs, size ?? limit.burst)
+  const { tokensPerMs, burst } = limit as BucketLimit
+  const plain =
+    limit.kind === WINDOW ? dayLimit(size === undefined ? limit.tokens : Math.ceil(size)) : bucketLimit(rate ?? tokensPerMs, size ?? burst)
   return (isOverdrawn ?? canOverdraw(limit)) ? overdrawn(plain) : plain
 }
 
@@ -144,7 +144,7 @@ function rowsOf(
 ): Row[] {
   return charges.map(({ counter, values, share }) => {
     const limit = limits[counter]!
-    const cost = limit.kind === BUCKET ? round(limit.burst * share) : Math.round(limit.tokens * share)
+    const cost = limit.kind === BUCKET ? round(limit.burst * share) : Math.round(algorithmOf(limit).size(limit) * share)
     return { counter: counters[counter]!, values, cost }
   })
 }

@@ -19,6 +19,9 @@ export interface Algorithm<L> {
   /** The number of the current window. */
   windowAt(limit: L, wallMs: number): number
 
+  /** Whether a counter has a record for each slice of time (`in-flight.ts`): then what is left depends on all of them. */
+  readonly isSliced: boolean
+
   /** Initialises the record of a counter from which nothing was taken. */
   begin(limit: L, record: CounterRecord, nowMs: number, wallMs: number): void
 

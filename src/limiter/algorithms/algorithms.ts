@@ -1,12 +1,14 @@
-import { BUCKET, type Limit, WINDOW } from '../limit.ts'
+import { BUCKET, IN_FLIGHT, type Limit, WINDOW } from '../limit.ts'
 import type { Algorithm } from './algorithm.ts'
 import { bucket } from './bucket.ts'
+import { inFlight } from './in-flight.ts'
 import { window } from './window.ts'
 
 /** Every algorithm, by its kind. */
 export const ALGORITHMS: readonly (Algorithm<Limit> | undefined)[] = tableOf([
   [BUCKET, bucket],
   [WINDOW, window],
+  [IN_FLIGHT, inFlight],
 ])
 
 export function algorithmOf(limit: Limit): Algorithm<Limit> {

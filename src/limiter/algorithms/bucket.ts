@@ -10,6 +10,7 @@ export const bucket: Algorithm<BucketLimit> = {
   clock: 'monotonic',
   isLeasable: true,
   hasWindows: false,
+  isSliced: false,
 
   size: (limit) => limit.burst,
   isSame: (a, b) => a.tokensPerMs === b.tokensPerMs && a.burst === b.burst,

@@ -12,6 +12,7 @@ export const window: Algorithm<WindowLimit> = {
   // Takes and settlements must find the window that they belong to.
   isLeasable: false,
   hasWindows: true,
+  isSliced: false,
 
   size: (limit) => limit.tokens,
   isSame: (a, b) => a.tokens === b.tokens && isSameCalendar(a.calendar, b.calendar),

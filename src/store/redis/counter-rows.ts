@@ -31,7 +31,7 @@ export interface QuestionRow extends CounterRow {
 /** Tokens to give back; a negative number is charged. */
 export interface ReturnRow extends CounterRow {
   readonly tokens: number
-  /** When it was taken, by the clock of Redis. */
+  /** When it was taken, by the clock of Redis; 0 where there is nothing to give back. */
   readonly takenWallMs: number
   /** The same, but later than every reset before it. */
   readonly momentMs: number
@@ -85,6 +85,12 @@ export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken
     const tokens = charges.costs[row]!
     return { key: keys.keyOf(charges, row), limit, ageMs: nowMs - sinceMs, tokens, takenWallMs, momentMs, isLessRefill: false }
   })
+}
+
+/** The holds among the charges, to be moved to the current slice. What was not taken from Redis is only taken there. */
+export function renewalRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number): ReturnRow[] {
+  const takenWallMs = taken.from === 'shared' ? taken.wallMs : 0
+  return settlementRows(keys, charges, { ...taken, wallMs: takenWallMs }, nowMs).filter(({ limit }) => algorithmOf(limit).isSliced)
 }
 
 export function rowsOf(charges: Charges): number[] {

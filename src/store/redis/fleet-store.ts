@@ -66,6 +66,18 @@ export class FleetStore implements CounterStore {
   }
 
   /**
+   * Where Redis cannot be asked, holds are renewed in this process's own counters alone: in Redis they end with their slice, and the next
+   * renewal takes them there again.
+   */
+  async renewAll(charges: Charges, taken: Taken, nowMs: number): Promise<Taken> {
+    const { shared, local, clock } = this.#parts
+    const renewed = await shared.renew(charges, taken, nowMs)
+    if (renewed === undefined) return local.renewAll(charges, taken, clock.nowMs(), clock.wallMs())
+    if (renewed !== taken) local.moveHolds(charges, taken, renewed.wallMs, clock.nowMs())
+    return renewed
+  }
+
+  /**
    * In Redis, and then here; other instances find out with their next call. Rejects with a LinkError: the counters of nodes that failed are
    * unchanged, unless its `outcome` is `unknown`. To reset again is safe.
    */

@@ -1,10 +1,19 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
-import { BUCKET, type BucketLimit, canOverdraw, type Limit, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import {
+  BUCKET,
+  type BucketLimit,
+  canOverdraw,
+  IN_FLIGHT,
+  type InFlightLimit,
+  type Limit,
+  WINDOW,
+  type WindowLimit,
+} from '../../limiter/limit.ts'
 import type { CounterRow, QuestionRow, ReturnRow } from './counter-rows.ts'
 import { windowsAround } from './windows-around.ts'
 
 export type QuestionAction = 'take' | 'check' | 'reset'
-export type ReturnAction = 'settle' | 'give_back'
+type ReturnAction = 'settle' | 'give_back' | 'renew'
 
 /** Sent in place of the tokens to lease. */
 const SETTLED = -1
@@ -33,7 +42,7 @@ interface RowNumbers {
   readonly most: number
   readonly momentMs: number
   readonly more: number
-  /** A time within the window in question. */
+  /** A time within the window or slice in question. */
   readonly wallMs: number
 }
 
@@ -47,6 +56,7 @@ function addRow(args: string[], { limit, ageMs }: CounterRow, { cost, most, mome
 const OWN_NUMBERS = {
   [BUCKET]: ({ tokensPerMs }: BucketLimit, { ageMs, more }: OwnParts): readonly number[] => [tokensPerMs, ageMs, more],
   [WINDOW]: ({ calendar }: WindowLimit, { wallMs }: OwnParts): readonly number[] => windowsAround(calendar, wallMs),
+  [IN_FLIGHT]: ({ sliceMs }: InFlightLimit, { wallMs }: OwnParts): readonly number[] => [sliceMs, wallMs],
 }
 
 interface OwnParts {

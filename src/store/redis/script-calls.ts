@@ -1,7 +1,7 @@
 import type { QuestionRow, ReturnRow } from './counter-rows.ts'
 import type { RedisLink } from './link/redis-link.ts'
 import type { Script } from './link/script.ts'
-import { type QuestionAction, questionArguments, type ReturnAction, returnArguments } from './script-arguments.ts'
+import { type QuestionAction, questionArguments, returnArguments } from './script-arguments.ts'
 import { readReply, type ScriptReply } from './script-reply.ts'
 
 /** The part of a connection that counters use. */
@@ -31,8 +31,13 @@ export class ScriptCalls {
   }
 
   /** Rejects with a LinkError. */
-  async giveBack(action: ReturnAction, rows: readonly ReturnRow[]): Promise<void> {
+  async giveBack(action: 'settle' | 'give_back', rows: readonly ReturnRow[]): Promise<void> {
     await this.#link.run(this.#script, keysOf(rows), returnArguments(action, rows))
+  }
+
+  /** Rejects with a LinkError. */
+  async renew(rows: readonly ReturnRow[]): Promise<ScriptReply> {
+    return readReply(await this.#link.run(this.#script, keysOf(rows), returnArguments('renew', rows)), rows.length)
   }
 }
 

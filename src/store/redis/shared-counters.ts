@@ -4,11 +4,12 @@ import type { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
 import type { Taken } from '../taken.ts'
 import { CounterKeys } from './counter-keys.ts'
-import { type Question, questionRows, type ReturnRow, settlementRows } from './counter-rows.ts'
+import { type Question, questionRows, type ReturnRow, renewalRows, settlementRows } from './counter-rows.ts'
 import type { LinkError } from './link/link-error.ts'
 import type { Script } from './link/script.ts'
 import { type QuestionCall, returnsOf, takenMs } from './question-call.ts'
 import { type CounterLink, ScriptCalls } from './script-calls.ts'
+import type { ScriptReply } from './script-reply.ts'
 import { Settlements } from './settlements.ts'
 import { groupsOf } from './slot-groups.ts'
 import { isOutcomeUnknown, type UnknownOutcomeListener } from './unknown-outcome.ts'
@@ -20,7 +21,7 @@ export interface SharedSettings {
   readonly maxSlackMs: number
 }
 
-/** The counters in Redis. One script takes, checks, settles or resets the rows of a call: all or none. */
+/** The counters in Redis. One script takes, checks, settles, renews or resets the rows of a call: all or none. */
 export class SharedCounters {
   readonly #link: CounterLink
   readonly #calls: ScriptCalls
@@ -98,6 +99,21 @@ export class SharedCounters {
     await this.#settlements.settle(settlementRows(this.#keys, charges, taken, nowMs))
   }
 
+  /**
+   * Moves holds to the current slice. Never rejects: returns when they were taken now, `taken` where a counter was reset since, and undefined
+   * where that is not known to be done.
+   */
+  async renew(charges: Charges, taken: Taken, nowMs: number): Promise<Taken | undefined> {
+    const groups = groupsOf(this.#link, renewalRows(this.#keys, charges, taken, nowMs))
+    if (!groups.every(({ number }) => this.#link.isUsable(number))) return undefined
+    try {
+      return renewed(taken, await Promise.all(groups.map(({ rows }) => this.#calls.renew(rows))))
+    } catch (error) {
+      if (isOutcomeUnknown(error)) this.#listener.onUnknownOutcome('renewal')
+      return undefined
+    }
+  }
+
   /** Sends settlements that could not be sent before. */
   async sendUnsent(): Promise<void> {
     await this.#settlements.sendUnsent()
@@ -156,6 +172,18 @@ export class SharedCounters {
       this.#listener.onUnknownOutcome('give_back')
     }
   }
+}
+
+function renewed(taken: Taken, replies: readonly ScriptReply[]): Taken {
+  let [wallMs, momentMs] = [0, 0]
+  for (const reply of replies) {
+    wallMs = reply.wallMs
+    for (const [i, resetMs] of reply.resetsMs.entries()) {
+      if (resetMs > 0 && taken.momentMs <= resetMs) return taken
+      momentMs = Math.max(momentMs, takenMs(reply, i))
+    }
+  }
+  return { wallMs, momentMs, from: 'shared' }
 }
 
 function write({ rows, reply }: QuestionCall, charges: Charges, results: ChargeResults, isGivenBack: boolean): void {

@@ -2,7 +2,7 @@ import { LinkError } from './link/link-error.ts'
 
 export interface UnknownOutcomeListener {
   /** A call may or may not have been done. It is not sent again. */
-  onUnknownOutcome(what: 'take' | 'give_back' | 'settlement' | 'lease'): void
+  onUnknownOutcome(what: 'take' | 'give_back' | 'settlement' | 'renewal' | 'lease'): void
 }
 
 /** Whether a call that failed may have been done. */

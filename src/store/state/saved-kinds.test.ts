@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRecord, resetRecord, windowRecord } from '../../../test/support/state/state.ts'
-import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import { BUCKET, IN_FLIGHT, WINDOW } from '../../limiter/limit.ts'
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from '../record-kinds.ts'
 import { bringTo, isKeptFrom, isSavedKind } from './saved-kinds.ts'
 
@@ -11,8 +11,8 @@ const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const SAVED = { wallMs: NOON_MS, nowMs: 10_000 }
 
 test('counters and resets are saved; what is leased is not, and nothing that has no kind', () => {
-  expect([BUCKET, WINDOW, RESET].map(isSavedKind)).toEqual([true, true, true])
-  expect([LEASE_BLOCK, LEASE_NOTE, LEASE_USE, 0, 3, 255, 256, 2 ** 32 - 1].map(isSavedKind)).toEqual(Array(8).fill(false))
+  expect([BUCKET, WINDOW, IN_FLIGHT, RESET].map(isSavedKind)).toEqual([true, true, true, true])
+  expect([LEASE_BLOCK, LEASE_NOTE, LEASE_USE, 0, 100, 255, 256, 2 ** 32 - 1].map(isSavedKind)).toEqual(Array(8).fill(false))
   expect(isKeptFrom(SAVED, LEASE_BLOCK, 0)).toBe(false)
 })
 
@@ -79,4 +79,20 @@ test.each([
 ])('a reset %s is kept: %s', (_, momentMs, isKept) => {
   const record = { kind: RESET, low: 1, high: 1, level: momentMs, at: AT_SAVE.wallMs + 2 * DAY_MS, size: 1, rate: 0 }
   expect(bringTo({ wallMs: AT_SAVE.wallMs + 10, nowMs: 1 }, AT_SAVE, record)).toBe(isKept)
+})
+
+describe('requests in flight of another process', () => {
+  const holdMs = 60_000
+  const slice = () => ({ kind: IN_FLIGHT, low: 1, high: 2, level: 3, at: NOON_MS + holdMs, size: 5, rate: holdMs / 8 })
+
+  test.each([
+    ['at once', 0, true],
+    ['while they may still be', holdMs - 1, true],
+    ['no more when their time is over', holdMs, false],
+    ['not where the clock was ahead when they were saved', -1, false],
+  ])('count %s', (_, awayMs, isLive) => {
+    const record = slice()
+    expect(bringTo({ wallMs: NOON_MS + awayMs, nowMs: 77 }, SAVED, record)).toBe(isLive)
+    expect(record).toEqual(slice())
+  })
 })

@@ -28,9 +28,9 @@ const MOMENT = { wallMs: NOON_MS - 5000, nowMs: 400 }
 const HOLE_BYTES = 8 * MAX_UNKNOWN_BYTES
 /** Of a kind that later programs may have, of something that is no record, of more than is written at once, and without a payload. */
 const UNKNOWN = [
-  sectionBytes(3, recordsPayload({}, {}), MOMENT),
+  sectionBytes(100, recordsPayload({}, {}), MOMENT),
   sectionBytes(256, Buffer.from('keys, of any length'), MOMENT),
-  sectionBytes(3, recordsPayload({}), { wallMs: 1, nowMs: 2 }),
+  sectionBytes(100, recordsPayload({}), { wallMs: 1, nowMs: 2 }),
   sectionBytes(257, randomBytes(600_000), MOMENT),
   sectionBytes(4_000_000_000, Buffer.alloc(0), MOMENT),
 ]

@@ -69,7 +69,7 @@ export const CATALOGUE = {
   edge_redis_doubts_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'Calls to Redis with unknown outcome: take, give_back, settlement or lease. None is repeated.',
+    help: 'Calls to Redis with unknown outcome: take, give_back, settlement, renewal or lease. None is repeated.',
   },
   edge_redis_circuit_open: {
     type: 'gauge',
@@ -156,6 +156,16 @@ export const CATALOGUE = {
     type: 'counter',
     labels: ['policy', 'rule'],
     help: 'Streams and WebSockets under way that a block with cut_streams ended.',
+  },
+  edge_proxy_open_holds: {
+    type: 'gauge',
+    labels: [],
+    help: 'Requests in flight that concurrency rules count, once for each rule.',
+  },
+  edge_hold_renewals_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Renewals of requests in flight: renewed, late (it may have ended, and was taken again), or failed (tried again later).',
   },
   edge_proxy_body_memory_bytes: {
     type: 'gauge',

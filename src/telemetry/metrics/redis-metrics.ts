@@ -43,7 +43,7 @@ export class RedisMetrics {
     this.#errors.series(kind).count++
   }
 
-  countDoubt(what: 'take' | 'give_back' | 'settlement' | 'lease'): void {
+  countDoubt(what: 'take' | 'give_back' | 'settlement' | 'renewal' | 'lease'): void {
     this.#doubts.series(what).count++
   }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { BAD_JSON } from '../../support/bundles/bad-json-bundles.ts'
 import { BAD_YAML } from '../../support/bundles/bad-yaml-bundles.ts'
-import { blockRule, bucketRule, bundle, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, concurrencyRule, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { Cli } from '../../support/service/cli.ts'
 import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
@@ -105,6 +105,18 @@ describe('edge validate', () => {
     expect([status, stdout]).toEqual([0, `${file}: ok, version 7, 1 policy\n`])
     expect(stderr).toBe(
       `${file}: warning: unknown field "issued_at": it is ignored\n${file}: warning: unknown field "x-ticket": it is ignored\n`,
+    )
+  })
+
+  test('a rule on requests in flight is noted: where nobody reports their ends, each counts for hold_seconds', async (t) => {
+    const rules = [bucketRule('r', [], 10), concurrencyRule('short', [], 5, 1), concurrencyRule('usual', [], 5)]
+    const file = await fileWith(t, 'holds.json', JSON.stringify(bundle(7, policy('p', { rules }))))
+    const { status, stdout, stderr } = await command('validate', file)
+    expect([status, stdout]).toEqual([0, `${file}: ok, version 7, 1 policy\n`])
+    const end = '(hold_seconds), unless its end is reported to /v1/settle'
+    expect(stderr).toBe(
+      `${file}: note: policy "p", rule "short": in decision_service each request counts as in flight for 1 second ${end}\n` +
+        `${file}: note: policy "p", rule "usual": in decision_service each request counts as in flight for 60 seconds ${end}\n`,
     )
   })
 

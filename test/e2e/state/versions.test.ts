@@ -25,7 +25,7 @@ describe.concurrent('over a change of version', { timeout: 60_000 }, () => {
     const first = await kept.run()
     await take(first, 5)
     await first.stop()
-    const newer = [sectionBytes(3, Buffer.alloc(96, 7)), sectionBytes(300, Buffer.from('what is to come'))]
+    const newer = [sectionBytes(100, Buffer.alloc(96, 7)), sectionBytes(300, Buffer.from('what is to come'))]
     await writeFile(kept.statePath, withSections(await readFile(kept.statePath), ...newer))
 
     for (const left of [BURST - 6, BURST - 7]) {
@@ -34,7 +34,7 @@ describe.concurrent('over a change of version', { timeout: 60_000 }, () => {
       expect(await take(cli)).toBe(left)
       await cli.stop()
       const sections = sectionsOf(await readFile(kept.statePath))
-      expect(sections.filter(({ type }) => type === 3 || type === 300).map(({ bytes }) => bytes)).toEqual(newer)
+      expect(sections.filter(({ type }) => type === 100 || type === 300).map(({ bytes }) => bytes)).toEqual(newer)
     }
   })
 })

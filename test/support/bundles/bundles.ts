@@ -55,6 +55,12 @@ export function matching(match: object | 'else', rule: object): object {
   return { ...rule, match }
 }
 
+/** A rule that lets so many requests be in flight. */
+export function concurrencyRule(name: string, keys: readonly string[], max: number, holdSeconds?: number): object {
+  const hold = holdSeconds === undefined ? {} : { hold_seconds: holdSeconds }
+  return { name, limit_keys: keys, algorithm: 'concurrency', algorithm_config: { max_in_flight: max, ...hold } }
+}
+
 /** A bundle that is known by its one burst, as a hand writes it. */
 export function burstYaml(version: number, burst: number): string {
   return `# by hand

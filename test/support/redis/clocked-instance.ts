@@ -8,10 +8,11 @@ import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import type { LinkError } from '../../../src/store/redis/link/link-error.ts'
 import type { Script } from '../../../src/store/redis/link/script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
+import type { Taken } from '../../../src/store/taken.ts'
 import { type ClockedLink, clockedScript } from './clocked-link.ts'
 
 interface InstanceOptions {
-  readonly failureMode?: 'local' | 'closed'
+  readonly failureMode?: 'local' | 'closed' | 'open'
   /** Its own counters: workers of one instance have the same. */
   readonly local?: EmbeddedStore
   /** Which keys one call reaches, and how far the clock of their node is ahead. */
@@ -25,6 +26,7 @@ export interface Reply {
   readonly waitsMs: readonly number[]
   /** When it was taken, by the clock of the counters. */
   readonly takenWallMs: number
+  readonly taken: Taken
 }
 
 /** An instance on a Redis whose clock is a number, with a clock of its own. */
@@ -89,6 +91,14 @@ export class ClockedInstance {
     await this.store.settleAll(chargesOf(cost, [counter]), taken, this.#link.nowMs, this.wallMs)
   }
 
+  async release(counter: FleetCounter, taken: Taken): Promise<void> {
+    await this.store.settleAll(chargesOf(1, [counter]), taken, this.#link.nowMs, this.wallMs)
+  }
+
+  renew(counter: FleetCounter, taken: Taken): Promise<Taken> {
+    return this.store.renewAll(chargesOf(1, [counter]), taken, this.#link.nowMs)
+  }
+
   reset(...counters: readonly FleetCounter[]): Promise<void> {
     return this.store.resetAll(chargesOf(0, counters), this.#link.nowMs, this.wallMs)
   }
@@ -97,7 +107,8 @@ export class ClockedInstance {
     const [charges, results] = [chargesOf(cost, counters), new ChargeResults()]
     const outcome = await this.store[action](charges, results, this.#link.nowMs, this.wallMs)
     const [levels, waitsMs] = [results.levels, results.waitsMs].map((all) => [...all.subarray(0, counters.length)])
-    return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: results.wallMs }
+    const { wallMs, momentMs, takenFrom } = results
+    return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: wallMs, taken: { wallMs, momentMs, from: takenFrom } }
   }
 
   async #run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {

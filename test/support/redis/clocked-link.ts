@@ -82,6 +82,11 @@ export class ClockedFleetStore implements CounterStore {
     return this.#store.settleAll(charges, { ...taken, from: 'shared' }, nowMs, wallMs)
   }
 
+  renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
+    this.#setTime(nowMs, wallMs)
+    return this.#store.renewAll(charges, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs)
+  }
+
   resetAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {
     this.#setTime(nowMs, wallMs)
     return this.#store.resetAll(charges, nowMs, wallMs)

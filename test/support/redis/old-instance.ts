@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { BUCKET, type Limit } from '../../../src/limiter/limit.ts'
+import { BUCKET, type BucketLimit, type WindowLimit } from '../../../src/limiter/limit.ts'
 import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -14,12 +14,12 @@ const SETTLED = -1
 export class OldInstance {
   readonly #link: ClockedLink
   readonly #key: string
-  readonly #limit: Limit
+  readonly #limit: BucketLimit | WindowLimit
   readonly #script = oldScript()
   readonly #local = newEmbeddedStore(64 * 1024)
   readonly #own: Charges['counters'][number]
 
-  constructor(link: ClockedLink, key: string, limit: Limit) {
+  constructor(link: ClockedLink, key: string, limit: BucketLimit | WindowLimit) {
     this.#link = link
     this.#key = key
     this.#limit = limit

@@ -31,6 +31,12 @@ export class AsyncStore implements CounterStore {
     })
   }
 
+  renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.renewAll(charges, taken, nowMs, wallMs)))
+    })
+  }
+
   resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(() => resolve(this.#store.resetAll(charges, nowMs, wallMs)))

@@ -1,8 +1,9 @@
 import { calendarOf } from '../../../src/limiter/calendar.ts'
-import { BUCKET, type BucketLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
+import { BUCKET, type BucketLimit, IN_FLIGHT, type InFlightLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
 import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges, type Counter } from '../../../src/store/charges.ts'
 import type { CounterStore, Outcome } from '../../../src/store/counter-store.ts'
+import type { Taken as TakenAt } from '../../../src/store/taken.ts'
 
 export interface Row {
   readonly counter: Counter
@@ -45,6 +46,11 @@ export async function settleRows(
   await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'local' }, nowMs, wallMs)
 }
 
+/** One renewAll: each row's cost is moved to the current slice. */
+export async function renewRows(store: CounterStore, rows: readonly Row[], taken: TakenAt, nowMs: number, wallMs = 0): Promise<TakenAt> {
+  return store.renewAll(chargesOf(rows), taken, nowMs, wallMs)
+}
+
 /** One resetAll. */
 export async function resetRows(store: CounterStore, rows: readonly Omit<Row, 'cost'>[], nowMs: number, wallMs = 0): Promise<void> {
   await store.resetAll(chargesOf(rows.map((row) => ({ ...row, cost: 0 }))), nowMs, wallMs)
@@ -58,9 +64,16 @@ export function dayLimit(tokens: number): WindowLimit {
   return { kind: WINDOW, tokens, calendar: calendarOf('1d', 'UTC') }
 }
 
+/** A limit that counts tokens. */
+export type TokenLimit = BucketLimit | WindowLimit
+
 /** The same limit, which a request may overdraw. */
-export function overdrawn<L extends BucketLimit | WindowLimit>(limit: L): L {
+export function overdrawn<L extends TokenLimit>(limit: L): L {
   return { ...limit, canOverdraw: true }
+}
+
+export function inFlightLimit(max: number, sliceMs: number): InFlightLimit {
+  return { kind: IN_FLIGHT, max, sliceMs }
 }
 
 function chargesOf(rows: readonly Row[]): Charges {

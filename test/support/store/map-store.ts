@@ -1,4 +1,4 @@
-import { BUCKET, type BucketLimit, type Limit, type WindowLimit } from '../../../src/limiter/limit.ts'
+import { BUCKET, type BucketLimit, IN_FLIGHT, type InFlightLimit, type Limit, type WindowLimit } from '../../../src/limiter/limit.ts'
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
@@ -14,6 +14,8 @@ const TICK_MS = 0.001
 export class MapStore implements CounterStore {
   readonly #buckets = new Map<string, BucketState>()
   readonly #usedInWindow = new Map<string, number>()
+  /** The holds of each key by the number of their slice. */
+  readonly #holds = new Map<string, Map<number, number>>()
   /** When each key was reset last. */
   readonly #resets = new Map<string, number>()
   #lastResetMs = Number.NEGATIVE_INFINITY
@@ -52,6 +54,8 @@ export class MapStore implements CounterStore {
         // A counter from which nothing was taken is full.
         if (cost > 0 && !this.#buckets.has(key)) continue
         this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
+      } else if (counter.limit.kind === IN_FLIGHT) {
+        this.#addHolds(counter, values, -cost, taken.wallMs)
       } else {
         const key = keyOf(counter, values, taken.wallMs)
         if (!this.#usedInWindow.has(key) && (cost > 0 || key !== keyOf(counter, values, wallMs))) continue
@@ -60,11 +64,27 @@ export class MapStore implements CounterStore {
     }
   }
 
+  renewAll(charges: Charges, taken: Taken, _nowMs: number, wallMs: number): Taken {
+    const counters = charges.counters.slice(0, charges.length) as MapCounter[]
+    const keys = counters.map((counter, row) => keyOf(counter, valuesOf(charges, row), wallMs))
+    if (keys.some((key) => taken.momentMs <= (this.#resets.get(key) ?? -1))) return taken
+    for (const [row, counter] of counters.entries()) {
+      if (counter.limit.kind !== IN_FLIGHT) continue
+      const values = valuesOf(charges, row)
+      if (taken.from !== 'none') this.#addHolds(counter, values, -charges.costs[row]!, taken.wallMs)
+      const slices = this.#slicesOf(counter, values)
+      const slice = Math.floor(wallMs / counter.limit.sliceMs)
+      slices.set(slice, (slices.get(slice) ?? 0) + charges.costs[row]!)
+    }
+    return { wallMs, momentMs: wallMs > this.#lastResetMs ? wallMs : this.#lastResetMs + TICK_MS, from: 'local' }
+  }
+
   resetAll(charges: Charges, _nowMs: number, wallMs: number): void {
     for (let row = 0; row < charges.length; row++) {
       const key = keyOf(charges.counters[row] as MapCounter, valuesOf(charges, row), wallMs)
       this.#buckets.delete(key)
       this.#usedInWindow.delete(key)
+      this.#holds.delete(key)
       this.#lastResetMs = Math.max(wallMs, this.#lastResetMs + TICK_MS)
       this.#resets.set(key, this.#lastResetMs)
     }
@@ -82,14 +102,43 @@ export class MapStore implements CounterStore {
       const counter = charges.counters[row] as MapCounter
       const values = valuesOf(charges, row)
       const cost = charges.costs[row]!
-      const isBucket = counter.limit.kind === BUCKET
-      const look = isBucket ? this.#lookAtBucket(counter, values, cost, nowMs) : this.#lookAtWindow(counter, values, cost, wallMs)
-      const { level, waitMs, take } = look
+      const { level, waitMs, take } = this.#lookAt(counter, values, cost, nowMs, wallMs)
       results.levels[row] = level
       results.waitsMs[row] = waitMs
       if (waitMs === 0) takes.push(take)
     }
     return takes
+  }
+
+  #lookAt(counter: MapCounter, values: string[], cost: number, nowMs: number, wallMs: number): Look {
+    if (counter.limit.kind === BUCKET) return this.#lookAtBucket(counter, values, cost, nowMs)
+    if (counter.limit.kind === IN_FLIGHT) return this.#lookAtHolds(counter, values, cost, wallMs)
+    return this.#lookAtWindow(counter, values, cost, wallMs)
+  }
+
+  /** The holds of this slice and of the seven before it count. */
+  #lookAtHolds(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
+    const { max, sliceMs } = counter.limit as InFlightLimit
+    const slices = this.#slicesOf(counter, values)
+    const slice = Math.floor(wallMs / sliceMs)
+    let level = max
+    for (const [number, held] of slices) if (number > slice - 8 && number <= slice) level -= held
+    const waitMs = level >= cost || cost === 0 ? 0 : cost > max ? Number.POSITIVE_INFINITY : 1000
+    return { level, waitMs, take: () => slices.set(slice, (slices.get(slice) ?? 0) + cost) }
+  }
+
+  #slicesOf(counter: MapCounter, values: string[]): Map<number, number> {
+    const key = keyOf(counter, values, 0)
+    const slices = this.#holds.get(key) ?? new Map<number, number>()
+    this.#holds.set(key, slices)
+    return slices
+  }
+
+  /** To a slice that has holds already. */
+  #addHolds(counter: MapCounter, values: string[], holds: number, wallMs: number): void {
+    const slices = this.#slicesOf(counter, values)
+    const slice = Math.floor(wallMs / (counter.limit as InFlightLimit).sliceMs)
+    if (slices.has(slice)) slices.set(slice, Math.max(0, slices.get(slice)! + holds))
   }
 
   #lookAtBucket(counter: MapCounter, values: string[], cost: number, nowMs: number): Look {
@@ -172,5 +221,5 @@ function valuesOf(charges: Charges, row: number): string[] {
 /** Each window is a counter of its own. */
 function keyOf({ identity, limit }: MapCounter, values: string[], wallMs: number): string {
   const subject = [identity, values]
-  return JSON.stringify(limit.kind === BUCKET ? subject : [...subject, limit.calendar.windowAt(wallMs).number])
+  return JSON.stringify('calendar' in limit ? [...subject, limit.calendar.windowAt(wallMs).number] : subject)
 }
