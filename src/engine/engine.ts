@@ -6,6 +6,7 @@ import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { openPlan } from './active-plan.ts'
+import type { OnBudgetWarning } from './budget-warning.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
@@ -22,6 +23,8 @@ export interface EngineOptions {
   readonly identification?: Identification
   /** Shared by threads that switch plans together. */
   readonly planSwitch?: PlanSwitch
+  /** Called when a caller reaches a share of a budget to warn of, in enforcing and in shadow policies. Must not throw. */
+  readonly onBudgetWarning?: OnBudgetWarning
 }
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
@@ -32,12 +35,15 @@ export class Engine {
   readonly #clock: Clock
   readonly #evaluator: Evaluator
   readonly #plans: PlanSwitch
+  readonly #onBudgetWarning: OnBudgetWarning
   #ages: LimitAges | undefined
 
   constructor(options: EngineOptions) {
     this.#store = options.store
     this.#clock = options.clock
-    this.#evaluator = new Evaluator(options.store, options.clock, options.identification ?? defaultIdentification())
+    this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
+    const identification = options.identification ?? defaultIdentification()
+    this.#evaluator = new Evaluator(options.store, options.clock, identification, this.#onBudgetWarning)
     this.#plans = options.planSwitch ?? new PlanSwitch()
   }
 
@@ -94,7 +100,10 @@ export class Engine {
       const current = reserved.active === active ? taken : active?.byIdentity.get(identityName(counter))
       charges.add(current ?? taken, reserved.amount - amount)
     }
-    return this.#store.settleAll(charges, reserved.taken, this.#clock.nowMs(), this.#clock.wallMs())
+    const { rule, values, taken } = reserved
+    return this.#store.settleAll(charges, taken, this.#clock.nowMs(), this.#clock.wallMs(), (_row, percent) =>
+      this.#onBudgetWarning({ rule, values, percent }),
+    )
   }
 
   /** The state of the counters of one rule for one caller. Takes nothing. */

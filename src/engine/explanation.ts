@@ -28,7 +28,7 @@ export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined where it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | undefined
-  /** What the request would take from each of its counters; 0 where the field that says it is repeated. */
+  /** What the request would take from each of its counters, in their units; 0 where the field that says it is repeated. */
   readonly cost: number
   readonly descriptors: readonly ExplainedDescriptor[]
   /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
@@ -116,7 +116,7 @@ function explainRule(run: Run, rule: PlanRule, counters: ReadonlyMap<PlanRule, E
   return {
     rule,
     why: found !== undefined ? undefined : isRepeated ? 'repeated_descriptor' : 'missing_descriptor',
-    cost: Number.isNaN(cost) ? 0 : cost,
+    cost: Number.isNaN(cost) ? 0 : cost / (rule.counters[0]?.unit ?? 1),
     descriptors: rule.limitKeys.map((key, i) => ({ key, value: typeof values[i] === 'string' ? values[i] : undefined })),
     counters: found ?? [],
   }

@@ -5,6 +5,7 @@ export const REASONS = {
   quota_exceeded: { status: 429, meaning: "Rejected: this caller's quota of a fixed_window rule is used up for this window." },
   tpm_exceeded: { status: 429, meaning: 'Rejected: the per-minute token budget cannot cover the reservation.' },
   tpd_exceeded: { status: 429, meaning: 'Rejected: the token budget for this UTC day cannot cover the reservation.' },
+  budget_exceeded: { status: 429, meaning: 'Rejected: the budget of this window cannot cover what the request may cost.' },
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
   store_unavailable: { status: 503, meaning: 'No decision: Redis is unreachable, and EDGE_REDIS_FAILURE_MODE is closed.' },
   too_many_connections: { status: 503, meaning: 'No decision: the limit on open files allows no more connections.' },

@@ -1,4 +1,4 @@
-import type { Usage } from '../costs/cost.ts'
+import type { Settler, Usage } from '../costs/cost.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { Taken } from '../store/taken.ts'
 import type { ActivePlan } from './active-plan.ts'
@@ -19,11 +19,13 @@ export interface ReservedCharge {
   /** Taken from each of the rule's counters, in their unit. */
   readonly amount: number
   readonly values: readonly string[]
+  /** By the cost that took it, so that the prices and limits of that moment apply. */
+  readonly settler: Settler
   /** A settlement goes to the window and the counters that were taken from. */
   readonly taken: Taken
 }
 
-/** The actual amount, by the cost that took it. */
-export function settledAmount({ rule, amount }: ReservedCharge, usage: Usage): number {
-  return rule.cost.settling!.settled(amount, usage) ?? amount
+/** The actual amount. */
+export function settledAmount({ settler, amount }: ReservedCharge, usage: Usage): number {
+  return settler.settled(amount, usage) ?? amount
 }

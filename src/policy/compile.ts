@@ -2,18 +2,20 @@ import type { Cost } from '../costs/cost.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
+import { compileCostBudget } from './algorithms/cost-budget.ts'
 import { compileFixedWindow } from './algorithms/fixed-window.ts'
 import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
 import type { PlanCounter } from './plan-counter.ts'
+import { PriceTables } from './prices.ts'
 import { RouteIndex } from './routes.ts'
 import type { Bundle, Policy, Rule } from './schema.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
-  const builder = new PlanBuilder(bundle.bundle_version)
+  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices)
   for (const policy of bundle.policies) builder.add(policy)
   return builder.build()
 }
@@ -22,11 +24,12 @@ export function compileBundle(bundle: Bundle): Plan {
 export class PlanBuilder {
   readonly #version: bigint
   readonly #routes = new RouteIndex<PlanPolicy>()
-  readonly #parts = new PlanParts()
+  readonly #parts: PlanParts
   readonly #policies: PlanPolicy[] = []
 
-  constructor(version: Bundle['bundle_version']) {
+  constructor(version: Bundle['bundle_version'], prices: Bundle['prices']) {
     this.#version = BigInt(version)
+    this.#parts = new PlanParts(new PriceTables(prices))
   }
 
   add(policy: Policy): void {
@@ -57,9 +60,10 @@ export interface NamedLimit {
 }
 
 /** The limits of all counters of a bundle, in the order of its plan, without building the plan. */
-export function namedLimitsOf({ policies }: Bundle): NamedLimit[] {
+export function namedLimitsOf({ policies, prices }: Bundle): NamedLimit[] {
+  const tables = new PriceTables(prices)
   return policies.flatMap((policy) => {
-    const parts = new PlanParts()
+    const parts = new PlanParts(tables)
     compilePolicy(policy, 0, parts)
     return namedLimits(parts.counters)
   })
@@ -77,7 +81,12 @@ export function identityName(counter: PlanCounter): string {
 class PlanParts {
   readonly keys: DescriptorKey[] = []
   readonly counters: PlanCounter[] = []
+  readonly prices: PriceTables
   readonly #keyIndexes = new Map<string, number>()
+
+  constructor(prices: PriceTables) {
+    this.prices = prices
+  }
 
   keyIndex(key: DescriptorKey): number {
     let index = this.#keyIndexes.get(key.text)
@@ -88,7 +97,7 @@ class PlanParts {
     return index
   }
 
-  addCounter(identity: readonly string[], { part, limit, reason, identity: own = [] }: PartLimit, cost: Cost): PlanCounter {
+  addCounter(identity: readonly string[], { part, limit, reason, identity: own = [], unit = 1 }: PartLimit, cost: Cost): PlanCounter {
     const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
@@ -98,8 +107,9 @@ class PlanParts {
       size,
       isLeasable: cost.isLeasable,
       isSettled: cost.settling !== undefined,
+      unit,
       reason,
-      limitText: String(Math.floor(size)),
+      limitText: String(Math.floor(size / unit)),
     })
     this.counters.push(counter)
     return counter
@@ -132,7 +142,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const keys = rule.limit_keys.map((text) => parseDescriptorKey(text)!)
   const limitKeys = keys.map((key) => key.text)
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
-  const { cost, limits, llm } = compileAlgorithm(rule)
+  const { cost, limits, llm } = compileAlgorithm(rule, parts.prices)
   return Object.freeze({
     policy,
     name: rule.name,
@@ -145,7 +155,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   })
 }
 
-function compileAlgorithm(rule: Rule): CompiledRule {
+function compileAlgorithm(rule: Rule, prices: PriceTables): CompiledRule {
   switch (rule.algorithm) {
     case 'token_bucket':
       return compileTokenBucket(rule.algorithm_config)
@@ -153,5 +163,7 @@ function compileAlgorithm(rule: Rule): CompiledRule {
       return compileFixedWindow(rule.algorithm_config)
     case 'token_bucket_llm':
       return compileTokenBucketLlm(rule.algorithm_config)
+    case 'cost_budget':
+      return compileCostBudget(rule.algorithm_config, prices)
   }
 }

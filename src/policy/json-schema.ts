@@ -8,7 +8,7 @@ export function bundleJsonSchema(): Record<string, unknown> {
     io: 'input',
     override({ jsonSchema, zodSchema }) {
       const schema = zodSchema instanceof z.ZodOptional ? zodSchema.unwrap() : zodSchema
-      if (jsonSchema.type !== 'object' || schema === metadataSchema) return
+      if (jsonSchema.type !== 'object' || schema === metadataSchema || schema instanceof z.ZodRecord) return
       jsonSchema.additionalProperties = false
       if (schema !== selectorSchema) jsonSchema.patternProperties = { [NOTE_NAMES.source]: {} }
     },

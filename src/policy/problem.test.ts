@@ -59,12 +59,12 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a misspelt algorithm',
       withRule({ algorithm: 'token_bukket' }),
-      'policies[0].spec.rules[0].algorithm: expected "token_bucket", "fixed_window" or "token_bucket_llm", got "token_bukket" — did you mean "token_bucket"?',
+      'policies[0].spec.rules[0].algorithm: expected "token_bucket", "fixed_window", "token_bucket_llm" or "cost_budget", got "token_bukket" — did you mean "token_bucket"?',
     ],
     [
       'no algorithm',
       withRule({ algorithm: undefined }),
-      'policies[0].spec.rules[0].algorithm: expected "token_bucket", "fixed_window" or "token_bucket_llm", but it is missing',
+      'policies[0].spec.rules[0].algorithm: expected "token_bucket", "fixed_window", "token_bucket_llm" or "cost_budget", but it is missing',
     ],
     ['a rule that is null', withSpec({ rules: [null] }), 'policies[0].spec.rules[0]: expected a rule (an object), got null'],
     ['a rule that is a text', withSpec({ rules: ['x'] }), 'policies[0].spec.rules[0]: expected a rule (an object), got "x"'],

@@ -5,6 +5,9 @@ import { closest } from './suggest.ts'
 
 /** The schema's `error` texts say what was expected; this adds the path, what was found, and a suggestion. */
 export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
+  // A name that cannot be one.
+  if (issue.code === 'invalid_key')
+    return [{ path: formatPath(issue.path.slice(0, -1)), message: `expected ${issue.message}, got ${show(issue.path.at(-1))}` }]
   const value = valueAt(data, issue.path)
   const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${found(value, issue.message)}` }
   if (issue.code !== 'invalid_union') return [problem]

@@ -1,9 +1,11 @@
 import { z } from 'zod'
+import { costBudgetConfig } from './algorithms/cost-budget.ts'
 import { fixedWindowConfig } from './algorithms/fixed-window.ts'
 import { tokenBucketConfig } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmConfig } from './algorithms/token-bucket-llm.ts'
 import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
 import { isHostPattern } from './host.ts'
+import { pricesSchema } from './prices.ts'
 import { label } from './schema-parts.ts'
 
 /**
@@ -82,6 +84,7 @@ const ALGORITHMS = [
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('cost_budget'), algorithm_config: costBudgetConfig }),
 ] as const
 
 const NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))
@@ -121,6 +124,7 @@ export const envelopeSchema = z.object(
         error: VERSION,
       })
       .meta({ description: 'Must increase with each published bundle.' }),
+    prices: pricesSchema.optional(),
     policies: z.array(z.unknown(), { error: 'a list of policies' }),
     metadata,
   },

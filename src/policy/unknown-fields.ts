@@ -30,6 +30,16 @@ function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found
     visit(schema.unwrap(), value, path, found)
   } else if (schema instanceof z.ZodArray && Array.isArray(value)) {
     for (let i = 0; i < value.length && found.errors.length < found.limit; i++) visit(schema.element, value[i], [...path, i], found)
+  } else if (schema instanceof z.ZodRecord && isRecord(value)) {
+    // zod drops this name silently.
+    if (Object.hasOwn(value, '__proto__'))
+      reportUnknown(
+        value,
+        Object.keys(value).filter((key) => key !== '__proto__'),
+        path,
+        found,
+      )
+    for (const [key, item] of Object.entries(value)) visit(schema.valueType as z.core.$ZodType, item, [...path, key], found)
   } else if (schema instanceof z.ZodDiscriminatedUnion && isRecord(value)) {
     const option = schema.options.find((candidate) => candidate instanceof z.ZodObject && accepts(candidate, value))
     if (option) visit(option, value, path, found)

@@ -1,3 +1,5 @@
+import { newWarning } from '../limiter/algorithms/window.ts'
+import type { WindowLimit } from '../limiter/limit.ts'
 import type { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
 import type { EmbeddedCounter } from './embedded-counter.ts'
@@ -48,9 +50,10 @@ export function takeRow(rows: TableRows, charges: Charges, results: ChargeResult
   const row = rows.order[place]!
   const cost = charges.costs[row]!
   if (cost === 0) return
-  const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+  const { limit, algorithm, warning } = charges.counters[row] as EmbeddedCounter
   algorithm.take(rows.records[row]!, cost)
   results.levels[row] = algorithm.left(limit, rows.records[row]!)
+  if (warning !== undefined) warnRow(rows, results, row, warning)
   writeRow(rows, place, nowMs, wallMs)
 }
 
@@ -65,4 +68,10 @@ export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: 
   if (slot < 0) return
   rows.slots[row] = slot
   table.write(slot, level, at, size, rate)
+}
+
+/** Notes a share to warn of that the row's record has reached, before the record is written. */
+export function warnRow(rows: TableRows, results: ChargeResults, row: number, limit: WindowLimit): void {
+  const percent = newWarning(limit, rows.records[row]!)
+  if (percent > 0) results.warn(row, percent)
 }

@@ -6,6 +6,7 @@ import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
+import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
 const newStore = () => newEmbeddedStore(256 * 1024)
 
@@ -14,7 +15,11 @@ describeLimitChange('EmbeddedStore', newStore)
 describeOverdraft('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
 describeReset('EmbeddedStore', newStore)
-describeSharedReset('EmbeddedStore in two threads', () => {
+describeWarnings('EmbeddedStore', newStore)
+describeSharedReset('EmbeddedStore in two threads', newStores)
+describeSharedWarnings('EmbeddedStores in two threads', newStores)
+
+function newStores(): readonly [EmbeddedStore, EmbeddedStore] {
   const table = newTableBuffer(256 * 1024)
   return [new EmbeddedStore(new SharedTable(table, 1), [1, 2]), new EmbeddedStore(new SharedTable(table, 2), [1, 2])]
-})
+}

@@ -14,6 +14,7 @@ import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
+import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
 describeFleet('one server', async (owner) => (await runningRedis({}, owner)).url)
 describeFleet('Sentinel', async (owner) => `redis+sentinel://${(await runningSentinels({}, owner)).addresses.join(',')}/${MASTER_NAME}`)
@@ -38,9 +39,12 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     describeOverdraft(name, newStore)
     describeSettlement(name, newStore)
     describeReset(name, newStore)
-    describeSharedReset(name, () => {
+    describeWarnings(name, newStore)
+    const newStores = (): readonly [CounterStore, CounterStore] => {
       const prefix = `edge:${stores++}:`
       return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
-    })
+    }
+    describeSharedReset(name, newStores)
+    describeSharedWarnings(name, newStores)
   })
 }

@@ -32,6 +32,11 @@ export function llmRule(name: string, keys: readonly string[], config: object): 
   return { name, limit_keys: keys, algorithm: 'token_bucket_llm', algorithm_config: config }
 }
 
+/** A budget of money. */
+export function budgetRule(name: string, keys: readonly string[], config: object): object {
+  return { name, limit_keys: keys, algorithm: 'cost_budget', algorithm_config: { period: '1d', ...config } }
+}
+
 /** A bundle that is known by its one burst, as a hand writes it. */
 export function burstYaml(version: number, burst: number): string {
   return `# by hand

@@ -2,7 +2,7 @@ import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { BUCKET, type BucketLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
 import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges, type Counter } from '../../../src/store/charges.ts'
-import type { CounterStore, Outcome } from '../../../src/store/counter-store.ts'
+import type { CounterStore, OnWarning, Outcome } from '../../../src/store/counter-store.ts'
 
 export interface Row {
   readonly counter: Counter
@@ -14,6 +14,8 @@ export interface Taken {
   readonly taken: Outcome
   readonly levels: readonly number[]
   readonly waitsMs: readonly number[]
+  /** The percentages that a take warns of, by row; absent if there are none. */
+  readonly warnings?: readonly number[]
 }
 
 /** One takeAll, from rows to results, on any store. */
@@ -41,8 +43,9 @@ export async function settleRows(
   nowMs: number,
   wallMs = 0,
   takenWallMs = wallMs,
+  onWarning?: OnWarning,
 ): Promise<void> {
-  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'local' }, nowMs, wallMs)
+  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'local' }, nowMs, wallMs, onWarning)
 }
 
 /** One resetAll. */
@@ -77,5 +80,6 @@ function answersOf(charges: Charges, results: ChargeResults, taken: Outcome): Ta
     taken,
     levels: [...results.levels.subarray(0, charges.length)],
     waitsMs: [...results.waitsMs.subarray(0, charges.length)],
+    ...(taken === true && results.hasWarnings && { warnings: [...results.warnings.subarray(0, charges.length)] }),
   }
 }
