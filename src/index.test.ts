@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../test/support/bundles/bundles.ts'
+import { bucketRule, budgetRule, bundle, llmRule, policy } from '../test/support/bundles/bundles.ts'
 import { ManualClock } from '../test/support/service/manual-clock.ts'
-import { createEngine } from './index.ts'
+import { type BudgetWarning, createEngine } from './index.ts'
 
 const REQUEST = { method: 'GET', uri: '/api', headers: { 'X-Key': 'ann' } }
 const NAME = { policy: 'p', rule: 'r', values: { 'header:x-key': 'ann' } }
@@ -65,3 +65,39 @@ function newEngine() {
   if (!engine.load(JSON.stringify(bundle(1, ...policies))).ok) throw new Error('bad bundle')
   return engine
 }
+
+describe('a budget of money', () => {
+  const rules = [budgetRule('r', ['header:x-key'], { budget: 2.5, cost: { header: 'x-cost', default: 0.1 }, warn_at_percent: [80] })]
+  const text = JSON.stringify(bundle(1, policy('p', { rules })))
+
+  test('takes the cost of the call in units of the currency, and shows hundredths everywhere', () => {
+    const engine = createEngine({ storeBytes: 1024 * 1024, clock: new ManualClock() })
+    engine.load(text)
+    expect(engine.decide(REQUEST, { cost: 1.255 })).toMatchObject({ limit: { limitText: '250', remaining: 124 } })
+    expect(engine.explain(REQUEST, { cost: 0.005 }).policies).toMatchObject([
+      { rules: [{ cost: 0.5, counters: [{ kind: 'budget', limit: 250, level: 124.5, remaining: 124 }] }] },
+    ])
+    expect(engine.counters(NAME)).toMatchObject({ counters: [{ kind: 'budget', limit: 250, level: 124.5, remaining: 124 }] })
+    expect(engine.decide(REQUEST, { cost: 1.2451 })).toMatchObject({
+      action: 'reject',
+      reason: 'budget_exceeded',
+      requested: 124.51,
+      available: 124,
+    })
+    expect(engine.reset(NAME)).toMatchObject({ counters: [{ level: 250 }] })
+  })
+
+  test('tells its embedder when it is nearly spent, and explanations do not', () => {
+    const warned: unknown[] = []
+    const onBudgetWarning = ({ rule, values, percent }: BudgetWarning) => warned.push([rule.name, values, percent])
+    const engine = createEngine({ storeBytes: 1024 * 1024, clock: new ManualClock(), onBudgetWarning })
+    engine.load(text)
+    engine.explain(REQUEST, { cost: 2 })
+    engine.decide(REQUEST, { cost: 1.9 })
+    engine.decide(REQUEST, { cost: 0 })
+    expect(warned).toEqual([])
+    engine.decide(REQUEST, { cost: 0.1 })
+    engine.decide(REQUEST, { cost: 0.1 })
+    expect(warned).toEqual([['r', ['ann'], 80]])
+  })
+})

@@ -1,6 +1,7 @@
 /** The engine as a library: load a bundle, decide on a plain object, no server needed. See docs/library.md. */
 
 import { type Clock, systemClock } from './clock.ts'
+import type { OnBudgetWarning } from './engine/budget-warning.ts'
 import type { Decision } from './engine/decision.ts'
 import { Engine } from './engine/engine.ts'
 import type { Explanation } from './engine/explanation.ts'
@@ -15,6 +16,7 @@ import type { StoreStats } from './store/counter-store.ts'
 import { newEmbeddedStore } from './store/embedded-store.ts'
 
 export type { Clock } from './clock.ts'
+export type { BudgetWarning } from './engine/budget-warning.ts'
 export type { CounterStatus } from './engine/counter-status.ts'
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
 export type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/explanation.ts'
@@ -35,6 +37,8 @@ export interface EmbeddedEngineOptions {
   readonly trustedProxies?: string
   readonly ipFacts?: IpFacts
   readonly clock?: Clock
+  /** Called when a caller reaches a percentage in warn_at_percent of a cost_budget rule. Must not throw. */
+  readonly onBudgetWarning?: OnBudgetWarning
 }
 
 export interface EmbeddedEngine {
@@ -62,7 +66,8 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
     }),
     ipFacts: options.ipFacts ?? {},
   }
-  const engine = new Engine({ store, clock: options.clock ?? systemClock, identification })
+  const { clock = systemClock, onBudgetWarning } = options
+  const engine = new Engine({ store, clock, identification, ...(onBudgetWarning && { onBudgetWarning }) })
   return {
     load(text, format) {
       const parsed = parseBundle(text, format)

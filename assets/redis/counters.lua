@@ -9,8 +9,8 @@
 --           moment  take, check, reset: the last reset that the calling instance knows; settle, give_back, renew: when it was taken
 --           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts), else 0
 --         and then the arguments of the kind (`columns`)
--- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, and the last reset of the
---         counter, or 0. Or 2 and the time, and nothing was done: a row does not name the window of that time.
+-- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, the last reset of the
+--         counter, or 0, and 0 or a warning: 1000 × the percentage that is reached, plus the one before. Or 2 and the time, and nothing was done: a row does not name the window of that time.
 --
 -- Records expire when they equal a new one, or some time later. A lost record is restored from what the first calling instance has spent
 -- itself. An existing record is lowered to `most`, unless it is settled: calls of an instance's workers overtake each other, and what one of
@@ -136,12 +136,38 @@ function bucket.reset(row)
   bucket.write(row)
 end
 
--- Tokens for one window of a calendar. A hash: under the window's number what is used, and under its negative when the record was created.
+-- Tokens for one window of a calendar. A hash: under the window's number what is used, under its negative when the record was created, and
+-- under the number and a half the highest percentage that was warned of. All three are removed together.
 local window = {
   -- The numbers and starts of three consecutive windows; then the end of the last one. The middle one is that of the calling instance's
   -- clock, and `most` and `moment` refer to it; for settle and give_back, it is the one that was taken from.
-  columns = { 'previous', 'previousStart', 'present', 'presentStart', 'following', 'followingStart', 'followingEnd' },
+  -- Then the shares to warn of, such as '80:800,95:950' (percentage, from how many tokens), or 0; give_back: the warning to withdraw, or 0.
+  columns = { 'previous', 'previousStart', 'present', 'presentStart', 'following', 'followingStart', 'followingEnd', 'warnings' },
 }
+
+local function warned_field(row)
+  return string.format('%.0f.5', row.number)
+end
+
+-- Finds the highest share to warn of that is reached, unless it or a higher one was warned of before.
+local function warn(row)
+  if type(row.warnings) ~= 'string' then return end
+  local before = tonumber(redis.call('HGET', row.key, warned_field(row))) or 0
+  local reached = 0
+  for percent, tokens in string.gmatch(row.warnings, '(%d+):(%d+)') do
+    if row.used >= tonumber(tokens) then reached = tonumber(percent) end
+  end
+  if reached <= before then return end
+  redis.call('HSET', row.key, warned_field(row), reached)
+  row.warning = reached * 1000 + before
+end
+
+-- What is given back was not taken: nobody has heard of the warning.
+local function withdraw_warning(row)
+  if row.warnings == 0 then return end
+  local reached, before = math.floor(row.warnings / 1000), row.warnings % 1000
+  if tonumber(redis.call('HGET', row.key, warned_field(row))) == reached then redis.call('HSET', row.key, warned_field(row), before) end
+end
 
 -- The current window, its end, and the one before it. Nothing if the time is in none of the three.
 local function choose_window(row)
@@ -191,6 +217,7 @@ function window.take(row)
   row.used = row.used + row.cost
   row.left = row.left - row.cost
   window.write(row)
+  warn(row)
 end
 
 function window.give_back(row)
@@ -199,11 +226,13 @@ function window.give_back(row)
   if not row.exists and (row.cost > 0 or isOver) then return end
   row.used = row.used - row.cost
   window.write(row)
+  if action == 'give_back' then withdraw_warning(row) elseif row.cost < 0 then warn(row) end
 end
 
 function window.reset(row)
   row.used, row.left = 0, row.size
   window.write(row)
+  redis.call('HDEL', row.key, warned_field(row))
 end
 
 -- Requests in flight. A hash: under the number of a slice of time the holds that were taken or last renewed in it, and under `reset` when the
@@ -306,7 +335,7 @@ local at = 1
 local function read_columns(row, columns)
   for _, name in ipairs(columns) do
     at = at + 1
-    row[name] = tonumber(ARGV[at])
+    row[name] = tonumber(ARGV[at]) or ARGV[at]
   end
 end
 
@@ -314,7 +343,7 @@ local rows = {}
 local fits = true
 
 for i, key in ipairs(KEYS) do
-  local row = { key = key, leased = 0 }
+  local row = { key = key, leased = 0, warning = 0 }
   read_columns(row, { 'kind' })
   local kind = KINDS[row.kind]
   read_columns(row, COLUMNS)
@@ -345,5 +374,6 @@ for _, row in ipairs(rows) do
   reply[#reply + 1] = exact(row.left)
   reply[#reply + 1] = exact(row.leased)
   reply[#reply + 1] = exact(row.reset)
+  reply[#reply + 1] = row.warning
 end
 return table.concat(reply, ' ')

@@ -8,10 +8,12 @@ const ITEMS_A_PIECE = 200
 export interface SharedBundle {
   readonly version: Bundle['bundle_version']
   readonly policyCount: number
+  /** Undefined where it has none. */
+  readonly prices: SharedArrayBuffer | undefined
   readonly pieces: readonly SharedArrayBuffer[]
 }
 
-export function shareBundle({ bundle_version, policies }: Bundle): SharedBundle {
+export function shareBundle({ bundle_version, policies, prices }: Bundle): SharedBundle {
   const pieces: SharedArrayBuffer[] = []
   let [from, items] = [0, 0]
   for (const [index, policy] of policies.entries()) {
@@ -21,15 +23,15 @@ export function shareBundle({ bundle_version, policies }: Bundle): SharedBundle 
     from = index + 1
     items = 0
   }
-  return { version: bundle_version, policyCount: policies.length, pieces }
+  return { version: bundle_version, policyCount: policies.length, prices: prices && share(prices), pieces }
 }
 
 function itemsOf({ spec: { rules, selector } }: Policy): number {
   return 1 + rules.length + (selector?.hosts?.length ?? 0) + (selector?.methods?.length ?? 0)
 }
 
-function share(policies: readonly Policy[]): SharedArrayBuffer {
-  const bytes = serialize(policies)
+function share(value: object): SharedArrayBuffer {
+  const bytes = serialize(value)
   const piece = new SharedArrayBuffer(bytes.length)
   Buffer.from(piece).set(bytes)
   return piece
@@ -37,4 +39,8 @@ function share(policies: readonly Policy[]): SharedArrayBuffer {
 
 export function* policiesOf({ pieces }: SharedBundle): Generator<Policy> {
   for (const piece of pieces) yield* deserialize(Buffer.from(piece)) as Policy[]
+}
+
+export function pricesOf({ prices }: SharedBundle): Bundle['prices'] {
+  return prices && (deserialize(Buffer.from(prices)) as Bundle['prices'])
 }

@@ -24,7 +24,7 @@ export interface Cost {
   /** Whether takes are mostly of one token and never settled, so that a store may pre-fetch tokens. */
   readonly isLeasable: boolean
   /** The header field that it reads, in lower case, if it reads one. */
-  readonly header?: string
+  readonly header?: string | undefined
   /** What the request takes; AMBIGUOUS where a field that says it is repeated. Called for each decision, so it must not allocate. */
   of(facts: RequestFacts): number
   /** How the amount is corrected when the request ends. Undefined: never. */
@@ -34,12 +34,17 @@ export interface Cost {
 /** Two readers could understand the cost differently: the request is refused. */
 export const AMBIGUOUS = Number.NaN
 
-/** Corrects an amount that was taken before the actual usage was known. */
-export interface Settling {
+/** Corrects amounts that were taken before the actual usage was known. */
+export interface Settling extends Settler {
   /** 'usage': as soon as that is known. 'end': when the request is over, whatever it used; until then it is a hold, and renewed. */
   readonly at: 'usage' | 'end'
   /** Whether the amount that this request takes will be settled. */
   applies(facts: RequestFacts): boolean
+  /** What settles this request, where that depends on the request: the prices of its model. */
+  forRequest?(facts: RequestFacts): Settler
+}
+
+export interface Settler {
   /**
    * The actual amount; undefined: the amount stays as it was taken. Called on the cost that took it, so that the prices and limits of
    * that moment apply, even if a later bundle changes them.
@@ -53,7 +58,7 @@ export type Usage = 'nothing' | 'unknown' | KnownUsage
 interface KnownUsage {
   /** Undefined where the caller reports only what it cost. */
   readonly tokens: TokenCounts | undefined
-  /** What the caller says that it cost, in the rule's unit. */
+  /** What the caller says that it cost, in units of the currency: for budgets of money. */
   readonly cost?: number | undefined
   /** The response was a stream of events. */
   readonly isStreamed: boolean

@@ -1,5 +1,6 @@
 import type { LlmSettings } from '../llm/llm-settings.ts'
-import { addTokens, maxCompletionTokens } from '../llm/tokens.ts'
+import { addTokens } from '../llm/tokens.ts'
+import { completionBound } from './completion-bound.ts'
 import type { Cost, RequestFacts, Settling, Usage } from './cost.ts'
 
 /** The most tokens that a request may use: its prompt, and the longest completion that it can get. Settled to the actual usage. */
@@ -9,19 +10,13 @@ export class LlmReservation implements Cost, Settling {
   readonly at = 'usage'
   readonly settling = this
   readonly #llm: LlmSettings
-  readonly #withoutBody: number
 
   constructor(llm: LlmSettings) {
     this.#llm = llm
-    this.#withoutBody = maxCompletionTokens(undefined, llm.maxCompletionTokens)
   }
 
-  of({ path, body }: RequestFacts): number {
-    const hasText = generatesText(path)
-    if (body === undefined) return hasText ? this.#withoutBody : 0
-    const { promptTokens, requestedTokens, choices } = body
-    if (!hasText) return promptTokens
-    return addTokens(promptTokens, maxCompletionTokens(requestedTokens, this.#llm.maxCompletionTokens, choices))
+  of(facts: RequestFacts): number {
+    return addTokens(facts.body?.promptTokens ?? 0, completionBound(facts, this.#llm.maxCompletionTokens))
   }
 
   /** Where the proxy has not read the request's body, it does not read the response either. */
@@ -36,9 +31,4 @@ export class LlmReservation implements Cost, Settling {
     if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
     return addTokens(usage.tokens.prompt, usage.tokens.completion)
   }
-}
-
-/** Embeddings generate no text, so they reserve none. */
-function generatesText(path: string): boolean {
-  return !path.endsWith('/embeddings')
 }

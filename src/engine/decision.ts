@@ -20,7 +20,7 @@ export interface Rejected extends Evaluated {
   readonly reason: RejectReason
   /** Undefined where a block rejects. */
   readonly limit: RateLimit | undefined
-  /** What the request takes from the rule that rejected, and what was left there: whole tokens. */
+  /** What the request takes from the rule that rejected, and what was left there: whole tokens, or hundredths of a currency's unit. */
   readonly requested: number
   readonly available: number
 }
@@ -52,7 +52,7 @@ export interface RateLimit {
   readonly rule: PlanRule
   /** The RateLimit-Limit header's value. */
   readonly limitText: string
-  /** Whole tokens; 0 on a reject. */
+  /** Whole tokens, or hundredths of a currency's unit; 0 on a reject. */
   readonly remaining: number
   /** On allow: until it is full again; on reject: until this request would pass. */
   readonly resetMs: number

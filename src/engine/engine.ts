@@ -7,6 +7,7 @@ import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { Taken } from '../store/taken.ts'
 import { openPlan } from './active-plan.ts'
+import type { OnBudgetWarning } from './budget-warning.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
@@ -23,6 +24,8 @@ export interface EngineOptions {
   readonly identification?: Identification
   /** Shared by threads that switch plans together. */
   readonly planSwitch?: PlanSwitch
+  /** Called when a caller reaches a share of a budget to warn of, in enforcing and in shadow policies. Must not throw. */
+  readonly onBudgetWarning?: OnBudgetWarning
 }
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
@@ -33,12 +36,15 @@ export class Engine {
   readonly #clock: Clock
   readonly #evaluator: Evaluator
   readonly #plans: PlanSwitch
+  readonly #onBudgetWarning: OnBudgetWarning
   #ages: LimitAges | undefined
 
   constructor(options: EngineOptions) {
     this.#store = options.store
     this.#clock = options.clock
-    this.#evaluator = new Evaluator(options.store, options.clock, options.identification ?? defaultIdentification())
+    this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
+    const identification = options.identification ?? defaultIdentification()
+    this.#evaluator = new Evaluator(options.store, options.clock, identification, this.#onBudgetWarning)
     this.#plans = options.planSwitch ?? new PlanSwitch()
   }
 
@@ -94,8 +100,11 @@ export class Engine {
    */
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
     if (reserved.amount === amount) return
+    const { rule, values, taken } = reserved
     const charges = this.#chargesOf(reserved, reserved.amount - amount)
-    return this.#store.settleAll(charges, reserved.taken, this.#clock.nowMs(), this.#clock.wallMs())
+    return this.#store.settleAll(charges, taken, this.#clock.nowMs(), this.#clock.wallMs(), (_row, percent) =>
+      this.#onBudgetWarning({ rule, values, percent }),
+    )
   }
 
   /**

@@ -4,6 +4,7 @@ import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
+import { type OnBudgetWarning, warningsOf } from './budget-warning.ts'
 import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { type Explanation, explain } from './explanation.ts'
@@ -19,12 +20,14 @@ export class Evaluator {
   readonly #clock: Clock
   readonly #wallTime: WallTime
   readonly #runs: RunPool
+  readonly #onBudgetWarning: OnBudgetWarning
 
-  constructor(store: CounterStore, clock: Clock, identification: Identification) {
+  constructor(store: CounterStore, clock: Clock, identification: Identification, onBudgetWarning: OnBudgetWarning) {
     this.#store = store
     this.#clock = clock
     this.#wallTime = new WallTime(clock)
     this.#runs = new RunPool(identification)
+    this.#onBudgetWarning = onBudgetWarning
   }
 
   /** Drops all that is kept of an earlier plan. */
@@ -129,7 +132,7 @@ export class Evaluator {
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
     if (taken === false) return this.#conclude(run, rejected(run))
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
-    if (run.active!.plan.hasSettledCosts) run.reserve(run.group)
+    if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
   }
@@ -167,7 +170,13 @@ export class Evaluator {
   #afterSimulated(run: Run, group: Group, taken: Outcome | PlanRule): void {
     if (typeof taken === 'object') run.addWouldReject({ rule: taken, reason: 'blocked' })
     else if (taken === false) run.addWouldReject(longestRejection(group))
-    else if (taken === true) run.reserve(group)
+    else if (taken === true) this.#reserve(run, group)
+  }
+
+  /** For rules whose cost is settled; only such rules warn. */
+  #reserve(run: Run, group: Group): void {
+    run.reserve(group)
+    if (group.results.hasWarnings) for (const warning of warningsOf(group)) this.#onBudgetWarning(warning)
   }
 
   #conclude<D extends Allowed | Rejected>(run: Run, decision: D): D {

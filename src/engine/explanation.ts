@@ -28,7 +28,7 @@ export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined where it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | 'no_match' | undefined
-  /** What the request would take from each of its counters; 0 where the field that says it is repeated. */
+  /** What the request would take from each of its counters, in their units; 0 where the field that says it is repeated. */
   readonly cost: number
   /** Of its match and its limit keys. */
   readonly descriptors: readonly ExplainedDescriptor[]
@@ -119,7 +119,7 @@ function explainRules(run: Run, policy: PlanPolicy, counters: ReadonlyMap<PlanRu
   return policy.rules.map((rule, i) => ({
     rule,
     why: isLeftOut && verdicts.block === undefined ? 'repeated_descriptor' : whyNot(run, rule, verdicts.of(i)),
-    cost: rule.cost.of(run) || 0, // NaN where it is ambiguous
+    cost: (rule.cost.of(run) || 0) / (rule.counters[0]?.unit ?? 1), // NaN where it is ambiguous
     descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describe(run, index)),
     counters: counters.get(rule) ?? [],
   }))

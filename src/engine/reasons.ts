@@ -10,6 +10,7 @@ export const REASONS = {
     status: 429,
     meaning: 'Rejected: this caller has as many requests in flight as a concurrency rule allows.',
   },
+  budget_exceeded: { status: 429, meaning: 'Rejected: the budget of this window cannot cover what the request may cost.' },
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
   store_unavailable: { status: 503, meaning: 'No decision: Redis is unreachable, and EDGE_REDIS_FAILURE_MODE is closed.' },
   too_many_connections: { status: 503, meaning: 'No decision: the limit on open files allows no more connections.' },

@@ -1,4 +1,4 @@
-import type { Usage } from '../costs/cost.ts'
+import type { Settler, Usage } from '../costs/cost.ts'
 import { SLICES } from '../limiter/algorithms/in-flight.ts'
 import type { InFlightLimit } from '../limiter/limit.ts'
 import type { PlanRule } from '../policy/plan.ts'
@@ -21,13 +21,15 @@ export interface ReservedCharge {
   /** Taken from each of the rule's counters, in their unit. */
   readonly amount: number
   readonly values: readonly string[]
+  /** By the cost that took it, so that the prices and limits of that moment apply. */
+  readonly settler: Settler
   /** A settlement goes to the window and the counters that were taken from. */
   readonly taken: Taken
 }
 
-/** The actual amount, by the cost that took it. */
-export function settledAmount({ rule, amount }: ReservedCharge, usage: Usage): number {
-  return rule.cost.settling!.settled(amount, usage) ?? amount
+/** The actual amount. */
+export function settledAmount({ settler, amount }: ReservedCharge, usage: Usage): number {
+  return settler.settled(amount, usage) ?? amount
 }
 
 /** For how long a hold counts that is not renewed. */

@@ -185,7 +185,8 @@ export class Run implements RequestFacts, RequestParts {
       const row = group.firstRows[i]!
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
       const taken = { wallMs, momentMs, from: takenFrom }
-      const charge = { active: this.active!, rule, amount: costs[row]!, values: own, taken }
+      const settler = settling.forRequest?.(this) ?? settling
+      const charge = { active: this.active!, rule, amount: costs[row]!, values: own, settler, taken }
       if (settling.at === 'usage') this.reserved = [...this.reserved, charge]
       else this.holds = [...this.holds, charge]
     }

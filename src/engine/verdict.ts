@@ -2,7 +2,7 @@ import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import { NEVER } from '../limiter/record.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { LimitReason } from '../policy/plan-counter.ts'
+import type { LimitReason, PlanCounter } from '../policy/plan-counter.ts'
 import type { RateLimit } from './decision.ts'
 import type { Group } from './group.ts'
 
@@ -38,8 +38,8 @@ export function longestRejection(group: Group): Rejection {
     limitText: rejecting.limitText,
     retryAfterMs,
     canRetry: longestMs < NEVER,
-    requested: group.charges.costs[row]!,
-    available: wholeTokens(group.results.levels[row]!),
+    requested: group.charges.costs[row]! / rejecting.unit,
+    available: shownLevel(group.results.levels[row]!, rejecting),
   }
 }
 
@@ -65,7 +65,7 @@ export function mostConstrained(group: Group): RateLimit | undefined {
   return {
     rule: scarcest,
     limitText: counter.limitText,
-    remaining: wholeTokens(level),
+    remaining: shownLevel(level, counter),
     resetMs: algorithmOf(counter.limit).resetMs(counter.limit, level, wallMs),
   }
 }
@@ -83,7 +83,7 @@ function knownWaitMs({ results }: Group, row: number, limit: Limit): number {
   return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, results.levels[row]!, results.wallMs) : waitMs
 }
 
-/** Settlements may leave a debt, which is reported as 0. */
-export function wholeTokens(level: number): number {
-  return Math.max(0, Math.floor(level))
+/** In whole units of the counter. Settlements may leave a debt, which is reported as 0. */
+export function shownLevel(level: number, { unit }: PlanCounter): number {
+  return Math.max(0, Math.floor(unit === 1 ? level : level / unit))
 }

@@ -6,6 +6,8 @@ import { wordsFrom } from './words.ts'
 export interface Completion {
   readonly model: string
   readonly promptTokens: number
+  /** Those of them that were read from the cache. */
+  readonly cachedTokens: number
   /** Of each choice. */
   readonly tokens: number
   /** The request allowed fewer tokens than the model generates. */
@@ -15,11 +17,13 @@ export interface Completion {
 }
 
 /** The same request gives the same completion. */
-export function complete(asked: Asked, { tokens, hasUsage, tokensPerEvent }: FakeLlmOptions): Completion {
+export function complete(asked: Asked, { tokens, hasUsage, cachedTokens, tokensPerEvent }: FakeLlmOptions): Completion {
   const max = wholeNumber(asked['max_completion_tokens']) ?? wholeNumber(asked['max_output_tokens']) ?? wholeNumber(asked['max_tokens'])
+  const prompt = promptTokens(asked)
   return {
     model: modelOf(asked),
-    promptTokens: promptTokens(asked),
+    promptTokens: prompt,
+    cachedTokens: Math.min(cachedTokens, prompt),
     tokens: Math.min(tokens, max ?? tokens),
     isCut: max !== undefined && max < tokens,
     hasUsage,

@@ -27,6 +27,7 @@ const FLAGS: { readonly [Option in keyof Valued]: Flag<Valued[Option]> } = {
   tokenMs: { name: 'token-ms', about: 'milliseconds between two events of a stream', read: whole(0, MAX_DURATION_MS) },
   tokensPerEvent: { name: 'tokens-per-event', about: 'tokens in one event of a stream', read: whole(1, MAX_TOKENS) },
   chunkBytes: { name: 'chunk-bytes', about: 'bytes per write; 0: one write per event', read: whole(0, 2 ** 30) },
+  cachedTokens: { name: 'cached-tokens', about: 'prompt tokens that usage reports as cached', read: whole(0, MAX_TOKENS) },
   lineEnd: { name: 'line-end', about: `line endings of a stream: ${LINE_END_NAMES.join(', ')}`, read: choice(LINE_END_NAMES) },
   fail: { name: 'fail', about: `how responses fail: ${FAILURES.join(', ')}`, read: choice(FAILURES) },
   failAfterTokens: { name: 'fail-after', about: 'tokens sent before the failure; 0: fail before the headers', read: whole(0, MAX_TOKENS) },

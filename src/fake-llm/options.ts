@@ -16,6 +16,8 @@ export interface FakeLlmOptions {
   /** Size of each write of a response; 0: a write for each event. */
   chunkBytes: number
   hasUsage: boolean
+  /** How many tokens of a prompt usage reports as read from the cache, if the prompt has so many. */
+  cachedTokens: number
   /** Compresses whatever the client accepts. */
   isGzip: boolean
   lineEnd: LineEnd
@@ -31,6 +33,7 @@ export const DEFAULT_OPTIONS: Readonly<FakeLlmOptions> = {
   tokensPerEvent: 1,
   chunkBytes: 0,
   hasUsage: true,
+  cachedTokens: 0,
   isGzip: false,
   lineEnd: 'lf',
   fail: 'none',

@@ -24,6 +24,14 @@ export interface WindowLimit {
   readonly calendar: Calendar
   /** See `canOverdraw`. */
   readonly canOverdraw?: boolean
+  /** Shares of it to warn of, in ascending order; undefined: none. */
+  readonly warnings?: readonly WarningShare[] | undefined
+}
+
+/** Reached when so many tokens of a window are used. */
+export interface WarningShare {
+  readonly percent: number
+  readonly tokens: number
 }
 
 /** Requests in flight: each is a hold, which counts for eight slices of time unless it is released or renewed. */

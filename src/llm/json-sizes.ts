@@ -22,8 +22,8 @@ export interface Fields {
   readonly byLength: readonly (readonly Field[])[]
   /** The size of the object, from those of its fields; ABSENT for each that is missing. */
   readonly size: (sizes: Float64Array, from: number) => number
-  /** The sizes of the last such object are kept as `keptSizes`. */
-  readonly isKept: boolean
+  /** The sizes of the last such object are kept, as this one of the `keptSizes`; undefined: they are not. */
+  readonly keptAs: number | undefined
 }
 
 interface Field {
@@ -39,14 +39,14 @@ const MAX_FIELDS = 16
 const MAX_FRAMES = 12
 
 /** The fields get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
-export function fieldsOf(readings: Readonly<Record<string, Reading>>, options: Partial<Pick<Fields, 'size' | 'isKept'>> = {}): Fields {
+export function fieldsOf(readings: Readonly<Record<string, Reading>>, options: Partial<Pick<Fields, 'size' | 'keptAs'>> = {}): Fields {
   const names = Object.keys(readings)
   const byLength: Field[][] = Array.from({ length: Math.max(...names.map(({ length }) => length)) + 1 }, () => [])
   names.forEach((name, index) => {
     byLength[name.length]!.push({ name: unitsOf(name), index, reading: readings[name]! })
   })
   const size = (sizes: Float64Array, from: number): number => sum(sizes, from, names.length)
-  return { names, byLength, size, isKept: false, ...options }
+  return { names, byLength, size, keptAs: undefined, ...options }
 }
 
 export function sum(sizes: Float64Array, from: number, count: number): number {
@@ -57,7 +57,7 @@ export function sum(sizes: Float64Array, from: number, count: number): number {
 
 /** Adds up the sizes in a scanned object, by a table of what counts. Memory: a few numbers for each level that is read. */
 export class JsonSizes implements JsonEvents {
-  readonly keptSizes = new Float64Array(MAX_FIELDS)
+  readonly keptSizes: Float64Array[] = []
   keptText: string | undefined
   /** A field of the outermost object was repeated. */
   hasRepeatedName = false
@@ -178,7 +178,7 @@ export class JsonSizes implements JsonEvents {
     const from = top * MAX_FIELDS
     if (this.#isList.pop()) return this.#complete(this.#sizes[from]!)
     if (this.#field[top] === NO_NAME_YET) return this.#completeUncounted()
-    if (fields!.isKept) this.keptSizes.set(this.#sizes.subarray(from, from + MAX_FIELDS))
+    if (fields!.keptAs !== undefined) this.keptSizes[fields!.keptAs] = this.#sizes.slice(from, from + MAX_FIELDS)
     if (top > 0) this.#complete(fields!.size(this.#sizes, from))
   }
 

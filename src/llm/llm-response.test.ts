@@ -26,6 +26,22 @@ describe('an answer that came whole', () => {
     })
   })
 
+  test('tells cached tokens apart, in every dialect', () => {
+    const chat = { prompt_tokens: 9, completion_tokens: 12, prompt_tokens_details: { audio_tokens: 1, cached_tokens: 4 } }
+    expect(cost({ choices: [], usage: chat })).toEqual({ prompt: 9, completion: 12, cache: { read: 4, written: 0, isInPrompt: true } })
+    const responses = { input_tokens: 9, input_tokens_details: { cache_write_tokens: 3, cached_tokens: 4 }, output_tokens: 12 }
+    expect(cost({ output: [], usage: responses })).toEqual({ prompt: 9, completion: 12, cache: { read: 4, written: 3, isInPrompt: true } })
+    const anthropic = { input_tokens: 9, cache_creation_input_tokens: 30, cache_read_input_tokens: 40, output_tokens: 12 }
+    const beside = { read: 40, written: 30, isInPrompt: false }
+    expect(cost({ type: 'message', content: [], usage: anthropic })).toEqual({ prompt: 9, completion: 12, cache: beside })
+  })
+
+  test('takes cached tokens from the last usage alone', () => {
+    const first = '{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}'
+    const text = `{"choices":[],"usage":${first},"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":null}}`
+    expect(cost(text)).toEqual({ prompt: 9, completion: 1 })
+  })
+
   test('costs nothing where its usage says zero', () => {
     const choices = [{ index: 0, message: { content: 'x'.repeat(400) } }]
     expect(cost({ choices, usage: { prompt_tokens: 0, completion_tokens: 0 } })).toEqual({ prompt: 0, completion: 0 })

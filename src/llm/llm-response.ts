@@ -1,8 +1,9 @@
+import type { JsonObject } from './json.ts'
 import { JsonScanner } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
 import { unitsOf } from './json-string.ts'
 import { SCAN_LIMITS } from './scan-limits.ts'
-import { newTally, readUsage, type Tally, USAGE_FIELDS } from './usage.ts'
+import { DETAIL_FIELDS, newTally, readUsage, type Tally, USAGE_DETAILS, USAGE_FIELDS } from './usage.ts'
 
 const TEXT: Reading = { text: 'characters' }
 const TEXT_PARTS: Reading = { fields: fieldsOf({ text: TEXT }) }
@@ -38,9 +39,10 @@ const RESPONSE = fieldsOf({
   output: { list: ITEM },
   content: { list: BLOCK },
   type: { text: { word: unitsOf('message') } },
-  usage: {
-    fields: fieldsOf(Object.fromEntries(USAGE_FIELDS.map((name) => [name, { number: 'value' }])), { size: () => 1, isKept: true }),
-  },
+  usage: keptObject(
+    { ...numbers(USAGE_FIELDS), ...Object.fromEntries(USAGE_DETAILS.map((name, i) => [name, keptObject(numbers(DETAIL_FIELDS), 1 + i)])) },
+    0,
+  ),
 })
 const [CHOICES, OUTPUT, CONTENT, TYPE, USAGE] = [0, 1, 2, 3, 4]
 
@@ -77,7 +79,23 @@ export class LlmResponseReader {
     return counted.reduce((characters, index) => characters + Math.max(0, this.#sizes.size(index)), 0)
   }
 
-  #usage(): Record<string, number> {
-    return Object.fromEntries(USAGE_FIELDS.map((name, index) => [name, this.#sizes.keptSizes[index]!]))
+  #usage(): JsonObject {
+    const [usage, ...details] = this.#sizes.keptSizes
+    const isKept = (i: number): boolean => usage![USAGE_FIELDS.length + i] === 1
+    const parts = USAGE_DETAILS.map((name, i) => [name, isKept(i) ? named(DETAIL_FIELDS, details[i]!) : undefined])
+    return { ...named(USAGE_FIELDS, usage!), ...Object.fromEntries(parts) }
   }
+}
+
+function numbers(names: readonly string[]): Record<string, Reading> {
+  return Object.fromEntries(names.map((name) => [name, { number: 'value' }]))
+}
+
+/** An object of which all sizes are kept; its own is 1. */
+function keptObject(readings: Record<string, Reading>, keptAs: number): Reading {
+  return { fields: fieldsOf(readings, { size: () => 1, keptAs }) }
+}
+
+function named(names: readonly string[], sizes: Float64Array): JsonObject {
+  return Object.fromEntries(names.map((name, index) => [name, sizes[index]!]))
 }

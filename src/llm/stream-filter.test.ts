@@ -83,11 +83,11 @@ function contentOf(text: string): string {
 
 const WITH_USAGE = { usage: true } as const
 
-describe.each(RECORDED_STREAMS)('a recorded stream: $name', ({ text, characters, prompt, completion }) => {
+describe.each(RECORDED_STREAMS)('a recorded stream: $name', ({ text, characters, prompt, completion, cache }) => {
   test('costs what the provider says, else what its text is worth', () => {
     const filter = newFilter({})
     passed(filter, text)
-    expect(filter.counts).toEqual({ prompt: prompt ?? PROMPT_ESTIMATE, completion: completion ?? Math.ceil(characters / 4) })
+    expect(filter.counts).toEqual({ prompt: prompt ?? PROMPT_ESTIMATE, completion: completion ?? Math.ceil(characters / 4), cache })
     expect(filter.estimatedCompletionTokens).toBe(Math.ceil(characters / 4))
     expect(filter.hasProviderCount).toBe(completion !== undefined)
     expect(filter.hasFailed).toBe(false)

@@ -46,9 +46,9 @@ describe('usage that a provider tells', () => {
       prompt_tokens_details: { cached_tokens: 1920 },
       completion_tokens_details: { reasoning_tokens: 256 },
     }
-    expect(counted(chat)).toEqual({ prompt: 2006, completion: 300 })
+    expect(counted(chat)).toMatchObject({ prompt: 2006, completion: 300 })
     const anthropic = { input_tokens: 21, cache_creation_input_tokens: 188, cache_read_input_tokens: 500, output_tokens: 393 }
-    expect(counted(anthropic)).toEqual({ prompt: 21, completion: 393 })
+    expect(counted(anthropic)).toMatchObject({ prompt: 21, completion: 393 })
   })
 
   test('costs its total where it tells nothing else', () => {
@@ -84,8 +84,8 @@ describe('usage that a provider tells', () => {
 
 test('a tally has usage as soon as a provider names either count', () => {
   expect(hasUsage(newTally())).toBe(false)
-  expect(hasUsage({ characters: 9, promptTokens: 0, completionTokens: undefined, countedCharacters: 0 })).toBe(true)
-  expect(hasUsage({ characters: 9, promptTokens: undefined, completionTokens: 0, countedCharacters: 0 })).toBe(true)
+  expect(hasUsage({ characters: 9, promptTokens: 0, completionTokens: undefined, countedCharacters: 0, cache: undefined })).toBe(true)
+  expect(hasUsage({ characters: 9, promptTokens: undefined, completionTokens: 0, countedCharacters: 0, cache: undefined })).toBe(true)
 })
 
 test('the estimate is a quarter of all characters, rounded up once', () => {
@@ -97,4 +97,46 @@ test('the usage object of a chunk is the same as text and as data', () => {
   const counts = { prompt: 12, completion: 34 }
   expect(chatUsage(counts)).toEqual({ prompt_tokens: 12, completion_tokens: 34, total_tokens: 46 })
   expect(chatUsageText(counts)).toBe(JSON.stringify(chatUsage(counts)))
+})
+
+describe('cached prompt tokens', () => {
+  test.each([
+    [
+      'chat',
+      { prompt_tokens: 9, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 4 } },
+      { read: 4, written: 0, isInPrompt: true },
+    ],
+    [
+      'Responses',
+      { input_tokens: 9, output_tokens: 1, input_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 } },
+      { read: 4, written: 2, isInPrompt: true },
+    ],
+    [
+      'Anthropic',
+      { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 40, cache_creation_input_tokens: 20 },
+      { read: 40, written: 20, isInPrompt: false },
+    ],
+    [
+      'a gateway that translates',
+      { prompt_tokens: 69, completion_tokens: 1, cache_read_input_tokens: 40, cache_creation_input_tokens: 20 },
+      { read: 40, written: 20, isInPrompt: true },
+    ],
+    ['nobody', { prompt_tokens: 9, completion_tokens: 1 }, undefined],
+    ['details without counts', { input_tokens: 9, output_tokens: 1, input_tokens_details: {} }, undefined],
+  ])('are read in the words of %s, beside what token budgets count', (_, usage, cache) => {
+    const { prompt, completion, cache: found } = counted(usage)
+    expect(found).toEqual(cache)
+    expect([prompt, completion]).toEqual(['prompt_tokens' in usage ? usage.prompt_tokens : usage.input_tokens, 1])
+  })
+
+  test.each([[-1], [1.5], [2 ** 53], ['4'], [null], [{}]])('are unknown where their number is %j', (cached) => {
+    expect(counted({ prompt_tokens: 9, prompt_tokens_details: { cached_tokens: cached } }).cache).toBeUndefined()
+    expect(counted({ input_tokens: 9, cache_read_input_tokens: cached }).cache).toBeUndefined()
+  })
+
+  test('are cumulative: a later number replaces an earlier one, and one that is not repeated stays', () => {
+    const start = { input_tokens: 9, cache_read_input_tokens: 40, cache_creation_input_tokens: 20 }
+    expect(counted(start, { output_tokens: 3 }).cache).toEqual({ read: 40, written: 20, isInPrompt: false })
+    expect(counted(start, { output_tokens: 3, cache_read_input_tokens: 50 }).cache).toEqual({ read: 50, written: 20, isInPrompt: false })
+  })
 })

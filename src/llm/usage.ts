@@ -1,4 +1,4 @@
-import { asCount, asObject } from './json.ts'
+import { asCount, asObject, type JsonObject } from './json.ts'
 import { estimatedTokens } from './tokens.ts'
 
 /** What is known of a response's cost so far. */
@@ -10,18 +10,42 @@ export interface Tally {
   completionTokens: number | undefined
   /** `characters` at the provider's last count of the completion. */
   countedCharacters: number
+  /** The provider's count of prompt tokens in its cache; undefined until it sends one. */
+  cache: CacheCounts | undefined
 }
 
 export interface TokenCounts {
+  /** What token budgets charge for the prompt. */
   readonly prompt: number
   readonly completion: number
+  /** Prompt tokens that providers price apart; undefined: there are none. */
+  readonly cache?: CacheCounts | undefined
+}
+
+/** Prompt tokens that were read from the provider's cache, and those written to it. */
+export interface CacheCounts {
+  readonly read: number
+  readonly written: number
+  /** Whether they are part of `prompt`, as with OpenAI, or come on top of it, as with Anthropic. */
+  readonly isInPrompt: boolean
 }
 
 /** The names that `readUsage` looks for. */
-export const USAGE_FIELDS = ['total_tokens', 'prompt_tokens', 'input_tokens', 'completion_tokens', 'output_tokens']
+export const USAGE_FIELDS = [
+  'total_tokens',
+  'prompt_tokens',
+  'input_tokens',
+  'completion_tokens',
+  'output_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+]
+/** Objects in the same place, and the names in them. */
+export const USAGE_DETAILS = ['prompt_tokens_details', 'input_tokens_details']
+export const DETAIL_FIELDS = ['cached_tokens', 'cache_write_tokens']
 
 export function newTally(): Tally {
-  return { characters: 0, promptTokens: undefined, completionTokens: undefined, countedCharacters: 0 }
+  return { characters: 0, promptTokens: undefined, completionTokens: undefined, countedCharacters: 0, cache: undefined }
 }
 
 /**
@@ -29,10 +53,10 @@ export function newTally(): Tally {
  * include the rest: then the larger of the two applies.
  */
 export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
-  const { promptTokens, completionTokens, characters, countedCharacters } = tally
+  const { promptTokens, completionTokens, characters, countedCharacters, cache } = tally
   const prompt = promptTokens ?? promptEstimate
-  if (completionTokens !== undefined && characters === countedCharacters) return { prompt, completion: completionTokens }
-  return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)) }
+  if (completionTokens !== undefined && characters === countedCharacters) return { prompt, completion: completionTokens, cache }
+  return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)), cache }
 }
 
 export function hasUsage(tally: Tally): boolean {
@@ -42,7 +66,7 @@ export function hasUsage(tally: Tally): boolean {
 /**
  * Reads a `usage` object of any dialect. All are cumulative: new values replace old ones. Details such as
  * OpenAI's cached or reasoning tokens are included in these sums; Anthropic's cache reads and
- * writes are counted apart from `input_tokens`, and are not charged.
+ * writes are counted apart from `input_tokens`, and token budgets do not charge them.
  */
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
@@ -56,9 +80,33 @@ export function readUsage(value: unknown, tally: Tally): void {
     prompt ??= Math.max(0, total - completion)
   }
   tally.promptTokens = prompt ?? tally.promptTokens
+  tally.cache = cacheCounts(usage, tally.cache)
   if (completion === undefined) return
   tally.completionTokens = completion
   tally.countedCharacters = tally.characters
+}
+
+/** The same for the prompt alone. */
+export function readPromptUsage(value: unknown, tally: Tally): void {
+  const usage = asObject(value)
+  if (usage === undefined) return
+  tally.promptTokens = asCount(usage['input_tokens']) ?? tally.promptTokens
+  tally.cache = cacheCounts(usage, tally.cache)
+}
+
+/**
+ * OpenAI reports details of the prompt, Anthropic fields beside `input_tokens`. Gateways that translate Anthropic's responses add its fields
+ * to a `prompt_tokens` that includes them.
+ */
+function cacheCounts(usage: JsonObject, before: CacheCounts | undefined): CacheCounts | undefined {
+  const details = asObject(usage['prompt_tokens_details']) ?? asObject(usage['input_tokens_details'])
+  const [readInside, writtenInside] = [asCount(details?.['cached_tokens']), asCount(details?.['cache_write_tokens'])]
+  const read = readInside ?? asCount(usage['cache_read_input_tokens'])
+  const written = writtenInside ?? asCount(usage['cache_creation_input_tokens'])
+  if (read === undefined && written === undefined) return before
+  const isInPrompt = (readInside ?? writtenInside ?? asCount(usage['prompt_tokens'])) !== undefined
+  const counts = { read: read ?? before?.read ?? 0, written: written ?? before?.written ?? 0, isInPrompt }
+  return counts.read + counts.written === 0 ? undefined : counts
 }
 
 /** The usage object of the OpenAI chat API. */

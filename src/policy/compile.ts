@@ -4,6 +4,7 @@ import type { Limit } from '../limiter/limit.ts'
 import { compileBlock } from './algorithms/block.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
 import { compileConcurrency } from './algorithms/concurrency.ts'
+import { compileCostBudget } from './algorithms/cost-budget.ts'
 import { compileFixedWindow } from './algorithms/fixed-window.ts'
 import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
@@ -12,13 +13,14 @@ import { type DescriptorKey, isInBody, parseDescriptorKey } from './descriptor-k
 import { PathPrefixes } from './path-prefixes.ts'
 import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
 import type { PlanCounter } from './plan-counter.ts'
+import { PriceTables } from './prices.ts'
 import { RouteIndex } from './routes.ts'
 import { compileMatch } from './rule-match.ts'
 import type { Bundle, Policy, Rule } from './schema.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
-  const builder = new PlanBuilder(bundle.bundle_version)
+  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices)
   for (const policy of bundle.policies) builder.add(policy)
   return builder.build()
 }
@@ -27,11 +29,12 @@ export function compileBundle(bundle: Bundle): Plan {
 export class PlanBuilder {
   readonly #version: bigint
   readonly #routes = new RouteIndex<PlanPolicy>()
-  readonly #parts = new PlanParts()
+  readonly #parts: PlanParts
   readonly #policies: PlanPolicy[] = []
 
-  constructor(version: Bundle['bundle_version']) {
+  constructor(version: Bundle['bundle_version'], prices: Bundle['prices']) {
     this.#version = BigInt(version)
+    this.#parts = new PlanParts(new PriceTables(prices))
   }
 
   add(policy: Policy): void {
@@ -67,9 +70,10 @@ export interface NamedLimit {
 }
 
 /** The limits of all counters of a bundle, in the order of its plan, without building the plan. */
-export function namedLimitsOf({ policies }: Bundle): NamedLimit[] {
+export function namedLimitsOf({ policies, prices }: Bundle): NamedLimit[] {
+  const tables = new PriceTables(prices)
   return policies.flatMap((policy) => {
-    const parts = new PlanParts()
+    const parts = new PlanParts(tables)
     compilePolicy(policy, 0, parts)
     return namedLimits(parts.counters)
   })
@@ -87,7 +91,12 @@ export function identityName(counter: PlanCounter): string {
 class PlanParts {
   readonly keys: DescriptorKey[] = []
   readonly counters: PlanCounter[] = []
+  readonly prices: PriceTables
   readonly #keyIndexes = new Map<string, number>()
+
+  constructor(prices: PriceTables) {
+    this.prices = prices
+  }
 
   keyIndex(key: DescriptorKey): number {
     let index = this.#keyIndexes.get(key.text)
@@ -98,7 +107,7 @@ class PlanParts {
     return index
   }
 
-  addCounter(identity: readonly string[], { part, limit, reason, identity: own = [] }: PartLimit, cost: Cost): PlanCounter {
+  addCounter(identity: readonly string[], { part, limit, reason, identity: own = [], unit = 1 }: PartLimit, cost: Cost): PlanCounter {
     const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
@@ -108,8 +117,9 @@ class PlanParts {
       size,
       isLeasable: cost.isLeasable,
       isSettled: cost.settling !== undefined,
+      unit,
       reason,
-      limitText: String(Math.floor(size)),
+      limitText: String(Math.floor(size / unit)),
     })
     this.counters.push(counter)
     return counter
@@ -149,7 +159,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const matched = rule.match === undefined || rule.match === 'else' ? undefined : compileMatch(rule.match)
   // `match` is no part of it: who a rule applies to may change without a loss of counts.
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
-  const { cost, limits, llm, block } = compileAlgorithm(rule)
+  const { cost, limits, llm, block } = compileAlgorithm(rule, parts.prices)
   return Object.freeze({
     policy,
     name: rule.name,
@@ -169,7 +179,7 @@ function isPlain({ match, isElse, counters }: PlanRule): boolean {
   return match === undefined && !isElse && counters.length > 0
 }
 
-function compileAlgorithm(rule: Rule): CompiledRule {
+function compileAlgorithm(rule: Rule, prices: PriceTables): CompiledRule {
   switch (rule.algorithm) {
     case 'token_bucket':
       return compileTokenBucket(rule.algorithm_config)
@@ -183,5 +193,7 @@ function compileAlgorithm(rule: Rule): CompiledRule {
       return compileBlock(rule.algorithm_config)
     case 'concurrency':
       return compileConcurrency(rule.algorithm_config)
+    case 'cost_budget':
+      return compileCostBudget(rule.algorithm_config, prices)
   }
 }

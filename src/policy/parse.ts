@@ -57,7 +57,7 @@ function checkBundle(data: unknown): ParsedBundle {
     addFew(problems, unknown.errors)
     addFew(warnings, unknown.warnings)
   }
-  addFew(problems, findContradictions(looked))
+  addFew(problems, findContradictions(looked, (data as { prices?: unknown } | null | undefined)?.prices))
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: `there may be more; these are the first ${MAX_PROBLEMS}` })
   if (!envelope.success || problems.length > 0) return { ok: false, problems, warnings }
   const bundle = { ...envelope.data, policies }

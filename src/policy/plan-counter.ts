@@ -5,7 +5,7 @@ export interface PlanCounter {
   /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: the same after a reload that keeps them. */
   readonly identity: readonly string[]
   /** Which of its rule's counters it is. */
-  readonly part: 'bucket' | 'window' | 'minute' | 'day' | 'in_flight'
+  readonly part: 'bucket' | 'window' | 'minute' | 'day' | 'budget' | 'in_flight'
   readonly limit: Limit
   /** Whether tokens may be pre-fetched: the rule's cost says so. */
   readonly isLeasable: boolean
@@ -13,9 +13,17 @@ export interface PlanCounter {
   readonly isSettled: boolean
   /** The most that the limit can grant at one moment. */
   readonly size: number
+  /** How much of it is 1 in the RateLimit fields, and wherever else people see it. */
+  readonly unit: number
   readonly reason: LimitReason
   /** The RateLimit-Limit header's value. */
   readonly limitText: string
 }
 
-export type LimitReason = 'token_bucket_exceeded' | 'quota_exceeded' | 'tpm_exceeded' | 'tpd_exceeded' | 'concurrency_exceeded'
+export type LimitReason =
+  | 'token_bucket_exceeded'
+  | 'quota_exceeded'
+  | 'tpm_exceeded'
+  | 'tpd_exceeded'
+  | 'budget_exceeded'
+  | 'concurrency_exceeded'

@@ -1,11 +1,14 @@
+import { costBudgetSurprises } from './algorithms/cost-budget.ts'
 import { fixedWindowSurprises } from './algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from './algorithms/token-bucket-llm.ts'
 import { matchSurprises, repeatedElse } from './match-review.ts'
 import { encodePathText, normalizePath } from './path.ts'
 import { PathPrefixes } from './path-prefixes.ts'
+import { priceSurprises } from './prices.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
 import type { Bundle, Rule, Selector } from './schema.ts'
+import { closest } from './suggest.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -14,8 +17,11 @@ const MAX_HOST_METHODS_IN_ALL = 1_000_000
 /** Some 250 MB in each worker. */
 const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
 
-/** Errors that no single field shows: repeated ids, selectors that are too large. Checks whatever is readable. */
-export function* findContradictions(policies: readonly unknown[]): Generator<Problem> {
+/**
+ * Errors that no single field shows: repeated ids, selectors that are too large, tables of prices that do not exist. Checks whatever is
+ * readable.
+ */
+export function* findContradictions(policies: readonly unknown[], prices?: unknown): Generator<Problem> {
   const policyIds = new Map<string, string>()
   let [pairsInAll, segmentsInAll] = [0, 0]
   for (const [p, policy] of policies.entries()) {
@@ -34,6 +40,7 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
     yield* repeatedElse(rules, ['policies', p, 'spec', 'rules'])
     for (const [r, rule] of rules.entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
+      yield* unknownTable(rule, prices, ['policies', p, 'spec', 'rules', r, 'algorithm_config', 'prices'])
     }
   }
   if (pairsInAll > MAX_HOST_METHODS_IN_ALL) {
@@ -48,6 +55,7 @@ export function* findContradictions(policies: readonly unknown[]): Generator<Pro
 
 /** Valid settings that will surprise: paths that match nothing, budgets that can never cover one request. */
 export function* findSurprises(bundle: Bundle): Generator<Problem> {
+  for (const { table, message } of priceSurprises(bundle.prices ?? {})) yield { path: formatPath(['prices', table]), message }
   for (const [p, policy] of bundle.policies.entries()) {
     const { selector = {}, rules } = policy.spec
     yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
@@ -67,6 +75,8 @@ function surprisesOf(rule: Rule): Iterable<string> {
       return fixedWindowSurprises(rule.algorithm_config)
     case 'token_bucket_llm':
       return tokenBucketLlmSurprises(rule.algorithm_config)
+    case 'cost_budget':
+      return costBudgetSurprises(rule.algorithm_config)
     case 'concurrency':
     case 'unlimited':
     case 'block':
@@ -104,6 +114,17 @@ function* repeatedName(seen: Map<string, string>, item: unknown, nameField: stri
   const first = seen.get(name)
   if (first === undefined) seen.set(name, text)
   else yield { path: text, message: `${show(name)} is already used by ${first}` }
+}
+
+function* unknownTable(rule: unknown, prices: unknown, path: Path): Generator<Problem> {
+  const name = field(rule, 'algorithm') === 'cost_budget' ? field(field(rule, 'algorithm_config'), 'prices') : undefined
+  if (typeof name !== 'string') return
+  const tables = typeof prices === 'object' && prices !== null ? Object.keys(prices) : []
+  if (tables.includes(name)) return
+  const suggestion = closest(name, tables)
+  const hint = suggestion === undefined ? '' : ` — did you mean ${show(suggestion)}?`
+  const message = `expected the name of a table in the bundle's prices${tables.length === 0 ? ' (it has none)' : ''}, got ${show(name)}${hint}`
+  yield { path: formatPath(path), message }
 }
 
 function segmentsOf(path: unknown): number {

@@ -8,9 +8,9 @@ import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
 /** RFC 9651: structured fields, and so the RateLimit header, carry integers of at most 15 digits. */
 export const MAX_TOKENS = 999_999_999_999_999
 
-export const label = z
-  .string({ error: 'a string of 1 to 256 printable ASCII characters' })
-  .regex(/^[\x20-\x7e]{1,256}$/, { error: 'a string of 1 to 256 printable ASCII characters' })
+const LABEL = 'a string of 1 to 256 printable ASCII characters'
+
+export const label = z.string({ error: LABEL }).regex(/^[\x20-\x7e]{1,256}$/, { error: LABEL })
 
 export const tokens = (what: string) =>
   z

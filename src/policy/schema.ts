@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import { blockConfig } from './algorithms/block.ts'
 import { concurrencyConfig } from './algorithms/concurrency.ts'
+import { costBudgetConfig } from './algorithms/cost-budget.ts'
 import { fixedWindowConfig } from './algorithms/fixed-window.ts'
 import { tokenBucketConfig } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmConfig } from './algorithms/token-bucket-llm.ts'
 import { unlimitedConfig } from './algorithms/unlimited.ts'
 import { isHostPattern } from './host.ts'
+import { pricesSchema } from './prices.ts'
 import { ruleMatch } from './rule-match.ts'
 import { descriptorKey, label } from './schema-parts.ts'
 
@@ -89,6 +91,7 @@ const ALGORITHMS = [
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
   z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('cost_budget'), algorithm_config: costBudgetConfig }),
   z.object({ ...counterlessFields, algorithm: z.literal('unlimited'), algorithm_config: unlimitedConfig.prefault({}) }),
   z.object({
     ...counterlessFields,
@@ -137,6 +140,7 @@ export const envelopeSchema = z.object(
         error: VERSION,
       })
       .meta({ description: 'Must increase with each published bundle.' }),
+    prices: pricesSchema.optional(),
     policies: z.array(z.unknown(), { error: 'a list of policies' }),
     metadata,
   },

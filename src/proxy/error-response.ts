@@ -36,6 +36,7 @@ const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => stri
   tpd_exceeded: (decision) => budgetMessage('daily', decision),
   concurrency_exceeded: ({ limit }) =>
     `Too many requests in flight: at most ${limit!.limitText} at a time. Retry in ${retryAfterS(limit!)} s.`,
+  budget_exceeded: moneyMessage,
 }
 
 function requestsMessage(what: string, { requested, canRetry, limit }: Rejected): string {
@@ -47,6 +48,20 @@ function budgetMessage(period: string, { requested, available, canRetry, limit }
   const needs = `this request needs ${requested} tokens and ${available} are available`
   if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS(limit!)} s.`
   return `The ${period} token budget can never cover this request: ${needs}, of ${limit!.limitText} at most. Ask for fewer tokens.`
+}
+
+function moneyMessage({ requested, available, canRetry, limit }: Rejected): string {
+  const needs = `this request may cost ${money(requested)} and ${money(available)} is left`
+  if (canRetry) return `The budget is exceeded: ${needs}. Retry in ${retryAfterS(limit!)} s.`
+  return `The budget can never cover this request: ${needs}, of ${money(Number(limit!.limitText))} at most. Ask for fewer tokens.`
+}
+
+/** Hundredths of a unit as units, with the decimals that they have. */
+function money(hundredths: number): string {
+  const text = (hundredths / 100).toFixed(9)
+  let end = text.length
+  while (text[end - 1] === '0') end--
+  return text.slice(0, text[end - 1] === '.' ? end - 1 : end)
 }
 
 function retryAfterS(limit: RateLimit): number {

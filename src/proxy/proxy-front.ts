@@ -3,6 +3,7 @@ import type { ConnectionPlaces } from '../listen/connection-places.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-listener.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
+import { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
 import { HoldMetrics } from '../telemetry/metrics/hold-metrics.ts'
 import { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
@@ -59,6 +60,7 @@ export class ProxyFront {
       backend: this.#backend,
       holds: new OpenHolds({ ...parts, metrics: new HoldMetrics(memory) }),
       llmMetrics: new LlmMetrics(memory),
+      costMetrics: new CostMetrics(memory),
       backendMetrics,
       backendHost: options.backendHost,
       maxBodyBytes: options.maxBodyBytes,

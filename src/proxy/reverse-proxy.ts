@@ -13,6 +13,7 @@ import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
+import type { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Backend } from './backend/backend.ts'
@@ -38,6 +39,7 @@ export interface ProxyParts {
   readonly backend: Backend
   readonly holds: OpenHolds
   readonly llmMetrics: LlmMetrics
+  readonly costMetrics: CostMetrics
   readonly backendMetrics: BackendMetrics
   readonly backendHost: 'backend' | 'client'
   readonly maxBodyBytes: number
@@ -178,9 +180,9 @@ export class ReverseProxy {
   }
 
   #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmResponseParts {
-    const { engine, logger, llmMetrics: metrics, maxBodyBytes } = this.#parts
+    const { engine, logger, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
-    const settlement = new Settlement(reservation, { engine, metrics, logger })
+    const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger })
     return { settlement, request: llm, isActivated, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 

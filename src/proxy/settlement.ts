@@ -3,6 +3,8 @@ import type { Usage } from '../costs/cost.ts'
 import type { Engine } from '../engine/engine.ts'
 import { type Reservation, type ReservedCharge, settledAmount } from '../engine/reservation.ts'
 import type { TokenCounts } from '../llm/usage.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 
 /** What ended a response. */
@@ -11,6 +13,7 @@ export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_fail
 export interface SettlementParts {
   readonly engine: Engine
   readonly metrics: LlmMetrics
+  readonly costMetrics: CostMetrics
   readonly logger: Logger
 }
 
@@ -23,7 +26,7 @@ export class Settlement {
   constructor(reservation: Reservation, parts: SettlementParts) {
     this.reservation = reservation
     this.#parts = parts
-    for (const { rule, amount } of reservation.charges) parts.metrics.countReserved(rule, amount)
+    for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
   }
 
   get isSettled(): boolean {
@@ -57,9 +60,14 @@ export class Settlement {
     metrics.countSettlement(end)
     for (const charge of this.reservation.charges) {
       const amount = settledAmount(charge, usage)
-      metrics.countUsed(charge.rule, charge.amount, amount)
+      this.#metricsOf(charge.rule).countUsed(charge.rule, charge.amount, amount)
       void this.#settleCharge(charge, amount)
     }
+  }
+
+  /** Tokens and money are counted apart. */
+  #metricsOf({ counters }: PlanRule): Pick<LlmMetrics, 'countReserved' | 'countUsed'> {
+    return counters[0]!.reason === 'budget_exceeded' ? this.#parts.costMetrics : this.#parts.metrics
   }
 
   /** One that fails, at once or later, leaves the others as they are. */
@@ -70,7 +78,7 @@ export class Settlement {
     } catch (error) {
       logger.error(
         { event: 'settlement_failed', policy: charge.rule.policy.id, rule: charge.rule.name, err: error },
-        'tokens could not be settled',
+        'what was reserved could not be settled',
       )
     }
   }

@@ -16,7 +16,7 @@ export class StreamedResponse implements LlmResponse {
   readonly #parts: LlmResponseParts
   readonly #flow: ResponseFlow
   readonly #status: number
-  /** Absent where no rule has streaming enabled, or the bytes cannot be read: then the reservation stands. */
+  /** Absent where no rule counts streams, or the bytes cannot be read: then the reservation stands. */
   #filter: StreamFilter<PlanRule> | undefined
   readonly #coding: Coding | undefined
   #decoder: Transform | undefined
@@ -32,9 +32,12 @@ export class StreamedResponse implements LlmResponse {
     this.#parts = parts
     this.#flow = flow
     this.#status = head.status
-    const rules = settlement.reservation.charges.map(({ rule }) => rule).filter(({ llm }) => llm?.streaming.enabled)
+    const charged = settlement.reservation.charges.map(({ rule }) => rule)
+    const rules = charged.filter(({ llm }) => llm?.streaming.enabled)
     const coding = codingOf(headerValue(head.fields, 'content-encoding'))
-    const isRead = rules.length > 0 && coding !== undefined
+    // Budgets of money have no settings for streams: they always count, and never change one.
+    const isCounted = rules.length > 0 || charged.some(({ llm }) => llm === undefined)
+    const isRead = isCounted && coding !== undefined
     if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated })
     this.isFiltered = isRead && isActivated && rules.some(({ policy }) => !policy.isShadow)
     this.#coding = isRead ? coding : undefined

@@ -1,9 +1,11 @@
 import type { Logger } from 'pino'
 import { WrongSecrets } from '../admin/wrong-secrets.ts'
-import { policiesOf } from '../bundle/shared-bundle.ts'
+import { policiesOf, pricesOf } from '../bundle/shared-bundle.ts'
 import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
+import { BudgetWarnings } from '../decide/budget-warnings.ts'
 import { RevokedSessions } from '../decide/revoked-sessions.ts'
+import type { OnBudgetWarning } from '../engine/budget-warning.ts'
 import { Engine } from '../engine/engine.ts'
 import { PlanSwitch } from '../engine/plan-switch.ts'
 import { descriptorLimit } from '../files/descriptor-limit.ts'
@@ -17,8 +19,10 @@ import { PlanBuilder } from '../policy/compile.ts'
 import type { Plan } from '../policy/plan.ts'
 import { BodyMemory } from '../proxy/body-memory.ts'
 import { inSlices } from '../slices.ts'
+import { CallerDigest } from '../store/caller-digest.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
+import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Fleet } from './fleet.ts'
 import { loadMainServer, type NewMainServer } from './main-server.ts'
@@ -70,7 +74,11 @@ export class Worker {
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans })
+    const digest = new CallerDigest(memory.hashKey)
+    const warningMetrics = new BudgetWarningMetrics(metricMemory)
+    const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf: (values) => digest.of(values) })
+    const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, newMainServer, {
       engine: this.#engine,
@@ -141,7 +149,7 @@ export class Worker {
   }
 
   *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void, Plan> {
-    const builder = new PlanBuilder(bundle.version)
+    const builder = new PlanBuilder(bundle.version, pricesOf(bundle))
     for (const policy of policiesOf(bundle)) {
       builder.add(policy)
       yield

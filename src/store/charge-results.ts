@@ -11,12 +11,23 @@ export class ChargeResults {
   /** The same, but later than every reset before it, even if the clock was set back. */
   momentMs = 0
   takenFrom: TakenFrom = 'local'
+  /** Whether the take made a window reach a share to warn of; only then `warnings` has the percentage by row, or 0. */
+  hasWarnings = false
+  warnings = new Uint8Array(INITIAL_ROWS)
+
+  warn(row: number, percent: number): void {
+    if (!this.hasWarnings) this.warnings.fill(0)
+    this.hasWarnings = true
+    this.warnings[row] = percent
+  }
 
   /** Makes room. The old values are lost. */
   growTo(rows: number): void {
+    this.hasWarnings = false
     if (rows <= this.levels.length) return
     this.levels = new Float64Array(rows * 2)
     this.waitsMs = new Float64Array(rows * 2)
+    this.warnings = new Uint8Array(rows * 2)
   }
 }
 

@@ -13,7 +13,7 @@ export interface CounterStore {
 
   /**
    * Takes every row's cost, or none at all; no two rows have the same counter and subject. Returns whether they were taken, without a
-   * promise where the store is in memory. Writes levels, waits, and when and where it was taken into `results`.
+   * promise where the store is in memory. Writes levels, waits, warnings, and when and where it was taken into `results`.
    */
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
@@ -23,9 +23,10 @@ export interface CounterStore {
   /**
    * Gives each row's cost back to the counter that it was taken from: never above its size, to the window that it was taken in, and
    * not at all where the counter was reset since. A negative cost is charged, whether or not there is enough: the level may
-   * fall below zero.
+   * fall below zero. `onWarning` is called where that makes a window reach a share to warn of, maybe later: a settlement that cannot be
+   * sent now is sent when it can.
    */
-  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void>
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void>
 
   /**
    * Renews holds: moves each row's cost from the slice in which it was taken, or last renewed, to the current one. Where its slice has
@@ -43,6 +44,9 @@ export interface CounterStore {
   /** For the metrics. */
   stats(): StoreStats
 }
+
+/** A row's window has reached this percentage, and has not warned of it or of a higher one before. */
+export type OnWarning = (row: number, percent: number) => void
 
 export interface CounterSpec {
   readonly identity: readonly string[]

@@ -1,6 +1,6 @@
 import type { Algorithm } from '../limiter/algorithms/algorithm.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import type { Limit } from '../limiter/limit.ts'
+import { type Limit, WINDOW, type WindowLimit } from '../limiter/limit.ts'
 import type { Counter } from './charges.ts'
 import type { CounterSpec } from './counter-store.ts'
 import type { HashState } from './half-sip-hash.ts'
@@ -10,6 +10,8 @@ export class EmbeddedCounter implements Counter {
   readonly limit: Limit
   readonly algorithm: Algorithm<Limit>
   readonly sinceMs: number
+  /** The limit, if it is one that warns. */
+  readonly warning: WindowLimit | undefined
   /** The hash of the identity, with which the hash of each subject begins. */
   readonly prefix: HashState
 
@@ -17,6 +19,11 @@ export class EmbeddedCounter implements Counter {
     this.limit = spec.limit
     this.algorithm = algorithmOf(spec.limit)
     this.sinceMs = spec.sinceMs
+    this.warning = warningLimit(spec.limit)
     this.prefix = prefix
   }
+}
+
+function warningLimit(limit: Limit): WindowLimit | undefined {
+  return limit.kind === WINDOW && limit.warnings !== undefined ? limit : undefined
 }

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { canOverdraw } from '../limiter/limit.ts'
-import type { ChargeResults } from './charge-results.ts'
+import { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
-import type { CounterSpec, CounterStore, StoreStats } from './counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, StoreStats } from './counter-store.ts'
 import { EmbeddedCounter } from './embedded-counter.ts'
 import type { HashState } from './half-sip-hash.ts'
 import { spentShare } from './record-kinds.ts'
 import { Resets } from './resets.ts'
-import { checkRow, checkRows, readRow, readTaken, takeRow, takeRows, writeRow } from './row-records.ts'
+import { checkRow, checkRows, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
 import { forgetSlices } from './slice-records.ts'
 import { newTableBuffer } from './table-layout.ts'
@@ -27,6 +27,8 @@ export class EmbeddedStore implements CounterStore {
   readonly #hashKey: readonly [number, number]
   readonly #rows: TableRows
   readonly #resets: Resets
+  /** The warnings of a settlement. */
+  readonly #settled = new ChargeResults()
 
   constructor(table: SharedTable, hashKey: readonly [number, number]) {
     this.table = table
@@ -68,13 +70,18 @@ export class EmbeddedStore implements CounterStore {
     return fits
   }
 
-  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void {
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void {
     const rows = this.#rows
     rows.locate(charges, taken.wallMs)
+    const results = this.#settled
+    results.growTo(charges.length)
     rows.lock()
     for (let row = 0; row < charges.length; row++) readTaken(rows, charges, row, nowMs, taken.wallMs)
     for (let place = 0; place < charges.length; place++) this.#settle(rows, charges, place, taken.momentMs, nowMs, wallMs)
     rows.unlock()
+    if (!results.hasWarnings || onWarning === undefined) return
+    const warnings = results.warnings.slice(0, charges.length)
+    for (const [row, percent] of warnings.entries()) if (percent > 0) onWarning(row, percent)
   }
 
   renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Taken {
@@ -190,7 +197,7 @@ export class EmbeddedStore implements CounterStore {
   /** Settles the row at `place` of the order, which was read before. */
   #settle(rows: TableRows, charges: Charges, place: number, takenMs: number, nowMs: number, wallMs: number): void {
     const row = rows.order[place]!
-    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    const { limit, algorithm, warning } = charges.counters[row] as EmbeddedCounter
     const cost = charges.costs[row]!
     const exists = rows.slots[row]! >= 0
     // A counter without a record is full: there is nothing to give back to. Holds are charged to slices that others are in, or to none.
@@ -199,7 +206,9 @@ export class EmbeddedStore implements CounterStore {
     const record = rows.records[row]!
     algorithm.settle(limit, record, cost)
     // A debt of a window that has ended is dropped.
-    if (exists || spentShare(record, nowMs, wallMs) > 0) writeRow(rows, place, nowMs, wallMs)
+    if (!exists && spentShare(record, nowMs, wallMs) === 0) return
+    if (warning !== undefined && cost < 0) warnRow(rows, this.#settled, row, warning)
+    writeRow(rows, place, nowMs, wallMs)
   }
 
   /** Moves the hold of the row at `place` of the order, if its counter has slices. */

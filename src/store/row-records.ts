@@ -1,4 +1,5 @@
-import { IN_FLIGHT } from '../limiter/limit.ts'
+import { newWarning } from '../limiter/algorithms/window.ts'
+import { IN_FLIGHT, type WindowLimit } from '../limiter/limit.ts'
 import type { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
 import type { EmbeddedCounter } from './embedded-counter.ts'
@@ -62,6 +63,7 @@ export function takeRow(rows: TableRows, charges: Charges, results: ChargeResult
   const counter = charges.counters[row] as EmbeddedCounter
   counter.algorithm.take(rows.records[row]!, cost)
   results.levels[row] = leftIn(rows, row, counter)
+  if (counter.warning !== undefined) warnRow(rows, results, row, counter.warning)
   writeRow(rows, place, nowMs, wallMs)
 }
 
@@ -88,4 +90,10 @@ function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number
 function leftIn(rows: TableRows, row: number, { limit, algorithm }: EmbeddedCounter): number {
   const left = algorithm.left(limit, rows.records[row]!)
   return algorithm.isSliced ? left - rows.elsewhere[row]! : left
+}
+
+/** Notes a share to warn of that the row's record has reached, before the record is written. */
+export function warnRow(rows: TableRows, results: ChargeResults, row: number, limit: WindowLimit): void {
+  const percent = newWarning(limit, rows.records[row]!)
+  if (percent > 0) results.warn(row, percent)
 }

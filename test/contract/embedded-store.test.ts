@@ -7,6 +7,7 @@ import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
+import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
 const newStore = () => newEmbeddedStore(256 * 1024)
 
@@ -16,8 +17,10 @@ describeHolds('EmbeddedStore', newStore)
 describeOverdraft('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
 describeReset('EmbeddedStore', newStore)
+describeWarnings('EmbeddedStore', newStore)
 describeSharedReset('EmbeddedStore in two threads', twoThreads)
 describeSharedHolds('EmbeddedStore in two threads', twoThreads)
+describeSharedWarnings('EmbeddedStore in two threads', twoThreads)
 
 function twoThreads(): [EmbeddedStore, EmbeddedStore] {
   const table = newTableBuffer(256 * 1024)

@@ -15,6 +15,7 @@ import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
+import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
 describeFleet('one server', async (owner) => (await runningRedis({}, owner)).url)
 describeFleet('Sentinel', async (owner) => `redis+sentinel://${(await runningSentinels({}, owner)).addresses.join(',')}/${MASTER_NAME}`)
@@ -40,11 +41,13 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     describeOverdraft(name, newStore)
     describeSettlement(name, newStore)
     describeReset(name, newStore)
+    describeWarnings(name, newStore)
     const newStores = (): [CounterStore, CounterStore] => {
       const prefix = `edge:${stores++}:`
       return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
     }
     describeSharedReset(name, newStores)
     describeSharedHolds(name, newStores)
+    describeSharedWarnings(name, newStores)
   })
 }

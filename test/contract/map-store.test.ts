@@ -5,6 +5,7 @@ import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
 import { describeReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
+import { describeWarnings } from './warnings.ts'
 
 // The reference that the properties compare with keeps to the same contract.
 const newStore = () => new MapStore()
@@ -15,3 +16,4 @@ describeHolds('MapStore', newStore)
 describeOverdraft('MapStore', newStore)
 describeSettlement('MapStore', newStore)
 describeReset('MapStore', newStore)
+describeWarnings('MapStore', newStore)

@@ -51,9 +51,9 @@ function stopReason({ isCut }: Completion): string {
 }
 
 function message(completion: Completion, content: readonly object[], reason: string | null, tokensSoFar: number): object {
-  const { model, hasUsage, promptTokens } = completion
+  const { model, hasUsage } = completion
   const usage = {
-    ...usageFields(promptTokens, tokensSoFar),
+    ...usageFields(completion, tokensSoFar),
     cache_creation: null,
     inference_geo: null,
     service_tier: 'standard',
@@ -67,16 +67,17 @@ function ending(reason: string | null): object {
   return { stop_reason: reason, stop_sequence: null, stop_details: null, container: null }
 }
 
-function finalUsage({ hasUsage, promptTokens, tokens }: Completion): object {
-  return hasUsage ? { usage: usageFields(promptTokens, tokens) } : {}
+function finalUsage(completion: Completion): object {
+  return completion.hasUsage ? { usage: usageFields(completion, completion.tokens) } : {}
 }
 
-function usageFields(promptTokens: number, tokens: number): object {
+/** Cached tokens are not part of input_tokens here. */
+function usageFields({ promptTokens, cachedTokens }: Completion, tokens: number): object {
   return {
-    input_tokens: promptTokens,
+    input_tokens: promptTokens - cachedTokens,
     output_tokens: tokens,
     cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
+    cache_read_input_tokens: cachedTokens,
     output_tokens_details: null,
     server_tool_use: null,
   }

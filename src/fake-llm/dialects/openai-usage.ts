@@ -1,7 +1,7 @@
 import type { Completion } from '../completion.ts'
 
 /** Usage as a field to spread; nothing when there is to be none. */
-export function openAiUsage({ hasUsage, promptTokens, tokens }: Completion, choices: number): object {
+export function openAiUsage({ hasUsage, promptTokens, cachedTokens, tokens }: Completion, choices: number): object {
   if (!hasUsage) return {}
   const completionTokens = tokens * choices
   return {
@@ -9,7 +9,7 @@ export function openAiUsage({ hasUsage, promptTokens, tokens }: Completion, choi
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
       total_tokens: promptTokens + completionTokens,
-      prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+      prompt_tokens_details: { cached_tokens: cachedTokens, audio_tokens: 0 },
       completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
     },
   }

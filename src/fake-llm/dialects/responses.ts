@@ -50,10 +50,10 @@ function* steps(asked: Asked, completion: Completion): Generator<Step> {
 
 function finished(asked: Asked, completion: Completion): object {
   const status = statusOf(completion)
-  const { hasUsage, promptTokens, tokens } = completion
+  const { hasUsage, promptTokens, cachedTokens, tokens } = completion
   const usage = {
     input_tokens: promptTokens,
-    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
     output_tokens: tokens,
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: promptTokens + tokens,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { calendarOf } from '../calendar.ts'
 import { WINDOW, type WindowLimit } from '../limit.ts'
 import { type CounterRecord, NEVER, newRecord } from '../record.ts'
-import { window } from './window.ts'
+import { newWarning, window } from './window.ts'
 
 const HOUR_MS = 3_600_000
 const NOON_MS = Date.UTC(2026, 2, 29, 12)
@@ -79,5 +79,16 @@ describe('a window', () => {
     expect(window.spentShare(usedOf(limit, 30, NOON_MS), 0, NOON_MS)).toBe(0.3)
     expect(window.spentShare(usedOf(limit, 300, NOON_MS), 0, NOON_MS)).toBe(1)
     expect(window.spentShare(usedOf(limit, 300, NOON_MS), 0, NOON_MS + 12 * HOUR_MS)).toBe(0)
+  })
+
+  test('that has warned is kept until its end, even if all was given back, and is the first to be evicted', () => {
+    const limit = { ...limitOf(100, '1d', 'UTC'), warnings: [{ percent: 80, tokens: 80 }] }
+    const record = usedOf(limit, 80, NOON_MS)
+    expect([newWarning(limit, record), newWarning(limit, record)]).toEqual([80, 0])
+    window.settle(limit, record, 80)
+    const share = window.spentShare(record, 0, NOON_MS)
+    expect(share).toBeGreaterThan(0)
+    expect(share).toBeLessThan(window.spentShare(usedOf(limit, 0.001, NOON_MS), 0, NOON_MS))
+    expect(window.spentShare(record, 0, NOON_MS + 12 * HOUR_MS)).toBe(0)
   })
 })

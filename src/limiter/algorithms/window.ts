@@ -1,11 +1,14 @@
 import type { Calendar } from '../calendar.ts'
 import { WINDOW, type WindowLimit } from '../limit.ts'
-import { NEVER } from '../record.ts'
+import { type CounterRecord, NEVER } from '../record.ts'
 import type { Algorithm } from './algorithm.ts'
 
+/** The share of a record that has warned and has nothing to lose but that: it is kept, and evicted before all others. */
+const WARNED_SHARE = 2 ** -20
+
 /**
- * A window's record is what is used of it, and when it ends, in wall time. Each window is a counter of its own, so that a take
- * or settlement of one never changes another.
+ * A window's record is what is used of it, when it ends, in wall time, and as its rate the highest percentage that was warned of. Each window
+ * is a counter of its own, so that a take or settlement of one never changes another.
  */
 export const window: Algorithm<WindowLimit> = {
   clock: 'wall',
@@ -52,7 +55,19 @@ export const window: Algorithm<WindowLimit> = {
 
   resetMs: (limit, left, wallMs) => (left < limit.tokens ? untilEndMs(limit, wallMs) : 0),
 
-  spentShare: ({ level, at, size }, _nowMs, wallMs) => (wallMs >= at || level <= 0 ? 0 : Math.min(level / size, 1)),
+  spentShare({ level, at, size, rate }, _nowMs, wallMs) {
+    if (wallMs >= at) return 0
+    return level > 0 ? Math.min(level / size, 1) : rate > 0 ? WARNED_SHARE : 0
+  },
+}
+
+/** The highest percentage that is reached and was not warned of yet, or 0. It counts as warned of from now on. */
+export function newWarning({ warnings }: WindowLimit, record: CounterRecord): number {
+  let reached = 0
+  for (const { percent, tokens } of warnings!) if (record.level >= tokens) reached = percent
+  if (reached <= record.rate) return 0
+  record.rate = reached
+  return reached
 }
 
 /** Not by the object: the limits of a large bundle are copied from the thread that reads it. */

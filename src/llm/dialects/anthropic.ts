@@ -1,7 +1,7 @@
 import { blockCharacters } from '../generated-text.ts'
 import { asCount, asObject, type JsonObject } from '../json.ts'
 import { charactersIn } from '../text-size.ts'
-import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import { readPromptUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
@@ -16,7 +16,7 @@ export class AnthropicDialect implements Dialect {
     switch (event['type']) {
       case 'message_start':
         // Its output_tokens is a placeholder: the count comes with message_delta.
-        tally.promptTokens = asCount(asObject(asObject(event['message'])?.['usage'])?.['input_tokens']) ?? tally.promptTokens
+        readPromptUsage(asObject(event['message'])?.['usage'], tally)
         return 'content'
       case 'content_block_start':
         tally.characters += blockCharacters(event['content_block'])

@@ -27,6 +27,8 @@ export interface PartLimit {
   readonly part: PlanCounter['part']
   readonly limit: Limit
   readonly reason: LimitReason
+  /** How much of it is 1 in the RateLimit fields; default 1. */
+  readonly unit?: number
   /** What distinguishes the counter from others besides policy, rule, mode, algorithm, keys and part. */
   readonly identity?: readonly string[]
 }

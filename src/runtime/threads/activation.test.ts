@@ -2,7 +2,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { Activation } from './activation.ts'
 
-const CONTENT = { bundle: { version: 1, policyCount: 0, pieces: [] }, info: {} as BundleInfo, sincesMs: new Float64Array() }
+const CONTENT = {
+  bundle: { version: 1, policyCount: 0, prices: undefined, pieces: [] },
+  info: {} as BundleInfo,
+  sincesMs: new Float64Array(),
+}
 
 describe('a bundle', () => {
   test('holds when every worker has reported, and not before', async () => {

@@ -1,6 +1,7 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../../limiter/limit.ts'
 import type { Charges } from '../charges.ts'
+import type { OnWarning } from '../counter-store.ts'
 import type { Taken } from '../taken.ts'
 import type { CounterKeys } from './counter-keys.ts'
 import type { FleetCounter } from './fleet-counter.ts'
@@ -37,6 +38,10 @@ export interface ReturnRow extends CounterRow {
   readonly momentMs: number
   /** Whether to keep back what refill may have replaced since then. */
   readonly isLessRefill: boolean
+  /** The warning of a take that is given back: nobody has heard of it. */
+  readonly withdrawnWarning?: number
+  /** Called with the percentage that a settlement makes a window reach. */
+  readonly onWarning?: ((percent: number) => void) | undefined
 }
 
 /** This process's own counts of the counters in a question. */
@@ -78,12 +83,21 @@ export function questionRows(keys: CounterKeys, question: Question, slackMs: num
   })
 }
 
-export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number): ReturnRow[] {
+export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): ReturnRow[] {
   const { wallMs: takenWallMs, momentMs } = taken
   return rowsOf(charges).map((row) => {
     const { limit, sinceMs } = charges.counters[row] as FleetCounter
     const tokens = charges.costs[row]!
-    return { key: keys.keyOf(charges, row), limit, ageMs: nowMs - sinceMs, tokens, takenWallMs, momentMs, isLessRefill: false }
+    return {
+      key: keys.keyOf(charges, row),
+      limit,
+      ageMs: nowMs - sinceMs,
+      tokens,
+      takenWallMs,
+      momentMs,
+      isLessRefill: false,
+      onWarning: onWarning && ((percent) => onWarning(row, percent)),
+    }
   })
 }
 

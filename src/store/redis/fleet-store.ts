@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
-import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
 import type { Taken } from '../taken.ts'
 import { applyResets } from './apply-resets.ts'
@@ -59,10 +59,12 @@ export class FleetStore implements CounterStore {
     return this.#ask('check', charges, results, nowMs, wallMs)
   }
 
-  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void> {
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
     if (taken.from === 'none') return
-    this.#parts.local.settleAll(charges, taken, nowMs, wallMs)
-    if (taken.from === 'shared') return this.#parts.shared.settle(charges, taken, nowMs)
+    const isShared = taken.from === 'shared'
+    // The own count notes what it reached too, so that it does not warn again when Redis is unreachable.
+    this.#parts.local.settleAll(charges, taken, nowMs, wallMs, isShared ? undefined : onWarning)
+    if (isShared) return this.#parts.shared.settle(charges, taken, nowMs, onWarning)
   }
 
   /**

@@ -44,6 +44,7 @@ export function returnsOf({ rows, reply }: QuestionCall, isLessRefill: boolean):
       takenWallMs: reply!.wallMs,
       momentMs: takenMs(reply!, i),
       isLessRefill,
+      withdrawnWarning: reply!.warnings[i]!,
     }
   })
 }

@@ -31,8 +31,8 @@ export class ScriptCalls {
   }
 
   /** Rejects with a LinkError. */
-  async giveBack(action: 'settle' | 'give_back', rows: readonly ReturnRow[]): Promise<void> {
-    await this.#link.run(this.#script, keysOf(rows), returnArguments(action, rows))
+  async giveBack(action: 'settle' | 'give_back', rows: readonly ReturnRow[]): Promise<ScriptReply> {
+    return readReply(await this.#link.run(this.#script, keysOf(rows), returnArguments(action, rows)), rows.length)
   }
 
   /** Rejects with a LinkError. */

@@ -2,6 +2,7 @@ import type { ReturnRow } from './counter-rows.ts'
 import { inBatches } from './in-batches.ts'
 import type { LinkError } from './link/link-error.ts'
 import type { CounterLink, ScriptCalls } from './script-calls.ts'
+import { warnedPercent } from './script-reply.ts'
 import { groupsOf, type RowGroup } from './slot-groups.ts'
 import { isOutcomeUnknown, type UnknownOutcomeListener } from './unknown-outcome.ts'
 import { UnsentSettlements } from './unsent-settlements.ts'
@@ -40,7 +41,8 @@ export class Settlements {
   async #settle(settlement: Settlement): Promise<void> {
     if (!this.#link.isUsable(settlement.number)) return this.#unsent.add(settlement)
     try {
-      await this.#calls.giveBack('settle', settlement.rows)
+      const { warnings } = await this.#calls.giveBack('settle', settlement.rows)
+      for (const [i, row] of settlement.rows.entries()) if (warnings[i]! > 0) row.onWarning?.(warnedPercent(warnings[i]!))
     } catch (error) {
       if (isOutcomeUnknown(error) || isRefused(error, settlement)) this.#listener.onUnknownOutcome('settlement')
       else this.#unsent.add(settlement)

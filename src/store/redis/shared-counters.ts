@@ -2,6 +2,7 @@ import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { BucketLimit } from '../../limiter/limit.ts'
 import type { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
+import type { OnWarning } from '../counter-store.ts'
 import type { Taken } from '../taken.ts'
 import { CounterKeys } from './counter-keys.ts'
 import { type Question, questionRows, type ReturnRow, renewalRows, settlementRows } from './counter-rows.ts'
@@ -9,7 +10,7 @@ import type { LinkError } from './link/link-error.ts'
 import type { Script } from './link/script.ts'
 import { type QuestionCall, returnsOf, takenMs } from './question-call.ts'
 import { type CounterLink, ScriptCalls } from './script-calls.ts'
-import type { ScriptReply } from './script-reply.ts'
+import { type ScriptReply, warnedPercent } from './script-reply.ts'
 import { Settlements } from './settlements.ts'
 import { groupsOf } from './slot-groups.ts'
 import { isOutcomeUnknown, type UnknownOutcomeListener } from './unknown-outcome.ts'
@@ -95,8 +96,8 @@ export class SharedCounters {
   }
 
   /** Resolves when it is done, kept for later, or its outcome is unknown. Never rejects. */
-  async settle(charges: Charges, taken: Taken, nowMs: number): Promise<void> {
-    await this.#settlements.settle(settlementRows(this.#keys, charges, taken, nowMs))
+  async settle(charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): Promise<void> {
+    await this.#settlements.settle(settlementRows(this.#keys, charges, taken, nowMs, onWarning))
   }
 
   /**
@@ -187,13 +188,14 @@ function renewed(taken: Taken, replies: readonly ScriptReply[]): Taken {
 }
 
 function write({ rows, reply }: QuestionCall, charges: Charges, results: ChargeResults, isGivenBack: boolean): void {
-  const { fits, wallMs, levels, leased } = reply!
+  const { fits, wallMs, levels, leased, warnings } = reply!
   for (const [i, { row }] of rows.entries()) {
     const { limit } = charges.counters[row]!
     const cost = charges.costs[row]!
     const level = isGivenBack ? levels[i]! + cost + leased[i]! : levels[i]!
     results.levels[row] = level
     results.waitsMs[row] = fits ? 0 : algorithmOf(limit).waitMs(limit, level, cost, wallMs)
+    if (warnings[i]! > 0 && !isGivenBack) results.warn(row, warnedPercent(warnings[i]!))
   }
   results.wallMs = wallMs
   for (let i = 0; i < rows.length; i++) results.momentMs = Math.max(results.momentMs, takenMs(reply!, i))

@@ -99,6 +99,21 @@ export const CATALOGUE = {
     labels: ['policy', 'rule'],
     help: 'Tokens used beyond the reservation; they are charged too.',
   },
+  edge_cost_reserved_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Money reserved before requests were forwarded, in units of the currency.',
+  },
+  edge_cost_spent_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Money charged for responses, in units of the currency.',
+  },
+  edge_budget_warnings_total: {
+    type: 'counter',
+    labels: ['policy', 'rule', 'percent'],
+    help: 'Callers that reached a percentage in warn_at_percent of their budget, once for each window.',
+  },
   edge_llm_settlements_total: {
     type: 'counter',
     labels: ['end'],

@@ -61,6 +61,11 @@ export function concurrencyRule(name: string, keys: readonly string[], max: numb
   return { name, limit_keys: keys, algorithm: 'concurrency', algorithm_config: { max_in_flight: max, ...hold } }
 }
 
+/** A budget of money. */
+export function budgetRule(name: string, keys: readonly string[], config: object): object {
+  return { name, limit_keys: keys, algorithm: 'cost_budget', algorithm_config: { period: '1d', ...config } }
+}
+
 /** A bundle that is known by its one burst, as a hand writes it. */
 export function burstYaml(version: number, burst: number): string {
   return `# by hand

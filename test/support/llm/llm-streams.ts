@@ -1,3 +1,4 @@
+import type { CacheCounts } from '../../../src/llm/usage.ts'
 /** Answers of LLM providers as the wire carries them, with LF line ends. */
 
 export interface RecordedStream {
@@ -8,6 +9,8 @@ export interface RecordedStream {
   /** The provider's own last word on its cost; undefined: it gives none. */
   readonly prompt: number | undefined
   readonly completion: number | undefined
+  /** Prompt tokens in the provider's cache, if it says that there are some. */
+  readonly cache?: CacheCounts
 }
 
 export type LineEnd = '\n' | '\r\n' | '\r'
@@ -101,6 +104,7 @@ const CHAT_USAGE: RecordedStream = {
   characters: WORDS_CHARACTERS,
   prompt: 19,
   completion: 310,
+  cache: { read: 16, written: 0, isInPrompt: true },
 }
 
 const CHAT_TOOL_CALLS: RecordedStream = {
@@ -259,6 +263,7 @@ const RESPONSES: RecordedStream = {
   characters: WORDS_CHARACTERS,
   prompt: 37,
   completion: 11,
+  cache: { read: 32, written: 0, isInPrompt: true },
 }
 
 const RESPONSES_CALL: RecordedStream = {
@@ -323,6 +328,7 @@ const ANTHROPIC: RecordedStream = {
   characters: WORDS_CHARACTERS,
   prompt: 25,
   completion: 15,
+  cache: { read: 100, written: 0, isInPrompt: false },
 }
 
 const ANTHROPIC_TOOL_USE: RecordedStream = {
@@ -351,6 +357,7 @@ const ANTHROPIC_TOOL_USE: RecordedStream = {
   characters: 29,
   prompt: 474,
   completion: 89,
+  cache: { read: 100, written: 0, isInPrompt: false },
 }
 
 /** Streams that bring text. */

@@ -1,6 +1,6 @@
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
-import type { CounterSpec, CounterStore, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
@@ -77,9 +77,9 @@ export class ClockedFleetStore implements CounterStore {
     return this.#store.checkAll(charges, results, nowMs, wallMs)
   }
 
-  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void | Promise<void> {
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.settleAll(charges, { ...taken, from: 'shared' }, nowMs, wallMs)
+    return this.#store.settleAll(charges, { ...taken, from: 'shared' }, nowMs, wallMs, onWarning)
   }
 
   renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {

@@ -1,6 +1,6 @@
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
-import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
 import type { Taken } from '../../../src/store/taken.ts'
 import { MapStore } from './map-store.ts'
 
@@ -25,9 +25,9 @@ export class AsyncStore implements CounterStore {
     })
   }
 
-  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<void> {
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.settleAll(charges, taken, nowMs, wallMs)))
+      this.#waiting.push(() => resolve(this.#store.settleAll(charges, taken, nowMs, wallMs, onWarning)))
     })
   }
 

@@ -2,7 +2,7 @@ import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { BUCKET, type BucketLimit, IN_FLIGHT, type InFlightLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
 import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges, type Counter } from '../../../src/store/charges.ts'
-import type { CounterStore, Outcome } from '../../../src/store/counter-store.ts'
+import type { CounterStore, OnWarning, Outcome } from '../../../src/store/counter-store.ts'
 import type { Taken as TakenAt } from '../../../src/store/taken.ts'
 
 export interface Row {
@@ -15,6 +15,8 @@ export interface Taken {
   readonly taken: Outcome
   readonly levels: readonly number[]
   readonly waitsMs: readonly number[]
+  /** The percentages that a take warns of, by row; absent if there are none. */
+  readonly warnings?: readonly number[]
 }
 
 /** One takeAll, from rows to results, on any store. */
@@ -42,8 +44,9 @@ export async function settleRows(
   nowMs: number,
   wallMs = 0,
   takenWallMs = wallMs,
+  onWarning?: OnWarning,
 ): Promise<void> {
-  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'local' }, nowMs, wallMs)
+  await store.settleAll(chargesOf(rows), { wallMs: takenWallMs, momentMs: takenWallMs, from: 'local' }, nowMs, wallMs, onWarning)
 }
 
 /** One renewAll: each row's cost is moved to the current slice. */
@@ -90,5 +93,6 @@ function answersOf(charges: Charges, results: ChargeResults, taken: Outcome): Ta
     taken,
     levels: [...results.levels.subarray(0, charges.length)],
     waitsMs: [...results.waitsMs.subarray(0, charges.length)],
+    ...(taken === true && results.hasWarnings && { warnings: [...results.warnings.subarray(0, charges.length)] }),
   }
 }

@@ -1,7 +1,15 @@
-import { BUCKET, type BucketLimit, IN_FLIGHT, type InFlightLimit, type Limit, type WindowLimit } from '../../../src/limiter/limit.ts'
+import {
+  BUCKET,
+  type BucketLimit,
+  IN_FLIGHT,
+  type InFlightLimit,
+  type Limit,
+  WINDOW,
+  type WindowLimit,
+} from '../../../src/limiter/limit.ts'
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
-import type { CounterSpec, CounterStore, StoreStats } from '../../../src/store/counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
 import type { Taken } from '../../../src/store/taken.ts'
 
 /** Less than any two resets of a test are apart. */
@@ -16,6 +24,8 @@ export class MapStore implements CounterStore {
   readonly #usedInWindow = new Map<string, number>()
   /** The holds of each key by the number of their slice. */
   readonly #holds = new Map<string, Map<number, number>>()
+  /** The highest percentage that each window was warned of. */
+  readonly #warned = new Map<string, number>()
   /** When each key was reset last. */
   readonly #resets = new Map<string, number>()
   #lastResetMs = Number.NEGATIVE_INFINITY
@@ -34,6 +44,8 @@ export class MapStore implements CounterStore {
       if (charges.costs[row] === 0) continue
       results.levels[row]! -= charges.costs[row]!
       takes[row]!()
+      const percent = this.#newWarning(charges.counters[row] as MapCounter, valuesOf(charges, row), wallMs)
+      if (percent > 0) results.warn(row, percent)
     }
     return true
   }
@@ -43,7 +55,7 @@ export class MapStore implements CounterStore {
     return this.#lookAtAll(charges, results, nowMs, wallMs).length === charges.length
   }
 
-  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): void {
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void {
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as MapCounter
       const values = valuesOf(charges, row)
@@ -60,6 +72,8 @@ export class MapStore implements CounterStore {
         const key = keyOf(counter, values, taken.wallMs)
         if (!this.#usedInWindow.has(key) && (cost > 0 || key !== keyOf(counter, values, wallMs))) continue
         this.#usedInWindow.set(key, Math.max(0, (this.#usedInWindow.get(key) ?? 0) - cost))
+        const percent = cost < 0 ? this.#newWarning(counter, values, taken.wallMs) : 0
+        if (percent > 0) onWarning?.(row, percent)
       }
     }
   }
@@ -85,9 +99,21 @@ export class MapStore implements CounterStore {
       this.#buckets.delete(key)
       this.#usedInWindow.delete(key)
       this.#holds.delete(key)
+      this.#warned.delete(key)
       this.#lastResetMs = Math.max(wallMs, this.#lastResetMs + TICK_MS)
       this.#resets.set(key, this.#lastResetMs)
     }
+  }
+
+  #newWarning(counter: MapCounter, values: string[], wallMs: number): number {
+    const { limit } = counter
+    if (limit.kind !== WINDOW) return 0
+    const key = keyOf(counter, values, wallMs)
+    const used = this.#usedInWindow.get(key) ?? 0
+    const reached = Math.max(0, ...(limit.warnings ?? []).filter(({ tokens }) => used >= tokens).map(({ percent }) => percent))
+    if (reached <= (this.#warned.get(key) ?? 0)) return 0
+    this.#warned.set(key, reached)
+    return reached
   }
 
   stats(): StoreStats {

@@ -1,0 +1,34 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { BudgetWarning } from '../engine/budget-warning.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
+import { Sampler } from '../telemetry/sampler.ts'
+
+export interface BudgetWarningParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: BudgetWarningMetrics
+  /** Names a caller without its values: they may be API keys. */
+  readonly nameOf: (values: readonly string[]) => string
+}
+
+/** Tells operators of budgets that are nearly spent. All are counted; the log has one line per rule and second, and says how many more it stands for. */
+export class BudgetWarnings {
+  readonly #parts: BudgetWarningParts
+  readonly #byRule = new Sampler<PlanRule>(new WeakMap())
+
+  constructor(parts: BudgetWarningParts) {
+    this.#parts = parts
+  }
+
+  note({ rule, values, percent }: BudgetWarning): void {
+    const { clock, logger, metrics, nameOf } = this.#parts
+    metrics.count(rule, percent)
+    const unlogged = this.#byRule.admit(rule, clock.nowMs())
+    if (unlogged === undefined) return
+    const { policy, name } = rule
+    const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, caller: nameOf(values), unlogged }
+    logger.warn(fields, `a caller has spent ${percent} % of its budget`)
+  }
+}

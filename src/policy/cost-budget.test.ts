@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest'
+import { budgetRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
+import { compileBundle } from './compile.ts'
+import { parseBundle } from './parse.ts'
+import { formatProblem } from './problem.ts'
+
+const PRICES = { main: { 'gpt-5*': { input: 1.25, cached_input: 0.125, output: 10 }, '*': { input: 5, output: 25 } } }
+const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
+const BUDGET = { budget: 250, prices: 'main' }
+const MONEY = 'an amount of money, a number above 0, up to 9000000, with at most 6 decimals'
+const PRICE = 'a price for a million tokens, a number from 0 to 1000000 with at most 6 decimals'
+
+function withPrices(prices: unknown, config: object = BUDGET): object {
+  return { ...bundle(1, policy('p', { rules: [budgetRule('r', [], config)] })), prices }
+}
+
+function withConfig(config: object): object {
+  return withPrices(PRICES, { ...BUDGET, ...config })
+}
+
+function problems(value: object): string[] {
+  const parsed = parseBundle(JSON.stringify(value))
+  return parsed.ok ? [] : parsed.problems.map(formatProblem)
+}
+
+function warnings(value: object): string[] {
+  const parsed = parseBundle(JSON.stringify(value))
+  if (!parsed.ok) throw new Error(parsed.problems.map(formatProblem).join('\n'))
+  return parsed.warnings.map(formatProblem)
+}
+
+test('a budget of money is a bundle without problems', () => {
+  expect(warnings(withPrices(PRICES))).toEqual([])
+  expect(warnings(withPrices(undefined, { budget: 0.000001, cost: { header: 'X-Cost', default: 0.000001, max: 9_000_000 } }))).toEqual([])
+  expect(warnings(withConfig({ timezone: 'europe/berlin', period: '1mo', warn_at_percent: [100, 1, 80, 80] }))).toEqual([])
+  expect(warnings(withConfig({ cost: { header: 'x-cost', default: 1 } }))).toEqual([])
+})
+
+describe('a bad budget gets a sentence', () => {
+  test.each([
+    [{ budget: undefined }, `${CONFIG}.budget: expected ${MONEY}, but it is missing`],
+    [{ budget: 0 }, `${CONFIG}.budget: expected ${MONEY}, got 0`],
+    [{ budget: -5 }, `${CONFIG}.budget: expected ${MONEY}, got -5`],
+    [{ budget: 9_000_000.000001 }, `${CONFIG}.budget: expected ${MONEY}, got 9000000.000001`],
+    [{ budget: 0.0000001 }, `${CONFIG}.budget: expected ${MONEY}, got 1e-7`],
+    [{ budget: '250' }, `${CONFIG}.budget: expected ${MONEY}, got "250" — remove the quotes?`],
+    [{ period: '7d' }, /algorithm_config\.period: expected a period such as 1w, one of 1m, .*, 1y, got "7d"$/],
+    [
+      { timezone: 'Mars/Olympus' },
+      `${CONFIG}.timezone: expected an IANA time zone as Area/City, such as Europe/Berlin, got "Mars/Olympus"`,
+    ],
+    [{ prices: undefined }, `${CONFIG}: expected at least one of prices and cost, got an object`],
+    [{ prices: 'mian' }, `${CONFIG}.prices: expected the name of a table in the bundle's prices, got "mian" — did you mean "main"?`],
+    [{ prices: 'constructor' }, `${CONFIG}.prices: expected the name of a table in the bundle's prices, got "constructor"`],
+    [
+      { warn_at_percent: [] },
+      `${CONFIG}.warn_at_percent: expected at least one percentage (leave \`warn_at_percent\` out for none), got an empty list`,
+    ],
+    [{ warn_at_percent: [0] }, `${CONFIG}.warn_at_percent[0]: expected a whole number from 1 to 100, got 0`],
+    [{ warn_at_percent: [80, 100.5] }, `${CONFIG}.warn_at_percent[1]: expected a whole number from 1 to 100, got 100.5`],
+    [{ warn_at_percent: 80 }, `${CONFIG}.warn_at_percent: expected a list of percentages, got 80`],
+    [{ cost: { header: 'x cost', default: 1 } }, `${CONFIG}.cost.header: expected the name of a header field, got "x cost"`],
+    [{ cost: { header: 'x-cost' } }, `${CONFIG}.cost.default: expected ${MONEY}, but it is missing`],
+    [{ cost: { header: 'x-cost', default: 0 } }, `${CONFIG}.cost.default: expected ${MONEY}, got 0`],
+    [{ cost: { header: 'x-cost', default: 2, max: 1 } }, `${CONFIG}.cost: expected a default that is not above max, got an object`],
+    [{ cost: { header: 'x-cost', default: 1, maximum: 2 } }, `${CONFIG}.cost: unknown field "maximum"`],
+    [{ burst: 5 }, /unknown field "burst"/],
+  ])('%j', (config, sentence) => {
+    expect(problems(withConfig(config))).toEqual([typeof sentence === 'string' ? sentence : expect.stringMatching(sentence)])
+  })
+
+  test('where the bundle has no prices', () => {
+    expect(problems(withPrices(undefined))).toEqual([
+      `${CONFIG}.prices: expected the name of a table in the bundle's prices (it has none), got "main"`,
+    ])
+  })
+})
+
+describe('bad prices get a sentence', () => {
+  const price = (config: object) => ({ main: { '*': { input: 1, output: 1, ...config } } })
+  test.each([
+    [{ main: 5 }, 'prices.main: expected an object with a price for each model, got 5'],
+    [{ main: { '*': 5 } }, 'prices.main["*"]: expected an object with input and output, got 5'],
+    [
+      { main: { 'gpt-5': { input: 1, output: 1 } } },
+      'prices.main["*"]: expected a price for every other model, so that none is free by accident, but it is missing',
+    ],
+    [{ main: {} }, 'prices.main["*"]: expected a price for every other model, so that none is free by accident, but it is missing'],
+    [price({ input: -1 }), `prices.main["*"].input: expected ${PRICE}, got -1`],
+    [price({ input: undefined }), `prices.main["*"].input: expected ${PRICE}, but it is missing`],
+    [price({ output: null }), `prices.main["*"].output: expected ${PRICE}, got null`],
+    [price({ output: '10' }), `prices.main["*"].output: expected ${PRICE}, got "10" — remove the quotes?`],
+    [price({ cached_input: 1_000_001 }), `prices.main["*"].cached_input: expected ${PRICE}, got 1000001`],
+    [price({ cache_write: 0.1234567 }), `prices.main["*"].cache_write: expected ${PRICE}, got 0.1234567`],
+    [price({ cached: 1 }), 'prices.main["*"]: unknown field "cached": did you mean "cached_input"?'],
+  ])('%j', (prices, sentence) => {
+    expect(problems(withPrices(prices))).toEqual([sentence])
+  })
+
+  test.each(['gpt-*-mini', '**', 'é', 'x'.repeat(257), ''])('for the pattern %j', (pattern) => {
+    const found = problems(withPrices({ main: { '*': { input: 1, output: 1 }, [pattern]: { input: 1, output: 1 } } }))
+    expect(found).toEqual([
+      expect.stringMatching(
+        /^prices\.main: expected as a key a model, or a prefix that ends in \*, in 1 to 256 printable ASCII characters, got "/,
+      ),
+    ])
+  })
+
+  test('where they are a list', () => {
+    expect(problems({ ...bundle(1), prices: [] })).toEqual(['prices: expected an object with tables of prices, got an empty list'])
+  })
+
+  test('where a number is none, in YAML', () => {
+    const text = 'bundle_version: 1\npolicies: []\nprices: { main: { "*": { input: .nan, output: .inf } } }\n'
+    const parsed = parseBundle(text, 'yaml')
+    expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual([
+      `prices.main["*"].input: expected ${PRICE}, got NaN`,
+      `prices.main["*"].output: expected ${PRICE}, got Infinity`,
+    ])
+  })
+
+  test('where there are too many of them', () => {
+    const any = { input: 1, output: 1 }
+    const tables = Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`t${i}`, { '*': any }]))
+    expect(problems(withPrices({ ...tables, ...PRICES }))).toEqual(['prices: expected at most 100 tables, got an object'])
+    const models = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`m${i}`, any]))
+    expect(problems(withPrices({ main: { '*': any, ...models } }))).toEqual([
+      'prices: expected at most 10000 models in all tables, got an object',
+    ])
+  })
+
+  test('where a name would vanish', () => {
+    const text = JSON.stringify(withPrices(PRICES)).replace('"gpt-5*"', '"__proto__"')
+    const parsed = parseBundle(text)
+    expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual(['prices.main: unknown field "__proto__"'])
+  })
+})
+
+test('valid settings that surprise get a warning', () => {
+  expect(warnings(withPrices({ main: { '*': { input: 0, output: 0 } } }))).toEqual([
+    'prices.main: the price for "*" is 0: every model without a price of its own is free',
+  ])
+  expect(warnings(withConfig({ budget: 1, cost: { header: 'x-cost', default: 2 } }))).toEqual([
+    `${CONFIG}: a request without x-cost costs 2, more than budget (1) can ever hold: it is always rejected`,
+  ])
+})
+
+describe('the counter of a budget', () => {
+  function counterOf(config: object) {
+    const parsed = parseBundle(JSON.stringify(withConfig(config)))
+    if (!parsed.ok) throw new Error(parsed.problems.map(formatProblem).join('\n'))
+    return compileBundle(parsed.bundle).counters[0]!
+  }
+
+  test('has period and zone in its identity, and neither budget, prices nor warnings', () => {
+    const { identity } = counterOf({ timezone: 'europe/berlin', period: '1mo' })
+    expect(identity).toEqual(['p', 'r', 'enforce', 'cost_budget', '1mo', 'Europe/Berlin', 'budget'])
+    const same = counterOf({ timezone: 'Europe/Berlin', period: '1mo', budget: 7, warn_at_percent: [5], cost: { header: 'x', default: 1 } })
+    expect(same.identity).toEqual(identity)
+    expect(counterOf({ period: '1w' }).identity).not.toEqual(counterOf({ period: '1d' }).identity)
+  })
+
+  test('counts billionths, shows hundredths, and warns at exact amounts in ascending order', () => {
+    const { size, limitText, limit, reason } = counterOf({ budget: 12.345678, warn_at_percent: [95, 33, 95] })
+    expect([size, limitText, reason]).toEqual([12_345_678_000, '1234', 'budget_exceeded'])
+    expect(limit).toMatchObject({
+      warnings: [
+        { percent: 33, tokens: 4_074_073_740 },
+        { percent: 95, tokens: 11_728_394_100 },
+      ],
+    })
+  })
+})

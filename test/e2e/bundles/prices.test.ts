@@ -1,0 +1,61 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { offer } from '../../support/bundles/bundle-file.ts'
+import { bucketRule, policy } from '../../support/bundles/bundles.ts'
+import { moneyBundle, PRICES } from '../../support/llm/money-proxy.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { finished, running, scratchDirectory } from '../../support/service/running.ts'
+import { servingOn } from '../../support/workers/workers.ts'
+
+describe('edge validate', () => {
+  test.each([
+    [
+      'no table',
+      { prices: {} },
+      `policies[0].spec.rules[0].algorithm_config.prices: expected the name of a table in the bundle's prices (it has none), got "main"`,
+    ],
+    [
+      'a price below zero',
+      { prices: { main: { '*': { input: -1, output: 1 } } } },
+      'prices.main["*"].input: expected a price for a million tokens',
+    ],
+    [
+      'a table without "*"',
+      { prices: { main: { big: { input: 1, output: 1 } } } },
+      'prices.main["*"]: expected a price for every other model, so that none is free by accident, but it is missing',
+    ],
+    ['an unknown period', { config: { period: '7d' } }, 'policies[0].spec.rules[0].algorithm_config.period: expected '],
+    [
+      'an unknown time zone',
+      { config: { timezone: 'Mars/Olympus' } },
+      'policies[0].spec.rules[0].algorithm_config.timezone: expected an IANA time zone',
+    ],
+  ])('names %s', async (_, options, sentence) => {
+    const file = join(await scratchDirectory(), 'bundle.json')
+    await writeFile(file, JSON.stringify(moneyBundle(1, options)))
+    const { status, stderr } = await finished(['validate', file])
+    expect(status).toBe(1)
+    expect(stderr).toContain(`${file}: error: ${sentence}`)
+  })
+})
+
+test('a bundle with bad prices is refused, and the active one stays with its counts', async () => {
+  const edge = await running({ clock: new ManualClock(), bundle: moneyBundle(1) })
+  expect((await edge.decide()).headers['ratelimit-remaining']).toBe('2000')
+  await offer(edge, moneyBundle(2, { prices: { other: PRICES.main } }))
+  expect(edge.log.some(({ event }) => event === 'bundle_refused')).toBe(true)
+  expect((await edge.decide({ uri: '/' })).status).toBe(429)
+})
+
+test('the prices of a bundle that is read on a thread of its own reach every worker', async () => {
+  // Above a mebibyte.
+  const padding = policy('padding', {
+    selector: { pathExact: '/padding' },
+    rules: [{ ...bucketRule('r', [], 1), metadata: { note: 'x'.repeat(1_100_000) } }],
+  })
+  const { port } = await servingOn(2, moneyBundle(1, { policies: [padding], config: { period: '1y' } }))
+  const fields = { 'X-Original-Method': 'GET', 'X-Original-URI': '/' }
+  const response = await fetch(`http://127.0.0.1:${port}/v1/decision`, { method: 'POST', headers: fields })
+  expect([response.status, response.headers.get('ratelimit-remaining')]).toEqual([200, '2000'])
+})

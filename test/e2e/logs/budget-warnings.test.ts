@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import { budgetRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { CHAT, HELLO } from '../../support/llm/llm-proxy.ts'
+import { moneyProxy } from '../../support/llm/money-proxy.ts'
+import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { twoSharing } from '../../support/redis/sharing-edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { metric } from '../../support/service/metrics.ts'
+import { running } from '../../support/service/running.ts'
+import { KeptCounters } from '../../support/state/kept-counters.ts'
+import { servingOn } from '../../support/workers/workers.ts'
+
+const SECRET = 'sk-secret-of-red'
+
+function warningBundle(version: number, mode?: 'shadow', config: object = {}): object {
+  const budget = { budget: 10, cost: { header: 'x-cost', default: 1 }, warn_at_percent: [95, 80], period: '1y', ...config }
+  return bundle(version, policy('money', { ...(mode && { mode }), rules: [budgetRule('dollars', ['header:x-team'], budget)] }))
+}
+
+function spend({ port }: { readonly port: number }, cost: string, team = SECRET): Promise<number> {
+  const fields = { 'X-Original-Method': 'GET', 'X-Original-URI': '/', 'X-Team': team, 'X-Cost': cost }
+  return fetch(`http://127.0.0.1:${port}/v1/decision`, { method: 'POST', headers: fields }).then(({ status }) => status)
+}
+
+function warnings(edge: Edge): Record<string, unknown>[] {
+  return edge.log.filter(({ event }) => event === 'budget_warning')
+}
+
+function counted({ port }: { readonly port: number }, percent: number): Promise<number> {
+  return metric(port, `edge_budget_warnings_total{policy="money",rule="dollars",percent="${percent}"}`)
+}
+
+describe('a budget that is nearly spent', () => {
+  test('is logged and counted once for each percentage, and names the caller by a digest', async () => {
+    const clock = new ManualClock()
+    const edge = await running({ clock, bundle: warningBundle(1) })
+    for (const cost of ['7.999999999', '0.000000001', '1', '0.5', '0.5', '1']) {
+      await spend(edge, cost)
+      clock.advance(1000)
+    }
+    expect(warnings(edge)).toMatchObject([
+      { event: 'budget_warning', policy: 'money', rule: 'dollars', percent: 80, unlogged: 0, level: 40 },
+      { event: 'budget_warning', policy: 'money', rule: 'dollars', percent: 95, unlogged: 0 },
+    ])
+    const callers = warnings(edge).map(({ caller }) => caller)
+    expect(callers[0]).toMatch(/^[0-9a-f]{16}$/)
+    expect(callers[1]).toBe(callers[0])
+    expect(JSON.stringify(edge.log)).not.toContain(SECRET)
+    expect([await counted(edge, 80), await counted(edge, 95)]).toEqual([1, 1])
+  })
+
+  test('is not told of by a request that is rejected', async () => {
+    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1) })
+    expect(await spend(edge, '7')).toBe(200)
+    expect(await spend(edge, '5')).toBe(429)
+    expect(warnings(edge)).toEqual([])
+  })
+
+  test('is told of again in the next window, and for each caller', async () => {
+    const clock = new ManualClock()
+    const edge = await running({ clock, bundle: warningBundle(1, undefined, { period: '1h' }) })
+    await spend(edge, '9')
+    await spend(edge, '9', 'blue')
+    clock.advance(3_600_000)
+    await spend(edge, '9')
+    expect(await counted(edge, 80)).toBe(3)
+  })
+
+  test('of many callers is counted each time, and logged once a second', async () => {
+    const clock = new ManualClock()
+    const edge = await running({ clock, bundle: warningBundle(1) })
+    for (let i = 0; i < 20; i++) await spend(edge, '9', `team-${i}`)
+    clock.advance(1000)
+    await spend(edge, '9', 'late')
+    expect(warnings(edge)).toMatchObject([{ unlogged: 0 }, { unlogged: 19 }])
+    expect(await counted(edge, 80)).toBe(21)
+  })
+
+  test('in shadow is told of, and no response changes', async () => {
+    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1, 'shadow') })
+    expect(await spend(edge, '9')).toBe(200)
+    expect(warnings(edge)).toMatchObject([{ mode: 'shadow', percent: 80 }])
+  })
+
+  test('is told of by the settlement that charges more than was reserved', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await moneyProxy(backend, { budget: 10, config: { warn_at_percent: [80] } })
+    const answer = proxy.post(CHAT, { model: 'big', messages: HELLO, max_tokens: 10 })
+    const call = await backend.next()
+    expect(warnings(proxy.edge)).toEqual([])
+    call.answer(200, { usage: { prompt_tokens: 3, completion_tokens: 450 } })
+    await answer
+    await proxy.untilQuiet()
+    expect(warnings(proxy.edge)).toMatchObject([{ percent: 80 }])
+  })
+
+  test('keeps to itself what it told before a reload that only changes the budget', async () => {
+    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1) })
+    await spend(edge, '8')
+    await edge.publish(warningBundle(2, undefined, { budget: 11 }))
+    await spend(edge, '1')
+    expect(await counted(edge, 80)).toBe(1)
+  })
+})
+
+test('all workers tell of it once together', async () => {
+  const cli = await servingOn(3, warningBundle(1))
+  const costs = Array.from({ length: 100 }, () => '0.1')
+  for (let i = 0; i < costs.length; i += 10) await Promise.all(costs.slice(i, i + 10).map((cost) => spend(cli, cost)))
+  expect([await counted(cli, 80), await counted(cli, 95)]).toEqual([1, 1])
+})
+
+test('a restart with a state file tells nothing twice, and names the caller as before', async (t) => {
+  const kept = await KeptCounters.of(t, warningBundle(1))
+  const first = await kept.run()
+  await spend(first, '8')
+  await first.stop()
+  const second = await kept.run()
+  await spend(second, '1')
+  expect(await counted(second, 80)).toBe(0)
+  await spend(second, '0.5')
+  expect(warnings(second)).toMatchObject([{ percent: 95, caller: warnings(first)[0]!['caller'] }])
+  expect([await spend(second, '0.500000001'), await spend(second, '0.5')]).toEqual([429, 200])
+})
+
+describeWithRedis('instances on one Redis', () => {
+  test('tell of it once together', async () => {
+    const { url } = await runningRedis()
+    const edges = await twoSharing(url, { bundle: warningBundle(1) })
+    for (let i = 0; i < 20; i++) await spend(edges[i % 2]!, '0.5')
+    const told = await Promise.all(edges.flatMap((edge) => [counted(edge, 80), counted(edge, 95)]))
+    expect([told[0]! + told[2]!, told[1]! + told[3]!]).toEqual([1, 1])
+  })
+})

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { bucketRule, budgetRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { CHAT, HELLO, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { MoneyProxy, moneyBundle } from '../../support/llm/money-proxy.ts'
+import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { admitted, HARDLY_ANY, twoSharing } from '../../support/redis/sharing-edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
+
+describeWithRedis('a budget of money that two instances share', () => {
+  test('what one reserves and settles, the other sees to the hundredth', async () => {
+    const [{ url }, llm] = [await runningRedis(), await scriptedLlm()]
+    const edges = await twoSharing(url, {
+      bundle: moneyBundle(1, { config: { period: '1y' } }),
+      env: { ...proxyEnv(llm), EDGE_SHUTDOWN_MS: '0' },
+    })
+    const [one, other] = edges.map((edge) => new MoneyProxy(edge, new ManualClock(), 0, 0)) as [MoneyProxy, MoneyProxy]
+    const answer = one.post(CHAT, { model: 'big', messages: HELLO, max_tokens: 100 })
+    const call = await llm.next()
+    expect(await other.left()).toBe(100 - (0.03 + 2))
+    const usage = { prompt_tokens: 3, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 2 } }
+    call.answer(200, { usage })
+    expect((await answer).status).toBe(200)
+    await until(async () => (await other.left()) === 100 - (0.01 + 0.01 + 0.2))
+    expect(await one.left()).toBe(100 - 0.22)
+  })
+
+  test.each(['exact', 'leased'])('admits exactly what it holds, beside a bucket, and warns once: %s', async (mode) => {
+    const { url } = await runningRedis()
+    const budget = { budget: 1, cost: { header: 'x-cost', default: 0.05 }, period: '1y', warn_at_percent: [50, 100] }
+    const rules = [bucketRule('requests', [], 1000, HARDLY_ANY), budgetRule('dollars', [], budget)]
+    const edges = await twoSharing(url, { bundle: bundle(1, policy('money', { rules })), env: { EDGE_REDIS_MODE: mode } })
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => edges[i % 2]!.decide()))
+    expect(admitted(answers)).toBe(20)
+    expect(answers.filter(({ headers }) => headers['x-edge-reason'] === 'budget_exceeded')).toHaveLength(20)
+    expect(await warnings(edges, 50)).toBe(1)
+    expect(await warnings(edges, 100)).toBe(1)
+  })
+})
+
+async function warnings(edges: readonly Edge[], percent: number): Promise<number> {
+  const name = `edge_budget_warnings_total{policy="money",rule="dollars",percent="${percent}"}`
+  const counts = await Promise.all(edges.map((edge) => edge.metric(name)))
+  return counts.reduce((sum, count) => sum + count, 0)
+}
