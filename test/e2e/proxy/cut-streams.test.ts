@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { blockRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bundle, concurrencyRule, policy } from '../../support/bundles/bundles.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
@@ -28,6 +28,33 @@ describe('a block that cuts streams', () => {
     await until(() => backend.seen.filter(({ isAborted }) => isAborted).length === 2)
     expect(await edge.metric('edge_proxy_streams_cut_total{policy="incident",rule="acme"}')).toBe(2)
     await until(async () => (await edge.metric('edge_proxy_open_requests')) === 2)
+  })
+
+  test('frees the places of requests in flight that it ends', async () => {
+    const backend = await HttpBackend.start((req, res) => {
+      const length = req.url === '/length' ? { 'Content-Length': '1000' } : {}
+      res.writeHead(200, { 'Content-Type': 'text/event-stream', ...length })
+      res.write('data: 1\n\n')
+    })
+    const sockets = new WebSocketServer({ server: backend.server })
+    onTestFinished(() => sockets.close())
+    const three = policy('p', { rules: [concurrencyRule('three', [], 3, 3600)] })
+    const edge = await proxying(backend, { bundle: bundle(1, three) })
+    const open = (path: string, org: string) => new StreamClient(edge.port, path, '', [['X-Org', org]])
+    const clients = await Promise.all(['/events', '/length'].map((path) => open(path, 'acme').untilText('data: 1')))
+    const socket = await opened(edge.port, 'acme')
+    expect((await edge.get('/')).status).toBe(429)
+    const closed = [...clients.map((client) => client.untilClosed()), once(socket, 'close')]
+    await edge.publish(
+      bundle(2, three, policy('incident', { rules: [blockRule('acme', { 'header:x-org': 'acme' }, { cut_streams: true })] })),
+    )
+    await Promise.all(closed)
+    const others = Array.from({ length: 3 }, () => open('/events', 'umbrella'))
+    onTestFinished(() => {
+      for (const client of others) client.abort()
+    })
+    expect(await Promise.all(others.map(async (client) => (await client.untilHead()).status))).toEqual([200, 200, 200])
+    expect((await edge.get('/')).status).toBe(429)
   })
 
   test('closes WebSockets', async () => {
