@@ -72,6 +72,14 @@ describe('a cost in a header field', () => {
     }
     expect(await edge.metric('edge_would_reject_total{policy="money",rule="dollars",reason="budget_exceeded"}')).toBe(1)
   })
+
+  test('of a policy in shadow that comes twice leaves the policy out', async () => {
+    const edge = await budgeted({ budget: 2 }, 'shadow')
+    for (let i = 0; i < 3; i++) expect((await decide(edge, ['X-Cost', '2'], ['X-Cost', '2'])).status).toBe(200)
+    await decide(edge, ['X-Cost', '2'])
+    const { body } = await edge.get('/metrics')
+    expect(body).not.toMatch(/^edge_would_reject_total\{/m)
+  })
 })
 
 describe('prices, where no body is read', () => {
