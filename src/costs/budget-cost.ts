@@ -3,6 +3,7 @@ import { AMBIGUOUS, type Cost, type RequestFacts, type Settler, type Settling, t
 import { settledMoney } from './model-price.ts'
 import { nanoOf, readNano } from './money.ts'
 import type { PriceTable } from './price-table.ts'
+import { SETTLED_TO_COST } from './settling-kinds.ts'
 
 /** A header field that says what a request costs, in units of the currency. The other numbers are in billionths. */
 export interface CostField {
@@ -21,6 +22,7 @@ export class BudgetCost implements Cost, Settling {
   readonly isLeasable = false
   readonly at = 'usage'
   readonly settling = this
+  readonly record = SETTLED_TO_COST
   readonly header: string | undefined
   readonly #prices: PriceTable | undefined
   readonly #field: CostField | undefined

@@ -50,6 +50,17 @@ export interface Settler {
    * that moment apply, even if a later bundle changes them.
    */
   settled(amount: number, usage: Usage): number | undefined
+  /** The same where the cost is not at hand. */
+  readonly record: SettlingRecord
+}
+
+/**
+ * How an amount is settled, without the cost that took it: a kind and the numbers that it needs (`settling-record.ts`). Reservations that
+ * gateways settle carry it, because the rule may be gone by then, or unknown to the instance that is asked.
+ */
+export interface SettlingRecord {
+  readonly kind: number
+  readonly numbers: readonly number[]
 }
 
 /** What a request has used, as far as that is known at its end. */

@@ -1,4 +1,5 @@
 import type { Cost, RequestFacts } from './cost.ts'
+import { RELEASED } from './settling-kinds.ts'
 
 /** One request in flight: held while it is, and released at its end, whatever it used. A question at no cost only checks. */
 export const HOLD: Cost = Object.freeze({
@@ -9,5 +10,6 @@ export const HOLD: Cost = Object.freeze({
     at: 'end',
     applies: ({ given }: RequestFacts) => given !== 0,
     settled: () => 0,
+    record: RELEASED,
   }),
 } satisfies Cost)

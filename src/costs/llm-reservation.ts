@@ -2,6 +2,7 @@ import type { LlmSettings } from '../llm/llm-settings.ts'
 import { addTokens } from '../llm/tokens.ts'
 import { completionBound } from './completion-bound.ts'
 import type { Cost, RequestFacts, Settling, Usage } from './cost.ts'
+import { SETTLED_TO_TOKENS } from './settling-kinds.ts'
 
 /** The most tokens that a request may use: its prompt, and the longest completion that it can get. Settled to the actual usage. */
 export class LlmReservation implements Cost, Settling {
@@ -9,6 +10,7 @@ export class LlmReservation implements Cost, Settling {
   readonly isLeasable = false
   readonly at = 'usage'
   readonly settling = this
+  readonly record = SETTLED_TO_TOKENS
   readonly #llm: LlmSettings
 
   constructor(llm: LlmSettings) {

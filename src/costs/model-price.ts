@@ -1,6 +1,7 @@
 import type { TokenCounts } from '../llm/usage.ts'
-import type { Settler, Usage } from './cost.ts'
+import type { Settler, SettlingRecord, Usage } from './cost.ts'
 import { cappedAmount, nanoOf } from './money.ts'
+import { PRICED } from './settling-kinds.ts'
 
 /** Prices as a bundle writes them: units of the currency for a million tokens, with at most six decimals. */
 export interface Prices {
@@ -16,6 +17,7 @@ export class ModelPrice implements Settler {
   readonly cachedInput: number
   readonly cacheWrite: number
   readonly output: number
+  readonly record: SettlingRecord
 
   /** In trillionths for a token, which are millionths for a million tokens. */
   constructor({ input, cachedInput, cacheWrite, output }: Prices) {
@@ -23,6 +25,12 @@ export class ModelPrice implements Settler {
     this.cachedInput = cachedInput
     this.cacheWrite = cacheWrite
     this.output = output
+    this.record = { kind: PRICED, numbers: [input, cachedInput, cacheWrite, output] }
+  }
+
+  /** As its record has them. */
+  static of([input = 0, cachedInput = 0, cacheWrite = 0, output = 0]: readonly number[]): ModelPrice {
+    return new ModelPrice({ input, cachedInput, cacheWrite, output })
   }
 
   /** The most that a request may cost, in billionths: nothing is known to be cached. */

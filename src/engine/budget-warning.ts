@@ -4,8 +4,10 @@ import type { Group } from './group.ts'
 /** A caller has spent this share of a budget, for the first time in its window. */
 export interface BudgetWarning {
   readonly rule: PlanRule
-  /** Of the caller, in the order of the rule's limit_keys. */
+  /** Of the caller, in the order of the rule's limit_keys; none where it is known by its digest alone. */
   readonly values: readonly string[]
+  /** Names the caller, where a gateway settled what it took. */
+  readonly caller?: string | undefined
   readonly percent: number
 }
 

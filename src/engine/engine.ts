@@ -14,9 +14,10 @@ import { Evaluator } from './evaluator.ts'
 import type { Explanation } from './explanation.ts'
 import { type CounterName, findCounters, type Inspection, inspectCounters } from './inspection.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
+import { type NameOf, type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type BodyFacts, type DecideOptions, NO_OPTIONS, type OpenOptions } from './question.ts'
-import type { ReservedCharge } from './reservation.ts'
+import type { Reservation, ReservedCharge } from './reservation.ts'
 
 export interface EngineOptions {
   readonly store: CounterStore
@@ -113,6 +114,28 @@ export class Engine {
    */
   renew(hold: ReservedCharge): Taken | Promise<Taken> {
     return this.#store.renewAll(this.#chargesOf(hold, hold.amount), hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
+  }
+
+  /** What a reservation took and where, for a settlement that has neither its plan nor its values. `nameOf`: for warnings. */
+  place(reservation: Reservation, nameOf: NameOf): readonly PlacedCharge[] {
+    return placedCharges(reservation, this.#store, nameOf)
+  }
+
+  /** As `settle`. `taker`: the instance that took; undefined: it lost its own count. Returns false where it is not known whether it was done. */
+  settlePlaced(charge: PlacedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
+    if (charge.amount === amount) return true
+    const { active } = this.#plans
+    const rows = placedRows(charge, charge.amount - amount, active, this.#store)
+    return this.#store.settlePlaced(rows, taker, charge.taken, this.#clock.nowMs(), this.#clock.wallMs(), (row, percent) => {
+      const rule = placedRule(active, charge.counters[row]!)
+      if (rule !== undefined) this.#onBudgetWarning({ rule, values: [], caller: charge.caller, percent })
+    })
+  }
+
+  /** As `renew`. */
+  renewPlaced(hold: PlacedCharge, taker: string | undefined): Taken | Promise<Taken> {
+    const rows = placedRows(hold, hold.amount, this.#plans.active, this.#store)
+    return this.#store.renewPlaced(rows, taker, hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
   }
 
   /** The state of the counters of one rule for one caller. Takes nothing. */

@@ -388,6 +388,9 @@ class FailingStore implements CounterStore {
   readonly checkAll = fail
   readonly settleAll = fail
   readonly renewAll = fail
+  readonly placesOf = fail
+  readonly settlePlaced = fail
+  readonly renewPlaced = fail
   readonly resetAll = fail
 }
 

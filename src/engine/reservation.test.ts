@@ -3,6 +3,7 @@ import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { takeRowsNow } from '../../test/support/store/charging.ts'
 import type { Cost } from '../costs/cost.ts'
+import { RELEASED } from '../costs/settling-kinds.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { PlanRule } from '../policy/plan.ts'
@@ -95,6 +96,7 @@ describe('a reservation', () => {
         at: 'usage',
         applies: ({ path }) => path !== '/free',
         settled: (amount, usage) => (usage === 'unknown' ? undefined : amount / 2),
+        record: RELEASED,
       },
     }
     service.replaceCost('fares', fare)

@@ -1,4 +1,5 @@
 import type { Limit } from '../limiter/limit.ts'
+import type { Place } from './place.ts'
 
 /** A counter. Only the store that opened it knows more of it. */
 export interface Counter {
@@ -15,6 +16,8 @@ export class Charges {
   readonly values: string[] = []
   valuesFrom = new Int32Array(INITIAL_ROWS + 1)
   costs = new Float64Array(INITIAL_ROWS)
+  /** Where the counters of the rows are, if the rows have no values. Never set where decisions are made. */
+  places: readonly Place[] | undefined
 
   clear(): void {
     const { values, valueCount } = this

@@ -1,6 +1,7 @@
 import type { Limit } from '../limiter/limit.ts'
 import type { ChargeResults } from './charge-results.ts'
 import type { Charges, Counter } from './charges.ts'
+import type { Place } from './place.ts'
 import type { Taken } from './taken.ts'
 
 /** Whether all rows were taken, or would be; 'unavailable': it is not known, and nothing was taken. */
@@ -27,6 +28,25 @@ export interface CounterStore {
    * sent now is sent when it can.
    */
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void>
+
+  /** Where the counter of each row is, at the time when it was taken from: for a settlement that does not know the values. */
+  placesOf(charges: Charges, taken: Taken): readonly Place[]
+
+  /**
+   * As `settleAll`, for rows that have places instead of values. `taker`: the instance that took, which counts it too; undefined: it no
+   * longer does. Returns false where it is not known whether it was done.
+   */
+  settlePlaced(
+    charges: Charges,
+    taker: string | undefined,
+    taken: Taken,
+    nowMs: number,
+    wallMs: number,
+    onWarning?: OnWarning,
+  ): boolean | Promise<boolean>
+
+  /** As `renewAll`, for rows that have places instead of values. */
+  renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken | Promise<Taken>
 
   /**
    * Renews holds: moves each row's cost from the slice in which it was taken, or last renewed, to the current one. Where its slice has

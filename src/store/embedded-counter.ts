@@ -7,6 +7,7 @@ import type { HashState } from './half-sip-hash.ts'
 
 /** A counter whose subjects are kept in a table. */
 export class EmbeddedCounter implements Counter {
+  readonly identity: readonly string[]
   readonly limit: Limit
   readonly algorithm: Algorithm<Limit>
   readonly sinceMs: number
@@ -16,6 +17,7 @@ export class EmbeddedCounter implements Counter {
   readonly prefix: HashState
 
   constructor(spec: CounterSpec, prefix: HashState) {
+    this.identity = spec.identity
     this.limit = spec.limit
     this.algorithm = algorithmOf(spec.limit)
     this.sinceMs = spec.sinceMs

@@ -5,6 +5,7 @@ import type { Charges } from './charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from './counter-store.ts'
 import { EmbeddedCounter } from './embedded-counter.ts'
 import type { HashState } from './half-sip-hash.ts'
+import { identityDigest, type Place, tagText } from './place.ts'
 import { spentShare } from './record-kinds.ts'
 import { Resets } from './resets.ts'
 import { checkRow, checkRows, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
@@ -99,6 +100,24 @@ export class EmbeddedStore implements CounterStore {
     for (let place = 0; !isReset && place < charges.length; place++) this.#moveHold(rows, charges, place, taken, wallMs, nowMs)
     rows.unlock()
     return !isReset
+  }
+
+  placesOf(charges: Charges, { wallMs }: Taken): Place[] {
+    const rows = this.#rows
+    rows.locate(charges, wallMs)
+    return Array.from({ length: charges.length }, (_, row) => {
+      const { identity } = charges.counters[row] as EmbeddedCounter
+      return { identity: identityDigest(identity), tag: tagText(rows.lows[row]!, rows.highs[row]!), key: undefined }
+    })
+  }
+
+  settlePlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): true {
+    this.settleAll(charges, taken, nowMs, wallMs, onWarning)
+    return true
+  }
+
+  renewPlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken {
+    return this.renewAll(charges, taken, nowMs, wallMs)
   }
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void {

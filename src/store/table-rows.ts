@@ -2,6 +2,7 @@ import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import type { Charges } from './charges.ts'
 import type { EmbeddedCounter } from './embedded-counter.ts'
 import { HalfSipHash, type HashState } from './half-sip-hash.ts'
+import { type Place, tagWords } from './place.ts'
 import type { SharedTable } from './shared-table.ts'
 import { SubjectWords } from './subject.ts'
 import { wayOf } from './table-layout.ts'
@@ -47,6 +48,7 @@ export class TableRows {
     const { length } = charges
     this.length = length
     if (length > this.lows.length) this.#growTo(length)
+    if (charges.places !== undefined) return this.#locateTags(charges.places)
     const hash = this.#hash
     const subject = this.#subject
     for (let row = 0; row < length; row++) {
@@ -93,6 +95,17 @@ export class TableRows {
       if (slot >= 0) bits |= 1 << wayOf(slot)
     }
     return bits
+  }
+
+  #locateTags(places: readonly Place[]): void {
+    for (const [row, { tag }] of places.entries()) {
+      const [low, high] = tagWords(tag)
+      this.lows[row] = low
+      this.highs[row] = high
+      this.sets[row] = this.table.setOf(high)
+      this.order[row] = row
+    }
+    if (places.length > 1) this.#sortBySet(places.length)
   }
 
   #sortBySet(count: number): void {

@@ -9,6 +9,7 @@ import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import type { Owner } from '../support/service/running.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
+import { settlingByPlace } from '../support/store/settling-by-place.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
@@ -38,8 +39,10 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     describeCounterStore(name, newStore)
     describeLimitChange(name, newStore)
     describeHolds(name, newStore)
+    describeHolds(`${name}, by place`, () => settlingByPlace(newStore()))
     describeOverdraft(name, newStore)
     describeSettlement(name, newStore)
+    describeSettlement(`${name}, by place`, () => settlingByPlace(newStore()))
     describeReset(name, newStore)
     describeWarnings(name, newStore)
     const newStores = (): [CounterStore, CounterStore] => {

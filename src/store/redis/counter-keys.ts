@@ -15,12 +15,16 @@ export class CounterKeys {
     this.#prefix = prefix
   }
 
-  keyOf({ counters, values, valuesFrom }: Charges, row: number): string {
+  keyOf(charges: Charges, row: number): string {
+    return this.#prefix + (charges.places === undefined ? this.digestOf(charges, row) : charges.places[row]!.key!)
+  }
+
+  digestOf({ counters, values, valuesFrom }: Charges, row: number): string {
     const subject = this.#subject
     subject.clear()
     subject.addWords((counters[row] as FleetCounter).identityWords)
     for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) subject.addText(values[i]!)
     const bytes = new Uint8Array(subject.words.buffer, 0, subject.length * 4)
-    return this.#prefix + hash('sha256', bytes, 'hex').slice(0, DIGEST_DIGITS)
+    return hash('sha256', bytes, 'hex').slice(0, DIGEST_DIGITS)
   }
 }

@@ -4,8 +4,10 @@ import { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
+import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import { applyResets } from './apply-resets.ts'
+import type { Corrections } from './corrections.ts'
 import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import type { Leases } from './leases/leases.ts'
@@ -22,6 +24,8 @@ export interface FleetStoreParts {
   readonly local: EmbeddedStore
   /** Pre-fetched tokens, if enabled. */
   readonly leases?: Leases | undefined
+  /** What instances settle for one another; undefined: this is the only one. */
+  readonly corrections?: Corrections | undefined
   readonly failureMode: FailureMode
   readonly clock: Clock
   readonly listener: FleetListener
@@ -64,7 +68,30 @@ export class FleetStore implements CounterStore {
     const isShared = taken.from === 'shared'
     // The own count notes what it reached too, so that it does not warn again when Redis is unreachable.
     this.#parts.local.settleAll(charges, taken, nowMs, wallMs, isShared ? undefined : onWarning)
-    if (isShared) return this.#parts.shared.settle(charges, taken, nowMs, onWarning)
+    if (isShared) return this.#parts.shared.settle(charges, taken, nowMs, onWarning).then(() => {})
+  }
+
+  placesOf(charges: Charges, taken: Taken): Place[] {
+    const { local, shared } = this.#parts
+    // What was taken while Redis was away may be renewed there.
+    return local.placesOf(charges, taken).map((place, row) => ({ ...place, key: shared.digestOf(charges, row) }))
+  }
+
+  async settlePlaced(
+    charges: Charges,
+    taker: string | undefined,
+    taken: Taken,
+    nowMs: number,
+    wallMs: number,
+    onWarning?: OnWarning,
+  ): Promise<boolean> {
+    const { local, shared, corrections } = this.#parts
+    if (taken.from === 'none') return true
+    const isShared = taken.from === 'shared'
+    const isKnown = isShared ? shared.settle(charges, taken, nowMs, onWarning) : true
+    if (this.#isOwn(taker)) local.settleAll(charges, taken, nowMs, wallMs, isShared ? undefined : onWarning)
+    else if (taker !== undefined) await corrections!.leave(taker, charges, taken)
+    return isKnown
   }
 
   /**
@@ -76,6 +103,15 @@ export class FleetStore implements CounterStore {
     const renewed = await shared.renew(charges, taken, nowMs)
     if (renewed === undefined) return local.renewAll(charges, taken, clock.nowMs(), clock.wallMs())
     if (renewed !== taken) local.moveHolds(charges, taken, renewed.wallMs, clock.nowMs())
+    return renewed
+  }
+
+  /** Where Redis cannot be asked, holds of another instance stay in their slice: the next renewal takes them again. */
+  async renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
+    if (this.#isOwn(taker)) return this.renewAll(charges, taken, nowMs)
+    const renewed = await this.#parts.shared.renew(charges, taken, nowMs)
+    if (renewed === undefined || renewed === taken) return taken
+    if (taker !== undefined) await this.#parts.corrections!.leave(taker, charges, taken, renewed.wallMs)
     return renewed
   }
 
@@ -99,6 +135,11 @@ export class FleetStore implements CounterStore {
     return this.#parts.local.stats()
   }
 
+  #isOwn(taker: string | undefined): boolean {
+    const { corrections } = this.#parts
+    return taker !== undefined && (corrections === undefined || corrections.instance === taker)
+  }
+
   #ask(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     results.growTo(charges.length)
@@ -119,18 +160,13 @@ export class FleetStore implements CounterStore {
     const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
     const calls = shared.callsFor(action, question)
     if (calls === undefined) return this.#decideByFailureMode(asking)
+    const mayBeCorrected = !asking.isCorrected && this.#lacksOwn(charges, own)
     results.wallMs = wallMs
     results.momentMs = wallMs
     return shared.ask(calls, charges, results).then(
       (fits) => {
         if (fits === 'other_window') return this.#askAgain(asking)
-        this.#parts.listener.onDecided('redis')
-        this.#applyResets(calls, charges)
-        const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
-        if (fits && !holds) void shared.giveBack(calls)
-        results.takenFrom = 'shared'
-        if (request !== undefined) leases!.onReply(request, holds, charges, results, calls)
-        return holds
+        return !fits && mayBeCorrected ? this.#askCorrected(asking, calls) : this.#conclude(asking, calls, fits)
       },
       (error: unknown) => {
         if (error instanceof LinkError) return this.#decideByFailureMode(asking)
@@ -138,6 +174,32 @@ export class FleetStore implements CounterStore {
         throw error
       },
     )
+  }
+
+  #conclude({ action, charges, results, request }: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+    const { shared, leases, listener } = this.#parts
+    listener.onDecided('redis')
+    this.#applyResets(calls, charges)
+    const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
+    if (fits && !holds) void shared.giveBack(calls)
+    results.takenFrom = 'shared'
+    if (request !== undefined) leases!.onReply(request, holds, charges, results, calls)
+    return holds
+  }
+
+  /** The own count rejected. Once what other instances settled is applied, it may not. */
+  async #askCorrected(asking: Asking, calls: readonly QuestionCall[]): Promise<Outcome> {
+    const count = await this.#parts.corrections!.apply()
+    return count > 0 ? this.#askShared({ ...asking, isCorrected: true }) : this.#conclude(asking, calls, false)
+  }
+
+  /** Whether the own count would reject, and may be too low: another instance may have settled what was taken here. */
+  #lacksOwn(charges: Charges, { levels }: OwnCounts): boolean {
+    if (this.#parts.corrections?.isExpected() !== true) return false
+    for (let row = 0; row < charges.length; row++) {
+      if ((charges.counters[row] as FleetCounter).isSettled && levels[row]! < charges.costs[row]!) return true
+    }
+    return false
   }
 
   #askAgain(asking: Asking): Outcome | Promise<Outcome> {
@@ -199,6 +261,8 @@ interface Asking {
   readonly wallMs: number
   /** How often it was sent, this time included. */
   readonly asked: number
+  /** It was rejected before, and then own counts were corrected. */
+  readonly isCorrected?: boolean
 }
 
 function clockError(): LinkError {

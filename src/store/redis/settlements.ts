@@ -28,24 +28,34 @@ export class Settlements {
     this.#unsent = new UnsentSettlements(() => listener.onUnknownOutcome('settlement'))
   }
 
-  /** Resolves when it is done, kept for later, or its outcome is unknown. Never rejects. */
-  async settle(rows: readonly ReturnRow[]): Promise<void> {
-    await Promise.all(groupsOf(this.#link, rows).map((group) => this.#settle({ ...group, refusals: 0 })))
+  /** Resolves when it is done, kept for later, or its outcome is unknown; then to false. Never rejects. */
+  async settle(rows: readonly ReturnRow[]): Promise<boolean> {
+    const groups = await Promise.all(groupsOf(this.#link, rows).map((group) => this.#settle({ ...group, refusals: 0 })))
+    return groups.every((isKnown) => isKnown)
   }
 
   /** Sends those that could not be sent before. */
   async sendUnsent(): Promise<void> {
-    await inBatches(this.#unsent.takeAll(), (settlement) => this.#settle(settlement))
+    await inBatches(this.#unsent.takeAll(), async (settlement) => void (await this.#settle(settlement)))
   }
 
-  async #settle(settlement: Settlement): Promise<void> {
-    if (!this.#link.isUsable(settlement.number)) return this.#unsent.add(settlement)
+  /** Returns false where the outcome is unknown. */
+  async #settle(settlement: Settlement): Promise<boolean> {
+    if (!this.#link.isUsable(settlement.number)) {
+      this.#unsent.add(settlement)
+      return true
+    }
     try {
       const { warnings } = await this.#calls.giveBack('settle', settlement.rows)
       for (const [i, row] of settlement.rows.entries()) if (warnings[i]! > 0) row.onWarning?.(warnedPercent(warnings[i]!))
+      return true
     } catch (error) {
-      if (isOutcomeUnknown(error) || isRefused(error, settlement)) this.#listener.onUnknownOutcome('settlement')
-      else this.#unsent.add(settlement)
+      if (!isOutcomeUnknown(error) && !isRefused(error, settlement)) {
+        this.#unsent.add(settlement)
+        return true
+      }
+      this.#listener.onUnknownOutcome('settlement')
+      return false
     }
   }
 }

@@ -95,9 +95,14 @@ export class SharedCounters {
     await Promise.all(calls.map((call) => this.#giveBack(returnsOf(call, true))))
   }
 
-  /** Resolves when it is done, kept for later, or its outcome is unknown. Never rejects. */
-  async settle(charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): Promise<void> {
-    await this.#settlements.settle(settlementRows(this.#keys, charges, taken, nowMs, onWarning))
+  /** Resolves when it is done, kept for later, or its outcome is unknown; then to false. Never rejects. */
+  settle(charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): Promise<boolean> {
+    return this.#settlements.settle(settlementRows(this.#keys, charges, taken, nowMs, onWarning))
+  }
+
+  /** What names the counter of a row in Redis, without the prefix. */
+  digestOf(charges: Charges, row: number): string {
+    return this.#keys.digestOf(charges, row)
   }
 
   /**

@@ -18,6 +18,9 @@ export interface StateFileParts {
   readonly unknownSections?: Buffer | undefined
 }
 
+/** What is saved beside the counters: type and payload of each section. Asked for after the counters were copied at that moment. */
+export type MoreSections = (wallMs: number) => Iterable<readonly [type: number, payload: Buffer]>
+
 export interface Saved {
   /** Counters, and resets of counters. */
   readonly counters: number
@@ -37,6 +40,7 @@ export class StateFile {
   /** Resolves when the last save that was started has ended, successful or not. */
   #running: Promise<unknown> = Promise.resolve()
   #waiting: Promise<Saved> | undefined
+  #more: MoreSections = () => []
 
   constructor(parts: StateFileParts) {
     this.#parts = parts
@@ -44,6 +48,11 @@ export class StateFile {
 
   get path(): string {
     return this.#parts.path
+  }
+
+  /** These are saved too, from now on. */
+  saveWith(more: MoreSections): void {
+    this.#more = more
   }
 
   /**
@@ -85,6 +94,7 @@ export class StateFile {
       else await setImmediate()
       sliceEndMs = performance.now() + SLICE_MS
     }
+    for (const [type, payload] of this.#more(moment.wallMs)) await out.addSection(type, payload)
     const bytes = await out.end()
     return { counters: out.counters, bytes }
   }

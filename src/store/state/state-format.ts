@@ -9,7 +9,8 @@ import { CUT_OFF, NONSENSE } from './state-damage.ts'
  *     end       a section of type 0 without a payload | sha256 of all before it
  *
  * There are any number of sections, in any order, and several may have the same type. A type always stands for the same layout: a new layout
- * gets a new type, and programs that cannot read it write it back unchanged. Types up to 255 are kinds of records, and then the payload is
+ * gets a new type, and programs that cannot read it write it back unchanged. Types from 500 on are not records. Types up to 255 are kinds of
+ * records, and then the payload is
  *
  *     record    tag (2 × i32) | level (f64) | at (f64) | size (f32) | rate (f32)
  *
@@ -38,6 +39,9 @@ export const RECORD_BYTES = 32
 export const DIGEST_BYTES = 32
 /** The type of the section that ends a file. */
 export const END = 0
+/** Who this instance is, and which of its reservations are settled: bytes that others read (`src/reservations/`). */
+export const RESERVATION_IDENTITY = 500
+export const SETTLED_RESERVATIONS = 501
 
 const VERSION = 2
 const MAGIC = Buffer.from('EDGSTATE', 'latin1')

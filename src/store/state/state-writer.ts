@@ -64,6 +64,14 @@ export class StateWriter {
     }
   }
 
+  /** A section that is not made of records. */
+  async addSection(type: number, payload: Buffer): Promise<void> {
+    const header = Buffer.alloc(SECTION_HEADER_BYTES)
+    encodeSectionHeader(viewOf(header), { ...this.#moment, type, bytes: payload.length })
+    await this.#write(header)
+    for (let at = 0; at < payload.length; at += CHUNK_BYTES) await this.#write(payload.subarray(at, at + CHUNK_BYTES))
+  }
+
   /** Returns the size of the file. */
   async end(): Promise<number> {
     await this.flush()

@@ -2,6 +2,7 @@ import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import type { Place } from '../../../src/store/place.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
@@ -85,6 +86,20 @@ export class ClockedFleetStore implements CounterStore {
   renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
     this.#setTime(nowMs, wallMs)
     return this.#store.renewAll(charges, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs)
+  }
+
+  placesOf(charges: Charges, taken: Taken): readonly Place[] {
+    return this.#store.placesOf(charges, { ...taken, from: 'shared' })
+  }
+
+  settlePlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Promise<boolean> {
+    this.#setTime(nowMs, wallMs)
+    return this.#store.settlePlaced(charges, taker, { ...taken, from: 'shared' }, nowMs, wallMs)
+  }
+
+  renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
+    this.#setTime(nowMs, wallMs)
+    return this.#store.renewPlaced(charges, taker, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs)
   }
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {

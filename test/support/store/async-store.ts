@@ -1,6 +1,7 @@
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
+import type { Place } from '../../../src/store/place.ts'
 import type { Taken } from '../../../src/store/taken.ts'
 import { MapStore } from './map-store.ts'
 
@@ -34,6 +35,22 @@ export class AsyncStore implements CounterStore {
   renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
     return new Promise((resolve) => {
       this.#waiting.push(() => resolve(this.#store.renewAll(charges, taken, nowMs, wallMs)))
+    })
+  }
+
+  placesOf(charges: Charges, taken: Taken): Place[] {
+    return this.#store.placesOf(charges, taken)
+  }
+
+  settlePlaced(...settlement: Parameters<CounterStore['settlePlaced']>): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.settlePlaced(...settlement)))
+    })
+  }
+
+  renewPlaced(...renewal: Parameters<CounterStore['renewPlaced']>): Promise<Taken> {
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(this.#store.renewPlaced(...renewal)))
     })
   }
 

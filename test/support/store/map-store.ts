@@ -10,6 +10,7 @@ import {
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
+import { identityDigest, type Place } from '../../../src/store/place.ts'
 import type { Taken } from '../../../src/store/taken.ts'
 
 /** Less than any two resets of a test are apart. */
@@ -44,7 +45,8 @@ export class MapStore implements CounterStore {
       if (charges.costs[row] === 0) continue
       results.levels[row]! -= charges.costs[row]!
       takes[row]!()
-      const percent = this.#newWarning(charges.counters[row] as MapCounter, valuesOf(charges, row), wallMs)
+      const counter = charges.counters[row] as MapCounter
+      const percent = this.#newWarning(counter, keyOf(counter, valuesOf(charges, row), wallMs))
       if (percent > 0) results.warn(row, percent)
     }
     return true
@@ -56,37 +58,35 @@ export class MapStore implements CounterStore {
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void {
-    for (let row = 0; row < charges.length; row++) {
+    const places = charges.places ?? this.placesOf(charges, taken)
+    for (const [row, { tag: key }] of places.entries()) this.#settle(charges, row, key, taken, nowMs, wallMs, onWarning)
+  }
+
+  /** A model hides nothing: the tag is the key. */
+  placesOf(charges: Charges, { wallMs }: Taken): Place[] {
+    return Array.from({ length: charges.length }, (_, row) => {
       const counter = charges.counters[row] as MapCounter
-      const values = valuesOf(charges, row)
-      const cost = charges.costs[row]!
-      if (cost === 0 || taken.momentMs <= (this.#resets.get(keyOf(counter, values, taken.wallMs)) ?? -1)) continue
-      if (counter.limit.kind === BUCKET) {
-        const { key, state } = this.#bucketNow(counter, values, nowMs)
-        // A counter from which nothing was taken is full.
-        if (cost > 0 && !this.#buckets.has(key)) continue
-        this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
-      } else if (counter.limit.kind === IN_FLIGHT) {
-        this.#addHolds(counter, values, -cost, taken.wallMs)
-      } else {
-        const key = keyOf(counter, values, taken.wallMs)
-        if (!this.#usedInWindow.has(key) && (cost > 0 || key !== keyOf(counter, values, wallMs))) continue
-        this.#usedInWindow.set(key, Math.max(0, (this.#usedInWindow.get(key) ?? 0) - cost))
-        const percent = cost < 0 ? this.#newWarning(counter, values, taken.wallMs) : 0
-        if (percent > 0) onWarning?.(row, percent)
-      }
-    }
+      return { identity: identityDigest(counter.identity), tag: keyOf(counter, valuesOf(charges, row), wallMs), key: undefined }
+    })
+  }
+
+  settlePlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): true {
+    this.settleAll(charges, taken, nowMs, wallMs, onWarning)
+    return true
+  }
+
+  renewPlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken {
+    return this.renewAll(charges, taken, nowMs, wallMs)
   }
 
   renewAll(charges: Charges, taken: Taken, _nowMs: number, wallMs: number): Taken {
-    const counters = charges.counters.slice(0, charges.length) as MapCounter[]
-    const keys = counters.map((counter, row) => keyOf(counter, valuesOf(charges, row), wallMs))
+    const keys = (charges.places ?? this.placesOf(charges, { ...taken, wallMs })).map(({ tag }) => tag)
     if (keys.some((key) => taken.momentMs <= (this.#resets.get(key) ?? -1))) return taken
-    for (const [row, counter] of counters.entries()) {
+    for (const [row, key] of keys.entries()) {
+      const counter = charges.counters[row] as MapCounter
       if (counter.limit.kind !== IN_FLIGHT) continue
-      const values = valuesOf(charges, row)
-      if (taken.from !== 'none') this.#addHolds(counter, values, -charges.costs[row]!, taken.wallMs)
-      const slices = this.#slicesOf(counter, values)
+      if (taken.from !== 'none') this.#addHolds(counter, key, -charges.costs[row]!, taken.wallMs)
+      const slices = this.#slicesOf(key)
       const slice = Math.floor(wallMs / counter.limit.sliceMs)
       slices.set(slice, (slices.get(slice) ?? 0) + charges.costs[row]!)
     }
@@ -105,10 +105,8 @@ export class MapStore implements CounterStore {
     }
   }
 
-  #newWarning(counter: MapCounter, values: string[], wallMs: number): number {
-    const { limit } = counter
+  #newWarning({ limit }: MapCounter, key: string): number {
     if (limit.kind !== WINDOW) return 0
-    const key = keyOf(counter, values, wallMs)
     const used = this.#usedInWindow.get(key) ?? 0
     const reached = Math.max(0, ...(limit.warnings ?? []).filter(({ tokens }) => used >= tokens).map(({ percent }) => percent))
     if (reached <= (this.#warned.get(key) ?? 0)) return 0
@@ -118,6 +116,26 @@ export class MapStore implements CounterStore {
 
   stats(): StoreStats {
     return { slots: Number.POSITIVE_INFINITY, occupiedSlots: this.#buckets.size + this.#usedInWindow.size, forcedEvictions: 0 }
+  }
+
+  #settle(charges: Charges, row: number, key: string, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void {
+    const counter = charges.counters[row] as MapCounter
+    const cost = charges.costs[row]!
+    if (cost === 0 || taken.momentMs <= (this.#resets.get(key) ?? -1)) return
+    if (counter.limit.kind === BUCKET) {
+      const state = this.#bucketNow(counter, key, nowMs)
+      // A counter from which nothing was taken is full.
+      if (cost > 0 && !this.#buckets.has(key)) return
+      this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
+    } else if (counter.limit.kind === IN_FLIGHT) {
+      this.#addHolds(counter, key, -cost, taken.wallMs)
+    } else {
+      const isOver = windowOf(counter, taken.wallMs) !== windowOf(counter, wallMs)
+      if (!this.#usedInWindow.has(key) && (cost > 0 || isOver)) return
+      this.#usedInWindow.set(key, Math.max(0, (this.#usedInWindow.get(key) ?? 0) - cost))
+      const percent = cost < 0 ? this.#newWarning(counter, key) : 0
+      if (percent > 0) onWarning?.(row, percent)
+    }
   }
 
   /** For each row that would pass, how to take it. */
@@ -145,7 +163,7 @@ export class MapStore implements CounterStore {
   /** The holds of this slice and of the seven before it count. */
   #lookAtHolds(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
     const { max, sliceMs } = counter.limit as InFlightLimit
-    const slices = this.#slicesOf(counter, values)
+    const slices = this.#slicesOf(keyOf(counter, values, 0))
     const slice = Math.floor(wallMs / sliceMs)
     let level = max
     for (const [number, held] of slices) if (number > slice - 8 && number <= slice) level -= held
@@ -153,34 +171,33 @@ export class MapStore implements CounterStore {
     return { level, waitMs, take: () => slices.set(slice, (slices.get(slice) ?? 0) + cost) }
   }
 
-  #slicesOf(counter: MapCounter, values: string[]): Map<number, number> {
-    const key = keyOf(counter, values, 0)
+  #slicesOf(key: string): Map<number, number> {
     const slices = this.#holds.get(key) ?? new Map<number, number>()
     this.#holds.set(key, slices)
     return slices
   }
 
   /** To a slice that has holds already. */
-  #addHolds(counter: MapCounter, values: string[], holds: number, wallMs: number): void {
-    const slices = this.#slicesOf(counter, values)
+  #addHolds(counter: MapCounter, key: string, holds: number, wallMs: number): void {
+    const slices = this.#slicesOf(key)
     const slice = Math.floor(wallMs / (counter.limit as InFlightLimit).sliceMs)
     if (slices.has(slice)) slices.set(slice, Math.max(0, slices.get(slice)! + holds))
   }
 
   #lookAtBucket(counter: MapCounter, values: string[], cost: number, nowMs: number): Look {
-    const { key, state } = this.#bucketNow(counter, values, nowMs)
+    const key = keyOf(counter, values, 0)
+    const state = this.#bucketNow(counter, key, nowMs)
     const { level, limit } = state
     const waitMs = limit.canOverdraw ? overdrawnMs(level, limit) : shortMs(level, cost, limit)
     return { level, waitMs, take: () => this.#buckets.set(key, { ...state, level: level - cost }) }
   }
 
-  #bucketNow(counter: MapCounter, values: string[], nowMs: number): { key: string; state: BucketState } {
+  #bucketNow(counter: MapCounter, key: string, nowMs: number): BucketState {
     const limit = counter.limit as BucketLimit
-    const key = keyOf(counter, values, 0)
     let state = this.#buckets.get(key) ?? { level: limit.burst, atMs: nowMs, limit }
     // Until the change, tokens came back as the limit before it said.
     if (state.atMs < counter.sinceMs && !isSame(state.limit, limit)) state = refilled(state, counter.sinceMs)
-    return { key, state: refilled({ ...state, limit }, nowMs) }
+    return refilled({ ...state, limit }, nowMs)
   }
 
   #lookAtWindow(counter: MapCounter, values: string[], cost: number, wallMs: number): Look {
@@ -245,7 +262,11 @@ function valuesOf(charges: Charges, row: number): string[] {
 }
 
 /** Each window is a counter of its own. */
-function keyOf({ identity, limit }: MapCounter, values: string[], wallMs: number): string {
-  const subject = [identity, values]
-  return JSON.stringify('calendar' in limit ? [...subject, limit.calendar.windowAt(wallMs).number] : subject)
+function keyOf(counter: MapCounter, values: string[], wallMs: number): string {
+  const subject = [counter.identity, values]
+  return JSON.stringify('calendar' in counter.limit ? [...subject, windowOf(counter, wallMs)] : subject)
+}
+
+function windowOf({ limit }: MapCounter, wallMs: number): number {
+  return (limit as WindowLimit).calendar.windowAt(wallMs).number
 }

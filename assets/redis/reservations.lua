@@ -1,0 +1,28 @@
+-- Reservations that gateways settle: which of them are settled, and what instances must correct in their own counts. One key a call.
+--
+-- ARGV    mark, number, ttl              Marks a reservation as settled. Returns 1 if it was already, else 0.
+--         leave, entry, capacity, ttl    Leaves a correction for an instance. Returns 0 if there are too many already, else 1.
+--         read, count                    Returns the oldest corrections, and removes them.
+--
+-- Times are in ms.
+
+local action = ARGV[1]
+local key = KEYS[1]
+
+if action == 'mark' then
+  local before = redis.call('SETBIT', key, ARGV[2], 1)
+  redis.call('PEXPIRE', key, ARGV[3])
+  return tostring(before)
+end
+
+if action == 'leave' then
+  if redis.call('LLEN', key) >= tonumber(ARGV[3]) then return '0' end
+  redis.call('RPUSH', key, ARGV[2])
+  redis.call('PEXPIRE', key, ARGV[4])
+  return '1'
+end
+
+local count = tonumber(ARGV[2])
+local entries = redis.call('LRANGE', key, 0, count - 1)
+if #entries > 0 then redis.call('LTRIM', key, #entries, -1) end
+return entries

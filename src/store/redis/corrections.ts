@@ -1,0 +1,116 @@
+import { limitFrom, limitRecord } from '../../limiter/limit-record.ts'
+import { Charges } from '../charges.ts'
+import type { EmbeddedStore } from '../embedded-store.ts'
+import type { Place } from '../place.ts'
+import type { Taken } from '../taken.ts'
+import { LinkError } from './link/link-error.ts'
+import type { ReservationScript } from './reservation-script.ts'
+import type { UnknownOutcomeListener } from './unknown-outcome.ts'
+
+export interface CorrectionsParts {
+  readonly script: ReservationScript
+  /** Of all keys. */
+  readonly prefix: string
+  /** Of this process: 16 hex digits. */
+  readonly instance: string
+  readonly local: EmbeddedStore
+  /** Whether this process issued reservations that others may settle. */
+  readonly isExpected: () => boolean
+  readonly nowMs: () => number
+  readonly wallMs: () => number
+  readonly listener: UnknownOutcomeListener
+}
+
+/** The most that wait for one instance. */
+const CAPACITY = 10_000
+/** As long as a reservation can be settled. An instance that is away for longer starts from older counts anyway. */
+const KEPT_MS = 2 * 60 * 60 * 1000
+/** Entries of one call: few enough that decisions on the same Redis do not slow down. */
+const BATCH = 200
+
+/**
+ * What another instance settled of what this one took, and the other way round. Each instance counts what it took itself: uncorrected, that
+ * count would reject requests that the fleet has room for.
+ */
+export class Corrections {
+  readonly instance: string
+  readonly #parts: CorrectionsParts
+  #reading: Promise<number> | undefined
+
+  constructor(parts: CorrectionsParts) {
+    this.#parts = parts
+    this.instance = parts.instance
+  }
+
+  /** Whether others may have left something for this instance. */
+  isExpected(): boolean {
+    return this.#parts.isExpected()
+  }
+
+  /**
+   * Leaves the rows for the instance that took them; `renewedMs`: they are holds, which are renewed at that time. Never rejects: what is lost is
+   * counted, and that instance is stricter for a while.
+   */
+  async leave(taker: string, charges: Charges, taken: Taken, renewedMs?: number): Promise<void> {
+    const { script, listener } = this.#parts
+    const rows = charges.places!.map(({ tag }, row): CorrectionRow => {
+      const { kind, numbers, texts } = limitRecord(charges.counters[row]!.limit)
+      return [tag, charges.costs[row]!, kind, numbers, texts]
+    })
+    const entry: Correction = [taken.wallMs, taken.momentMs, rows, renewedMs ?? null]
+    try {
+      if (await script.leave(this.#keyOf(taker), JSON.stringify(entry), CAPACITY, KEPT_MS)) return
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error
+    }
+    listener.onUnknownOutcome('settlement')
+  }
+
+  /** Applies what others have left for this instance. Returns how many there were; Redis that cannot be asked has none. */
+  apply(): Promise<number> {
+    this.#reading ??= this.#applyAll().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #applyAll(): Promise<number> {
+    const { script, instance } = this.#parts
+    let count = 0
+    try {
+      for (;;) {
+        const entries = await script.read(this.#keyOf(instance), BATCH)
+        for (const entry of entries) this.#apply(JSON.parse(entry) as Correction)
+        count += entries.length
+        if (entries.length < BATCH) return count
+      }
+    } catch (error) {
+      if (error instanceof LinkError) return count
+      throw error
+    }
+  }
+
+  #apply([wallMs, momentMs, rows, renewedMs]: Correction): void {
+    const { local, nowMs, wallMs: presentMs } = this.#parts
+    const charges = new Charges()
+    const places: Place[] = []
+    for (const [tag, cost, kind, numbers, texts] of rows) {
+      const limit = limitFrom({ kind, numbers, texts })
+      if (limit === undefined) continue
+      charges.add(local.open({ identity: [], limit, sinceMs: 0 }), cost)
+      places.push({ identity: '', tag, key: undefined })
+    }
+    charges.places = places
+    const taken: Taken = { wallMs, momentMs, from: 'shared' }
+    if (renewedMs === null) local.settleAll(charges, taken, nowMs(), presentMs())
+    else local.moveHolds(charges, taken, renewedMs, nowMs())
+  }
+
+  #keyOf(instance: string): string {
+    return `${this.#parts.prefix}corrections:${instance}`
+  }
+}
+
+/** What one settlement gives back to own counts, or what a renewal moves; costs below zero are charged. */
+type Correction = readonly [takenWallMs: number, takenMomentMs: number, rows: readonly CorrectionRow[], renewedMs: number | null]
+type CorrectionRow = readonly [tag: string, cost: number, kind: number, numbers: readonly number[], texts: readonly string[]]
