@@ -14,6 +14,7 @@ import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
+import { openReservations } from './runtime/open-reservations.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
 import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
@@ -70,7 +71,7 @@ export async function startService(
   const { workers } = config
   const sockets = await bindListeners(config, host)
   const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger)
-  const memory = newSharedMemory(counters.buffer, counters.hashKey, workers)
+  const memory = newSharedMemory(counters.buffer, counters.hashKey, workers, openReservations(config, counters, clock, logger))
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const evictionWatch = new EvictionWatch(counters.table, logger)

@@ -17,6 +17,16 @@ export function readSecret(text: string | undefined): string | undefined {
   return text || undefined
 }
 
+const LONG_SECRET_CHARACTERS = 32
+
+/** Whoever guesses it can give back what others took. The message must not show it. */
+export function readLongSecret(text: string | undefined): string | undefined {
+  if (text !== undefined && [...text].length < LONG_SECRET_CHARACTERS) {
+    throw new BadValue(`a secret of at least ${LONG_SECRET_CHARACTERS} characters; create one with openssl rand -base64 32`)
+  }
+  return text
+}
+
 export function readPort(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw bad('a port from 0 to 65535', text)
   return Number(text)

@@ -9,6 +9,7 @@ import {
   readDurationMs,
   readHost,
   readKeys,
+  readLongSecret,
   readPort,
   readRedisAddress,
   readRedisPrefix,
@@ -35,6 +36,7 @@ const MODES = ['decision_service', 'reverse_proxy'] as const
 const BACKEND_HOSTS = ['backend', 'client'] as const
 const REDIS_MODES = ['exact', 'leased'] as const
 const REDIS_FAILURE_MODES = ['local', 'open', 'closed'] as const
+const SWITCH = ['on', 'off'] as const
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 const MAX_STORE_BYTES = 8 * 1024 ** 3
 /** A JavaScript string holds less than 512 MiB. */
@@ -195,6 +197,18 @@ export const SETTINGS = {
     flag: 'state-file',
     about: 'file that keeps the counters over a restart; saved every 5 seconds and at shutdown',
     read: readAny,
+  },
+  gatewayHints: {
+    env: 'EDGE_GATEWAY_HINTS',
+    flag: 'gateway-hints',
+    fallback: 'off',
+    about: 'whether X-Edge-Prompt-Tokens, X-Edge-Max-Tokens and X-Edge-Model count: on only behind a gateway that clears what clients send',
+    read: (text) => readChoice(text!, SWITCH) === 'on',
+  },
+  reservationSecret: {
+    env: 'EDGE_RESERVATION_SECRET',
+    about: 'secret of reservations, the same on all instances of a fleet, so that any of them can settle what another took',
+    read: readLongSecret,
   },
   redis: {
     env: 'EDGE_REDIS_URL',

@@ -22,13 +22,13 @@ export class BudgetWarnings {
     this.#parts = parts
   }
 
-  note({ rule, values, percent }: BudgetWarning): void {
-    const { clock, logger, metrics, nameOf } = this.#parts
+  note({ rule, values, caller = this.#parts.nameOf(values), percent }: BudgetWarning): void {
+    const { clock, logger, metrics } = this.#parts
     metrics.count(rule, percent)
     const unlogged = this.#byRule.admit(rule, clock.nowMs())
     if (unlogged === undefined) return
     const { policy, name } = rule
-    const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, caller: nameOf(values), unlogged }
+    const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, caller, unlogged }
     logger.warn(fields, `a caller has spent ${percent} % of its budget`)
   }
 }

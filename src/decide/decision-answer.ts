@@ -13,6 +13,8 @@ interface DecidedAnswer {
   /** Whether a debug session asks, and how long the decision took. */
   readonly isDebug: boolean
   readonly latencyMs: number
+  /** The token of what was taken, where the gateway settles it. */
+  readonly reservation: string | undefined
 }
 
 /** Nothing was decided, and nothing taken. */
@@ -22,9 +24,16 @@ export interface RefusedAnswer {
   readonly refusal: Reason
   readonly isDebug: false
   readonly latencyMs: 0
+  readonly reservation: undefined
 }
 
 /** The header fields of an answer, without those that every response has. */
-export function answerHeaders({ decision, refusal, isDebug, latencyMs }: DecisionAnswer): HeaderList {
-  return decision === undefined ? ['X-Edge-Reason', refusal] : decisionHeaders(decision, isDebug, latencyMs)
+export function answerHeaders({ decision, refusal, isDebug, latencyMs, reservation }: DecisionAnswer): HeaderList {
+  if (decision === undefined) return ['X-Edge-Reason', refusal]
+  const headers = decisionHeaders(decision, isDebug, latencyMs)
+  if (reservation !== undefined) headers.push(RESERVATION_FIELD, reservation)
+  return headers
 }
+
+/** Carries a reservation's token. */
+export const RESERVATION_FIELD = 'X-Edge-Reservation'

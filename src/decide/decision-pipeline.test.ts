@@ -95,7 +95,14 @@ function begin(store: MapStore, hasBundle = true): Begun {
   const lines: Record<string, unknown>[] = []
   const logger = pino({ base: null, timestamp: false }, { write: (line: string) => void lines.push(JSON.parse(line)) })
   const memory = new MetricMemory(newMetricBuffer(2), 1)
-  const pipeline = new DecisionPipeline({ engine, clock, logger, metrics: new DecisionMetrics(memory), debugSessions: undefined })
+  const pipeline = new DecisionPipeline({
+    engine,
+    clock,
+    logger,
+    metrics: new DecisionMetrics(memory),
+    debugSessions: undefined,
+    gateway: undefined,
+  })
   const counts = (): ReturnType<Begun['counts']> => {
     const names = ['edge_decisions_total', 'edge_refused_requests_total']
     const all = names.flatMap((name) =>

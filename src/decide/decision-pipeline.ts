@@ -1,15 +1,28 @@
+import type { Decision } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { DecideOptions, OpenOptions } from '../engine/question.ts'
 import type { Reason } from '../engine/reasons.ts'
+import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
+import type { Reservations } from '../reservations/reservations.ts'
 import type { DebugSessions } from './debug-sessions.ts'
 import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
 import { DecisionRecorder, type RecorderParts } from './decision-recorder.ts'
+import { asksToSettle, hintedBody } from './gateway-fields.ts'
 import { PendingDecision } from './pending-decision.ts'
 import type { Question } from './question.ts'
 
 export interface PipelineParts extends RecorderParts {
   readonly engine: Engine
   readonly debugSessions: DebugSessions | undefined
+  /** What gateways may say beside the question; undefined in `reverse_proxy`, where clients would. */
+  readonly gateway: GatewayParts | undefined
+}
+
+export interface GatewayParts {
+  readonly reservations: Reservations
+  /** Whether what they say about bodies counts. */
+  readonly hasHints: boolean
 }
 
 /**
@@ -20,7 +33,7 @@ export class DecisionPipeline {
   readonly #parts: PipelineParts
   readonly #recorder: DecisionRecorder
   /** Filled anew for each question: the engine reads it before it returns. */
-  readonly #options = { withDescriptors: false, given: undefined, isSettledLater: false, body: undefined, nowMs: 0 }
+  readonly #options: DecisionOptions = { withDescriptors: false, given: undefined, isSettledLater: false, body: undefined, nowMs: 0 }
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
@@ -66,16 +79,34 @@ export class DecisionPipeline {
   }
 
   #decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
-    const { engine, clock, debugSessions } = this.#parts
-    if (engine.plan === undefined) return this.refuse('no_bundle_loaded')
+    const { engine, clock, debugSessions, gateway } = this.#parts
+    const { plan } = engine
+    if (plan === undefined) return this.refuse('no_bundle_loaded')
     const view = question.original()
     if (typeof view === 'string') return this.refuse(view)
     const isDebug = debugSessions?.isActive(question.cookie()) ?? false
     const startMs = clock.nowMs()
-    this.#options.withDescriptors = isDebug
-    this.#options.nowMs = startMs
-    const decision = engine.decide(view, this.#options)
-    if (decision instanceof Promise) return decision.then((later) => this.#recorder.conclude(later, startMs, isDebug))
-    return this.#recorder.conclude(decision, startMs, isDebug)
+    const options = this.#options
+    options.withDescriptors = isDebug
+    options.nowMs = startMs
+    const mayReadMore = gateway !== undefined && (plan.hasSettledCosts || plan.needsBody)
+    if (mayReadMore) this.#readGateway(view, plan, gateway)
+    const reservations = mayReadMore && options.isSettledLater ? gateway.reservations : undefined
+    const decision = engine.decide(view, options)
+    if (decision instanceof Promise) return decision.then((later) => this.#conclude(later, startMs, isDebug, reservations))
+    return this.#conclude(decision, startMs, isDebug, reservations)
+  }
+
+  #readGateway(view: RequestView, plan: Plan, { hasHints }: GatewayParts): void {
+    this.#options.isSettledLater = plan.hasSettledCosts && asksToSettle(view)
+    this.#options.body = hasHints && plan.needsBody ? hintedBody(view) : undefined
+  }
+
+  #conclude(decision: Decision, startMs: number, isDebug: boolean, reservations: Reservations | undefined): DecisionAnswer {
+    const answer = this.#recorder.conclude(decision, startMs, isDebug)
+    if (reservations === undefined || decision.action !== 'allow' || decision.reservation === undefined) return answer
+    return { ...answer, reservation: reservations.issue(decision.reservation) } as DecisionAnswer
   }
 }
+
+type DecisionOptions = { -readonly [Name in keyof Required<OpenOptions & DecideOptions>]: (OpenOptions & DecideOptions)[Name] }

@@ -31,14 +31,14 @@ export class DecisionRecorder {
     this.#log.note(decision, nowMs)
     // An allowed request may carry the reason of a would-reject.
     const status = decision.action === 'reject' ? REASONS[decision.reason].status : 200
-    return { status, decision, refusal: undefined, isDebug, latencyMs }
+    return { status, decision, refusal: undefined, isDebug, latencyMs, reservation: undefined }
   }
 
   /** A request that cannot be decided. `detail` is for the log. */
   refuse(reason: Reason, detail?: string): RefusedAnswer {
     this.#parts.metrics.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
-    return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0 }
+    return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0, reservation: undefined }
   }
 
   /** Our own code failed. The client learns that it did, the log learns why. */

@@ -2,23 +2,29 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { Logouts } from '../decide/debug-sessions.ts'
+import type { ReservationMemory } from '../reservations/reservation-memory.ts'
+import { ReservationNumbers } from '../reservations/reservation-numbers.ts'
 import type { EmbeddedStore } from '../store/embedded-store.ts'
+import { Corrections } from '../store/redis/corrections.ts'
 import { counterProbe } from '../store/redis/counter-probe.ts'
 import { counterScript } from '../store/redis/counter-script.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
 import { Leases } from '../store/redis/leases/leases.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
+import { ReservationScript } from '../store/redis/reservation-script.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
 import { SharedLogouts } from './shared-logouts.ts'
+import { SharedMarks } from './shared-marks.ts'
 
 export interface FleetParts {
   readonly config: ServerConfig
   readonly worker: number
   readonly local: EmbeddedStore
   readonly metricMemory: MetricMemory
+  readonly reservations: ReservationMemory
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -29,9 +35,14 @@ const FIRST_USE_MS = 2000
 /** How often settlements are tried that could not be sent. */
 const RESEND_MS = 500
 
+/** How often an instance corrects its own counts by what others have settled. */
+const CORRECT_MS = 1000
+
 /** A worker's part in a fleet: its connection to Redis, the store on it, and what the operator hears of them. */
 export class Fleet {
   readonly store: FleetStore
+  /** Which reservations are settled, for all instances. */
+  readonly marks: SharedMarks
   readonly #link: RedisLink
   readonly #shared: SharedCounters
   readonly #leases: Leases | undefined
@@ -41,11 +52,12 @@ export class Fleet {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #sending: NodeJS.Timeout
+  readonly #correcting: NodeJS.Timeout | undefined
   #logouts: SharedLogouts | undefined
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
 
-  constructor(address: RedisAddress, { config, worker, local, metricMemory, clock, logger }: FleetParts) {
+  constructor(address: RedisAddress, { config, worker, local, metricMemory, reservations, clock, logger }: FleetParts) {
     const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
     const metrics = new RedisMetrics(metricMemory)
     const script = counterScript()
@@ -75,8 +87,26 @@ export class Fleet {
     )
     this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
     const listener = { onDecided: metrics.countAnswer.bind(metrics) }
-    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, failureMode, clock, listener })
+    const reservationScript = new ReservationScript(this.#link)
+    const numbers = new ReservationNumbers(reservations.numbers, worker)
+    const corrections = new Corrections({
+      script: reservationScript,
+      prefix,
+      instance: reservations.instance,
+      local,
+      isExpected: () => numbers.hasIssued || reservations.earlier.byteLength > 0,
+      nowMs: () => clock.nowMs(),
+      wallMs: () => clock.wallMs(),
+      listener: { onUnknownOutcome: (what) => metrics.countDoubt(what) },
+    })
+    this.marks = new SharedMarks(reservationScript, prefix)
+    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
+    // One worker is enough: all count in the same memory.
+    const isCorrecting = config.mode === 'decision_service' && worker === 1
+    this.#correcting = isCorrecting
+      ? setInterval(() => corrections.isExpected() && void corrections.apply(), CORRECT_MS).unref()
+      : undefined
   }
 
   /** Done when Redis can be asked for the first time, or has been waited for long enough. */
@@ -99,6 +129,7 @@ export class Fleet {
   /** What is leased and not used goes back first. */
   async close(): Promise<void> {
     clearInterval(this.#sending)
+    clearInterval(this.#correcting)
     this.#logouts?.stop()
     await this.#leases?.close()
     await this.#link.close()

@@ -1,9 +1,11 @@
 import type { AdminEndpoints } from '../admin/admin-endpoints.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
+import type { SettlementRecorder } from '../decide/settlement-recorder.ts'
 import { respondNotFound } from '../http/routes.ts'
 import type { PortOptions } from '../listen/http-listener.ts'
 import type { ListenerServer } from '../listen/listener-server.ts'
+import type { Reservations } from '../reservations/reservations.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 interface MainServerParts extends ServerParts {
@@ -12,6 +14,8 @@ interface MainServerParts extends ServerParts {
   readonly portOptions: PortOptions
   /** What operators ask here; undefined where they have a listener of their own. */
   readonly admin: AdminEndpoints | undefined
+  /** What gateways settle, and who counts it. */
+  readonly settling: readonly [Reservations, SettlementRecorder]
 }
 
 export type NewMainServer = (parts: MainServerParts) => ListenerServer
@@ -22,10 +26,14 @@ export function loadMainServer(mode: ServerConfig['mode']): Promise<NewMainServe
 }
 
 async function loadDecisionServer(): Promise<NewMainServer> {
-  const { newDecisionServer } = await import('../doors/http1/decision-server.ts')
-  return ({ config, pipeline, portOptions, admin }) => {
+  const [{ newDecisionServer }, { SettleEndpoint }] = await Promise.all([
+    import('../doors/http1/decision-server.ts'),
+    import('../doors/http1/settle-endpoint.ts'),
+  ])
+  return ({ config, pipeline, portOptions, admin, settling }) => {
     const handleOther = admin === undefined ? respondNotFound : admin.handle.bind(admin)
-    return newDecisionServer(pipeline, portOptions, { handleOther, hasFastWire: config.hasFastWire })
+    const settle = new SettleEndpoint(...settling)
+    return newDecisionServer(pipeline, portOptions, { handleOther, settle, hasFastWire: config.hasFastWire })
   }
 }
 

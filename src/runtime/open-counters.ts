@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
+import type { SavedReservations } from '../reservations/reservation-memory.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import type { StateFile } from '../store/state/state-file.ts'
 import type { StateLock } from '../store/state/state-lock.ts'
@@ -13,17 +14,19 @@ export interface Counters {
   readonly table: SharedTable
   /** Where they are kept over a restart, and the right to do so. */
   readonly kept: { readonly file: StateFile; readonly lock: StateLock } | undefined
+  /** What was saved of reservations. */
+  readonly reservations: SavedReservations | undefined
 }
 
 /** The table that all threads share, with what was saved of it last time. Throws where the state file cannot be used. */
 export async function openCounters(bytes: number, statePath: string | undefined, clock: Clock, logger: Logger): Promise<Counters> {
   const buffer = newTableBuffer(bytes)
   const table = new SharedTable(buffer, ownerNumber(SUPERVISOR))
-  if (statePath === undefined) return { buffer, table, hashKey: newHashKey(), kept: undefined }
+  if (statePath === undefined) return { buffer, table, hashKey: newHashKey(), kept: undefined, reservations: undefined }
   // Twenty modules that a start without a state file does not wait for.
   const { openStateFile } = await import('./open-state-file.ts')
-  const { hashKey, lock, file } = await openStateFile(statePath, { table, hashKey: newHashKey() }, clock, logger)
-  return { buffer, table, hashKey, kept: { lock, file } }
+  const { hashKey, lock, file, reservations } = await openStateFile(statePath, { table, hashKey: newHashKey() }, clock, logger)
+  return { buffer, table, hashKey, kept: { lock, file }, reservations }
 }
 
 function newHashKey(): [number, number] {

@@ -4,6 +4,7 @@ import type { Logouts } from '../decide/debug-sessions.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ConnectionParts } from '../listen/port-options.ts'
 import type { BodyMemory } from '../proxy/body-memory.ts'
+import type { ReservationsParts } from '../reservations/reservations.ts'
 
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
 
@@ -12,6 +13,7 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly engine: Engine
   readonly logouts: Logouts
   readonly bodyMemory: BodyMemory
+  readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>
   /** Calls back each time that a plan has become active. */
   readonly onPlanActive: (listener: () => void) => void
 }

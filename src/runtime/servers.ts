@@ -3,10 +3,12 @@ import { adminRoutes } from '../admin/admin-routes.ts'
 import { newAdminServer } from '../admin/admin-server.ts'
 import { DebugSessions } from '../decide/debug-sessions.ts'
 import { DecisionPipeline } from '../decide/decision-pipeline.ts'
+import { SettlementRecorder } from '../decide/settlement-recorder.ts'
 import type { ListenerServer } from '../listen/listener-server.ts'
 import { ListenerServers } from '../listen/listener-servers.ts'
 import { type ListenerName, openListeners } from '../listen/listeners.ts'
 import { portOptionsOf } from '../listen/port-options.ts'
+import { Reservations } from '../reservations/reservations.ts'
 import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
 import { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
 import type { NewMainServer } from './main-server.ts'
@@ -17,7 +19,10 @@ export function newServers(config: ServerOptions, newMainServer: NewMainServer, 
   const { engine, clock, logger, metricMemory, logouts } = parts
   const { debugSessionSecret: secret } = config
   const debugSessions = secret === undefined ? undefined : new DebugSessions(secret, () => clock.wallMs(), logouts)
-  const pipeline = new DecisionPipeline({ engine, clock, logger, metrics: new DecisionMetrics(metricMemory), debugSessions })
+  const settlementRecorder = new SettlementRecorder({ metricMemory, clock, logger })
+  const reservations = new Reservations({ ...parts.reservations, engine, clock, listener: settlementRecorder })
+  const gateway = config.mode === 'decision_service' ? { reservations, hasHints: config.gatewayHints } : undefined
+  const pipeline = new DecisionPipeline({ engine, clock, logger, metrics: new DecisionMetrics(metricMemory), debugSessions, gateway })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
   const admin = new AdminEndpoints(adminRoutes({ ...parts, ...health, debugSessions, mode: config.mode }), {
     clock,
@@ -29,7 +34,14 @@ export function newServers(config: ServerOptions, newMainServer: NewMainServer, 
   const portOptions = portOptionsOf(config, parts)
   const newServer: Readonly<Record<ListenerName, () => ListenerServer>> = {
     main: () =>
-      newMainServer({ ...parts, config, pipeline, portOptions: portOptions('main'), admin: hasAdminListener ? undefined : admin }),
+      newMainServer({
+        ...parts,
+        config,
+        pipeline,
+        portOptions: portOptions('main'),
+        admin: hasAdminListener ? undefined : admin,
+        settling: [reservations, settlementRecorder],
+      }),
     admin: () => newAdminServer(admin, portOptions('admin')),
   }
   const servers: ListenerServers = new ListenerServers(config, new Map(open.map((name) => [name, newServer[name]()])))

@@ -3,6 +3,7 @@ import { newRevokedBuffer } from '../decide/revoked-sessions.ts'
 import { newPlacesBuffer } from '../listen/connection-places.ts'
 import { newSharesBuffer } from '../listen/connection-shares.ts'
 import { newBodyMemoryBuffer } from '../proxy/body-memory.ts'
+import type { ReservationMemory } from '../reservations/reservation-memory.ts'
 import { newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
 
 /** Everything that the threads of one process have in common. */
@@ -19,9 +20,15 @@ export interface SharedMemory {
   readonly places: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
+  readonly reservations: ReservationMemory
 }
 
-export function newSharedMemory(table: SharedArrayBuffer, hashKey: readonly [number, number], workers: number): SharedMemory {
+export function newSharedMemory(
+  table: SharedArrayBuffer,
+  hashKey: readonly [number, number],
+  workers: number,
+  reservations: ReservationMemory,
+): SharedMemory {
   return {
     table,
     hashKey,
@@ -32,6 +39,7 @@ export function newSharedMemory(table: SharedArrayBuffer, hashKey: readonly [num
     places: newPlacesBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
+    reservations,
   }
 }
 

@@ -76,7 +76,8 @@ export class Worker {
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
     const digest = new CallerDigest(memory.hashKey)
     const warningMetrics = new BudgetWarningMetrics(metricMemory)
-    const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf: (values) => digest.of(values) })
+    const nameOf = (values: readonly string[]): string => digest.of(values)
+    const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
@@ -92,6 +93,7 @@ export class Worker {
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
+      reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },
       onPlanActive: (listener) => this.#planListeners.push(listener),
       places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
     })
@@ -106,7 +108,13 @@ export class Worker {
     if (config.redis === undefined) return new Worker(parts, newMainServer, local, metricMemory, undefined)
     // The client for Redis takes longer to load than all else that a worker needs.
     const { Fleet } = await import('./fleet.ts')
-    return new Worker(parts, newMainServer, local, metricMemory, new Fleet(config.redis, { ...parts, local, metricMemory }))
+    return new Worker(
+      parts,
+      newMainServer,
+      local,
+      metricMemory,
+      new Fleet(config.redis, { ...parts, local, metricMemory, reservations: memory.reservations }),
+    )
   }
 
   async onMessage(message: ToWorker): Promise<void> {

@@ -18,9 +18,10 @@ export class AnswerText {
   }
 
   of(answer: DecisionAnswer): string {
-    const { status, decision, isDebug } = answer
+    const { status, decision, isDebug, reservation } = answer
     const ending = this.#ending ?? this.#newEnding()
-    if (decision?.action === 'allow' && decision.limit !== undefined && !isDebug) return this.#allowed(decision.limit, ending)
+    const isUsual = !isDebug && reservation === undefined
+    if (isUsual && decision?.action === 'allow' && decision.limit !== undefined) return this.#allowed(decision.limit, ending)
     const headers = answerHeaders(answer)
     let text = this.#statusLine(status)
     for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`

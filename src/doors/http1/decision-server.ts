@@ -1,5 +1,5 @@
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
-import { type Handle, pathOf, Routes } from '../../http/routes.ts'
+import { type Handle, pathOf, type Route, Routes } from '../../http/routes.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../../listen/http-listener.ts'
 import { newPlainListener } from '../../listen/plain-listener.ts'
 import { QUESTION_SHAPES } from '../question-shapes.ts'
@@ -9,6 +9,8 @@ import { DecisionWire } from './decision-wire.ts'
 export interface DecisionServerOptions {
   /** Serves the paths that are no question's. */
   readonly handleOther: Handle
+  /** What else gateways ask here, besides questions. */
+  readonly settle: Route
   /** False: `node:http` reads everything. What the fast wire responds is compared with that. */
   readonly hasFastWire?: boolean | undefined
 }
@@ -17,9 +19,9 @@ export interface DecisionServerOptions {
 export function newDecisionServer(
   pipeline: DecisionPipeline,
   options: PortOptions,
-  { handleOther, hasFastWire = true }: DecisionServerOptions,
+  { handleOther, settle, hasFastWire = true }: DecisionServerOptions,
 ): HttpListener {
-  const routes = new Routes(QUESTION_SHAPES.map((shape) => new DecisionEndpoint(shape, pipeline)))
+  const routes = new Routes([...QUESTION_SHAPES.map((shape) => new DecisionEndpoint(shape, pipeline)), settle])
   const handle: Handle = (req, res) => {
     if (!routes.has(pathOf(req.url!))) return handleOther(req, res)
     routes.dispatch(req, res, (_res, error) => respondFailed(pipeline, res, error))

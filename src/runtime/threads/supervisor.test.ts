@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../../test/support/service/manual-clock.ts'
+import { serverMemory } from '../../../test/support/service/server-memory.ts'
 import { until } from '../../../test/support/until.ts'
 import { type GoodBundle, readBundle } from '../../bundle/bundle-reader.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
@@ -62,7 +63,7 @@ async function supervising(): Promise<Supervised> {
 
 function supervised(): Supervised {
   const clock = new ManualClock()
-  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1)
+  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1, serverMemory().reservations.memory)
   const host = new ObedientHost()
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const logger = pino({ level: 'silent' })

@@ -136,6 +136,16 @@ export const CATALOGUE = {
     help: "The estimate divided by the provider's count, for prompt and completion; 1 is exact.",
   },
   edge_llm_open_streams: { type: 'gauge', labels: [], help: 'Streamed responses in flight with a reservation.' },
+  edge_reservations_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Reservations that a gateway asked to settle: issued, or not issued because of too_large or numbers_exhausted.',
+  },
+  edge_settlements_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Calls of /v1/settle: settled, renewed, or the code of the error.',
+  },
   edge_backend_response_seconds: {
     type: 'histogram',
     labels: [],

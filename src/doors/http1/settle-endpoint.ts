@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { RESERVATION_FIELD } from '../../decide/decision-answer.ts'
+import type { SettlementRecorder } from '../../decide/settlement-recorder.ts'
+import { headerValue } from '../../http/raw-headers.ts'
+import { readBody } from '../../http/read-body.ts'
+import { RequestTurns } from '../../http/request-turns.ts'
+import type { Route } from '../../http/routes.ts'
+import type { Reservations, SettleOutcome } from '../../reservations/reservations.ts'
+import { SETTLE_ERRORS, type SettleError } from '../../reservations/settle-errors.ts'
+import { readSettlement, type SettlementRequest, usageOf } from '../settlement-request.ts'
+
+const MAX_BODY_BYTES = 64 * 1024
+const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
+
+const ERRORS: Readonly<Record<Exclude<SettleOutcome, 'settled'>, SettleError>> = {
+  malformed: 'bad_reservation',
+  expired: 'expired_reservation',
+  already: 'already_settled',
+  unavailable: 'store_unavailable',
+  unknown: 'settlement_unknown',
+}
+
+/** POST /v1/settle: a gateway says what a request has used, or that it is still in flight. */
+export class SettleEndpoint implements Route {
+  readonly path = '/v1/settle'
+  readonly methods = ['POST']
+  readonly #reservations: Reservations
+  readonly #recorder: SettlementRecorder
+  readonly #turns = new RequestTurns()
+
+  constructor(reservations: Reservations, recorder: SettlementRecorder) {
+    this.#reservations = reservations
+    this.#recorder = recorder
+  }
+
+  handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#turns.take(req, res, () => void this.#handle(req, res).then(resolve, reject))
+    })
+  }
+
+  async #handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (!isJson(req))
+      return this.#refuse(res, 'unsupported_media_type', 'content-type: expected application/json, without content-encoding')
+    if (req.headers.expect !== undefined) res.writeContinue()
+    const body = await readBody(req, MAX_BODY_BYTES)
+    if (body === 'gone') return
+    if (body === 'too_large') {
+      const tooLarge = `the body: expected at most ${MAX_BODY_BYTES} bytes`
+      if (!req.complete) res.shouldKeepAlive = false
+      return this.#refuse(res, 'settlement_too_large', tooLarge)
+    }
+    const settlement = readSettlement(body.toString())
+    if (typeof settlement === 'string') return this.#refuse(res, 'bad_settlement', settlement)
+    await this.#settle(res, settlement)
+  }
+
+  async #settle(res: ServerResponse, settlement: SettlementRequest): Promise<void> {
+    const { reservation, isRenewal } = settlement
+    if (isRenewal) {
+      const renewed = await this.#reservations.renew(reservation)
+      if (typeof renewed === 'string') return this.#refuse(res, ERRORS[renewed])
+      this.#recorder.onSettled('renewed')
+      return respondDone(res, [RESERVATION_FIELD, renewed.token])
+    }
+    const outcome = await this.#reservations.settle(reservation, usageOf(settlement))
+    if (outcome !== 'settled') return this.#refuse(res, ERRORS[outcome])
+    this.#recorder.onSettled('settled')
+    respondDone(res, [])
+  }
+
+  #refuse(res: ServerResponse, code: SettleError, message: string = SETTLE_ERRORS[code].meaning): void {
+    this.#recorder.onSettled(code)
+    const { status } = SETTLE_ERRORS[code]
+    const type = status < 500 ? 'invalid_request_error' : 'service_unavailable'
+    const body = JSON.stringify({ error: { message, type, code } })
+    const length = String(Buffer.byteLength(body))
+    res.writeHead(status, [
+      'X-Edge-Reason',
+      code,
+      'Content-Type',
+      'application/json',
+      'Content-Length',
+      length,
+      'Cache-Control',
+      'no-store',
+    ])
+    res.end(body)
+  }
+}
+
+/** A body without a type is taken for what it must be. */
+function isJson({ rawHeaders }: IncomingMessage): boolean {
+  const type = headerValue(rawHeaders, 'content-type')
+  const coding = headerValue(rawHeaders, 'content-encoding')
+  return (type === undefined || JSON_TYPE.test(type)) && (coding === undefined || coding.toLowerCase() === 'identity')
+}
+
+function respondDone(res: ServerResponse, headers: string[]): void {
+  res.writeHead(204, [...headers, 'Cache-Control', 'no-store']).end()
+}

@@ -1,0 +1,107 @@
+import type { Usage } from '../costs/cost.ts'
+import type { TokenCounts } from '../llm/usage.ts'
+import { formatPath, show } from '../policy/problem.ts'
+import { readJson } from '../policy/read-json.ts'
+
+/** What a gateway says about the end of a request. */
+export interface SettlementRequest {
+  readonly reservation: string
+  /** Only renew what is in flight. */
+  readonly isRenewal: boolean
+  readonly usage: SettledUsage | undefined
+  /** In units of the currency. */
+  readonly cost: number | undefined
+}
+
+/** Cached tokens are part of the prompt. */
+interface SettledUsage {
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly cachedTokens: number
+}
+
+const FIELDS: readonly string[] = ['reservation', 'usage', 'cost', 'renew']
+const USAGE_FIELDS: readonly string[] = ['prompt_tokens', 'completion_tokens', 'cached_tokens']
+/** As much as a budget can be. */
+const MAX_COST = 9_000_000
+
+/** Returns what is wrong with it in a sentence, where something is. */
+export function readSettlement(text: string): SettlementRequest | string {
+  const read = readJson(text)
+  if ('syntax' in read) return `the body: ${read.syntax}`
+  try {
+    return settlementOf(read.value)
+  } catch (error) {
+    if (error instanceof BadField) return error.message
+    throw error
+  }
+}
+
+/** What a settlement says was used: nothing, where it says neither. */
+export function usageOf({ usage, cost }: SettlementRequest): Usage {
+  if (usage === undefined && cost === undefined) return 'nothing'
+  return { tokens: usage && tokenCounts(usage), cost, isStreamed: false }
+}
+
+function tokenCounts({ promptTokens, completionTokens, cachedTokens }: SettledUsage): TokenCounts {
+  const cache = cachedTokens === 0 ? undefined : { read: cachedTokens, written: 0, isInPrompt: true }
+  return { prompt: promptTokens, completion: completionTokens, cache }
+}
+
+/** The message is a sentence. */
+class BadField extends Error {
+  constructor(path: readonly string[], expected: string, found: unknown) {
+    super(
+      `${path.length === 0 ? 'the body' : formatPath(path)}: expected ${expected}, got ${found === undefined ? 'nothing' : show(found)}`,
+    )
+  }
+}
+
+function settlementOf(value: unknown): SettlementRequest {
+  const { reservation, usage, cost, renew } = objectOf(value, [], FIELDS, 'an object with reservation')
+  if (typeof reservation !== 'string' || reservation === '') {
+    throw new BadField(['reservation'], 'the value of X-Edge-Reservation', reservation)
+  }
+  if (renew !== undefined && renew !== true) throw new BadField(['renew'], 'true, or no renew', renew)
+  if (renew === true && (usage !== undefined || cost !== undefined)) {
+    throw new BadField(['renew'], 'neither usage nor cost beside it: a renewal does not settle', renew)
+  }
+  return {
+    reservation,
+    isRenewal: renew === true,
+    usage: usage === undefined ? undefined : readUsage(usage),
+    cost: cost === undefined ? undefined : costOf(cost),
+  }
+}
+
+function readUsage(value: unknown): SettledUsage {
+  const usage = objectOf(value, ['usage'], USAGE_FIELDS, 'an object with prompt_tokens and completion_tokens')
+  if (usage['prompt_tokens'] === undefined && usage['completion_tokens'] === undefined) {
+    throw new BadField(['usage'], 'prompt_tokens or completion_tokens; leave usage out to give everything back', value)
+  }
+  const [promptTokens, completionTokens, cachedTokens] = USAGE_FIELDS.map((name) => tokensOf(usage[name], name)) as [number, number, number]
+  if (cachedTokens > promptTokens) {
+    throw new BadField(['usage', 'cached_tokens'], `no more than prompt_tokens (${promptTokens}), which includes them`, cachedTokens)
+  }
+  return { promptTokens, completionTokens, cachedTokens }
+}
+
+function tokensOf(value: unknown, name: string): number {
+  if (value === undefined) return 0
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number
+  throw new BadField(['usage', name], `a whole number of at least 0`, value)
+}
+
+function costOf(value: unknown): number {
+  if (typeof value === 'number' && value >= 0 && value <= MAX_COST) return value
+  throw new BadField(['cost'], `a number from 0 to ${MAX_COST}, in units of the currency`, value)
+}
+
+function objectOf(value: unknown, path: readonly string[], fields: readonly string[], expected: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new BadField(path, expected, value)
+  for (const name of Object.keys(value)) {
+    if (!fields.includes(name)) throw new BadField(path, `only ${fields.join(', ')}`, name)
+  }
+  // `__proto__` is no own field of what JSON.parse makes.
+  return value as Record<string, unknown>
+}

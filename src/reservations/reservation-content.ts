@@ -1,0 +1,100 @@
+import type { SettlingRecord } from '../costs/cost.ts'
+import { isSettlingKind } from '../costs/settling-record.ts'
+import type { PlacedCharge, PlacedCounter } from '../engine/placed-charge.ts'
+import { type LimitRecord, limitFrom, limitRecord } from '../limiter/limit-record.ts'
+import type { Taken, TakenFrom } from '../store/taken.ts'
+import { ByteReader, ByteWriter } from './token-bytes.ts'
+
+/** What the sealed part of a token says. */
+export interface ReservationContent {
+  /** In wall time of the instance that issued it. */
+  readonly issuedMs: number
+  /** The instance that took, 16 hex digits, which counts it too; undefined: it no longer does. */
+  readonly taker: string | undefined
+  readonly charges: readonly PlacedCharge[]
+}
+
+export function encodeContent({ issuedMs, taker, charges }: ReservationContent): Buffer {
+  const out = new ByteWriter()
+  out.double(issuedMs)
+  out.byte(taker === undefined ? 0 : 1)
+  if (taker !== undefined) out.hex(taker)
+  out.byte(charges.length)
+  for (const charge of charges) writeCharge(out, charge)
+  return out.bytes
+}
+
+/** Undefined where this program cannot read it: a newer one has issued it. */
+export function decodeContent(bytes: Buffer): ReservationContent | undefined {
+  try {
+    const reader = new ByteReader(bytes)
+    const issuedMs = reader.double()
+    const taker = reader.byte() === 0 ? undefined : reader.hex(TAKER_DIGITS)
+    const charges = Array.from({ length: reader.byte() }, () => readCharge(reader))
+    return reader.isAtEnd ? { issuedMs, taker, charges } : undefined
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+/** The most that a token can list. */
+export const MAX_CHARGES = 255
+
+const FROM: readonly TakenFrom[] = ['none', 'local', 'shared']
+const TAKER_DIGITS = 16
+const IDENTITY_DIGITS = 16
+const CALLER_DIGITS = 16
+const TAG_DIGITS = 16
+const KEY_DIGITS = 32
+
+function writeCharge(out: ByteWriter, { settling, isHold, amount, taken, counters, caller }: PlacedCharge): void {
+  out.byte(settling.kind)
+  out.doubles(settling.numbers)
+  out.byte(isHold ? 1 : 0)
+  out.double(amount)
+  out.double(taken.wallMs)
+  out.double(taken.momentMs)
+  out.byte(FROM.indexOf(taken.from))
+  out.byte(counters.length)
+  for (const counter of counters) writeCounter(out, counter)
+  out.byte(caller === undefined ? 0 : 1)
+  if (caller !== undefined) out.hex(caller)
+}
+
+function readCharge(reader: ByteReader): PlacedCharge {
+  const settling: SettlingRecord = { kind: reader.byte(), numbers: reader.doubles() }
+  if (!isSettlingKind(settling.kind)) throw new RangeError('an unknown way to settle')
+  const isHold = reader.byte() === 1
+  const amount = reader.double()
+  const taken: Taken = { wallMs: reader.double(), momentMs: reader.double(), from: FROM[reader.byte()] ?? 'none' }
+  const counters = Array.from({ length: reader.byte() }, () => readCounter(reader))
+  const caller = reader.byte() === 0 ? undefined : reader.hex(CALLER_DIGITS)
+  return { settling, isHold, amount, taken, counters, caller }
+}
+
+function writeCounter(out: ByteWriter, { place, limit }: PlacedCounter): void {
+  out.hex(place.identity)
+  out.hex(place.tag)
+  out.byte(place.key === undefined ? 0 : 1)
+  if (place.key !== undefined) out.hex(place.key)
+  const { kind, numbers, texts } = limitRecord(limit)
+  out.byte(kind)
+  out.doubles(numbers)
+  out.byte(texts.length)
+  for (const text of texts) out.text(text)
+}
+
+function readCounter(reader: ByteReader): PlacedCounter {
+  const identity = reader.hex(IDENTITY_DIGITS)
+  const tag = reader.hex(TAG_DIGITS)
+  const key = reader.byte() === 0 ? undefined : reader.hex(KEY_DIGITS)
+  const record: LimitRecord = {
+    kind: reader.byte(),
+    numbers: reader.doubles(),
+    texts: Array.from({ length: reader.byte() }, () => reader.text()),
+  }
+  const limit = limitFrom(record)
+  if (limit === undefined) throw new RangeError('an unknown limit')
+  return { place: { identity, tag, key }, limit }
+}

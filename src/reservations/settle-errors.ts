@@ -1,0 +1,16 @@
+/** Every code of a settlement that was not done, with its status and the sentence that `docs/reasons.md` gives for it. */
+export const SETTLE_ERRORS = {
+  bad_settlement: { status: 400, meaning: 'The body is not a settlement; the message says what was expected.' },
+  settlement_too_large: { status: 413, meaning: 'The body is larger than 64 KiB.' },
+  unsupported_media_type: { status: 415, meaning: 'The body is not application/json, or it is compressed.' },
+  bad_reservation: { status: 400, meaning: 'The token is not one of ours, was changed, or was issued with another secret.' },
+  already_settled: { status: 409, meaning: 'The reservation was settled or renewed before. Nothing was changed.' },
+  expired_reservation: {
+    status: 410,
+    meaning: 'The reservation is older than two hours, or the instance that took it is another one or has lost it in a crash. It stands.',
+  },
+  store_unavailable: { status: 503, meaning: 'Redis cannot be asked. Nothing was changed: try again.' },
+  settlement_unknown: { status: 503, meaning: 'It is not known whether it was done. A retry may get already_settled.' },
+} as const satisfies Record<string, { status: number; meaning: string }>
+
+export type SettleError = keyof typeof SETTLE_ERRORS

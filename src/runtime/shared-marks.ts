@@ -1,0 +1,28 @@
+import type { ReservationName } from '../reservations/reservation-name.ts'
+import type { MarkOutcome, SettledMarks } from '../reservations/settled-marks.ts'
+import { LinkError } from '../store/redis/link/link-error.ts'
+import type { ReservationScript } from '../store/redis/reservation-script.ts'
+
+/** Longer than a reservation can be settled, by clocks that differ a little. */
+const KEPT_MS = 130 * 60 * 1000
+
+/** Marks in Redis, for all instances: a bitmap for each worker and hour. */
+export class SharedMarks implements SettledMarks {
+  readonly #script: ReservationScript
+  readonly #prefix: string
+
+  constructor(script: ReservationScript, prefix: string) {
+    this.#script = script
+    this.#prefix = prefix
+  }
+
+  async mark({ instance, run, worker, hour, number }: ReservationName): Promise<MarkOutcome> {
+    const key = `${this.#prefix}settled:${instance}:${run}:${worker}:${hour}`
+    try {
+      return (await this.#script.mark(key, number, KEPT_MS)) ? 'already' : 'marked'
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error
+      return error.outcome === 'unknown' ? 'unknown' : 'unavailable'
+    }
+  }
+}
