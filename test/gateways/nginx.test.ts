@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { codeBlocks, readText } from '../docs/markdown.ts'
-import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { describeWithNginx, runningNginx } from '../support/gateways/nginx.ts'
 import { HttpBackend } from '../support/proxy/backend.ts'
 import type { Edge } from '../support/service/edge.ts'
@@ -34,6 +34,22 @@ describeWithNginx('nginx with the documented recipe', () => {
     await edge.stop()
     expect((await ask(port, 'GET', '/', ALICE)).status).toBe(503)
     expect(backend.seen).toHaveLength(0)
+  })
+})
+
+describeWithNginx('what only a gateway may say', () => {
+  test('is cleared when a client sends it: no reservation comes back, and no hint makes a request cheaper', async () => {
+    const rule = llmRule('budget', [], { tokens_per_day: 1000, max_completion_tokens: 100 })
+    const edge = await running({ bundle: bundle(1, policy('p', { rules: [rule] })), env: { EDGE_GATEWAY_HINTS: 'on' } })
+    const { port, backend } = await gateway(RECIPE, edge)
+    const forged = ['X-Edge-Settle', 'X-Edge-Prompt-Tokens', 'X-Edge-Max-Tokens', 'X-Edge-Model']
+    for (const name of forged) {
+      const { status, headers } = await ask(port, 'GET', '/', [[name, '1']])
+      expect([status, headers['x-edge-reservation']]).toEqual([200, undefined])
+    }
+    expect(backend.seen).toHaveLength(forged.length)
+    expect(await edge.metric('edge_reservations_total{outcome="issued"}')).toBe(0)
+    expect((await edge.decide()).headers['ratelimit-remaining']).toBe(String(1000 - 100 * (forged.length + 1)))
   })
 })
 

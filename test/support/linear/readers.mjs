@@ -1,6 +1,7 @@
 // What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
 
 import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
+import { readSettlement } from '../../../dist/doors/settlement-request.js'
 import { fieldValue } from '../../../dist/http/raw-headers.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
 import { LlmResponseReader } from '../../../dist/llm/llm-response.js'
@@ -19,6 +20,7 @@ import { cookieValue } from '../../../dist/request/cookie.js'
 import { readClaims } from '../../../dist/request/jwt.js'
 import { pathSegment } from '../../../dist/request/path-segment.js'
 import { queryValue } from '../../../dist/request/query.js'
+import { openToken } from '../../../dist/reservations/token-seal.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
@@ -121,6 +123,11 @@ export const readers = {
   'a request that is no JSON': llmRequest('', 'a"'),
   'a whole answer': scanned(LlmResponseReader, '{"choices":[', '{"message":{"content":"a"}},'),
   'the input of a tool': scanned(LlmResponseReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
+  'a settlement of names': (length) => () => readSettlement(`{${list(length / 10, (i) => `"a${i}":1`).join()}}`),
+  'a settlement of lists': (length) => () => readSettlement(`${fill('[', length)}${fill(']', length)}`),
+  'a settlement of one text': (length) => () => readSettlement(`{"reservation":"${fill('\\u0061', length)}"}`),
+  'a settlement with a long unknown name': (length) => () => readSettlement(`{"${fill('a', length)}":1}`),
+  'a long token': (length) => () => openToken(new Uint8Array(32), fill('AQ', length)),
   policies: (length) =>
     jsonBundle({ bundle_version: 1, policies: list(length / 20, (i) => ({ id: `p${i}`, spec: { rules: [rule(i)] } })) }),
   rules: (length) => jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, rule) } }] }),

@@ -42,6 +42,10 @@ function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
     field('Cookie', 'a=1', 'a="1"; b=2', 'a=2; a=3', cookie, `b=2; ${cookie}`, ''),
     field('Connection', 'keep-alive', 'Keep-Alive'),
     field('Accept', '*/*'),
+    field('X-Edge-Settle', '1', '1', '1', '0', ''),
+    field('X-Edge-Prompt-Tokens', '50', '0', '-1', '1e3', '99999999999999999999'),
+    field('X-Edge-Max-Tokens', '10', '200', 'many', ''),
+    field('X-Edge-Model', 'm', 'n', ''),
     field('X-Original-Host', 'a.example.com', 'A.example.com:80', 'other', ''),
     field('Authorization', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.', 'Bearer x', 'BEARER  x', 'Bearer x y', 'Bearer', 'Basic YTpi'),
   )

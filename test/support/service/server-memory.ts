@@ -3,14 +3,17 @@ import { newRevokedBuffer, RevokedSessions } from '../../../src/decide/revoked-s
 import { newPlacesBuffer, placesOf } from '../../../src/listen/connection-places.ts'
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
 import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.ts'
+import { newReservationMemory } from '../../../src/reservations/reservation-memory.ts'
 import type { ServerParts } from '../../../src/runtime/server-parts.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 
-type SharedParts = 'metricMemory' | 'logouts' | 'wrongSecrets' | 'shares' | 'bodyMemory' | 'places' | 'onPlanActive'
+type SharedParts = 'metricMemory' | 'logouts' | 'wrongSecrets' | 'shares' | 'bodyMemory' | 'places' | 'reservations' | 'onPlanActive'
 
 /** What a server shares with others, for one that is alone. */
 export function serverMemory(): Pick<ServerParts, SharedParts> {
+  const memory = newReservationMemory({ workers: 1, secret: undefined, saved: undefined, wallMs: 0 })
   return {
+    reservations: { memory, worker: 1, nameOf: () => '0'.repeat(16), sharedMarks: undefined },
     onPlanActive: () => {},
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
     logouts: new RevokedSessions(newRevokedBuffer(), 2),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
+import { bucketRule, bundle, llmRule, policy } from '../bundles/bundles.ts'
 import { type Talk, talkOf } from './hostile-heads.ts'
 import { ask } from './http.ts'
 import { converse, type ListeningServer, startServer } from './two-wires.ts'
@@ -22,6 +22,10 @@ const BUNDLE = bundle(
     selector: { pathPrefix: '/api' },
     rules: ['query:y', 'cookie:a', 'path:2', 'llm:model'].map((key) => bucketRule(key, [key, 'header:x-api-key'], 7)),
   }),
+  policy('budget', {
+    selector: { pathPrefix: '/api' },
+    rules: [llmRule('budget', ['header:x-api-key'], { tokens_per_day: 9000, max_completion_tokens: 300 })],
+  }),
   policy('teams', { mode: 'shadow', rules: [bucketRule('teams', ['header:x-team', 'header:x-api-key'], 3)] }),
   policy('next', { mode: 'shadow', rules: [bucketRule('next', ['header:x-api-key'], 15)] }),
 )
@@ -31,7 +35,7 @@ export function twoWiresSuite(minHeads: number): void {
   let servers: ListeningServer[]
   let cookie: string
   beforeAll(async () => {
-    const env = { EDGE_DEBUG_SESSION_SECRET: SECRET }
+    const env = { EDGE_DEBUG_SESSION_SECRET: SECRET, EDGE_GATEWAY_HINTS: 'on' }
     servers = await Promise.all([false, true].map((hasFastWire) => startServer(BUNDLE, { hasFastWire, env })))
     const login = await ask(servers[0]!.port, 'POST', '/v1/debug/session', [['X-Edge-Debug-Secret', SECRET]])
     cookie = login.headers['set-cookie']!.split(';')[0]!
@@ -61,6 +65,7 @@ export function twoWiresSuite(minHeads: number): void {
     expect(both).toEqual(alone)
     expect(alone!.length).toBeGreaterThan(10)
     expect(alone!.join()).toContain('reason="repeated_descriptor"')
+    expect(alone!.join()).toMatch(/edge_reservations_total\{outcome="issued"\} \d\d/)
   })
 }
 
@@ -79,7 +84,7 @@ const LAST_WORDS = /^HTTP\/1\.1 4\d\d [\w ]+\r\nConnection: close\r\n\r\n$/
 
 async function decisionMetrics(port: number): Promise<string[]> {
   const { body } = await ask(port, 'GET', '/metrics')
-  return body.split('\n').filter((line) => /^edge_(decisions|descriptor|would|refused|decision_)/.test(line))
+  return body.split('\n').filter((line) => /^edge_(decisions|descriptor|would|refused|decision_|reservations)/.test(line))
 }
 
 function textOf(piece: Buffer): string {

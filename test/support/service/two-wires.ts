@@ -44,7 +44,7 @@ export async function startServer(bundle: object, { hasFastWire, store, env }: W
   return Object.assign(server, { port: (await server.listen('main', { port: 0, host: '127.0.0.1' })).port })
 }
 
-/** Has the talk, ends, and answers all that came back, with the time of day taken out. */
+/** Has the talk, ends, and answers all that came back, with the time of day and the content of tokens taken out. */
 export function converse(port: number, { plain, plainHeads, odd }: Talk): Promise<string> {
   return new Promise((resolve) => {
     let received = ''
@@ -54,7 +54,7 @@ export function converse(port: number, { plain, plainHeads, odd }: Talk): Promis
       received += chunk.toString('latin1')
     })
     socket.on('error', () => {}) // what was sent to a connection that is closed already
-    socket.on('close', () => resolve(received.replaceAll(DATE, 'Date: …')))
+    socket.on('close', () => resolve(received.replaceAll(DATE, 'Date: …').replaceAll(TOKEN, withLength)))
     socket.on('connect', async () => {
       for (const piece of plain) {
         socket.write(piece)
@@ -71,3 +71,9 @@ export function converse(port: number, { plain, plainHeads, odd }: Talk): Promis
 }
 
 const DATE = /Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g
+
+const TOKEN = /(?<=X-Edge-Reservation: )[\w-]+/g
+
+function withLength(token: string): string {
+  return `${token.length} characters`
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { budgetRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import type { Fields } from '../../support/service/http.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+import { ASKED, reserved, settle, settleWith } from '../../support/settle/settling.ts'
+
+/** Per million tokens: 2 in, 0.5 from the cache, 10 out; a hundred times that for any other model. */
+const PRICES = {
+  list: { 'small*': { input: 2, cached_input: 0.5, output: 10 }, '*': { input: 200, cached_input: 50, output: 1000 } },
+}
+const SMALL: Fields = [...ASKED, ['X-Edge-Model', 'small-1'], ['X-Edge-Prompt-Tokens', '100000'], ['X-Edge-Max-Tokens', '50000']]
+
+function budget(config: object, version = 1, prices: object | undefined = PRICES): object {
+  const rules = [budgetRule('money', ['header:x-key'], { budget: 10, ...config })]
+  return { ...bundle(version, policy('p', { rules })), ...(prices && { prices }) }
+}
+
+function withHints(content: object): Promise<Edge> {
+  return running({ bundle: content, env: { EDGE_GATEWAY_HINTS: 'on' }, clock: new ManualClock() })
+}
+
+/** Cents that are left, after a request that costs so little that it does not show. */
+async function leftCents(edge: Edge): Promise<number> {
+  const fields: Fields = [
+    ['X-Key', 'a'],
+    ['X-Edge-Model', 'small'],
+    ['X-Edge-Max-Tokens', '1'],
+    ['X-Cost', '0.000001'],
+  ]
+  const { headers } = await edge.decide({ fields })
+  return Number(headers['ratelimit-remaining']) + 1
+}
+
+describe('a budget by prices', () => {
+  test('is reserved by the hints, and settled by usage at the prices of the model that was hinted', async () => {
+    const edge = await withHints(budget({ prices: 'list' }))
+    const token = await reserved(edge, 'a', SMALL)
+    // 100,000 × 2 + 50,000 × 10, per million
+    expect(await leftCents(edge)).toBe(1000 - 70)
+    await settle(edge.port, token, { prompt_tokens: 100_000, completion_tokens: 10_000 })
+    expect(await leftCents(edge)).toBe(1000 - 30)
+  })
+
+  test('counts cached tokens as a part of the prompt, at their own price', async () => {
+    const edge = await withHints(budget({ prices: 'list' }))
+    await settle(edge.port, await reserved(edge, 'a', SMALL), { prompt_tokens: 1_000_000, cached_tokens: 800_000, completion_tokens: 0 })
+    // 200,000 × 2 + 800,000 × 0.5
+    expect(await leftCents(edge)).toBe(1000 - 80)
+  })
+
+  test('keeps the prices of the reservation, whatever the bundle says since', async () => {
+    const edge = await withHints(budget({ prices: 'list' }))
+    const token = await reserved(edge, 'a', SMALL)
+    await edge.publish(budget({ prices: 'list' }, 2, { list: { '*': { input: 0.000001, output: 0.000001 } } }))
+    await settle(edge.port, token, { prompt_tokens: 500_000 })
+    expect(await leftCents(edge)).toBe(1000 - 100)
+  })
+
+  test('may be settled by cost as well, and is given back without either', async () => {
+    const edge = await withHints(budget({ prices: 'list' }))
+    await settleWith(edge.port, { reservation: await reserved(edge, 'a', SMALL), cost: 1.25 })
+    expect(await leftCents(edge)).toBe(1000 - 125)
+    await settle(edge.port, await reserved(edge, 'a', SMALL))
+    expect(await leftCents(edge)).toBe(1000 - 125)
+  })
+})
+
+test('a budget by given cost is settled by cost, and keeps what it took where only tokens are known', async () => {
+  const edge = await withHints(budget({ cost: { header: 'x-cost', default: 1, max: 5 } }, 1, undefined))
+  const estimated: Fields = [...ASKED, ['X-Cost', '2']]
+  await settleWith(edge.port, { reservation: await reserved(edge, 'a', estimated), cost: 0.5 })
+  expect(await leftCents(edge)).toBe(1000 - 50)
+  await settle(edge.port, await reserved(edge, 'a', estimated), { prompt_tokens: 5 })
+  expect(await leftCents(edge)).toBe(1000 - 250)
+})
+
+test('a settlement that reaches a share to warn of warns, once, and names the caller as a take does', async () => {
+  const edge = await withHints(budget({ cost: { header: 'x-cost', default: 1, max: 9 }, warn_at_percent: [50, 90] }, 1, undefined))
+  for (let i = 0; i < 2; i++)
+    await settleWith(edge.port, { reservation: await reserved(edge, 'a', [...ASKED, ['X-Cost', '0.01']]), cost: 3 })
+  expect(edge.logged('budget_warning')).toMatchObject([{ policy: 'p', rule: 'money', percent: 50 }])
+  expect(await edge.metric('edge_budget_warnings_total{policy="p",rule="money",percent="50"}')).toBe(1)
+  const [settled] = edge.logged('budget_warning')
+  expect(settled!['caller']).toMatch(/^[0-9a-f]{16}$/)
+})
