@@ -1,4 +1,4 @@
-import { timeOf } from './algorithms/block.ts'
+import { dateTimeMs } from './date-time.ts'
 import { formatPath, type Problem } from './problem.ts'
 import type { Bundle } from './schema.ts'
 
@@ -19,7 +19,7 @@ export function blockExpiriesOf({ policies }: Bundle): BlockExpiry[] {
       const expiresAt = rule.algorithm === 'block' ? rule.algorithm_config.expires_at : undefined
       if (expiresAt === undefined) return []
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config', 'expires_at'])
-      return [{ policy: id, rule: rule.name, path, expiresAt, expiresAtMs: timeOf(expiresAt) }]
+      return [{ policy: id, rule: rule.name, path, expiresAt, expiresAtMs: dateTimeMs(expiresAt) }]
     }),
   )
 }

@@ -13,7 +13,7 @@ import { type DescriptorKey, isInBody, parseDescriptorKey } from './descriptor-k
 import { PathPrefixes } from './path-prefixes.ts'
 import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
 import type { PlanCounter } from './plan-counter.ts'
-import { PriceTables } from './prices.ts'
+import { PriceTables } from './price-tables.ts'
 import { RouteIndex } from './routes.ts'
 import { compileMatch } from './rule-match.ts'
 import type { Bundle, Policy, Rule } from './schema.ts'

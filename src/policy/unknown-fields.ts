@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { headerCostConfig } from './algorithms/request-cost.ts'
-import { streamingConfig } from './algorithms/token-bucket-llm.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
+import { headerCostConfig } from './schema/request-cost.ts'
+import { streamingConfig } from './schema/token-bucket-llm.ts'
 import { metadataSchema, NOTE_NAMES, policySchema } from './schema.ts'
 import { closest } from './suggest.ts'
 

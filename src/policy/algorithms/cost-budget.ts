@@ -1,69 +1,22 @@
-import { z } from 'zod'
 import { BudgetCost, type CostField } from '../../costs/budget-cost.ts'
-import { HUNDREDTH, hasSixDecimals, MAX_BUDGET, microOf } from '../../costs/money.ts'
+import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
 import type { WarningShare } from '../../limiter/limit.ts'
-import { TOKEN } from '../../token.ts'
-import type { PriceTables } from '../prices.ts'
-import { label } from '../schema-parts.ts'
+import type { PriceTables } from '../price-tables.ts'
+import type { CostBudgetConfig } from '../schema/cost-budget.ts'
 import type { CompiledRule } from './compiled-rule.ts'
-import { windowConfig, windowIdentity, windowLimit } from './window-config.ts'
+import { windowIdentity, windowLimit } from './window-limit.ts'
 
-const MONEY = `an amount of money, a number above 0, up to ${MAX_BUDGET}, with at most 6 decimals`
-const PERCENT = 'a whole number from 1 to 100'
-const MAX_WARNINGS = 10
-
-const money = z
-  .number({ error: MONEY })
-  .positive({ error: MONEY })
-  .max(MAX_BUDGET, { error: MONEY })
-  .refine(hasSixDecimals, { error: MONEY })
-
-const costField = z
-  .object(
-    {
-      header: z
-        .string({ error: 'the name of a header field' })
-        .regex(TOKEN, { error: 'the name of a header field' })
-        .max(256, { error: 'at most 256 characters' })
-        .meta({ description: 'The field that says what a request costs, in units of the currency.' }),
-      default: money.meta({ description: 'Counts where the field is missing, or is not a positive number.' }),
-      max: money.optional().meta({ description: 'A field above it counts as this.' }),
-    },
-    { error: 'an object with header and default' },
-  )
-  .refine((value) => value.max === undefined || value.default <= value.max, { error: 'a default that is not above max' })
-
-export const costBudgetConfig = z
-  .object(
-    {
-      budget: money.meta({ description: 'What may be spent in each window, in units of the currency.' }),
-      ...windowConfig,
-      prices: label.optional().meta({ description: "A table of the bundle's prices: the cost is that of the request's model and tokens." }),
-      cost: costField.optional().meta({ description: 'A header field with the cost, for requests whose body is not read.' }),
-      warn_at_percent: z
-        .array(z.int({ error: PERCENT }).min(1, { error: PERCENT }).max(100, { error: PERCENT }), { error: 'a list of percentages' })
-        .min(1, { error: 'at least one percentage (leave `warn_at_percent` out for none)' })
-        .max(MAX_WARNINGS, { error: `at most ${MAX_WARNINGS} percentages` })
-        .optional()
-        .meta({ description: 'Shares of the budget to warn of, once for each window and caller.' }),
-    },
-    { error: 'an object with budget, period and prices' },
-  )
-  .refine((value) => value.prices !== undefined || value.cost !== undefined, { error: 'at least one of prices and cost' })
-
-type Config = z.output<typeof costBudgetConfig>
-
-export function compileCostBudget(config: Config, tables: PriceTables): CompiledRule {
+export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables): CompiledRule {
   const cost = new BudgetCost(config.prices === undefined ? undefined : tables.named(config.prices), config.cost && fieldOf(config.cost))
   const limit = { ...windowLimit(nano(config.budget), config.period, config.timezone), warnings: warningsOf(config) }
   return { cost, limits: [{ part: 'budget', limit, reason: 'budget_exceeded', identity: windowIdentity(limit), unit: HUNDREDTH }] }
 }
 
-function fieldOf({ header, default: missing, max = MAX_BUDGET }: z.output<typeof costField>): CostField {
+function fieldOf({ header, default: missing, max = MAX_BUDGET }: NonNullable<CostBudgetConfig['cost']>): CostField {
   return { header: header.toLowerCase(), missing: nano(missing), max: nano(max) }
 }
 
-function warningsOf({ budget, warn_at_percent: percents }: Config): readonly WarningShare[] | undefined {
+function warningsOf({ budget, warn_at_percent: percents }: CostBudgetConfig): readonly WarningShare[] | undefined {
   const ascending = [...new Set(percents)].sort((a, b) => a - b)
   // Exact: a hundredth of a millionth is ten billionths.
   return percents && ascending.map((percent) => ({ percent, tokens: microOf(budget) * 10 * percent }))
@@ -75,7 +28,7 @@ function nano(units: number): number {
 }
 
 /** A cost that the budget can never cover. */
-export function* costBudgetSurprises({ budget, cost }: Config): Generator<string> {
+export function* costBudgetSurprises({ budget, cost }: CostBudgetConfig): Generator<string> {
   if (cost !== undefined && cost.default > budget) {
     yield `a request without ${cost.header} costs ${cost.default}, more than budget (${budget}) can ever hold: it is always rejected`
   }

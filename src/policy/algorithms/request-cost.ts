@@ -1,62 +1,17 @@
-import { z } from 'zod'
 import type { Cost } from '../../costs/cost.ts'
 import { FixedCost } from '../../costs/fixed-cost.ts'
 import { GIVEN } from '../../costs/given.ts'
 import { HeaderCost } from '../../costs/header-cost.ts'
-import { TOKEN } from '../../token.ts'
-import { MAX_TOKENS } from '../schema-parts.ts'
+import { MAX_TOKENS } from '../max-tokens.ts'
+import type { RequestCostConfig } from '../schema/request-cost.ts'
 
-/*
- * What a request costs in rules that count requests, and whether it may overdraw: fields that their algorithms share. Each `error`
- * completes the sentence "expected …".
- */
-
-const AMOUNT = `a number above 0 (at least 1e-9) and up to ${MAX_TOKENS}`
-const amount = z.number({ error: AMOUNT }).min(1e-9, { error: AMOUNT }).max(MAX_TOKENS, { error: AMOUNT })
-
-const HEADER = 'the name of a header field'
-
-export const headerCostConfig = z
-  .object(
-    {
-      header: z
-        .string({ error: HEADER })
-        .regex(TOKEN, { error: HEADER })
-        .max(256, { error: 'at most 256 characters' })
-        .meta({ description: 'The field with the cost, such as 2 or 0.5. Whoever sets it decides what a request costs.' }),
-      default: amount.default(1).meta({ description: 'The cost where the field is missing or not a positive number.' }),
-      max: amount.optional().meta({ description: 'A higher number in the field counts as this one.' }),
-    },
-    { error: 'an object with header' },
-  )
-  .refine((cost) => cost.max === undefined || cost.max <= 0 || cost.default <= cost.max, {
-    path: ['default'],
-    error: 'a number no higher than max',
-  })
-
-export const requestCostConfig = {
-  cost: z
-    .union([amount, headerCostConfig], { error: `${AMOUNT}, or an object with header, default and max` })
-    .optional()
-    .meta({ description: 'What a request takes, 1 by default: a number, or a header field that has it.' }),
-  when_over: z.enum(['reject', 'charge'], { error: '"reject" or "charge"' }).default('reject').meta({
-    description:
-      'reject: a request passes where enough is left for it. charge: it passes while anything is left, takes what it costs into debt, and none passes until the debt is paid.',
-  }),
-}
-
-interface Config {
-  readonly cost?: number | z.output<typeof headerCostConfig> | undefined
-  readonly when_over: 'reject' | 'charge'
-}
-
-export function compileRequestCost({ cost = 1 }: Config): Cost {
+export function compileRequestCost({ cost = 1 }: RequestCostConfig): Cost {
   if (typeof cost === 'number') return cost === 1 ? GIVEN : new FixedCost(cost)
   return new HeaderCost({ header: cost.header.toLowerCase(), default: cost.default, max: cost.max ?? MAX_TOKENS })
 }
 
 /** Costs that a limit can never cover, and debts without a bound. `sizeName`: the field that has its size. */
-export function* requestCostSurprises({ cost = 1, when_over }: Config, size: number, sizeName: string): Generator<string> {
+export function* requestCostSurprises({ cost = 1, when_over }: RequestCostConfig, size: number, sizeName: string): Generator<string> {
   const isFixed = typeof cost === 'number'
   const usual = isFixed ? cost : cost.default
   if (when_over === 'reject' && usual > size) {

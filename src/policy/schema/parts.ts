@@ -1,12 +1,10 @@
 import { z } from 'zod'
-import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
+import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from '../descriptor-key.ts'
+import { MAX_TOKENS } from '../max-tokens.ts'
 
 /*
  * Pieces that several schemas of a bundle share. Each `error` completes the sentence "expected …".
  */
-
-/** RFC 9651: structured fields, and so the RateLimit header, carry integers of at most 15 digits. */
-export const MAX_TOKENS = 999_999_999_999_999
 
 const LABEL = 'a string of 1 to 256 printable ASCII characters'
 

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { calendarOf, PERIODS, type Period } from '../../limiter/calendar.ts'
-import { WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import { PERIODS, type Period } from '../../limiter/calendar.ts'
 import { timeZoneOf } from '../../limiter/time-zone.ts'
 import { closest } from '../suggest.ts'
 
@@ -8,7 +7,7 @@ import { closest } from '../suggest.ts'
  * Windows of a calendar, as several algorithms write them. Each `error` completes the sentence "expected …".
  */
 
-export const windowConfig = {
+export const windowFields = {
   period: z
     .enum(PERIODS, { error: ({ input }) => `a period such as ${meantPeriod(input) ?? '1d'}, one of ${PERIODS.join(', ')}` })
     .meta({ description: 'How long a window is. Windows follow the calendar: days begin at midnight, weeks on Monday.' }),
@@ -17,15 +16,6 @@ export const windowConfig = {
     .refine(isTimeZone, { error: zoneError })
     .default('UTC')
     .meta({ description: 'The IANA time zone of the calendar, such as Europe/Berlin.' }),
-}
-
-export function windowLimit(tokens: number, period: Period, timezone: string, canOverdraw = false): WindowLimit {
-  return { kind: WINDOW, tokens, calendar: calendarOf(period, timezone), canOverdraw }
-}
-
-/** What tells the counters of one calendar from those of another: the same for all spellings of a zone. */
-export function windowIdentity({ calendar }: WindowLimit): readonly string[] {
-  return [calendar.period, calendar.zone]
 }
 
 const MAX_ZONE_CHARACTERS = 64

@@ -1,0 +1,27 @@
+import { z } from 'zod'
+
+const MAX_IN_FLIGHT = 1_000_000
+const MAX_HOLD_SECONDS = 3600
+const IN_FLIGHT_FORM = `requests, a whole number from 1 to ${MAX_IN_FLIGHT}`
+const HOLD_FORM = `seconds, a whole number from 1 to ${MAX_HOLD_SECONDS}`
+
+export const concurrencyConfig = z.object(
+  {
+    max_in_flight: z
+      .int({ error: IN_FLIGHT_FORM, abort: true })
+      .min(1, { error: IN_FLIGHT_FORM })
+      .max(MAX_IN_FLIGHT, { error: IN_FLIGHT_FORM })
+      .meta({ description: 'Requests of one caller that may be in flight at the same time.' }),
+    hold_seconds: z
+      .int({ error: HOLD_FORM, abort: true })
+      .min(1, { error: HOLD_FORM })
+      .max(MAX_HOLD_SECONDS, { error: HOLD_FORM })
+      .default(60)
+      .meta({
+        description: 'How long a request counts if nobody reports its end; requests in the reverse proxy are renewed until they end.',
+      }),
+  },
+  { error: 'an object with max_in_flight' },
+)
+
+export type ConcurrencyConfig = z.output<typeof concurrencyConfig>

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { hasSixDecimals, MAX_BUDGET } from '../../costs/money.ts'
+import { TOKEN } from '../../token.ts'
+import { label } from './parts.ts'
+import { windowFields } from './window.ts'
+
+const MONEY = `an amount of money, a number above 0, up to ${MAX_BUDGET}, with at most 6 decimals`
+const PERCENT = 'a whole number from 1 to 100'
+const MAX_WARNINGS = 10
+
+const money = z
+  .number({ error: MONEY })
+  .positive({ error: MONEY })
+  .max(MAX_BUDGET, { error: MONEY })
+  .refine(hasSixDecimals, { error: MONEY })
+
+const costField = z
+  .object(
+    {
+      header: z
+        .string({ error: 'the name of a header field' })
+        .regex(TOKEN, { error: 'the name of a header field' })
+        .max(256, { error: 'at most 256 characters' })
+        .meta({ description: 'The field that says what a request costs, in units of the currency.' }),
+      default: money.meta({ description: 'Counts where the field is missing, or is not a positive number.' }),
+      max: money.optional().meta({ description: 'A field above it counts as this.' }),
+    },
+    { error: 'an object with header and default' },
+  )
+  .refine((value) => value.max === undefined || value.default <= value.max, { error: 'a default that is not above max' })
+
+export const costBudgetConfig = z
+  .object(
+    {
+      budget: money.meta({ description: 'What may be spent in each window, in units of the currency.' }),
+      ...windowFields,
+      prices: label.optional().meta({ description: "A table of the bundle's prices: the cost is that of the request's model and tokens." }),
+      cost: costField.optional().meta({ description: 'A header field with the cost, for requests whose body is not read.' }),
+      warn_at_percent: z
+        .array(z.int({ error: PERCENT }).min(1, { error: PERCENT }).max(100, { error: PERCENT }), { error: 'a list of percentages' })
+        .min(1, { error: 'at least one percentage (leave `warn_at_percent` out for none)' })
+        .max(MAX_WARNINGS, { error: `at most ${MAX_WARNINGS} percentages` })
+        .optional()
+        .meta({ description: 'Shares of the budget to warn of, once for each window and caller.' }),
+    },
+    { error: 'an object with budget, period and prices' },
+  )
+  .refine((value) => value.prices !== undefined || value.cost !== undefined, { error: 'at least one of prices and cost' })
+
+export type CostBudgetConfig = z.output<typeof costBudgetConfig>

@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import { type DescriptorKey, parseDescriptorKey } from '../descriptor-key.ts'
+import { isPrefixPattern } from '../patterns.ts'
+import { addressForm, listOf } from '../rule-match.ts'
+import { descriptorKey } from './parts.ts'
+
+const PATTERN = 'a text: the whole value, or a prefix that ends in *'
+const MAX_PATTERN_CHARACTERS = 8192
+/** Each is compared in turn; whole values are looked up. */
+const MAX_PREFIXES = 100
+
+const pattern = z
+  .string({ error: PATTERN })
+  .min(1, { error: `${PATTERN}; an empty value counts as missing and never matches` })
+  .max(MAX_PATTERN_CHARACTERS, { error: `at most ${MAX_PATTERN_CHARACTERS} characters` })
+
+const patterns = z.union(
+  [
+    pattern,
+    z
+      .array(pattern)
+      .min(1, { error: 'at least one pattern (leave the key out to match every value)' })
+      .refine((list) => list.filter(isPrefixPattern).length <= MAX_PREFIXES, { error: `at most ${MAX_PREFIXES} patterns that end in *` }),
+  ],
+  { error: `${PATTERN}; or a list of them` },
+)
+
+const MATCH = '"else", or an object of descriptor keys and patterns'
+
+export const ruleMatch = z
+  .union(
+    [
+      z.literal('else'),
+      z
+        .record(descriptorKey, patterns, { error: MATCH })
+        .refine((match) => Object.keys(match).length > 0, { error: 'at least one key (leave `match` out to cover everybody)' })
+        .check(checkAgainstKeys)
+        .meta({ minProperties: 1 }),
+    ],
+    { error: MATCH },
+  )
+  .meta({
+    description:
+      'The rule applies only where every key has a value that one of its patterns covers. "else": where no other rule of the policy with a match applies.',
+  })
+
+/** Patterns that can never match: the values of these keys have few forms. */
+function checkAgainstKeys({ value: match, issues }: z.core.ParsePayload<Record<string, string | string[]>>): void {
+  for (const [text, given] of Object.entries(match)) {
+    const key = parseDescriptorKey(text)
+    if (key?.kind !== 'ip') continue
+    for (const [i, one] of listOf(given).entries()) {
+      const message = isPrefixPattern(one) ? undefined : ipProblem(key.fact, one)
+      if (message !== undefined) issues.push({ code: 'custom', message, input: one, path: typeof given === 'string' ? [text] : [text, i] })
+    }
+  }
+}
+
+function ipProblem(fact: (DescriptorKey & { kind: 'ip' })['fact'], text: string): string | undefined {
+  if (fact === 'address' && addressForm(text) === undefined) return 'an IP address, an IPv6 network of /64, or a prefix such as 192.0.2.*'
+  if (fact === 'country' && !/^[A-Z]{2}$/.test(text)) return 'two upper-case letters, such as DE'
+  if (fact === 'tor' && text !== 'true' && text !== 'false') return '"true" or "false"'
+  return undefined
+}

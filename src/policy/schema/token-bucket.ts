@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { MAX_TOKENS } from '../max-tokens.ts'
+import { rateText } from './rate-text.ts'
+import { requestCostFields } from './request-cost.ts'
+
+const BURST = 'a number of at least 1'
+
+export const tokenBucketConfig = z
+  .object(
+    {
+      rate: rateText.optional().meta({ description: 'Refill rate: a number per second, minute, hour or day, such as 100/minute.' }),
+      tokens_per_second: z
+        .number({ error: 'a number above 0, in tokens per second' })
+        .min(1e-9, { error: 'a number above 0 (at least 1e-9)' })
+        .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
+        .optional()
+        .meta({ description: 'Refill rate in tokens per second, in place of rate.' }),
+      burst: z
+        .number({ error: BURST })
+        .min(1, { error: `${BURST}, because below 1 no request would ever pass` })
+        .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
+        .optional()
+        .meta({ description: 'Size of the bucket; it starts full. With rate, its number by default, and at least 1.' }),
+      ...requestCostFields,
+    },
+    { error: 'an object with rate, or with tokens_per_second and burst' },
+  )
+  .refine(({ rate, tokens_per_second }) => rate === undefined || tokens_per_second === undefined, {
+    ...alsoWithOtherErrors('rate'),
+    error: 'either rate or tokens_per_second, not both',
+  })
+  .refine(({ rate, tokens_per_second }) => rate !== undefined || tokens_per_second !== undefined, {
+    ...alsoWithOtherErrors('tokens_per_second'),
+    error: 'a number of tokens per second, or rate (for 100 requests a minute write rate: 100/minute)',
+  })
+  .refine(({ rate, burst }) => rate !== undefined || burst !== undefined, { ...alsoWithOtherErrors('burst'), error: BURST })
+  .meta({ oneOf: [{ required: ['rate'] }, { required: ['tokens_per_second', 'burst'] }] })
+
+export type TokenBucketConfig = z.output<typeof tokenBucketConfig>
+
+/** Reports the problem even where another field is invalid, so that all problems are named at once. */
+function alsoWithOtherErrors(field: string) {
+  return { path: [field], when: ({ value }: { value: unknown }) => typeof value === 'object' && value !== null && !Array.isArray(value) }
+}
