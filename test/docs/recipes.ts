@@ -77,9 +77,9 @@ function sectionsOf(page: string): { title: string; text: string }[] {
 }
 
 function modesOf(title: string, text: string): Mode[] {
-  const [, modes] = /^Works in (both modes|`\w+`)/m.exec(withoutCodeBlocks(text)) ?? []
+  const [, modes] = /[Ww]orks\sin\s(both\smodes|`\w+`)/.exec(withoutCodeBlocks(text)) ?? []
   if (modes === undefined) throw new Error(`${title} does not say in which modes it works`)
-  return modes === 'both modes' ? ['decision_service', 'reverse_proxy'] : [modes.slice(1, -1) as Mode]
+  return modes.startsWith('both') ? ['decision_service', 'reverse_proxy'] : [modes.slice(1, -1) as Mode]
 }
 
 /** Written as `curl -v` shows them, with `#` lines that say when, from where and how often; an empty line ends each. */
