@@ -5,7 +5,7 @@ import { type Answer, ask, type Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 import { until } from '../support/until.ts'
-import type { Exchange, Mode, Recipe } from './recipes.ts'
+import type { Exchange, Mode } from './recipes.ts'
 
 /** Fields that a page shows if, and only if, a response has them. */
 const TELLING = ['ratelimit', 'retry-after', 'x-edge-reason', 'x-should-retry']
@@ -27,7 +27,7 @@ export class RecipeService {
     this.#backend = backend
   }
 
-  static async start({ bundle }: Recipe, mode: Mode): Promise<RecipeService> {
+  static async start(bundle: string, mode: Mode): Promise<RecipeService> {
     const clock = new ManualClock()
     const backend = await RecipeBackend.start()
     const env = mode === 'reverse_proxy' ? { EDGE_MODE: mode, EDGE_BACKEND_URL: backend.url } : { EDGE_MODE: mode }
