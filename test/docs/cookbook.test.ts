@@ -6,6 +6,7 @@ import { proxyEnv } from '../support/llm/llm-proxy.ts'
 import { StreamClient } from '../support/llm/stream-client.ts'
 import { HttpBackend } from '../support/proxy/backend.ts'
 import { finished, running, scratchDirectory } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 import { readText } from './markdown.ts'
 import { RecipeService } from './recipe-service.ts'
 import { recipesOf } from './recipes.ts'
@@ -54,6 +55,7 @@ test('the cookbook ends the streams of the customer that it blocks', async () =>
   await stream.untilText('one')
   await edge.publish(bundle)
   expect((await stream.untilClosed()).text).toBe('data: one\n\n')
+  await until(() => edge.logged('streams_cut').length > 0)
   expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'incident-4711', rule: 'acme', streams: 1 }])
 })
 
