@@ -21,6 +21,14 @@ export class ChargeResults {
     this.warnings[row] = percent
   }
 
+  /** Takes over the levels and waits of other results: what they say is why the charges were rejected. */
+  describe(other: ChargeResults, rows: number): void {
+    for (let row = 0; row < rows; row++) {
+      this.levels[row] = other.levels[row]!
+      this.waitsMs[row] = other.waitsMs[row]!
+    }
+  }
+
   /** Makes room. The old values are lost. */
   growTo(rows: number): void {
     this.hasWarnings = false

@@ -181,7 +181,10 @@ export class FleetStore implements CounterStore {
     listener.onDecided('redis')
     this.#applyResets(calls, charges)
     const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
-    if (fits && !holds) void shared.giveBack(calls)
+    if (fits && !holds) {
+      void shared.giveBack(calls)
+      results.describe(this.#own, charges.length)
+    }
     results.takenFrom = 'shared'
     if (request !== undefined) leases!.onReply(request, holds, charges, results, calls)
     return holds

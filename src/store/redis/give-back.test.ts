@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { usableLink } from '../../../test/support/redis/recorded-link.ts'
 import { type RedisServer, runningRedis } from '../../../test/support/redis/redis-server.ts'
 import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
-import { bucketLimit, checkRows, dayLimit, takeRows } from '../../../test/support/store/charging.ts'
+import { bucketLimit, checkRows, dayLimit, inFlightLimit, takeRows } from '../../../test/support/store/charging.ts'
 import { systemClock } from '../../clock.ts'
 import type { BucketLimit, Limit } from '../../limiter/limit.ts'
 import { ChargeResults } from '../charge-results.ts'
@@ -111,6 +111,30 @@ describeWithRedis('what Redis granted before it forgot', () => {
     expect(await leftOf(LIMITS.bucket)).toBe(SIZE)
     await other.take(1)
     expect(await redis.command('STRLEN', late.key)).toBe(40)
+  })
+})
+
+describeWithRedis('what Redis grants again because it forgot, and the own count does not cover', () => {
+  test.for([...KINDS, 'in_flight'] as const)('is rejected with the wait of the own count: %s', async (kind) => {
+    const { link } = await usableLink(redis.url)
+    let earlier = Promise.resolve()
+    const late = await instance(kind === 'in_flight' ? inFlightLimit(SIZE, 60_000) : LIMITS[kind], false, {
+      groupOf: () => 0,
+      isUsable: () => true,
+      async run(script: Script, keys: readonly string[], args: readonly string[]) {
+        const run = earlier.then(async () => {
+          if (args[0] === 'take') await redis.command('FLUSHALL')
+          return link.run(script, keys, args)
+        })
+        earlier = run.then(() => {})
+        return run
+      },
+    })
+    const take = () => takeRows(late.store, [{ counter: late.counter, cost: 40 }], systemClock.nowMs(), systemClock.wallMs())
+    const [first, second] = await Promise.all([take(), take()])
+    expect(first.taken).toBe(true)
+    expect(second).toMatchObject({ taken: false, levels: [expect.closeTo(SIZE - 40)], waitsMs: [expect.toSatisfy((ms: number) => ms > 0)] })
+    await earlier // what goes back is sent after the reject
   })
 })
 
