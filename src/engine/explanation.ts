@@ -5,7 +5,7 @@ import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from '.
 import { type CounterStatus, statusOf } from './counter-status.ts'
 import type { Decision } from './decision.ts'
 import { Group } from './group.ts'
-import { AMBIGUOUS, APPLIES, NO_MATCH, type Verdict } from './rule-verdicts.ts'
+import { AMBIGUOUS, APPLIES, NO_MATCH, OVER, type Verdict } from './rule-verdicts.ts'
 import { keyIndexesOf, type Run } from './run.ts'
 import { longestRejection, mostConstrained } from './verdict.ts'
 
@@ -128,7 +128,7 @@ function explainRules(run: Run, policy: PlanPolicy, counters: ReadonlyMap<PlanRu
 function whyNot(run: Run, rule: PlanRule, verdict: Verdict): ExplainedRule['why'] {
   if (verdict === APPLIES) return run.isCostAmbiguous(rule) ? 'repeated_descriptor' : undefined
   if (verdict === AMBIGUOUS) return 'repeated_descriptor'
-  return verdict === NO_MATCH ? 'no_match' : 'missing_descriptor'
+  return verdict === NO_MATCH || verdict === OVER ? 'no_match' : 'missing_descriptor'
 }
 
 function describe(run: Run, index: number): ExplainedDescriptor {
@@ -139,7 +139,10 @@ function describe(run: Run, index: number): ExplainedDescriptor {
 /** The same decision as `decide`, in the same order of checks. */
 function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Decision {
   if (run.lacksHost) return NO_HOST
-  if (groups[0]!.block !== undefined) return blocked(run, groups[0]!.block)
+  if (groups[0]!.block !== undefined) {
+    run.missingKeys = []
+    return blocked(run, groups[0]!.block)
+  }
   if (run.hasRepeated) return REPEATED_FIELD
   if (outcomes[0] === 'unavailable') return NO_STORE
   const [enforcing, ...shadows] = groups

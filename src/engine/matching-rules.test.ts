@@ -186,6 +186,18 @@ describe('a block', () => {
     expect(decide(ACME)).toMatchObject({ action: 'allow', rule: { name: 'others' } })
   })
 
+  test('reads nothing from its end on: a repeated field is no reason to refuse, and a missing one is not reported', () => {
+    const over = blockRule('acme', { 'header:x-org': 'acme' }, { expires_at: '2026-01-15T12:00:00Z' })
+    const { decide } = engineOn([policy('p', { rules: [over, bucketRule('all', [], 9)] })])
+    expect(decide({ 'x-org': ['acme', 'b'] })).toMatchObject({ action: 'allow', limit: { remaining: 8 } })
+    expect(decide({})).toMatchObject({ action: 'allow', missingKeys: [] })
+    const { engine } = engineOn([policy('s', { mode: 'shadow', rules: [over, llmRule('tokens', [], { tokens_per_minute: 9000 })] })])
+    const evaluation = engine.open(viewOf({ 'x-org': ['acme', 'b'] }))!
+    expect(evaluation.needsBody()).toBe('may')
+    expect(evaluation.precheck()).toBeUndefined()
+    expect(evaluation.decide({ body: bodyOf('m') })).toMatchObject({ action: 'allow' })
+  })
+
   test('in shadow is a would-reject, and nothing of its policy is taken', () => {
     const shadow = policy('s', { mode: 'shadow', rules: [bucketRule('all', [], 1), BLOCK] })
     const { decide } = engineOn([shadow])
@@ -370,6 +382,11 @@ describe('an explanation', () => {
       'others: applies',
     ])
     expect(explained({}, '/health/live')).toEqual(['all_rules_passed', 'except_path'])
+  })
+
+  test('agrees with the decision on a block: other rules are not looked at', () => {
+    const { engine, decide } = engineOn([policy('p', { rules: [bucketRule('all', ['header:x-key'], 1), blockRule('gone')] })])
+    expect((engine.explain(viewOf({})) as Explanation).decision).toEqual(decide({}))
   })
 
   test('agrees with the decision on a shadow block', () => {

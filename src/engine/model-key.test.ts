@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { bucketRule, bundle, llmRule, matching, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AMBIGUOUS } from '../costs/cost.ts'
 import { compileBundle } from '../policy/compile.ts'
@@ -140,6 +140,21 @@ describe('a body that says twice what a rule needs', () => {
   test('concerns no policy that does without the body', () => {
     const engine = newEngine(policy('p', { rules: [bucketRule('r', [], 9)] }))
     expect(engine.decide(viewOf({}), { body: 'repeated_descriptor' })).toMatchObject({ action: 'allow', limit: { remaining: 8 } })
+  })
+
+  test.each<[string, object]>([
+    ['lacks another key', bucketRule('model', ['header:x-key', 'llm:model'], 5)],
+    ['costs what the body says, and lacks its key', llmRule('budget', ['header:x-key'], TOKENS)],
+    ['has another match', matching({ 'llm:model': 'a', 'header:x-plan': 'pro' }, bucketRule('pro', [], 5))],
+    ['matches by the model, and lacks its key', matching({ 'llm:model': 'a' }, bucketRule('pro', ['header:x-key'], 5))],
+  ])('refuses nothing where the rule that enforces %s: a shadow policy alone had the body read', (_, rule) => {
+    const shadow = policy('s', { mode: 'shadow', rules: [llmRule('budget', [], TOKENS)] })
+    const engine = newEngine(policy('p', { rules: [rule] }), shadow)
+    const evaluation = engine.open(viewOf({}))!
+    expect(evaluation.needsBody()).toBe('may')
+    expect(evaluation.precheck()).toBeUndefined()
+    expect(evaluation.explain({ body: 'repeated_descriptor' })).toMatchObject({ decision: { action: 'allow' } })
+    expect(evaluation.decide({ body: 'repeated_descriptor' })).toMatchObject({ action: 'allow', wouldRejects: [], reservation: undefined })
   })
 
   test('is named in an explanation', () => {

@@ -3,15 +3,17 @@ import { type Descriptors, UNDECIDED } from '../request/descriptors.ts'
 import { REPEATED } from '../request/view.ts'
 
 export const APPLIES = 0
-/** A key of its match has no value, or another one; or it is an `else`, and another rule applies; or it is over. */
+/** A key of its match has no value, or another one; or it is an `else`, and another rule applies. */
 export const NO_MATCH = 1
 export const LACKS_KEY = 2
 /** A field that it is keyed by is repeated. */
 export const AMBIGUOUS = 3
 /** Whether it applies depends on the body, which is not read yet. */
 export const NEEDS_BODY = 4
+/** A block that has expired. */
+export const OVER = 5
 
-export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS | typeof NEEDS_BODY
+export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS | typeof NEEDS_BODY | typeof OVER
 
 /** Which rules of one policy apply to a request. Used again for others: what it says holds until the next `judge`. */
 export class RuleVerdicts {
@@ -21,10 +23,14 @@ export class RuleVerdicts {
   /** Whether a rule is keyed by a field that is repeated. */
   hasRepeated = false
 
-  /** Reads what the rules are keyed by, and notes nothing. */
-  judge({ rules }: PlanPolicy, descriptors: Descriptors, wallMs: number): void {
+  /** What becomes of rules that depend on the body. */
+  #needingBody: Verdict = NEEDS_BODY
+
+  /** Reads what the rules are keyed by, and notes nothing. `isBodyAmbiguous`: the body was read, and can be understood in more than one way. */
+  judge({ rules }: PlanPolicy, descriptors: Descriptors, wallMs: number, isBodyAmbiguous: boolean): void {
     this.block = undefined
     this.hasRepeated = false
+    this.#needingBody = isBodyAmbiguous ? AMBIGUOUS : NEEDS_BODY
     let elseIndex = -1
     let elseVerdict: Verdict = APPLIES
     for (let i = 0; i < rules.length; i++) {
@@ -48,15 +54,16 @@ export class RuleVerdicts {
   }
 
   #note(index: number, rule: PlanRule, verdict: Verdict): Verdict {
-    this.#verdicts[index] = verdict
-    if (verdict === AMBIGUOUS) this.hasRepeated = true
+    const noted = verdict === NEEDS_BODY ? this.#needingBody : verdict
+    this.#verdicts[index] = noted
+    if (noted === AMBIGUOUS) this.hasRepeated = true
     if (verdict === APPLIES && rule.block !== undefined) this.block ??= rule
     return verdict
   }
 }
 
 function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Verdict {
-  if (rule.block !== undefined && rule.block.expiresAtMs <= wallMs) return NO_MATCH
+  if (rule.block !== undefined && rule.block.expiresAtMs <= wallMs) return OVER
   const verdict = matchVerdict(rule, descriptors)
   if (verdict === NO_MATCH || verdict === AMBIGUOUS) return verdict
   // What a rule lacks in the head, no body brings.

@@ -12,7 +12,7 @@ import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './question.ts'
 import type { ReservedCharge } from './reservation.ts'
-import { APPLIES, LACKS_KEY, NEEDS_BODY, RuleVerdicts } from './rule-verdicts.ts'
+import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER, RuleVerdicts } from './rule-verdicts.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
@@ -106,8 +106,7 @@ export class Run implements RequestFacts, RequestParts {
   }
 
   get model(): DescriptorValue {
-    if (this.isBodyUnread) return UNDECIDED
-    return this.isBodyAmbiguous ? REPEATED : this.body?.model
+    return this.isBodyUnread || this.isBodyAmbiguous ? UNDECIDED : this.body?.model
   }
 
   valueOf(keyIndex: number): DescriptorValue {
@@ -121,7 +120,7 @@ export class Run implements RequestFacts, RequestParts {
 
   /** Finds out which rules of the policy apply. Notes nothing else. */
   judge(policy: PlanPolicy): RuleVerdicts {
-    this.verdicts.judge(policy, this.#descriptors, this.wallMs)
+    this.verdicts.judge(policy, this.#descriptors, this.wallMs, this.isBodyAmbiguous)
     return this.verdicts
   }
 
@@ -169,7 +168,7 @@ export class Run implements RequestFacts, RequestParts {
     if (!policy.isPlain) return this.#chargeApplying(policy, isHeadOnly)
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (isHeadOnly && rule.needsBody) this.#leaveUndecided(rule)
+      if (rule.needsBody && (isHeadOnly || this.isBodyAmbiguous)) this.#leaveUndecided(rule)
       else this.#chargeRule(rule)
     }
   }
@@ -217,9 +216,11 @@ export class Run implements RequestFacts, RequestParts {
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
       const verdict = verdicts.of(i)
-      for (let m = 0; m < (rule.match?.length ?? 0); m++) this.#noteIfMissing(rule.match![m]!.keyIndex)
+      // One that is over reads nothing.
+      for (let m = 0; verdict !== OVER && m < (rule.match?.length ?? 0); m++) this.#noteIfMissing(rule.match![m]!.keyIndex)
       if (verdict === LACKS_KEY) for (let k = 0; k < rule.keyIndexes.length; k++) this.#noteIfMissing(rule.keyIndexes[k]!)
-      else if (verdict === NEEDS_BODY || (verdict === APPLIES && isHeadOnly && rule.needsBody)) this.#leaveUndecided(rule)
+      else if (verdict === NEEDS_BODY || (verdict === APPLIES && rule.needsBody && (isHeadOnly || this.isBodyAmbiguous)))
+        this.#leaveUndecided(rule)
       else if (verdict === APPLIES) this.#chargeRule(rule)
     }
   }
@@ -227,10 +228,6 @@ export class Run implements RequestFacts, RequestParts {
   #chargeRule(rule: PlanRule): void {
     const { group } = this
     const { charges } = group
-    if (this.isBodyAmbiguous && rule.needsBody) {
-      this.hasRepeated = true
-      return
-    }
     const cost = rule.cost.of(this)
     if (Number.isNaN(cost)) {
       this.hasRepeated = true
@@ -261,7 +258,7 @@ export class Run implements RequestFacts, RequestParts {
     return isComplete
   }
 
-  /** Notes what a rule that needs the body lacks besides; if nothing, that it needs the body. */
+  /** Notes what a rule that needs the body lacks besides; if nothing, that it needs the body, or that nobody knows what that says. */
   #leaveUndecided({ keyIndexes, cost, policy, needsBody }: PlanRule): void {
     let needsOnlyBody = true
     for (let k = 0; k < keyIndexes.length; k++) {
@@ -273,7 +270,8 @@ export class Run implements RequestFacts, RequestParts {
     }
     if (!cost.needsBody && Number.isNaN(cost.of(this))) this.hasRepeated = true
     // An `else` may wait for another rule.
-    if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
+    if (needsOnlyBody && this.isBodyAmbiguous) this.hasRepeated = true
+    else if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
   }
 
   #noteIfMissing(index: number): void {
