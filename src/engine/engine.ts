@@ -16,7 +16,7 @@ import { type CounterName, findCounters, type Inspection, inspectCounters } from
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import { type NameOf, type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanSwitch } from './plan-switch.ts'
-import { type BodyFacts, type DecideOptions, NO_OPTIONS, type OpenOptions } from './question.ts'
+import { type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './question.ts'
 import type { Reservation, ReservedCharge } from './reservation.ts'
 
 export interface EngineOptions {
@@ -83,8 +83,8 @@ export class Engine {
     return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))
   }
 
-  /** The block of the active plan, if any, that ends streams under way and covers this request. `body`: what was read of it. */
-  findStreamCut(view: RequestView, body: BodyFacts): PlanRule | undefined {
+  /** The block of the active plan, if any, that ends streams under way and covers this request. */
+  findStreamCut(view: RequestView, body: StreamBody): PlanRule | undefined {
     const { active } = this.#plans
     if (!active?.plan.cutsStreams) return undefined
     return this.#evaluator.findStreamCut(this.#evaluator.begin(active, view, NO_OPTIONS), body)

@@ -9,7 +9,7 @@ import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from '.
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { type Explanation, explain } from './explanation.ts'
 import { Group } from './group.ts'
-import type { BodyFacts, BodyNeed, DecideOptions, OpenOptions } from './question.ts'
+import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './question.ts'
 import type { Run } from './run.ts'
 import { RunPool } from './run-pool.ts'
 import { longestRejection, mostConstrained } from './verdict.ts'
@@ -96,8 +96,9 @@ export class Evaluator {
   }
 
   /** The enforcing block that applies and ends streams under way, if there is one. Returns the run to the pool. */
-  findStreamCut(run: Run, body: BodyFacts): PlanRule | undefined {
-    run.setBody(body)
+  findStreamCut(run: Run, body: StreamBody): PlanRule | undefined {
+    if (body === 'unread') run.isBodyUnread = true
+    else run.setBody(body)
     this.#setTime(run, undefined)
     const rule = run.findStreamCut()
     this.#runs.giveBack(run)

@@ -16,6 +16,9 @@ export type BodyNeed = 'must' | 'may' | 'no'
 /** What the body says; 'repeated_descriptor' where it says it twice, and so in more than one way. */
 export type BodyFacts = RequestFacts['body'] | 'repeated_descriptor'
 
+/** The same where it may never have been read: then nobody knows what it says. */
+export type StreamBody = BodyFacts | 'unread'
+
 /** Facts known at the time of the decision. */
 export interface DecideOptions {
   /** Read from the body, if it was read: then the decision has a reservation to settle. */

@@ -220,8 +220,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   /** From now on a block can end it. */
   #watchStream(cut: () => void): void {
-    const { view, body, plan } = this.#allowed
-    this.#openStream = { view, body, cut }
+    const { request, view, body, plan } = this.#allowed
+    this.#openStream = { view, body: body ?? (request.hasBody ? 'unread' : undefined), cut }
     this.#parts.openStreams.add(this.#openStream, plan)
   }
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { RequestFacts } from '../costs/cost.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { StreamBody } from '../engine/question.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
 import { runInSlices } from '../slices.ts'
@@ -8,9 +8,9 @@ import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 
 /** An event stream or a WebSocket under way. */
 export interface OpenStream {
-  /** Its request as it came, and what was read of the body. */
+  /** Its request as it came, and what its body says. */
   readonly view: RequestView
-  readonly body: RequestFacts['body']
+  readonly body: StreamBody
   /** Ends it, as a truncation does. */
   cut(): void
 }

@@ -1,6 +1,6 @@
 import { createGzip } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { blockRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { both, CHAT, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
 import { anthropicStream, chatChunk, responsesStream, sse } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
@@ -139,6 +139,25 @@ describe('a block that cuts streams', () => {
     expect((await cut!.untilClosed()).data.at(-1)).toBe('[DONE]')
     expect(other!.outcome).toBe('open')
     other!.abort()
+  })
+
+  test('knows no model where the body was not read: neither a rule that matches by it nor an else covers the stream', async () => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin()
+      await call.write(WORDS)
+    })
+    const proxy = await llmProxy(backend)
+    await proxy.edge.publish(bundle(2, policy('all', { rules: [bucketRule('all', [], 9)] })))
+    const stream = proxy.open(CHAT, { ...ASKED, model: 'gpt-5' })
+    await stream.untilText('w002')
+    const rules = [unlimitedRule('new', { 'llm:model': 'gpt-5*' }), blockRule('others', 'else', { cut_streams: true })]
+    const marked = policy('marked', { rules: [blockRule('marked', MATCH, { cut_streams: true })] })
+    const other = proxy.open(CHAT, ASKED, ACME)
+    await other.untilText('w002')
+    await proxy.edge.publish(bundle(3, policy('models', { rules }), marked))
+    await other.untilClosed()
+    expect(stream.outcome).toBe('open')
+    stream.abort()
   })
 
   test('leaves responses that are no streams, and streams that have sent their end, as they are', async () => {
