@@ -2,7 +2,7 @@ import type { RequestFacts } from '../costs/cost.ts'
 import { checkedGiven } from '../costs/given.ts'
 import { normalizeHost } from '../policy/host.ts'
 import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
-import { normalizePath } from '../policy/path.ts'
+import { isAmbiguousPath, normalizePath } from '../policy/path.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED } from '../request/descriptors.ts'
@@ -66,7 +66,8 @@ export class Run implements RequestFacts, RequestParts {
     this.isSettledLater = options.isSettledLater === true
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
-    this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches)
+    const exceptedPath = plan.routes.hasExceptions ? this.#exceptedPath(view) : this.path
+    this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches, exceptedPath)
   }
 
   /** Clears the results of an earlier step. What was read of the request stays. */
@@ -102,7 +103,7 @@ export class Run implements RequestFacts, RequestParts {
   /** Why a policy that was not found does not cover the request. */
   mismatchOf({ selector }: PlanPolicy): Mismatch | undefined {
     const view = this.#descriptors.view!
-    return mismatchOf(selector, this.path, hostOf(view, this.active!.plan), upperCase(view.method))
+    return mismatchOf(selector, this.path, hostOf(view, this.active!.plan), upperCase(view.method), this.#exceptedPath(view))
   }
 
   get model(): DescriptorValue {
@@ -207,6 +208,11 @@ export class Run implements RequestFacts, RequestParts {
       if (typeof value === 'string') found.push({ key: this.active!.plan.keys[index]!.text, value })
     }
     return found
+  }
+
+  /** A path that the backend may understand differently is no exception. */
+  #exceptedPath({ uri }: RequestView): string {
+    return isAmbiguousPath(uri) ? '' : this.path
   }
 
   /** The same where not all rules apply to everybody. The limit keys of a rule that does not match are not read. */

@@ -7,11 +7,11 @@ export type Mismatch = 'path' | 'except_path' | 'method' | 'host'
 
 /**
  * Why a selector does not cover a request; undefined where it does. For explanations: decisions use the route index, which never visits
- * policies that do not match. Path, host and method are normalised.
+ * policies that do not match. Paths, host and method are normalised.
  */
-export function mismatchOf(selector: Selector, path: string, host: string, method: string): Mismatch | undefined {
+export function mismatchOf(selector: Selector, path: string, host: string, method: string, exceptedPath = path): Mismatch | undefined {
   if (!coversPath(selector, path)) return 'path'
-  if (selector.exceptPaths !== undefined && new PathPrefixes(selector.exceptPaths).cover(path)) return 'except_path'
+  if (selector.exceptPaths !== undefined && new PathPrefixes(selector.exceptPaths).cover(exceptedPath)) return 'except_path'
   if (selector.methods !== undefined && !selector.methods.some((one) => one.toUpperCase() === method)) return 'method'
   return selector.hosts === undefined || selector.hosts.some((pattern) => coversHost(pattern, host)) ? undefined : 'host'
 }

@@ -8,6 +8,20 @@ export function normalizePath(target: string): string {
   return end === target.length ? target : target.slice(0, end)
 }
 
+/** As servers spell it that decode once or more often, or take `\` or `;` for the end of a segment. */
+const TWO_DOTS = /(?:\.|%(?:25)*2e){2}/i
+
+/**
+ * Whether backends differ in what a target's path means: some resolve `/api/../health`, `/health/..%2Fapi` or `/health/..;/api`, others do
+ * not, and to some `//health/api` is `/api` on a host named health.
+ */
+export function isAmbiguousPath(target: string): boolean {
+  if (target.startsWith('//')) return true
+  if (!target.includes('.') && !target.includes('%')) return false
+  const end = target.search(/[?#]/)
+  return TWO_DOTS.test(end < 0 ? target : target.slice(0, end))
+}
+
 /** Percent-encodes what is not ASCII, as UTF-8. */
 export function encodePathText(text: string): string {
   return text.replace(/[^\0-\x7f]+/g, (run) => encodeURIComponent(run.toWellFormed()))

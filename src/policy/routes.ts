@@ -19,12 +19,13 @@ export class RouteIndex<P extends Routed> {
   readonly #root = new PathNode<P>()
   /** Whether any policy is bound to hosts. */
   usesHosts = false
-  #hasExceptions = false
+  /** Whether any policy has paths that it does not cover. */
+  hasExceptions = false
 
   add(policy: P, selector: Selector): void {
     const path = normalizePath(encodePathText(selector.pathExact ?? selector.pathPrefix ?? '/'))
     this.usesHosts ||= selector.hosts !== undefined
-    this.#hasExceptions ||= policy.exceptPaths !== undefined
+    this.hasExceptions ||= policy.exceptPaths !== undefined
     let node = this.#root
     const isExact = selector.pathExact !== undefined
     for (const segment of segmentsOf(path, isExact)) node = node.childOrNew(segment)
@@ -37,11 +38,11 @@ export class RouteIndex<P extends Routed> {
   /**
    * Puts the policies that cover the request into `found`, in bundle order; path, host and method are normalised.
    * Returns false where an enforcing policy is bound to hosts and the request names none: then it is unknown whether the
-   * policy covers it.
+   * policy covers it. `exceptedPath` is compared with the paths that policies do not cover.
    */
-  match(path: string, host: string, method: string, found: Matches<P>): boolean {
+  match(path: string, host: string, method: string, found: Matches<P>, exceptedPath = path): boolean {
     found.count = 0
-    let isDecided = this.#root.prefix === undefined || this.#root.prefix.match(path, host, method, found)
+    let isDecided = this.#root.prefix === undefined || this.#root.prefix.match(exceptedPath, host, method, found)
     let node: PathNode<P> | undefined = this.#root
     let start = 1
     while (node !== undefined) {
@@ -51,12 +52,12 @@ export class RouteIndex<P extends Routed> {
       }
       const slash: number = path.indexOf('/', start)
       node = node.child(path, start, slash < 0 ? path.length : slash)
-      if (node?.prefix !== undefined) isDecided = node.prefix.match(path, host, method, found) && isDecided
+      if (node?.prefix !== undefined) isDecided = node.prefix.match(exceptedPath, host, method, found) && isDecided
       if (slash < 0) break
       start = slash + 1
     }
-    if (node?.exact !== undefined) isDecided = node.exact.match(path, host, method, found) && isDecided
-    if (this.#hasExceptions) found.dropExcepted(path)
+    if (node?.exact !== undefined) isDecided = node.exact.match(exceptedPath, host, method, found) && isDecided
+    if (this.hasExceptions) found.dropExcepted(exceptedPath)
     if (found.count > 1) found.putInBundleOrder()
     return isDecided
   }
@@ -172,9 +173,9 @@ class HostIndex<P extends Routed> {
     this.#needHost.add(policy, methods)
   }
 
-  match(path: string, host: string, method: string, found: Matches<P>): boolean {
+  match(exceptedPath: string, host: string, method: string, found: Matches<P>): boolean {
     if (this.#anyHost !== undefined) this.#anyHost.match(method, found)
-    if (host === '') return this.#needHost === undefined || !this.#needHost.covers(path, method)
+    if (host === '') return this.#needHost === undefined || !this.#needHost.covers(exceptedPath, method)
     if (this.#byHost !== undefined) this.#byHost.get(host)?.match(method, found)
     if (this.#bySuffix !== undefined) {
       for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
