@@ -34,7 +34,7 @@ export const ruleMatch = z
       z
         .record(descriptorKey, patterns, { error: MATCH })
         .refine((match) => Object.keys(match).length > 0, { error: 'at least one key (leave `match` out to cover everybody)' })
-        .check(checkAgainstKeys)
+        .check(checkKeys, checkAgainstKeys)
         .meta({ minProperties: 1 }),
     ],
     { error: MATCH },
@@ -43,6 +43,18 @@ export const ruleMatch = z
     description:
       'The rule applies only where every key has a value that one of its patterns covers. "else": where no other rule of the policy with a match applies.',
   })
+
+/** Names of header fields are the same in any case: a field that two lists of patterns must cover would match next to nothing. */
+function checkKeys({ value: match, issues }: z.core.ParsePayload<Record<string, string | string[]>>): void {
+  const known = new Map<string, string>()
+  for (const text of Object.keys(match)) {
+    const key = parseDescriptorKey(text)?.text ?? text
+    const first = known.get(key)
+    if (first === undefined) known.set(key, text)
+    else
+      issues.push({ code: 'custom', message: `one list of patterns for a key; ${first} is the same one`, input: match[text], path: [text] })
+  }
+}
 
 /** Patterns that can never match: the values of these keys have few forms. */
 function checkAgainstKeys({ value: match, issues }: z.core.ParsePayload<Record<string, string | string[]>>): void {

@@ -279,6 +279,11 @@ function badMatches(): BadBundle[] {
   const cases: [what: string, match: unknown, ...problems: string[]][] = [
     ['a match on a key that is none', { plan: 'free' }, `${match}: expected as a key ${KEY_FORMS}, got "plan"`],
     ['a match without keys', {}, `${match}: expected at least one key (leave \`match\` out to cover everybody), got an object`],
+    [
+      'a match on a key that is there already',
+      { 'header:X-Plan': 'a', 'header:x-plan': ['b', 'c'] },
+      `${match}["header:x-plan"]: expected one list of patterns for a key; header:X-Plan is the same one, got a list`,
+    ],
     ['a match that is a word', 'otherwise', `${match}: expected ${forms}, got "otherwise"`],
     ['a match that is null', null, `${match}: expected ${forms}, got null`],
     ['a match that is a list', ['jwt:plan'], `${match}: expected ${forms}, got a list`],
