@@ -13,10 +13,13 @@ export interface BudgetWarningParts {
   readonly nameOf: (values: readonly string[]) => string
 }
 
-/** Tells operators of budgets that are nearly spent. All are counted; the log has one line per rule and second, and says how many more it stands for. */
+/** For each rule: each line names a caller, and none of them is named again in its window. */
+const LINES_PER_SECOND = 100
+
+/** Tells operators of budgets that are nearly spent. All are counted and logged. Only where very many callers reach a share at once, a line says how many more it stands for. */
 export class BudgetWarnings {
   readonly #parts: BudgetWarningParts
-  readonly #byRule = new Sampler<PlanRule>(new WeakMap())
+  readonly #byRule = new Sampler<PlanRule>(new WeakMap(), LINES_PER_SECOND)
 
   constructor(parts: BudgetWarningParts) {
     this.#parts = parts

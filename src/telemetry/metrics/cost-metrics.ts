@@ -24,5 +24,5 @@ export class CostMetrics {
 
 /** The RateLimit fields show hundredths. */
 function unitsOf({ counters }: PlanRule, amount: number): number {
-  return amount / counters[0]!.unit / 100
+  return amount / (counters[0]!.unit * 100)
 }

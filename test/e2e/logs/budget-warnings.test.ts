@@ -69,14 +69,21 @@ describe('a budget that is nearly spent', () => {
     expect(await counted(edge, 80)).toBe(3)
   })
 
-  test('of many callers is counted each time, and logged once a second', async () => {
+  test('is logged for each percentage and each caller that reach theirs in the same second', async () => {
+    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1) })
+    for (const cost of ['8', '1.5']) for (const team of ['red', 'blue']) await spend(edge, cost, team)
+    expect(warnings(edge).map(({ percent, unlogged }) => [percent, unlogged])).toEqual([80, 80, 95, 95].map((percent) => [percent, 0]))
+    expect(new Set(warnings(edge).map(({ caller }) => caller)).size).toBe(2)
+  })
+
+  test('of very many callers is counted each time, and logged a hundred times a second', async () => {
     const clock = new ManualClock()
     const edge = await running({ clock, bundle: warningBundle(1) })
-    for (let i = 0; i < 20; i++) await spend(edge, '9', `team-${i}`)
+    for (let i = 0; i < 120; i++) await spend(edge, '9', `team-${i}`)
     clock.advance(1000)
     await spend(edge, '9', 'late')
-    expect(warnings(edge)).toMatchObject([{ unlogged: 0 }, { unlogged: 19 }])
-    expect(await counted(edge, 80)).toBe(21)
+    expect(warnings(edge).map(({ unlogged }) => unlogged)).toEqual([...Array(100).fill(0), 20])
+    expect(await counted(edge, 80)).toBe(121)
   })
 
   test('in shadow is told of, and no response changes', async () => {
