@@ -69,7 +69,7 @@ export class Evaluator {
     if (run.hasRepeated) return 'no'
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (policy.needsBody && policy.isShadow && !run.isAmbiguous(policy)) run.charge(policy, true)
+      if (policy.needsBody && policy.isShadow && !run.isAmbiguous(policy, true)) run.charge(policy, true)
     }
     return run.bodyNeed
   }

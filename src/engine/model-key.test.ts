@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, matching, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { bucketRule, budgetRule, bundle, llmRule, matching, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AMBIGUOUS } from '../costs/cost.ts'
 import { compileBundle } from '../policy/compile.ts'
@@ -11,6 +11,7 @@ import { Engine } from './engine.ts'
 import type { Explanation } from './explanation.ts'
 
 const TOKENS = { tokens_per_minute: 6000, max_completion_tokens: 200 }
+const PRICES = { main: { '*': { input: 1, output: 1 } } }
 const REFUSED = { action: 'refuse', reason: 'repeated_descriptor' }
 
 describe('before the body is read, a rule that is keyed by llm:model', () => {
@@ -67,6 +68,15 @@ describe('before the body is read, a rule that is keyed by llm:model', () => {
     expect(evaluation.precheck()).toBeUndefined()
     expect(evaluation.decide()).toMatchObject({ action: 'allow', wouldRejects: [], missingKeys: [] })
   })
+})
+
+test('a shadow budget asks for the body whatever the field says that counts where there is none', () => {
+  const cost = { header: 'x-cost', default: 1 }
+  const rules = [budgetRule('dollars', [], { budget: 10, prices: 'main', cost })]
+  const engine = newEngine(policy('s', { mode: 'shadow', rules }))
+  const evaluation = engine.open(viewOf({ 'x-cost': ['1', '2'] }))!
+  expect(evaluation.needsBody()).toBe('may')
+  expect(evaluation.decide({ body: bodyOf('m') })).toMatchObject({ action: 'allow', reservation: { charges: [{ amount: 10_000 }] } })
 })
 
 describe('once the body is read, llm:model', () => {
@@ -175,7 +185,7 @@ describe('a body that says twice what a rule needs', () => {
 
 function newEngine(...policies: readonly PolicyText[]): Engine {
   const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock: new ManualClock() })
-  const parsed = parseBundle(JSON.stringify(bundle(1, ...policies)))
+  const parsed = parseBundle(JSON.stringify({ ...bundle(1, ...policies), prices: PRICES }))
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   engine.activate(compileBundle(parsed.bundle))
   return engine

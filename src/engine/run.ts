@@ -148,14 +148,16 @@ export class Run implements RequestFacts, RequestParts {
     return undefined
   }
 
-  /** Whether two readers could understand differently whom a rule of the policy charges, or how much. */
-  isAmbiguous(policy: PlanPolicy): boolean {
+  /** Whether two readers could understand differently whom a rule of the policy charges, or how much, as far as the head says it. */
+  isAmbiguous(policy: PlanPolicy, isHeadOnly = false): boolean {
     const { rules, keyIndexes, isPlain } = policy
     if (isPlain) {
       for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
     } else if (this.judge(policy).hasRepeated) return true
     for (let i = 0; i < rules.length; i++) {
-      if ((isPlain || this.verdicts.of(i) === APPLIES) && this.isCostAmbiguous(rules[i]!)) return true
+      const rule = rules[i]!
+      if (isHeadOnly && rule.cost.needsBody) continue
+      if ((isPlain || this.verdicts.of(i) === APPLIES) && this.isCostAmbiguous(rule)) return true
     }
     return false
   }
