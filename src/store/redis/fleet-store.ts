@@ -1,5 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import { SLICES } from '../../limiter/algorithms/in-flight.ts'
+import type { InFlightLimit } from '../../limiter/limit.ts'
 import { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
@@ -95,13 +97,14 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * Where Redis cannot be asked, holds are renewed in this process's own counters alone: in Redis they end with their slice, and the next
-   * renewal takes them there again.
+   * Where Redis cannot be asked, holds stay as they are for half of their time. From then on they are renewed in this process's own counters
+   * alone: in Redis they end with their slice, and the next renewal takes them there again.
    */
   async renewAll(charges: Charges, taken: Taken, nowMs: number): Promise<Taken> {
     const { shared, local, clock } = this.#parts
     const renewed = await shared.renew(charges, taken, nowMs)
-    if (renewed === undefined) return local.renewAll(charges, taken, clock.nowMs(), clock.wallMs())
+    if (renewed === 'not_sent' && taken.from === 'shared' && this.#isInFirstHalf(charges, taken)) return taken
+    if (renewed === undefined || renewed === 'not_sent') return local.renewAll(charges, taken, clock.nowMs(), clock.wallMs())
     if (renewed !== taken) local.moveHolds(charges, taken, renewed.wallMs, clock.nowMs())
     return renewed
   }
@@ -110,7 +113,7 @@ export class FleetStore implements CounterStore {
   async renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
     if (this.#isOwn(taker)) return this.renewAll(charges, taken, nowMs)
     const renewed = await this.#parts.shared.renew(charges, taken, nowMs)
-    if (renewed === undefined || renewed === taken) return taken
+    if (renewed === undefined || renewed === 'not_sent' || renewed === taken) return taken
     if (taker !== undefined) await this.#parts.corrections!.leave(taker, charges, taken, renewed.wallMs)
     return renewed
   }
@@ -203,6 +206,13 @@ export class FleetStore implements CounterStore {
       if ((charges.counters[row] as FleetCounter).isSettled && levels[row]! < charges.costs[row]!) return true
     }
     return false
+  }
+
+  /** Whether holds that were taken or renewed then still count when the next renewal is due. */
+  #isInFirstHalf({ counters, length }: Charges, { wallMs: takenMs }: Taken): boolean {
+    const { shared, clock } = this.#parts
+    const ageMs = shared.redisWallMs(clock.wallMs()) - takenMs
+    return counters.slice(0, length).every((counter) => ageMs <= ((counter!.limit as InFlightLimit).sliceMs * SLICES) / 2)
   }
 
   #askAgain(asking: Asking): Outcome | Promise<Outcome> {

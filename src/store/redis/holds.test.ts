@@ -105,7 +105,7 @@ describeWithRedis('requests in flight over a fleet', () => {
       for (const ms of [2500, 5000, 7500, 10_000]) {
         passTo(ms)
         taken = await one.renew(counter, taken)
-        expect([taken.from, one.ownLeft(counter)]).toEqual(['local', 2])
+        expect([taken.from, one.ownLeft(counter)]).toEqual([ms < HOLD_MS / 2 ? 'shared' : 'local', 2])
       }
       expect(await other.left(counter)).toBe(3)
       one.onWayOut = () => undefined
@@ -115,6 +115,21 @@ describeWithRedis('requests in flight over a fleet', () => {
       expect([one.ownLeft(counter), await other.left(counter)]).toEqual([3, 3])
     },
   )
+
+  test('count once where a renewal was not sent and the next one is, and are gone with their release', async () => {
+    const [one, other] = [newInstance(), newInstance()]
+    const counter = one.open(LIMIT)
+    let { taken } = await one.take(1, counter)
+    one.onWayOut = async () => new LinkError('not_sent', 'unreachable', 'Redis is away')
+    passTo(2000)
+    taken = await one.renew(counter, taken)
+    one.onWayOut = () => undefined
+    passTo(4000)
+    taken = await one.renew(counter, taken)
+    expect([one.ownLeft(counter), await other.left(counter)]).toEqual([2, 2])
+    await one.release(counter, taken)
+    expect([one.ownLeft(counter), await other.left(counter)]).toEqual([3, 3])
+  })
 
   test('are limited by the own counts while Redis is away, those of before included', async () => {
     const one = newInstance('local')

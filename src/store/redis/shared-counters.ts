@@ -109,13 +109,14 @@ export class SharedCounters {
    * Moves holds to the current slice. Never rejects: returns when they were taken now, `taken` where a counter was reset since, and undefined
    * where that is not known to be done.
    */
-  async renew(charges: Charges, taken: Taken, nowMs: number): Promise<Taken | undefined> {
+  async renew(charges: Charges, taken: Taken, nowMs: number): Promise<Taken | 'not_sent' | undefined> {
     const groups = groupsOf(this.#link, renewalRows(this.#keys, charges, taken, nowMs))
-    if (!groups.every(({ number }) => this.#link.isUsable(number))) return undefined
+    if (!groups.every(({ number }) => this.#link.isUsable(number))) return 'not_sent'
     try {
       return renewed(taken, await Promise.all(groups.map(({ rows }) => this.#calls.renew(rows))))
     } catch (error) {
-      if (isOutcomeUnknown(error)) this.#listener.onUnknownOutcome('renewal')
+      if (!isOutcomeUnknown(error)) return 'not_sent'
+      this.#listener.onUnknownOutcome('renewal')
       return undefined
     }
   }
