@@ -22,7 +22,7 @@ export function hintedBody(view: RequestView): BodyFacts {
 
 /** What is not a positive whole number counts as absent. */
 function tokensOf(value: FieldValue): number | undefined {
-  if (typeof value !== 'string' || !/^\d{1,20}$/.test(value)) return undefined
+  if (typeof value !== 'string' || !/^\d+$/.test(value)) return undefined
   return Math.min(Number(value), MAX_TOKENS) || undefined
 }
 

@@ -52,13 +52,13 @@ describe('with EDGE_GATEWAY_HINTS=on', () => {
     expect(await taken(await running({ bundle: budgets(), env: HINTS_ON }), fields)).toBe(tokens)
   })
 
-  test('a prompt that no budget can ever hold is rejected for good', async () => {
+  test.each([20, 21, 400])('a prompt that no budget can ever hold is rejected for good: a number of %i digits', async (digits) => {
     const edge = await running({ bundle: budgets(), env: HINTS_ON })
     const { status, headers } = await edge.decide({
       uri: '/v1/x',
       fields: [
         ['X-Key', 'a'],
-        ['X-Edge-Prompt-Tokens', '99999999999999999999'],
+        ['X-Edge-Prompt-Tokens', '9'.repeat(digits)],
       ],
     })
     expect([status, headers['x-should-retry']]).toEqual([429, 'false'])
