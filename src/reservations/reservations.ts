@@ -112,7 +112,10 @@ export class Reservations {
   }
 
   async #mark({ name, issuedMs }: OpenedReservation): Promise<'marked' | Exclude<SettleOutcome, 'settled'>> {
-    const outcome: MarkOutcome = await (this.#parts.sharedMarks ?? this.#own).mark(name, issuedMs)
+    const { sharedMarks } = this.#parts
+    const outcome: MarkOutcome = await (sharedMarks ?? this.#own).mark(name, issuedMs)
+    // Redis may have lost its data since, or may be new here. Own counts are not lost with it, and neither are own marks.
+    if (sharedMarks !== undefined && outcome === 'marked') return this.#own.mark(name, issuedMs) === 'already' ? 'already' : 'marked'
     return outcome === 'lost' ? 'expired' : outcome
   }
 

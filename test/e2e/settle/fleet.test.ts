@@ -137,6 +137,17 @@ describeWithRedis('instances that share Redis and EDGE_RESERVATION_SECRET', () =
     expect((await settle(edge.port, token)).status).toBe(409)
   })
 
+  test.concurrent('a settlement is not done twice in the own count of the taker, even if Redis has lost its data since', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const [edge] = (await sharingSecret(1, redis.url, budgetBundle(1000), owner)) as [Edge]
+    const [token] = [await reserved(edge), await reserved(edge)]
+    expect((await settle(edge.port, token)).status).toBe(204)
+    await redis.restart('lost')
+    await until(async () => await hasRedis(edge))
+    expect(errorOf(await settle(edge.port, token))).toMatchObject({ status: 409, code: 'already_settled' })
+    expect(await left(edge)).toBe(900)
+  })
+
   test.concurrent('what the failure mode let an instance take from its own count is settled there, wherever it is asked', async (owner) => {
     const redis = await runningRedis({}, owner)
     const [taker, other] = (await sharingSecret(2, redis.url, budgetBundle(1000), owner)) as [Edge, Edge]
