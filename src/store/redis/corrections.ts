@@ -80,7 +80,7 @@ export class Corrections {
     try {
       for (;;) {
         const entries = await script.read(this.#keyOf(instance), BATCH)
-        for (const entry of entries) this.#apply(JSON.parse(entry) as Correction)
+        for (const entry of entries) this.#apply(entry)
         count += entries.length
         if (entries.length < BATCH) return count
       }
@@ -90,8 +90,11 @@ export class Corrections {
     }
   }
 
-  #apply([wallMs, momentMs, rows, renewedMs]: Correction): void {
-    const { local, nowMs, wallMs: presentMs } = this.#parts
+  #apply(entry: string): void {
+    const { local, nowMs, wallMs: presentMs, listener } = this.#parts
+    const correction = readCorrection(entry)
+    if (correction === undefined) return listener.onUnknownOutcome('settlement')
+    const [wallMs, momentMs, rows, renewedMs] = correction
     const charges = new Charges()
     const places: Place[] = []
     for (const [tag, cost, kind, numbers, texts] of rows) {
@@ -114,3 +117,26 @@ export class Corrections {
 /** What one settlement gives back to own counts, or what a renewal moves; costs below zero are charged. */
 type Correction = readonly [takenWallMs: number, takenMomentMs: number, rows: readonly CorrectionRow[], renewedMs: number | null]
 type CorrectionRow = readonly [tag: string, cost: number, kind: number, numbers: readonly number[], texts: readonly string[]]
+
+/** Undefined where it is not one of ours: another program has left it, and it must not end this one. */
+function readCorrection(entry: string): Correction | undefined {
+  try {
+    const read: unknown = JSON.parse(entry)
+    return isCorrection(read) ? read : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isCorrection(read: unknown): read is Correction {
+  if (!Array.isArray(read)) return false
+  const [wallMs, momentMs, rows, renewedMs] = read as readonly unknown[]
+  const areTimes = Number.isFinite(wallMs) && Number.isFinite(momentMs) && (renewedMs === null || Number.isFinite(renewedMs))
+  return areTimes && Array.isArray(rows) && rows.every(isCorrectionRow)
+}
+
+function isCorrectionRow(read: unknown): read is CorrectionRow {
+  if (!Array.isArray(read)) return false
+  const [tag, cost, kind, numbers, texts] = read as readonly unknown[]
+  return typeof tag === 'string' && Number.isFinite(cost) && Number.isFinite(kind) && Array.isArray(numbers) && Array.isArray(texts)
+}

@@ -148,6 +148,20 @@ describeWithRedis('instances that share Redis and EDGE_RESERVATION_SECRET', () =
     expect(await left(edge)).toBe(900)
   })
 
+  test.concurrent('a correction that cannot be read is skipped and counted, and those behind it are applied', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const [taker, other] = (await sharingSecret(2, redis.url, budgetBundle(1000), owner)) as [Edge, Edge]
+    const [first, second] = [await reserved(taker), await reserved(taker)]
+    await settle(taker.port, first)
+    const [marks] = (await redis.command('KEYS', 'edge:settled:*')) as [string]
+    const list = `edge:corrections:${marks.split(':')[2]}`
+    const unreadable = ['{', 'null', '[]', '[1,2,[["00",null,1,[1,1],[]]],null]', '[1,2,[["00",1,1,{},[]]],null]', '[1,2,[3],null]']
+    await redis.command('RPUSH', list, ...unreadable)
+    await settle(other.port, second)
+    await untilLeft(taker, 1000)
+    expect(await taker.metric('edge_redis_doubts_total{what="settlement"}')).toBe(unreadable.length)
+  })
+
   test.concurrent('what the failure mode let an instance take from its own count is settled there, wherever it is asked', async (owner) => {
     const redis = await runningRedis({}, owner)
     const [taker, other] = (await sharingSecret(2, redis.url, budgetBundle(1000), owner)) as [Edge, Edge]
