@@ -91,8 +91,10 @@ export class FleetStore implements CounterStore {
     if (taken.from === 'none') return true
     const isShared = taken.from === 'shared'
     const isKnown = isShared ? shared.settle(charges, taken, nowMs, onWarning) : true
-    if (this.#isOwn(taker)) local.settleAll(charges, taken, nowMs, wallMs, isShared ? undefined : onWarning)
-    else if (taker !== undefined) await corrections!.leave(taker, charges, taken)
+    if (this.#isOwn(taker)) {
+      await this.#catchUp(charges)
+      local.settleAll(charges, taken, nowMs, wallMs, isShared ? undefined : onWarning)
+    } else if (taker !== undefined) await corrections!.leave(taker, charges, taken)
     return isKnown
   }
 
@@ -111,7 +113,10 @@ export class FleetStore implements CounterStore {
 
   /** Where Redis cannot be asked, holds of another instance stay in their slice: the next renewal takes them again. */
   async renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
-    if (this.#isOwn(taker)) return this.renewAll(charges, taken, nowMs)
+    if (this.#isOwn(taker)) {
+      await this.#catchUp(charges)
+      return this.renewAll(charges, taken, nowMs)
+    }
     const renewed = await this.#parts.shared.renew(charges, taken, nowMs)
     if (renewed === undefined || renewed === 'not_sent' || renewed === taken) return taken
     if (taker !== undefined) await this.#parts.corrections!.leave(taker, charges, taken, renewed.wallMs)
@@ -141,6 +146,12 @@ export class FleetStore implements CounterStore {
   #isOwn(taker: string | undefined): boolean {
     const { corrections } = this.#parts
     return taker !== undefined && (corrections === undefined || corrections.instance === taker)
+  }
+
+  /** Holds that another instance renewed are moved in the own count first: a move that came after their release would take them again. */
+  async #catchUp(charges: Charges): Promise<void> {
+    const hasHolds = rowsOf(charges).some((row) => algorithmOf(charges.counters[row]!.limit).isSliced)
+    if (hasHolds) await this.#parts.corrections?.apply()
   }
 
   #ask(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
@@ -195,8 +206,11 @@ export class FleetStore implements CounterStore {
 
   /** The own count rejected. Once what other instances settled is applied, it may not. */
   async #askCorrected(asking: Asking, calls: readonly QuestionCall[]): Promise<Outcome> {
+    const { charges, nowMs, wallMs } = asking
     const count = await this.#parts.corrections!.apply()
-    return count > 0 ? this.#askShared({ ...asking, isCorrected: true }) : this.#conclude(asking, calls, false)
+    // Where there is nothing to apply, another thread may have done it since the own count was read.
+    const isCorrected = count > 0 || !this.#lacksOwn(charges, this.#ownCounts(charges, nowMs, wallMs))
+    return isCorrected ? this.#askShared({ ...asking, isCorrected }) : this.#conclude(asking, calls, false)
   }
 
   /** Whether the own count would reject, and may be too low: another instance may have settled what was taken here. */

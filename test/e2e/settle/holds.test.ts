@@ -7,6 +7,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { errorOf, reserve, reserved, settle, settleWith } from '../../support/settle/settling.ts'
+import { until } from '../../support/until.ts'
 
 const HOLD_MS = 80_000
 const TWO_AT_A_TIME = bundle(1, policy('p', { rules: [concurrencyRule('two', ['header:x-key'], 2, HOLD_MS / 1000)] }))
@@ -140,5 +141,16 @@ describeWithRedis('requests in flight of a fleet', () => {
       expect(await free(edge)).toBe(2)
       expect((await settle(edge.port, token)).status).toBe(409)
     }
+  })
+  test('that another instance renewed are released at the taker, for good', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const env = { EDGE_RESERVATION_SECRET: 'the same for all instances of this fleet' }
+    const [taker, other] = (await Promise.all([1, 2].map(() => sharing(redis.url, { bundle: TWO_AT_A_TIME, env }, owner)))) as [Edge, Edge]
+    for (let i = 0; i < 3; i++) {
+      const token = await renewed(taker, await renewed(other, await reserved(taker)))
+      expect((await settle(taker.port, await renewed(other, token))).status).toBe(204)
+    }
+    await until(async () => ((await redis.command('KEYS', 'edge:corrections:*')) as string[]).length === 0)
+    expect(await free(taker)).toBe(2)
   })
 })

@@ -3,10 +3,12 @@ import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import type { Outcome } from '../../../src/store/counter-store.ts'
 import { type EmbeddedStore, newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import { Corrections } from '../../../src/store/redis/corrections.ts'
 import type { FleetCounter } from '../../../src/store/redis/fleet-counter.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import type { LinkError } from '../../../src/store/redis/link/link-error.ts'
 import type { Script } from '../../../src/store/redis/link/script.ts'
+import { ReservationScript } from '../../../src/store/redis/reservation-script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import type { Taken } from '../../../src/store/taken.ts'
 import { type ClockedLink, clockedScript } from './clocked-link.ts'
@@ -15,6 +17,8 @@ interface InstanceOptions {
   readonly failureMode?: 'local' | 'closed' | 'open'
   /** Its own counters: workers of one instance have the same. */
   readonly local?: EmbeddedStore
+  /** Its id, if instances settle for one another. */
+  readonly instance?: string
   /** Which keys one call reaches, and how far the clock of their node is ahead. */
   readonly groupOf?: (key: string) => number
   readonly nodeAheadMs?: (key: string) => number
@@ -33,6 +37,7 @@ export interface Reply {
 export class ClockedInstance {
   readonly local: EmbeddedStore
   readonly store: FleetStore
+  readonly corrections: Corrections | undefined
   /** The actions that Redis was asked for. */
   readonly calls: string[] = []
   /** How far its clock is ahead of that of Redis. */
@@ -44,7 +49,7 @@ export class ClockedInstance {
   readonly #shared: SharedCounters
   readonly #nodeAheadMs: (key: string) => number
 
-  constructor(link: ClockedLink, prefix: string, { failureMode = 'closed', local, groupOf, nodeAheadMs }: InstanceOptions = {}) {
+  constructor(link: ClockedLink, prefix: string, { failureMode = 'closed', local, instance, groupOf, nodeAheadMs }: InstanceOptions = {}) {
     this.#link = link
     this.#nodeAheadMs = nodeAheadMs ?? (() => 0)
     this.local = local ?? newEmbeddedStore(256 * 1024)
@@ -56,7 +61,12 @@ export class ClockedInstance {
     const shared = new SharedCounters(counterLink, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     this.#shared = shared
     const clock = { nowMs: () => link.nowMs, wallMs: () => this.wallMs }
-    this.store = new FleetStore({ shared, local: this.local, failureMode, clock, listener: { onDecided() {} } })
+    const listener = { onUnknownOutcome() {} }
+    const corrected = { prefix, local: this.local, isExpected: () => true, ...clock, listener }
+    this.corrections =
+      instance === undefined ? undefined : new Corrections({ script: new ReservationScript(counterLink), instance, ...corrected })
+    const { corrections } = this
+    this.store = new FleetStore({ shared, local: this.local, corrections, failureMode, clock, listener: { onDecided() {} } })
   }
 
   get wallMs(): number {
@@ -89,6 +99,13 @@ export class ClockedInstance {
   async settle(counter: FleetCounter, cost: number, takenWallMs: number): Promise<void> {
     const taken = { wallMs: takenWallMs, momentMs: takenWallMs, from: 'shared' } as const
     await this.store.settleAll(chargesOf(cost, [counter]), taken, this.#link.nowMs, this.wallMs)
+  }
+
+  /** Gives back what another instance took. */
+  async settleFor(taker: ClockedInstance, counter: FleetCounter, cost: number, taken: Taken): Promise<void> {
+    const charges = chargesOf(cost, [counter])
+    charges.places = taker.store.placesOf(charges, taken)
+    await this.store.settlePlaced(charges, taker.corrections!.instance, taken, this.#link.nowMs, this.wallMs)
   }
 
   async release(counter: FleetCounter, taken: Taken): Promise<void> {
