@@ -13,6 +13,8 @@ export class MalformedRequests {
       if (last === undefined || last.closed || !socket.writable) return refuse(socket, error)
       // What is malformed in the body of a request whose response is under way needs no response of its own.
       last.once('close', () => (last.req.complete ? refuse(socket, error) : socket.destroySoon()))
+      if (awaitsBody(last))
+        last.writeHead(Number.parseInt(malformedStatus(error), 10), ['Connection', 'close', 'Content-Length', '0']).end()
     })
   }
 
@@ -20,6 +22,11 @@ export class MalformedRequests {
   note(req: IncomingMessage, res: ServerResponse): void {
     this.#lastResponses.set(req.socket, res)
   }
+}
+
+/** Whether the response waits for a body, of which no more will come. */
+function awaitsBody({ headersSent, req }: ServerResponse): boolean {
+  return !headersSent && !req.complete && req.readableFlowing === true
 }
 
 function refuse(socket: Socket, error: NodeJS.ErrnoException): void {
