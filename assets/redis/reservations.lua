@@ -11,7 +11,8 @@ local key = KEYS[1]
 
 if action == 'mark' then
   local before = redis.call('SETBIT', key, ARGV[2], 1)
-  redis.call('PEXPIRE', key, ARGV[3])
+  -- Another instance may have marked one that lives longer by its clock.
+  if redis.call('PTTL', key) < tonumber(ARGV[3]) then redis.call('PEXPIRE', key, ARGV[3]) end
   return tostring(before)
 end
 

@@ -99,7 +99,7 @@ export class Fleet {
       wallMs: () => clock.wallMs(),
       listener: { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     })
-    this.marks = new SharedMarks(reservationScript, prefix)
+    this.marks = new SharedMarks(reservationScript, prefix, () => clock.wallMs())
     this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
     // One worker is enough: all count in the same memory.

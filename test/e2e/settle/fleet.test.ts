@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { runningCluster } from '../../support/redis/redis-cluster.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
@@ -146,6 +147,20 @@ describeWithRedis('instances that share Redis and EDGE_RESERVATION_SECRET', () =
     await until(async () => await hasRedis(edge))
     expect(errorOf(await settle(edge.port, token))).toMatchObject({ status: 409, code: 'already_settled' })
     expect(await left(edge)).toBe(900)
+  })
+
+  test.concurrent('a mark lasts for as long as its token, even if the clock of the taker is far ahead', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const aheadMs = 3 * 60 * 60 * 1000
+    const clock = { nowMs: () => systemClock.nowMs(), wallMs: () => systemClock.wallMs() + aheadMs }
+    const taker = await sharing(redis.url, { bundle: budgetBundle(1000), env: SECRET, clock }, owner)
+    const [other] = (await sharingSecret(1, redis.url, budgetBundle(1000), owner)) as [Edge]
+    const tokens = [await reserved(taker), await reserved(taker)]
+    expect((await settle(other.port, tokens[0]!)).status).toBe(204)
+    expect((await settle(taker.port, tokens[1]!)).status).toBe(204)
+    for (const key of (await redis.command('KEYS', 'edge:settled:*')) as string[]) {
+      expect(await redis.command('PTTL', key)).toBeGreaterThan(aheadMs + 2 * 60 * 60 * 1000)
+    }
   })
 
   test.concurrent('a correction that cannot be read is skipped and counted, and those behind it are applied', async (owner) => {
