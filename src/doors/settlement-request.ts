@@ -22,6 +22,9 @@ interface SettledUsage {
 
 const FIELDS: readonly string[] = ['reservation', 'usage', 'cost', 'renew']
 const USAGE_FIELDS: readonly string[] = ['prompt_tokens', 'completion_tokens', 'cached_tokens']
+/** What the chat API's own usage has besides: a gateway may pass it on as it is. */
+const PROVIDER_FIELDS: readonly string[] = ['total_tokens', 'prompt_tokens_details', 'completion_tokens_details']
+const KNOWN_USAGE_FIELDS = [...USAGE_FIELDS, ...PROVIDER_FIELDS]
 /** As much as a budget can be. */
 const MAX_COST = 9_000_000
 
@@ -75,15 +78,21 @@ function settlementOf(value: unknown): SettlementRequest {
 }
 
 function readUsage(value: unknown): SettledUsage {
-  const usage = objectOf(value, ['usage'], USAGE_FIELDS, 'an object with prompt_tokens and completion_tokens')
+  const usage = objectOf(value, ['usage'], KNOWN_USAGE_FIELDS, 'an object with prompt_tokens and completion_tokens')
   if (usage['prompt_tokens'] === undefined && usage['completion_tokens'] === undefined) {
     throw new BadField(['usage'], 'prompt_tokens or completion_tokens; leave usage out to give everything back', value)
   }
-  const [promptTokens, completionTokens, cachedTokens] = USAGE_FIELDS.map((name) => tokensOf(usage[name], name)) as [number, number, number]
+  const promptTokens = tokensOf(usage['prompt_tokens'], 'prompt_tokens')
+  const completionTokens = tokensOf(usage['completion_tokens'], 'completion_tokens')
+  const cachedTokens = tokensOf(usage['cached_tokens'] ?? cachedIn(usage['prompt_tokens_details']), 'cached_tokens')
   if (cachedTokens > promptTokens) {
     throw new BadField(['usage', 'cached_tokens'], `no more than prompt_tokens (${promptTokens}), which includes them`, cachedTokens)
   }
   return { promptTokens, completionTokens, cachedTokens }
+}
+
+function cachedIn(details: unknown): unknown {
+  return typeof details === 'object' && details !== null ? (details as Record<string, unknown>)['cached_tokens'] : undefined
 }
 
 function tokensOf(value: unknown, name: string): number {

@@ -2,7 +2,7 @@
 export const SETTLE_ERRORS = {
   bad_settlement: { status: 400, meaning: 'The body is not a settlement; the message says what was expected.' },
   settlement_too_large: { status: 413, meaning: 'The body is larger than 64 KiB.' },
-  unsupported_media_type: { status: 415, meaning: 'The body is not application/json, or it is compressed.' },
+  unsupported_media_type: { status: 415, meaning: 'The body is compressed (Content-Encoding).' },
   bad_reservation: { status: 400, meaning: 'The token is not one of ours, was changed, or was issued with another secret.' },
   already_settled: { status: 409, meaning: 'The reservation was settled or renewed before. Nothing was changed.' },
   expired_reservation: {

@@ -10,7 +10,6 @@ import { SETTLE_ERRORS, type SettleError } from '../../reservations/settle-error
 import { readSettlement, type SettlementRequest, usageOf } from '../settlement-request.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
-const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
 
 const ERRORS: Readonly<Record<Exclude<SettleOutcome, 'settled'>, SettleError>> = {
   malformed: 'bad_reservation',
@@ -40,8 +39,7 @@ export class SettleEndpoint implements Route {
   }
 
   async #handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (!isJson(req))
-      return this.#refuse(res, 'unsupported_media_type', 'content-type: expected application/json, without content-encoding')
+    if (isEncoded(req)) return this.#refuse(res, 'unsupported_media_type')
     if (req.headers.expect !== undefined) res.writeContinue()
     const body = await readBody(req, MAX_BODY_BYTES)
     if (body === 'gone') return
@@ -89,11 +87,10 @@ export class SettleEndpoint implements Route {
   }
 }
 
-/** A body without a type is taken for what it must be. */
-function isJson({ rawHeaders }: IncomingMessage): boolean {
-  const type = headerValue(rawHeaders, 'content-type')
+/** Whatever its type says, a body is read as JSON: tools that send it often name another. */
+function isEncoded({ rawHeaders }: IncomingMessage): boolean {
   const coding = headerValue(rawHeaders, 'content-encoding')
-  return (type === undefined || JSON_TYPE.test(type)) && (coding === undefined || coding.toLowerCase() === 'identity')
+  return coding !== undefined && coding.toLowerCase() !== 'identity'
 }
 
 function respondDone(res: ServerResponse, headers: string[]): void {

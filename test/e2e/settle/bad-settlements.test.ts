@@ -34,7 +34,18 @@ describe('what is no settlement gets 400, says why, and changes nothing:', () =>
     [usage({ prompt_tokens: '5' }), 'usage.prompt_tokens: expected a whole number of at least 0, got "5"'],
     [usage({ prompt_tokens: null }), 'usage.prompt_tokens: expected a whole number of at least 0, got null'],
     [usage({ completion_tokens: 2 ** 53 }), 'usage.completion_tokens: expected a whole number of at least 0, got 9007199254740992'],
-    [usage({ completion_tokens: 1, total: 1 }), 'usage: expected only prompt_tokens, completion_tokens, cached_tokens, got "total"'],
+    [
+      usage({ prompt_tokens: 1, prompt_tokens_details: { cached_tokens: 2 } }),
+      'usage.cached_tokens: expected no more than prompt_tokens (1), which includes them, got 2',
+    ],
+    [
+      usage({ prompt_tokens: 1, prompt_tokens_details: { cached_tokens: -2 } }),
+      'usage.cached_tokens: expected a whole number of at least 0, got -2',
+    ],
+    [
+      usage({ completion_tokens: 1, total: 1 }),
+      'usage: expected only prompt_tokens, completion_tokens, cached_tokens, total_tokens, prompt_tokens_details, completion_tokens_details, got "total"',
+    ],
     [
       usage({ prompt_tokens: 1, cached_tokens: 2 }),
       'usage.cached_tokens: expected no more than prompt_tokens (1), which includes them, got 2',
@@ -69,32 +80,23 @@ describe('what is no settlement gets 400, says why, and changes nothing:', () =>
   })
 })
 
-test.each([
-  ['form data', [['Content-Type', 'application/x-www-form-urlencoded']]],
-  ['another kind of JSON', [['Content-Type', 'application/json-seq']]],
-  [
-    'two types',
-    [
-      ['Content-Type', 'text/plain'],
-      ['Content-Type', 'application/json'],
-    ],
-  ],
-  [
-    'a compressed body',
-    [
-      ['Content-Type', 'application/json'],
-      ['Content-Encoding', 'gzip'],
-    ],
-  ],
-] as const)('%s gets 415', async (_, fields) => {
-  const answer = await post(edge.port, JSON.stringify({ reservation: token }), fields)
-  expect(errorOf(answer)).toMatchObject({ status: 415, code: 'unsupported_media_type' })
+test('a compressed body gets 415', async () => {
+  const fields = [
+    ['Content-Type', 'application/json'],
+    ['Content-Encoding', 'gzip'],
+  ] as const
+  expect(errorOf(await post(edge.port, JSON.stringify({ reservation: token }), fields))).toMatchObject({
+    status: 415,
+    code: 'unsupported_media_type',
+  })
 })
 
 test.each([
   ['no type', []],
   ['a charset', [['Content-Type', 'Application/JSON ; charset=utf-8']]],
-] as const)('%s is fine', async (_, fields) => {
+  ['plain text', [['Content-Type', 'text/plain;charset=UTF-8']]],
+  ['form data', [['Content-Type', 'application/x-www-form-urlencoded']]],
+] as const)('JSON that is called %s is fine', async (_, fields) => {
   const body = JSON.stringify({ reservation: await reserved(edge, 'types') })
   expect((await post(edge.port, body, fields)).status).toBe(204)
 })
