@@ -45,6 +45,9 @@ export const costBudgetConfig = z
     },
     { error: 'an object with budget, period and prices' },
   )
-  .refine((value) => value.prices !== undefined || value.cost !== undefined, { error: 'at least one of prices and cost' })
+  .refine((value) => value.prices !== undefined || value.cost !== undefined, {
+    path: ['prices'],
+    error: "the name of a table in the bundle's prices, or cost with header and default beside it",
+  })
 
 export type CostBudgetConfig = z.output<typeof costBudgetConfig>
