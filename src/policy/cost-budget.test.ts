@@ -65,7 +65,7 @@ describe('a bad budget gets a sentence', () => {
     [{ cost: { header: 'x cost', default: 1 } }, `${CONFIG}.cost.header: expected the name of a header field, got "x cost"`],
     [{ cost: { header: 'x-cost' } }, `${CONFIG}.cost.default: expected ${MONEY}, but it is missing`],
     [{ cost: { header: 'x-cost', default: 0 } }, `${CONFIG}.cost.default: expected ${MONEY}, got 0`],
-    [{ cost: { header: 'x-cost', default: 2, max: 1 } }, `${CONFIG}.cost: expected a default that is not above max, got an object`],
+    [{ cost: { header: 'x-cost', default: 2, max: 1 } }, `${CONFIG}.cost.default: expected a number no higher than max, got 2`],
     [{ cost: { header: 'x-cost', default: 1, maximum: 2 } }, `${CONFIG}.cost: unknown field "maximum"`],
     [{ burst: 5 }, /unknown field "burst"/],
   ])('%j', (config, sentence) => {

@@ -45,7 +45,7 @@ function* patternSurprises(given: string | readonly string[], path: string): Gen
   }
 }
 
-/** Who can choose a value can choose the limit that comes with it. */
+/** Whoever can choose a value can choose the limit that comes with it. */
 function* forgeryOf({ algorithm }: Rule, key: DescriptorKey, path: string): Generator<Problem> {
   const remedy = REMEDIES[key.text.slice(0, key.text.indexOf(':'))]
   if (remedy === undefined || algorithm === 'block') return

@@ -27,7 +27,7 @@ const costField = z
     },
     { error: 'an object with header and default' },
   )
-  .refine((value) => value.max === undefined || value.default <= value.max, { error: 'a default that is not above max' })
+  .refine((value) => value.max === undefined || value.default <= value.max, { path: ['default'], error: 'a number no higher than max' })
 
 export const costBudgetConfig = z
   .object(
