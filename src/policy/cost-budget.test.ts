@@ -146,6 +146,11 @@ test('valid settings that surprise get a warning', () => {
   expect(warnings(withConfig({ budget: 1, cost: { header: 'x-cost', default: 2 } }))).toEqual([
     `${CONFIG}: a request without x-cost costs 2, more than budget (1) can ever hold: it is always rejected`,
   ])
+  const prices = { main: { '*': { input: 1, output: 75 } } }
+  expect(warnings(withPrices(prices, { ...BUDGET, budget: 0.07 }))).toEqual([
+    `${CONFIG}: a request without max_tokens reserves 0.075 at the price of "*" (1000 tokens), more than budget (0.07) can ever hold: it is always rejected`,
+  ])
+  expect(warnings(withPrices(prices, { ...BUDGET, budget: 0.075 }))).toEqual([])
 })
 
 describe('the counter of a budget', () => {
