@@ -108,14 +108,14 @@ export const SETTINGS = {
     env: 'EDGE_MAX_BODY_BYTES',
     flag: 'max-body-bytes',
     fallback: '16m',
-    about: 'largest request body that a token budget reads, such as 512k or 16m; a larger one gets 413',
+    about: 'largest request body that is read for LLM budgets and llm:model, such as 512k or 16m; a larger one gets 413',
     read: (text) => readSize(text!, 1, MAX_BODY_BYTES),
   },
   bodyMemoryBytes: {
     env: 'EDGE_BODY_MEMORY',
     flag: 'body-memory',
     fallback: '256m',
-    about: 'memory for all request bodies that token budgets read at the same time',
+    about: 'memory for all request bodies that are read at the same time',
     read: (text) => readSize(text!, 1, MAX_BODY_MEMORY_BYTES),
   },
   configFile: {

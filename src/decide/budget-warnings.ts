@@ -32,6 +32,6 @@ export class BudgetWarnings {
     if (unlogged === undefined) return
     const { policy, name } = rule
     const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, caller, unlogged }
-    logger.warn(fields, `a caller has spent ${percent} % of its budget`)
+    logger.warn(fields, `a caller has spent or reserved ${percent} % of its budget`)
   }
 }

@@ -30,7 +30,10 @@ export class SettlementRecorder {
     if (outcome === 'issued') return
     const unlogged = this.#byReason.admit(outcome, this.#parts.clock.nowMs())
     if (unlogged === undefined) return
-    this.#parts.logger.warn({ event: 'reservation_not_issued', reason: outcome, unlogged }, 'a reservation cannot be settled, and stands')
+    this.#parts.logger.warn(
+      { event: 'reservation_not_issued', reason: outcome, unlogged },
+      'a reservation cannot be settled, so it stays charged',
+    )
   }
 
   onSettled(outcome: 'settled' | 'renewed' | SettleError): void {

@@ -1,7 +1,7 @@
 import type { PlanRule } from '../policy/plan.ts'
 import type { Group } from './group.ts'
 
-/** A caller has spent this share of a budget, for the first time in its window. */
+/** A caller has spent or reserved this share of a budget, for the first time in its window. */
 export interface BudgetWarning {
   readonly rule: PlanRule
   /** Of the caller, in the order of the rule's limit_keys; none where it is known by its digest alone. */

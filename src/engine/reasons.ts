@@ -31,7 +31,7 @@ export const REASONS = {
   },
   body_too_large: {
     status: 413,
-    meaning: 'Bad request: the body is larger, nested deeper or has more values than a token budget may read.',
+    meaning: 'Bad request: the body is larger, nested deeper or has more values than a rule may read.',
   },
   upload_too_slow: {
     status: 408,

@@ -24,7 +24,7 @@ export function blockExpiriesOf({ policies }: Bundle): BlockExpiry[] {
   )
 }
 
-/** For people who look at a bundle at this moment. */
+/** Blocks that have expired by now, as warnings of `edge validate`. */
 export function expiredBlocks(expiries: readonly BlockExpiry[], wallMs: number): Problem[] {
   return expiries
     .filter(({ expiresAtMs }) => expiresAtMs <= wallMs)

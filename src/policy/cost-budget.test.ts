@@ -49,7 +49,10 @@ describe('a bad budget gets a sentence', () => {
       { timezone: 'Mars/Olympus' },
       `${CONFIG}.timezone: expected an IANA time zone as Area/City, such as Europe/Berlin, got "Mars/Olympus"`,
     ],
-    [{ prices: undefined }, `${CONFIG}: expected at least one of prices and cost, got an object`],
+    [
+      { prices: undefined },
+      `${CONFIG}.prices: expected the name of a table in the bundle's prices, or cost with header and default beside it, but it is missing`,
+    ],
     [{ prices: 'mian' }, `${CONFIG}.prices: expected the name of a table in the bundle's prices, got "mian" — did you mean "main"?`],
     [{ prices: 'constructor' }, `${CONFIG}.prices: expected the name of a table in the bundle's prices, got "constructor"`],
     [
@@ -62,7 +65,7 @@ describe('a bad budget gets a sentence', () => {
     [{ cost: { header: 'x cost', default: 1 } }, `${CONFIG}.cost.header: expected the name of a header field, got "x cost"`],
     [{ cost: { header: 'x-cost' } }, `${CONFIG}.cost.default: expected ${MONEY}, but it is missing`],
     [{ cost: { header: 'x-cost', default: 0 } }, `${CONFIG}.cost.default: expected ${MONEY}, got 0`],
-    [{ cost: { header: 'x-cost', default: 2, max: 1 } }, `${CONFIG}.cost: expected a default that is not above max, got an object`],
+    [{ cost: { header: 'x-cost', default: 2, max: 1 } }, `${CONFIG}.cost.default: expected a number no higher than max, got 2`],
     [{ cost: { header: 'x-cost', default: 1, maximum: 2 } }, `${CONFIG}.cost: unknown field "maximum"`],
     [{ burst: 5 }, /unknown field "burst"/],
   ])('%j', (config, sentence) => {
@@ -80,7 +83,7 @@ describe('bad prices get a sentence', () => {
   const price = (config: object) => ({ main: { '*': { input: 1, output: 1, ...config } } })
   test.each([
     [{ main: 5 }, 'prices.main: expected an object with a price for each model, got 5'],
-    [{ main: { '*': 5 } }, 'prices.main["*"]: expected an object with input and output, got 5'],
+    [{ main: { '*': 5 } }, 'prices.main["*"]: expected an object with input and output (prices has tables, and a table has models), got 5'],
     [
       { main: { 'gpt-5': { input: 1, output: 1 } } },
       'prices.main["*"]: expected a price for every other model, so that none is free by accident, but it is missing',
@@ -101,7 +104,7 @@ describe('bad prices get a sentence', () => {
     const found = problems(withPrices({ main: { '*': { input: 1, output: 1 }, [pattern]: { input: 1, output: 1 } } }))
     expect(found).toEqual([
       expect.stringMatching(
-        /^prices\.main: expected as a key a model, or a prefix that ends in \*, in 1 to 256 printable ASCII characters, got "/,
+        /^prices\.main: expected each key to be a model, or a prefix that ends in \*, in 1 to 256 printable ASCII characters, got "/,
       ),
     ])
   })
@@ -143,6 +146,11 @@ test('valid settings that surprise get a warning', () => {
   expect(warnings(withConfig({ budget: 1, cost: { header: 'x-cost', default: 2 } }))).toEqual([
     `${CONFIG}: a request without x-cost costs 2, more than budget (1) can ever hold: it is always rejected`,
   ])
+  const prices = { main: { '*': { input: 1, output: 75 } } }
+  expect(warnings(withPrices(prices, { ...BUDGET, budget: 0.07 }))).toEqual([
+    `${CONFIG}: a request without max_tokens reserves 0.075 at the price of "*" (1000 tokens), more than budget (0.07) can ever hold: it is always rejected`,
+  ])
+  expect(warnings(withPrices(prices, { ...BUDGET, budget: 0.075 }))).toEqual([])
 })
 
 describe('the counter of a budget', () => {

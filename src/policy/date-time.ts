@@ -1,7 +1,7 @@
 // RFC 3339 5.6
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** NaN for what is no time: Date alone accepts far more, in the zone of the machine, and makes 31 February the 3rd of March. */
+/** NaN for anything else: Date alone accepts far more, reads it in the machine's zone, and turns 31 February into 3 March. */
 export function dateTimeMs(text: string): number {
   const [, year, month, day] = DATE_TIME.exec(text) ?? []
   if (day === undefined || Number(day) < 1 || Number(day) > new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate())

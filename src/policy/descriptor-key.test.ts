@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { KEY_PATTERN, parseDescriptorKey } from './descriptor-key.ts'
+import { KEY_PATTERN, meantKey, parseDescriptorKey } from './descriptor-key.ts'
 
 describe('a descriptor key', () => {
   test.each([
@@ -42,5 +42,23 @@ describe('a descriptor key', () => {
     'body:model',
   ])('is not %j', (text) => {
     expect(parseDescriptorKey(text)).toBeUndefined()
+  })
+})
+
+describe('a misspelled descriptor key', () => {
+  test.each([
+    ['X-Api-Key', 'header:x-api-key'],
+    ['Headers:X-Key', 'header:x-key'],
+    ['cookies:Sid', 'cookie:Sid'],
+    ['qurey:a:b', 'query:a:b'],
+    ['llm:modle', 'llm:model'],
+    ['ip:adress', 'ip:address'],
+    ['bearrer', 'bearer'],
+  ])('%s is recognized', (text, meant) => {
+    expect(meantKey(text)).toBe(meant)
+  })
+
+  test.each(['plan', 'path:0', 'path:tenant', 'ip:city', 'body:model', 'x- key', ':', ''])('nothing is guessed from %j', (text) => {
+    expect(meantKey(text)).toBeUndefined()
   })
 })

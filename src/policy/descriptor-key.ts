@@ -1,4 +1,5 @@
 import { TOKEN } from '../token.ts'
+import { closest } from './suggest.ts'
 
 /** Where a descriptor's value comes from; `text` is the key in messages and metrics. */
 export type DescriptorKey =
@@ -48,6 +49,17 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
     default:
       return undefined
   }
+}
+
+/** The key that a text is a misspelling of: `cookies:sid`, `ip:adress`. A bare `x-api-key` is a header. */
+export function meantKey(text: string): string | undefined {
+  if (/^x-/i.test(text)) return parseDescriptorKey(`header:${text}`)?.text
+  const colon = text.indexOf(':')
+  if (colon === -1) return closest(text, ['bearer'])
+  const kind = closest(text.slice(0, colon), ['jwt', 'header', 'query', 'cookie', 'path', 'llm', 'ip'])
+  const name = text.slice(colon + 1)
+  const names = kind === 'ip' ? ['address', 'country', 'type', 'tor'] : ['model']
+  return parseDescriptorKey(`${kind}:${kind === 'ip' || kind === 'llm' ? closest(name, names) : name}`)?.text
 }
 
 /** Whether its value is in the body: until that is read, it is undecided. */

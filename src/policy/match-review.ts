@@ -14,7 +14,7 @@ export function* repeatedElse(rules: readonly unknown[], path: Path): Generator<
 }
 
 /** Matches that are valid and will surprise: patterns that mean something else, and limits that callers choose for themselves. */
-export function* matchSurprises({ mode, rules }: Policy['spec'], path: Path): Generator<Problem> {
+export function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: Path): Generator<Problem> {
   const hasMatch = rules.some(({ match }) => typeof match === 'object')
   for (const [r, rule] of rules.entries()) {
     const place = [...path, r]
@@ -23,6 +23,9 @@ export function* matchSurprises({ mode, rules }: Policy['spec'], path: Path): Ge
     }
     if (rule.algorithm === 'unlimited' && rule.match === undefined) {
       yield { path: formatPath(place), message: 'unlimited without match has no effect: name in match whom no limit applies to' }
+    }
+    if (rule.algorithm === 'block' && rule.match === undefined && Object.keys(selector).length === 0) {
+      yield { path: formatPath(place), message: 'a block without match and selector rejects every request: name in match whom to block' }
     }
     if (rule.algorithm === 'block' && rule.algorithm_config.cut_streams && mode === 'shadow') {
       const config = formatPath([...place, 'algorithm_config', 'cut_streams'])
@@ -42,7 +45,7 @@ function* patternSurprises(given: string | readonly string[], path: string): Gen
   }
 }
 
-/** Who can choose a value can choose the limit that comes with it. */
+/** Whoever can choose a value can choose the limit that comes with it. */
 function* forgeryOf({ algorithm }: Rule, key: DescriptorKey, path: string): Generator<Problem> {
   const remedy = REMEDIES[key.text.slice(0, key.text.indexOf(':'))]
   if (remedy === undefined || algorithm === 'block') return

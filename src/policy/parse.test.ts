@@ -93,7 +93,9 @@ describe('a text that is no bundle is refused with a reason', () => {
     ['json', '{"bundle_version": 1', /^not JSON.* line 1, column 21/],
     ['json', '<html>', /^not JSON.* line 1, column 1/],
     ['yaml', 'bundle_version: 1\npolicies: [', /^not YAML.* line 2/],
-    ['yaml', 'bundle_version: 1\nbundle_version: 2', /^not YAML.* line 2/],
+    ['yaml', 'bundle_version: 1\nbundle_version: 2', /^not YAML.* line 2, column \d+$/],
+    ['yaml', 'prices:\n  main:\n    *: { input: 1 }', /^not YAML.* line 3.* \(a text that begins with \* needs quotes\)$/],
+    ['yaml', 'match: { "jwt:plan": * }', /^not YAML.* line 1.* \(a text that begins with \* needs quotes\)$/],
   ] as const)('%s %j, and the place is named', (format, text, message) => {
     const problems = problemsOf(text, format)
     expect(problems).toHaveLength(1)

@@ -124,7 +124,7 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a descriptor key like no other',
       withRule({ limit_keys: ['ip:address', 'ip:adress'] }),
-      'policies[0].spec.rules[0].limit_keys[1]: expected bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, llm:model, ip:address, ip:country, ip:type or ip:tor, got "ip:adress"',
+      'policies[0].spec.rules[0].limit_keys[1]: expected bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, llm:model, ip:address, ip:country, ip:type or ip:tor, got "ip:adress" — did you mean "ip:address"?',
     ],
     [
       '33 descriptor keys',
@@ -147,17 +147,17 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a fraction of a token',
       { tokens_per_minute: 1.5 },
-      '.tokens_per_minute: expected tokens, a whole number from 1 to 999999999999999, got 1.5',
+      '.tokens_per_minute: expected a whole number of tokens, from 1 to 999999999999999, got 1.5',
     ],
     [
       'tokens in quotes',
       { tokens_per_day: '100' },
-      '.tokens_per_day: expected tokens, a whole number from 1 to 999999999999999, got "100" — remove the quotes?',
+      '.tokens_per_day: expected a whole number of tokens, from 1 to 999999999999999, got "100" — remove the quotes?',
     ],
     [
       'too many tokens',
       { tokens_per_day: 1e15 },
-      '.tokens_per_day: expected tokens, a whole number from 1 to 999999999999999, got 1000000000000000',
+      '.tokens_per_day: expected a whole number of tokens, from 1 to 999999999999999, got 1000000000000000',
     ],
     ['no budget at all', { burst_tokens: 5000 }, ': expected at least one of tokens_per_minute and tokens_per_day, got an object'],
     ['a word for a flag', { tokens_per_day: 5000, streaming: { enabled: 'yes' } }, '.streaming.enabled: expected true or false, got "yes"'],

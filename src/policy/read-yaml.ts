@@ -13,6 +13,12 @@ export function readYaml(text: string): Read {
     const { reason, mark } = error instanceof YAMLException ? error : { reason: (error as Error).message }
     const cause = reason.slice(0, 200) // some quote their input, however long
     const place = mark === undefined ? '' : `, at line ${mark.line + 1}, column ${mark.column + 1}`
-    return { syntax: `not YAML: ${cause}${place}` }
+    return { syntax: `not YAML: ${cause}${place}${mark === undefined ? '' : hintFor(text, mark.line)}` }
   }
+}
+
+/** `*` alone, or at the start of a text, is an alias to YAML. Patterns in bundles often begin so. */
+function hintFor(text: string, line: number): string {
+  const isAlias = /(^|[\s,[{])\*/.test(text.split(/\r\n?|\n/, line + 1)[line] ?? '')
+  return isAlias ? ' (a text that begins with * needs quotes)' : ''
 }

@@ -146,7 +146,11 @@ describe('a rule or an exception that does not do what it seems to is warned of'
       'spec.rules[0]: unlimited without match has no effect: name in match whom no limit applies to',
     ],
     [
-      policy('p', { mode: 'shadow', rules: [blockRule('b', undefined, { cut_streams: true })] }),
+      policy('p', { rules: [blockRule('b', undefined)] }),
+      'spec.rules[0]: a block without match and selector rejects every request: name in match whom to block',
+    ],
+    [
+      policy('p', { mode: 'shadow', rules: [blockRule('b', { bearer: 'x' }, { cut_streams: true })] }),
       'spec.rules[0].algorithm_config.cut_streams: a policy in shadow mode cuts no stream',
     ],
     [
@@ -168,6 +172,11 @@ describe('a rule or an exception that does not do what it seems to is warned of'
   ])('%j', (given, warning) => {
     expect(review(given)).toEqual({ problems: [], warnings: [`policies[0].${warning}`] })
   })
+})
+
+test('a block for all who use a path is nothing to warn of', () => {
+  const given = policy('p', { selector: { pathPrefix: '/old' }, rules: [blockRule('b', undefined)] })
+  expect(review(given)).toEqual({ problems: [], warnings: [] })
 })
 
 test('the segments of excepted paths count among those of a bundle', () => {

@@ -7,6 +7,7 @@ import { encodePathText, normalizePath } from './path.ts'
 import { PathPrefixes } from './path-prefixes.ts'
 import { priceSurprises } from './price-tables.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
+import type { PricesConfig } from './schema/prices.ts'
 import type { Bundle, Rule, Selector } from './schema.ts'
 import { closest } from './suggest.ts'
 
@@ -62,12 +63,12 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
     yield* matchSurprises(policy.spec, ['policies', p, 'spec', 'rules'])
     for (const [r, rule] of rules.entries()) {
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
-      for (const message of surprisesOf(rule)) yield { path, message }
+      for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
     }
   }
 }
 
-function surprisesOf(rule: Rule): Iterable<string> {
+function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
   switch (rule.algorithm) {
     case 'token_bucket':
       return tokenBucketSurprises(rule.algorithm_config)
@@ -76,7 +77,7 @@ function surprisesOf(rule: Rule): Iterable<string> {
     case 'token_bucket_llm':
       return tokenBucketLlmSurprises(rule.algorithm_config)
     case 'cost_budget':
-      return costBudgetSurprises(rule.algorithm_config)
+      return costBudgetSurprises(rule.algorithm_config, prices)
     case 'concurrency':
     case 'unlimited':
     case 'block':

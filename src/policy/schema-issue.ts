@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { KEY_FORMS, meantKey } from './descriptor-key.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
 import { ruleFieldsSchema } from './schema.ts'
 import { closest } from './suggest.ts'
@@ -7,7 +8,9 @@ import { closest } from './suggest.ts'
 export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
   if (issue.code === 'invalid_key') {
     const expected = issue.issues.map(({ message }) => message).join(', ')
-    return [{ path: formatPath(issue.path.slice(0, -1)), message: `expected as a key ${expected}, got ${show(issue.path.at(-1))}` }]
+    return [
+      { path: formatPath(issue.path.slice(0, -1)), message: `expected each key to be ${expected}, ${found(issue.path.at(-1), expected)}` },
+    ]
   }
   const value = valueAt(data, issue.path)
   const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${found(value, issue.message)}` }
@@ -39,6 +42,6 @@ function found(value: unknown, expected: string): string {
   if (typeof value !== 'string') return got
   if (expected.includes('number') && value.trim() !== '' && Number.isFinite(Number(value))) return `${got} — remove the quotes?`
   const choices = [...expected.matchAll(/"([^"]+)"/g)].map((match) => match[1]!)
-  const suggestion = closest(value, choices)
+  const suggestion = expected === KEY_FORMS ? meantKey(value) : closest(value, choices)
   return suggestion === undefined ? got : `${got} — did you mean "${suggestion}"?`
 }

@@ -57,6 +57,9 @@ describe('a field in the wrong place is told where it belongs', () => {
     [withSpec({ pathPrefix: '/api' }), 'policies[0].spec: unknown field "pathPrefix": it belongs in spec.selector'],
     [withSpec({ limit_keys: [] }), 'policies[0].spec: unknown field "limit_keys": it belongs in a rule'],
     [withRule({ methods: [] }), 'policies[0].spec.rules[1]: unknown field "methods": it belongs in spec.selector'],
+    [withRule({ limit: 5 }), 'policies[0].spec.rules[1]: unknown field "limit": it belongs in algorithm_config of fixed_window'],
+    [withRule({ prices: 'main' }), 'policies[0].spec.rules[1]: unknown field "prices": it belongs in algorithm_config of cost_budget'],
+    [withPolicy({ prices: {} }), 'policies[0]: unknown field "prices": it belongs at the top of the bundle'],
     [withRule({ burst: 5 }), 'policies[0].spec.rules[1]: unknown field "burst": it belongs in algorithm_config of token_bucket'],
     [
       withSpec({ rules: [llmRule('r', [], { tokens_per_day: 1, tokens_per_second: 1 })] }),

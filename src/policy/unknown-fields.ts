@@ -65,9 +65,12 @@ function reportUnknown(value: Record<string, unknown>, known: readonly string[],
 }
 
 function hintFor(key: string, known: readonly string[], path: Path): string {
-  const suggestion = closest(key, known)
-  if (suggestion !== undefined) return `: did you mean "${suggestion}"?`
+  // Rules name a table of prices; outside of them, the tables themselves are meant.
+  if (key === 'prices' && !path.includes('rules')) return ': it belongs at the top of the bundle'
   const place = PLACES.find(([, fields]) => fields.includes(key))
+  // Beside `algorithm`, `limit` is that of a window, and not a misspelling of `limit_keys`.
+  const suggestion = place !== undefined && path.at(-2) === 'rules' ? undefined : closest(key, known)
+  if (suggestion !== undefined) return `: did you mean "${suggestion}"?`
   if (place !== undefined) return `: it belongs in ${place[0]}`
   // Beyond the next level, a suggestion would be a random guess.
   for (const [name, fields] of path.length === 2 || path.at(-1) === 'spec' ? PLACES.slice(0, 2) : []) {

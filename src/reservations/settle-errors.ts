@@ -7,7 +7,8 @@ export const SETTLE_ERRORS = {
   already_settled: { status: 409, meaning: 'The reservation was settled or renewed before. Nothing was changed.' },
   expired_reservation: {
     status: 410,
-    meaning: 'The reservation is older than two hours, or the instance that took it is another one or has lost it in a crash. It stands.',
+    meaning:
+      'The reservation is older than two hours, is from an instance that shares no Redis with this one, or was lost in a crash. It stands.',
   },
   store_unavailable: { status: 503, meaning: 'Redis cannot be asked. Nothing was changed: try again.' },
   settlement_unknown: { status: 503, meaning: 'It is not known whether it was done. A retry may get already_settled.' },

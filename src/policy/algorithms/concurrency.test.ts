@@ -8,8 +8,8 @@ import type { Plan } from '../plan.ts'
 import { formatProblem } from '../problem.ts'
 
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
-const IN_FLIGHT_FORM = 'expected requests, a whole number from 1 to 1000000'
-const HOLD_FORM = 'expected seconds, a whole number from 1 to 3600'
+const IN_FLIGHT_FORM = 'expected a whole number of requests, from 1 to 1000000'
+const HOLD_FORM = 'expected a whole number of seconds, from 1 to 3600'
 
 test('a rule has one counter, in slices of an eighth of hold_seconds', () => {
   expect(planOf(concurrencyRule('r', ['header:x'], 5, 2)).counters).toMatchObject([

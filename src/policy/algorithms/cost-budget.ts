@@ -1,8 +1,10 @@
 import { BudgetCost, type CostField } from '../../costs/budget-cost.ts'
 import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
 import type { WarningShare } from '../../limiter/limit.ts'
+import { maxCompletionTokens } from '../../llm/tokens.ts'
 import type { PriceTables } from '../price-tables.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
+import type { PricesConfig } from '../schema/prices.ts'
 import type { CompiledRule } from './compiled-rule.ts'
 import { windowIdentity, windowLimit } from './window-limit.ts'
 
@@ -27,9 +29,15 @@ function nano(units: number): number {
   return microOf(units) * 1000
 }
 
-/** A cost that the budget can never cover. */
-export function* costBudgetSurprises({ budget, cost }: CostBudgetConfig): Generator<string> {
+/** Costs that the budget can never cover. */
+export function* costBudgetSurprises({ budget, cost, prices }: CostBudgetConfig, tables: PricesConfig): Generator<string> {
   if (cost !== undefined && cost.default > budget) {
     yield `a request without ${cost.header} costs ${cost.default}, more than budget (${budget}) can ever hold: it is always rejected`
+  }
+  const other = prices === undefined ? undefined : tables[prices]?.['*']
+  const tokens = maxCompletionTokens(undefined, undefined)
+  const reserved = other === undefined ? 0 : (tokens * other.output) / 1_000_000
+  if (reserved > budget) {
+    yield `a request without max_tokens reserves ${reserved} at the price of "*" (${tokens} tokens), more than budget (${budget}) can ever hold: it is always rejected`
   }
 }

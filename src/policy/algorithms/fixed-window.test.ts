@@ -121,7 +121,7 @@ describe('a limit', () => {
 
   test.each([0, -1, 1.5, 1e15, '5', null])('that is %s is refused', (limit) => {
     expect(errors({ limit, period: '1d' })[0]).toMatch(
-      /^algorithm_config\.limit: expected requests, a whole number from 1 to 999999999999999, got /,
+      /^algorithm_config\.limit: expected a whole number of requests, from 1 to 999999999999999, got /,
     )
   })
 })

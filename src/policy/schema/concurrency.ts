@@ -2,8 +2,8 @@ import { z } from 'zod'
 
 const MAX_IN_FLIGHT = 1_000_000
 const MAX_HOLD_SECONDS = 3600
-const IN_FLIGHT_FORM = `requests, a whole number from 1 to ${MAX_IN_FLIGHT}`
-const HOLD_FORM = `seconds, a whole number from 1 to ${MAX_HOLD_SECONDS}`
+const IN_FLIGHT_FORM = `a whole number of requests, from 1 to ${MAX_IN_FLIGHT}`
+const HOLD_FORM = `a whole number of seconds, from 1 to ${MAX_HOLD_SECONDS}`
 
 export const concurrencyConfig = z.object(
   {

@@ -27,7 +27,7 @@ const costField = z
     },
     { error: 'an object with header and default' },
   )
-  .refine((value) => value.max === undefined || value.default <= value.max, { error: 'a default that is not above max' })
+  .refine((value) => value.max === undefined || value.default <= value.max, { path: ['default'], error: 'a number no higher than max' })
 
 export const costBudgetConfig = z
   .object(
@@ -45,6 +45,9 @@ export const costBudgetConfig = z
     },
     { error: 'an object with budget, period and prices' },
   )
-  .refine((value) => value.prices !== undefined || value.cost !== undefined, { error: 'at least one of prices and cost' })
+  .refine((value) => value.prices !== undefined || value.cost !== undefined, {
+    path: ['prices'],
+    error: "the name of a table in the bundle's prices, or cost with header and default beside it",
+  })
 
 export type CostBudgetConfig = z.output<typeof costBudgetConfig>

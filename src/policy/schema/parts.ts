@@ -10,11 +10,10 @@ const LABEL = 'a string of 1 to 256 printable ASCII characters'
 
 export const label = z.string({ error: LABEL }).regex(/^[\x20-\x7e]{1,256}$/, { error: LABEL })
 
-export const tokens = (what: string) =>
-  z
-    .int({ error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
-    .min(1, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
-    .max(MAX_TOKENS, { error: `${what}, a whole number from 1 to ${MAX_TOKENS}` })
+export function tokens(what: string) {
+  const error = `a whole number of ${what}, from 1 to ${MAX_TOKENS}`
+  return z.int({ error }).min(1, { error }).max(MAX_TOKENS, { error })
+}
 
 export const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })
 

@@ -19,7 +19,7 @@ const modelPrices = z.object(
     cache_write: price.optional().meta({ description: "Prompt tokens written to the provider's cache; default input." }),
     output: price.meta({ description: 'Completion tokens.' }),
   },
-  { error: 'an object with input and output' },
+  { error: 'an object with input and output (prices has tables, and a table has models)' },
 )
 
 const PATTERN = 'a model, or a prefix that ends in *, in 1 to 256 printable ASCII characters'

@@ -147,7 +147,9 @@ describe('edge validate', () => {
   })
 
   test('a block that has expired is a warning, and one that has not is none', async (t) => {
-    const rules = ['2001-01-01T00:00:00Z', '2999-01-01T00:00:00Z'].map((expires_at, i) => blockRule(`b${i}`, undefined, { expires_at }))
+    const rules = ['2001-01-01T00:00:00Z', '2999-01-01T00:00:00Z'].map((expires_at, i) =>
+      blockRule(`b${i}`, { bearer: 'x' }, { expires_at }),
+    )
     const file = await fileWith(t, 'block.json', JSON.stringify(bundle(7, policy('p', { rules }))))
     const { status, stderr } = await command('validate', file)
     expect(status).toBe(0)

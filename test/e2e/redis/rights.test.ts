@@ -6,6 +6,7 @@ import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import { ReservationScript } from '../../../src/store/redis/reservation-script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { usableLink } from '../../support/redis/recorded-link.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
@@ -19,11 +20,7 @@ describeWithRedis('a Redis user with the documented rights', () => {
     ['bucket', bucketLimit(1e-9, SIZE)],
     ['day', dayLimit(SIZE)],
   ] as const)('can take from a %s, check, settle, give back and reset it', async ([, limit]) => {
-    const redis = await runningRedis()
-    await redis.command('ACL', ...documentedUser())
-    // The probes of this link count a key of their own, which decisions do not.
-    await redis.command('ACL', 'SETUSER', 'edge', '+incr')
-    const { link, errors } = await usableLink(`redis://edge:PASSWORD@127.0.0.1:${redis.port}`, 5000)
+    const { link, errors } = await linkOfUser()
     const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const parts = { shared, local: newEmbeddedStore(64 * 1024), failureMode: 'closed', clock: systemClock } as const
     const store = new FleetStore({ ...parts, listener: { onDecided() {} } })
@@ -52,7 +49,26 @@ describeWithRedis('a Redis user with the documented rights', () => {
     expect(await left()).toBe(SIZE)
     expect(errors).toEqual([])
   })
+
+  test('can mark reservations as settled, and leave and read corrections', async () => {
+    const { link, errors } = await linkOfUser()
+    const script = new ReservationScript(link)
+    expect(await script.mark('edge:settled:1', 7, 60_000)).toBe(false)
+    expect(await script.mark('edge:settled:1', 7, 60_000)).toBe(true)
+    expect(await script.leave('edge:corrections:1', 'entry', 10, 60_000)).toBe(true)
+    expect(await script.read('edge:corrections:1', 10)).toEqual(['entry'])
+    expect(await script.read('edge:corrections:1', 10)).toEqual([])
+    expect(errors).toEqual([])
+  })
 })
+
+async function linkOfUser() {
+  const redis = await runningRedis()
+  await redis.command('ACL', ...documentedUser())
+  // The probes of this link count a key of their own, which decisions do not.
+  await redis.command('ACL', 'SETUSER', 'edge', '+incr')
+  return usableLink(`redis://edge:PASSWORD@127.0.0.1:${redis.port}`, 5000)
+}
 
 /** What the documentation has behind `ACL`. */
 function documentedUser(): string[] {

@@ -50,6 +50,18 @@ describe('a budget by prices', () => {
     expect(await leftCents(edge)).toBe(1000 - 80)
   })
 
+  test("reads them from a chat API's own usage object", async () => {
+    const edge = await withHints(budget({ prices: 'list' }))
+    const details = {
+      prompt_tokens_details: { cached_tokens: 800_000, audio_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    }
+    const usage = { prompt_tokens: 1_000_000, completion_tokens: 0, total_tokens: 1_000_000, ...details }
+    const reservation = await reserved(edge, 'a', SMALL)
+    expect((await settleWith(edge.port, { reservation, usage })).status).toBe(204)
+    expect(await leftCents(edge)).toBe(1000 - 80)
+  })
+
   test('keeps the prices of the reservation, whatever the bundle says since', async () => {
     const edge = await withHints(budget({ prices: 'list' }))
     const token = await reserved(edge, 'a', SMALL)

@@ -70,7 +70,7 @@ export const BAD_JSON: readonly BadBundle[] = [
   ),
   ...['tokens_per_minute', 'tokens_per_day', 'burst_tokens', 'max_completion_tokens'].flatMap((field) =>
     ['-1', '0', '1.5', '1e999', 'null'].map((number) =>
-      bad(`${field} ${number}`, llmText(field, number), `${CONFIG}.${field}: expected tokens, a whole number from 1`),
+      bad(`${field} ${number}`, llmText(field, number), `${CONFIG}.${field}: expected a whole number of tokens, from 1`),
     ),
   ),
   bad(
@@ -91,7 +91,7 @@ export const BAD_JSON: readonly BadBundle[] = [
   bad(
     'a window of no calendar',
     inPolicy({ rules: [windowRule('r', [], { limit: 1.5, period: 'monthly', timezone: 'Europe/Berln' })] }),
-    `${CONFIG}.limit: expected requests, a whole number from 1 to 999999999999999, got 1.5`,
+    `${CONFIG}.limit: expected a whole number of requests, from 1 to 999999999999999, got 1.5`,
     `${CONFIG}.period: expected a period such as 1mo, one of 1m, `,
     `${CONFIG}.timezone: expected an IANA time zone as Area/City, such as Europe/Berlin, got "Europe/Berln"`,
   ),
@@ -277,7 +277,7 @@ function badMatches(): BadBundle[] {
   ]
   const forms = '"else", or an object of descriptor keys and patterns'
   const cases: [what: string, match: unknown, ...problems: string[]][] = [
-    ['a match on a key that is none', { plan: 'free' }, `${match}: expected as a key ${KEY_FORMS}, got "plan"`],
+    ['a match on a key that is none', { plan: 'free' }, `${match}: expected each key to be ${KEY_FORMS}, got "plan"`],
     ['a match without keys', {}, `${match}: expected at least one key (leave \`match\` out to cover everybody), got an object`],
     [
       'a match on a key that is there already',
