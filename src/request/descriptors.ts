@@ -92,7 +92,9 @@ export class Descriptors {
   /** The value of the key at `index`; an empty one counts as missing. */
   get(index: number): DescriptorValue {
     if (this.#states[index] !== UNREAD) return this.#values[index]
-    const value = this.#find(this.#keys[index]!) || undefined
+    const key = this.#keys[index]!
+    // The common case, without a call.
+    const value = (key.kind === 'header' ? this.view!.header(key.name) : this.#find(key)) || undefined
     this.#read[this.#readCount++] = index
     this.#values[index] = value
     this.#states[index] = READ
@@ -120,10 +122,8 @@ export class Descriptors {
     this.#readCount = kept
   }
 
-  #find(key: DescriptorKey): DescriptorValue {
+  #find(key: Exclude<DescriptorKey, { kind: 'header' }>): DescriptorValue {
     switch (key.kind) {
-      case 'header':
-        return this.view!.header(key.name)
       case 'bearer':
         return bearerToken(this.view!.header('authorization'))
       case 'jwt': {

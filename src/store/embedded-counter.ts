@@ -11,6 +11,8 @@ export class EmbeddedCounter implements Counter {
   readonly limit: Limit
   readonly algorithm: Algorithm<Limit>
   readonly sinceMs: number
+  /** Whether it has neither slices nor warnings, as most. */
+  readonly isPlain: boolean
   /** The limit, if it is one that warns. */
   readonly warning: WindowLimit | undefined
   /** The hash of the identity, with which the hash of each subject begins. */
@@ -22,6 +24,7 @@ export class EmbeddedCounter implements Counter {
     this.algorithm = algorithmOf(spec.limit)
     this.sinceMs = spec.sinceMs
     this.warning = warningLimit(spec.limit)
+    this.isPlain = !this.algorithm.isSliced && this.warning === undefined
     this.prefix = prefix
   }
 }

@@ -12,7 +12,7 @@ import type { TableRows } from './table-rows.ts'
 export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: number, wallMs: number): void {
   const counter = charges.counters[row] as EmbeddedCounter
   const { limit, algorithm, sinceMs } = counter
-  if (algorithm.isSliced) return readSlices(rows, row, counter, nowMs, wallMs)
+  if (!counter.isPlain && algorithm.isSliced) return readSlices(rows, row, counter, nowMs, wallMs)
   const { table } = rows
   const record = rows.records[row]!
   const slot = table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
@@ -42,9 +42,10 @@ export function checkRows(rows: TableRows, charges: Charges, results: ChargeResu
 /** Reads the row, with its level and wait. Returns whether it would pass. */
 export function checkRow(rows: TableRows, charges: Charges, results: ChargeResults, row: number, nowMs: number, wallMs: number): boolean {
   readRow(rows, charges, row, nowMs, wallMs)
-  const counter = charges.counters[row] as EmbeddedCounter
-  const left = leftIn(rows, row, counter)
-  const waitMs = counter.algorithm.waitMs(counter.limit, left, charges.costs[row]!, wallMs)
+  const { limit, algorithm, isPlain } = charges.counters[row] as EmbeddedCounter
+  let left = algorithm.left(limit, rows.records[row]!)
+  if (!isPlain && algorithm.isSliced) left -= rows.elsewhere[row]!
+  const waitMs = algorithm.waitMs(limit, left, charges.costs[row]!, wallMs)
   results.levels[row] = left
   results.waitsMs[row] = waitMs
   return waitMs === 0
@@ -60,10 +61,13 @@ export function takeRow(rows: TableRows, charges: Charges, results: ChargeResult
   const row = rows.order[place]!
   const cost = charges.costs[row]!
   if (cost === 0) return
-  const counter = charges.counters[row] as EmbeddedCounter
-  counter.algorithm.take(rows.records[row]!, cost)
-  results.levels[row] = leftIn(rows, row, counter)
-  if (counter.warning !== undefined) warnRow(rows, results, row, counter.warning)
+  const { limit, algorithm, isPlain, warning } = charges.counters[row] as EmbeddedCounter
+  algorithm.take(rows.records[row]!, cost)
+  results.levels[row] = algorithm.left(limit, rows.records[row]!)
+  if (!isPlain) {
+    if (algorithm.isSliced) results.levels[row]! -= rows.elsewhere[row]!
+    if (warning !== undefined) warnRow(rows, results, row, warning)
+  }
   writeRow(rows, place, nowMs, wallMs)
 }
 
@@ -84,12 +88,6 @@ function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number
   const record = rows.records[row]!
   const low = record.kind === IN_FLIGHT ? sliceLow(rows.lows[row]!, record) : rows.lows[row]!
   return rows.table.claim(rows.sets[row]!, low, rows.highs[row]!, record.kind, nowMs, wallMs, rows.slotsInUse(place))
-}
-
-/** What is left by the row's record, and by those of other slices where its counter has them. */
-function leftIn(rows: TableRows, row: number, { limit, algorithm }: EmbeddedCounter): number {
-  const left = algorithm.left(limit, rows.records[row]!)
-  return algorithm.isSliced ? left - rows.elsewhere[row]! : left
 }
 
 /** Notes a share to warn of that the row's record has reached, before the record is written. */
