@@ -10,7 +10,7 @@ export default defineConfig({
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.
     isolate: false,
     // Most tests wait for sockets, timers and processes: with one worker a core, cores would be idle for a third of the time.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    maxWorkers: Math.ceil(availableParallelism() * 2),
     testTimeout: 20_000,
     hookTimeout: 20_000,
   },

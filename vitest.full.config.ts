@@ -1,8 +1,11 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig, mergeConfig } from 'vitest/config'
 import base from './vitest.config.ts'
 
 /** `npm run test:full`: long campaigns, real gateways and real installations, beside what `npm test` proves. */
-const full = mergeConfig(base, { test: { testTimeout: 120_000, hookTimeout: 120_000 } })
+const full = mergeConfig(base, {
+  test: { maxWorkers: Math.ceil(availableParallelism() * 1.5), testTimeout: 120_000, hookTimeout: 120_000 },
+})
 full.test!.include = ['test/campaigns/**/*.test.ts', 'test/gateways/**/*.test.ts', 'test/packaging/**/*.test.ts']
 full.test!.exclude = []
 export default defineConfig(full)

@@ -1,16 +1,16 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { readText } from '../docs/markdown.ts'
+import { RecipeService } from '../docs/recipe-service.ts'
+import { recipesOf } from '../docs/recipes.ts'
+import { describeWithCurl, printed } from '../docs/shell.ts'
 import { jwt } from '../support/bundles/bundles.ts'
 import { proxyEnv } from '../support/llm/llm-proxy.ts'
 import { StreamClient } from '../support/llm/stream-client.ts'
 import { HttpBackend } from '../support/proxy/backend.ts'
 import { finished, running, scratchDirectory } from '../support/service/running.ts'
 import { until } from '../support/until.ts'
-import { readText } from './markdown.ts'
-import { RecipeService } from './recipe-service.ts'
-import { recipesOf } from './recipes.ts'
-import { describeWithCurl, printed } from './shell.ts'
 
 const COOKBOOK = recipesOf(readText('docs/cookbook.md'))
 const MOVING = recipesOf(readText('docs/moving.md'))
