@@ -35,6 +35,8 @@ function* contradictions(config: ServerConfig): Generator<string> {
   if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
     yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy'
   yield* portContradictions(config)
+  if (config.mode === 'reverse_proxy' && config.grpcPort !== undefined)
+    yield 'EDGE_GRPC_PORT: expected to be unset, because EDGE_MODE is reverse_proxy and gRPC is served by decision_service alone'
   if (config.bodyMemoryBytes < config.maxBodyBytes) {
     yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
@@ -45,7 +47,7 @@ function* contradictions(config: ServerConfig): Generator<string> {
 }
 
 /** Each names a port of its own. */
-const PORTS = ['port', 'adminPort'] as const
+const PORTS = ['port', 'adminPort', 'grpcPort'] as const
 
 function* portContradictions(config: ServerConfig): Generator<string> {
   for (const [i, name] of PORTS.entries()) {

@@ -36,6 +36,7 @@ const MODES = ['decision_service', 'reverse_proxy'] as const
 const BACKEND_HOSTS = ['backend', 'client'] as const
 const REDIS_MODES = ['exact', 'leased'] as const
 const REDIS_FAILURE_MODES = ['local', 'open', 'closed'] as const
+const GRPC_WIRES = ['own', 'node'] as const
 const SWITCH = ['on', 'off'] as const
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 const MAX_STORE_BYTES = 8 * 1024 ** 3
@@ -171,6 +172,19 @@ export const SETTINGS = {
     flag: 'admin-port',
     about: 'separate port for /livez, /readyz, /metrics and the debug endpoints',
     read: (text) => (text === undefined ? undefined : readPort(text)),
+  },
+  grpcPort: {
+    env: 'EDGE_GRPC_PORT',
+    flag: 'grpc-port',
+    about: 'port for gRPC (HTTP/2 without TLS): Envoy ext_authz, rate limit service, health; decision_service only',
+    read: (text) => (text === undefined ? undefined : readPort(text)),
+  },
+  grpcWire: {
+    env: 'EDGE_GRPC_WIRE',
+    flag: 'grpc-wire',
+    fallback: 'own',
+    about: 'what reads gRPC calls: own, or node (slower; to rule out a fault of the other)',
+    read: (text) => readChoice(text!, GRPC_WIRES),
   },
   trustedProxies: {
     env: 'EDGE_TRUSTED_PROXIES',

@@ -8,11 +8,12 @@ import { parseBundle } from '../policy/parse.ts'
 import { PlainRequestView } from '../request/view.ts'
 import { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
+import { QuestionMetrics } from '../telemetry/metrics/question-metrics.ts'
 import { DecisionPipeline } from './decision-pipeline.ts'
 import { PendingDecision } from './pending-decision.ts'
 
 const VIEW = new PlainRequestView({ method: 'GET', uri: '/', headers: { 'x-key': 'a' } })
-const QUESTION = { original: () => VIEW, cookie: () => undefined }
+const QUESTION = { door: 'decision' as const, original: () => VIEW, cookie: () => undefined }
 const FAILED = { status: 500, decision: undefined, refusal: 'internal_error' }
 
 describe('a decision in one step and one in several', () => {
@@ -20,7 +21,7 @@ describe('a decision in one step and one in several', () => {
     const one = begin(new MapStore())
     const several = begin(new MapStore())
     for (let i = 0; i < 3; i++) {
-      const pending = several.pipeline.open(VIEW, undefined) as PendingDecision
+      const pending = several.pipeline.open('proxy', VIEW, undefined) as PendingDecision
       expect(pending.needsBody()).toBe('no')
       const { decision } = (await one.pipeline.decide(QUESTION))!
       const other = (await pending.decide()).decision
@@ -42,7 +43,7 @@ describe('a decision in one step and one in several', () => {
   test('without a bundle are refused', () => {
     const { pipeline } = begin(new MapStore(), false)
     expect(pipeline.decide(QUESTION)).toMatchObject({ status: 503, refusal: 'no_bundle_loaded' })
-    expect(pipeline.open(VIEW, undefined)).toMatchObject({ status: 503, refusal: 'no_bundle_loaded' })
+    expect(pipeline.open('proxy', VIEW, undefined)).toMatchObject({ status: 503, refusal: 'no_bundle_loaded' })
   })
 })
 
@@ -59,9 +60,9 @@ describe('whatever breaks becomes an answer, is counted as refused and logged wi
   ])('the store %s', async (_how, fail) => {
     const { pipeline, lines, counts } = begin(Object.assign(new MapStore(), { takeAll: fail, checkAll: fail }))
     expect(await pipeline.decide(QUESTION)).toMatchObject(FAILED)
-    expect(await (pipeline.open(VIEW, undefined) as PendingDecision).decide()).toMatchObject(FAILED)
-    expect(await (pipeline.open(VIEW, undefined) as PendingDecision).decideWithBody(undefined)).toMatchObject(FAILED)
-    expect(await (pipeline.open(VIEW, undefined) as PendingDecision).precheck()).toMatchObject(FAILED)
+    expect(await (pipeline.open('proxy', VIEW, undefined) as PendingDecision).decide()).toMatchObject(FAILED)
+    expect(await (pipeline.open('proxy', VIEW, undefined) as PendingDecision).decideWithBody(undefined)).toMatchObject(FAILED)
+    expect(await (pipeline.open('proxy', VIEW, undefined) as PendingDecision).precheck()).toMatchObject(FAILED)
     expect(lines.filter(({ event }) => event === 'internal_error')).toHaveLength(4)
     expect(lines[0]).toMatchObject({ err: { message: 'broken' } })
     expect(counts()).toEqual([['edge_refused_requests_total', ['internal_error'], 4]])
@@ -70,9 +71,9 @@ describe('whatever breaks becomes an answer, is counted as refused and logged wi
   test('the question or the view throws', async () => {
     const { pipeline, counts } = begin(new MapStore())
     const view = { ...VIEW, uri: '/', method: 'GET', host: '', header: throwing }
-    expect(await pipeline.decide({ original: throwing, cookie: throwing })).toMatchObject(FAILED)
-    expect(await pipeline.decide({ original: () => view, cookie: throwing })).toMatchObject(FAILED)
-    const pending = pipeline.open(view, undefined) as PendingDecision
+    expect(await pipeline.decide({ ...QUESTION, original: throwing, cookie: throwing })).toMatchObject(FAILED)
+    expect(await pipeline.decide({ ...QUESTION, original: () => view, cookie: throwing })).toMatchObject(FAILED)
+    const pending = pipeline.open('proxy', view, undefined) as PendingDecision
     expect(pending).toBeInstanceOf(PendingDecision)
     expect(await pending.decide()).toMatchObject(FAILED)
     expect(counts()).toEqual([['edge_refused_requests_total', ['internal_error'], 3]])
@@ -100,6 +101,7 @@ function begin(store: MapStore, hasBundle = true): Begun {
     clock,
     logger,
     metrics: new DecisionMetrics(memory),
+    questions: new QuestionMetrics(memory),
     debugSessions: undefined,
     gateway: undefined,
   })

@@ -8,6 +8,7 @@ import type { Reservations } from '../reservations/reservations.ts'
 import type { DebugSessions } from './debug-sessions.ts'
 import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
 import { DecisionRecorder, type RecorderParts } from './decision-recorder.ts'
+import type { Door } from './door.ts'
 import { asksToSettle, hintedBody } from './gateway-fields.ts'
 import { PendingDecision } from './pending-decision.ts'
 import type { Question } from './question.ts'
@@ -44,33 +45,33 @@ export class DecisionPipeline {
   decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
     try {
       const answer = this.#decide(question)
-      return answer instanceof Promise ? answer.catch((error: unknown) => this.fail(error)) : answer
+      return answer instanceof Promise ? answer.catch((error: unknown) => this.fail(question.door, error)) : answer
     } catch (error) {
-      return this.fail(error)
+      return this.fail(question.door, error)
     }
   }
 
   /** For doors that decide in several steps, because a body may have to be read in between. `cookie` may name a debug session. */
-  open(view: RequestView, cookie: string | undefined): PendingDecision | RefusedAnswer {
+  open(door: Door, view: RequestView, cookie: string | undefined): PendingDecision | RefusedAnswer {
     const { engine, clock, debugSessions } = this.#parts
     try {
       const isDebug = debugSessions?.isActive(cookie) ?? false
       const evaluation = engine.open(view, { withDescriptors: isDebug })
-      if (evaluation === undefined) return this.refuse('no_bundle_loaded')
-      return new PendingDecision(this.#recorder, evaluation, clock, isDebug)
+      if (evaluation === undefined) return this.refuse(door, 'no_bundle_loaded')
+      return new PendingDecision({ recorder: this.#recorder, door, evaluation, clock, isDebug })
     } catch (error) {
-      return this.fail(error)
+      return this.fail(door, error)
     }
   }
 
   /** A door cannot even ask. `detail` is for the log. */
-  refuse(reason: Reason, detail?: string): RefusedAnswer {
-    return this.#recorder.refuse(reason, detail)
+  refuse(door: Door, reason: Reason, detail?: string): RefusedAnswer {
+    return this.#recorder.refuse(door, reason, detail)
   }
 
   /** A door's own code failed. The client learns that it did, the log learns why. */
-  fail(error: unknown): RefusedAnswer {
-    return this.#recorder.fail(error)
+  fail(door: Door, error: unknown): RefusedAnswer {
+    return this.#recorder.fail(door, error)
   }
 
   /** The same where the client already has its response, or a part of it. */
@@ -81,9 +82,10 @@ export class DecisionPipeline {
   #decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
     const { engine, clock, debugSessions, gateway } = this.#parts
     const { plan } = engine
-    if (plan === undefined) return this.refuse('no_bundle_loaded')
+    const { door } = question
+    if (plan === undefined) return this.refuse(door, 'no_bundle_loaded')
     const view = question.original()
-    if (typeof view === 'string') return this.refuse(view)
+    if (typeof view === 'string') return this.refuse(door, view)
     const isDebug = debugSessions?.isActive(question.cookie()) ?? false
     const startMs = clock.nowMs()
     const options = this.#options
@@ -93,8 +95,8 @@ export class DecisionPipeline {
     if (mayReadMore) this.#readGateway(view, plan, gateway)
     const reservations = mayReadMore && options.isSettledLater ? gateway.reservations : undefined
     const decision = engine.decide(view, options)
-    if (decision instanceof Promise) return decision.then((later) => this.#conclude(later, startMs, isDebug, reservations))
-    return this.#conclude(decision, startMs, isDebug, reservations)
+    if (decision instanceof Promise) return decision.then((later) => this.#conclude(door, later, startMs, isDebug, reservations))
+    return this.#conclude(door, decision, startMs, isDebug, reservations)
   }
 
   #readGateway(view: RequestView, plan: Plan, { hasHints }: GatewayParts): void {
@@ -102,8 +104,8 @@ export class DecisionPipeline {
     this.#options.body = hasHints && plan.needsBody ? hintedBody(view) : undefined
   }
 
-  #conclude(decision: Decision, startMs: number, isDebug: boolean, reservations: Reservations | undefined): DecisionAnswer {
-    const answer = this.#recorder.conclude(decision, startMs, isDebug)
+  #conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean, reservations: Reservations | undefined): DecisionAnswer {
+    const answer = this.#recorder.conclude(door, decision, startMs, isDebug)
     if (reservations === undefined || decision.action !== 'allow' || decision.reservation === undefined) return answer
     return { ...answer, reservation: reservations.issue(decision.reservation) } as DecisionAnswer
   }

@@ -3,13 +3,16 @@ import type { Clock } from '../clock.ts'
 import type { Decision } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
+import type { QuestionMetrics } from '../telemetry/metrics/question-metrics.ts'
 import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
 import { DecisionLog } from './decision-log.ts'
+import type { Door } from './door.ts'
 
 export interface RecorderParts {
   readonly clock: Clock
   readonly logger: Logger
   readonly metrics: DecisionMetrics
+  readonly questions: QuestionMetrics
 }
 
 /** Turns what came of a question into its answer, which is counted and perhaps logged. */
@@ -22,12 +25,13 @@ export class DecisionRecorder {
     this.#log = new DecisionLog(parts.logger)
   }
 
-  conclude(decision: Decision, startMs: number, isDebug: boolean): DecisionAnswer {
-    if (decision.action === 'refuse') return this.refuse(decision.reason)
-    const { clock, metrics } = this.#parts
+  conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean): DecisionAnswer {
+    if (decision.action === 'refuse') return this.refuse(door, decision.reason)
+    const { clock, metrics, questions } = this.#parts
     const nowMs = clock.nowMs()
     const latencyMs = nowMs - startMs
     metrics.count(decision, latencyMs)
+    questions.count(door, decision.action)
     this.#log.note(decision, nowMs)
     // An allowed request may carry the reason of a would-reject.
     const status = decision.action === 'reject' ? REASONS[decision.reason].status : 200
@@ -35,16 +39,17 @@ export class DecisionRecorder {
   }
 
   /** A request that cannot be decided. `detail` is for the log. */
-  refuse(reason: Reason, detail?: string): RefusedAnswer {
+  refuse(door: Door, reason: Reason, detail?: string): RefusedAnswer {
     this.#parts.metrics.countRefused(reason)
+    this.#parts.questions.count(door, 'refuse')
     this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
     return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0, reservation: undefined }
   }
 
   /** Our own code failed. The client learns that it did, the log learns why. */
-  fail(error: unknown): RefusedAnswer {
+  fail(door: Door, error: unknown): RefusedAnswer {
     this.logFailure(error)
-    return this.refuse('internal_error')
+    return this.refuse(door, 'internal_error')
   }
 
   /** The same where the client already has its response, or a part of it. */

@@ -4,39 +4,43 @@ import type { Evaluation } from '../engine/evaluation.ts'
 import type { BodyFacts, BodyNeed } from '../engine/question.ts'
 import type { DecisionAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
+import type { Door } from './door.ts'
+
+export interface PendingDecisionParts {
+  readonly recorder: DecisionRecorder
+  readonly door: Door
+  readonly evaluation: Evaluation
+  readonly clock: Clock
+  /** Whether a debug session asks. */
+  readonly isDebug: boolean
+}
 
 /** A request on its way to a decision in several steps. Like the pipeline, it never throws and never rejects. */
 export class PendingDecision {
-  readonly #recorder: DecisionRecorder
-  readonly #evaluation: Evaluation
-  readonly #clock: Clock
-  readonly #isDebug: boolean
+  readonly #parts: PendingDecisionParts
   #startMs: number
 
-  constructor(recorder: DecisionRecorder, evaluation: Evaluation, clock: Clock, isDebug: boolean) {
-    this.#recorder = recorder
-    this.#evaluation = evaluation
-    this.#clock = clock
-    this.#isDebug = isDebug
-    this.#startMs = clock.nowMs()
+  constructor(parts: PendingDecisionParts) {
+    this.#parts = parts
+    this.#startMs = parts.clock.nowMs()
   }
 
   /** Whether the body must be read before `decide`. */
   needsBody(): BodyNeed | DecisionAnswer {
     try {
-      return this.#evaluation.needsBody()
+      return this.#parts.evaluation.needsBody()
     } catch (error) {
-      return this.#recorder.fail(error)
+      return this.#fail(error)
     }
   }
 
   /** What the head alone decides, undefined where that is nothing. Nothing is taken. */
   async precheck(): Promise<DecisionAnswer | undefined> {
     try {
-      const decision = await this.#evaluation.precheck()
+      const decision = await this.#parts.evaluation.precheck()
       return decision && this.#conclude(decision)
     } catch (error) {
-      return this.#recorder.fail(error)
+      return this.#fail(error)
     }
   }
 
@@ -47,21 +51,27 @@ export class PendingDecision {
 
   /** The same with what the body says of its cost. The time that it took to come is no time of the decision. */
   decideWithBody(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
-    this.#startMs = this.#clock.nowMs()
+    this.#startMs = this.#parts.clock.nowMs()
     return this.#decide(body)
   }
 
   #decide(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
     try {
-      const decision = this.#evaluation.decide({ body })
+      const decision = this.#parts.evaluation.decide({ body })
       if (!(decision instanceof Promise)) return this.#conclude(decision)
-      return decision.then((later) => this.#conclude(later)).catch((error: unknown) => this.#recorder.fail(error))
+      return decision.then((later) => this.#conclude(later)).catch((error: unknown) => this.#fail(error))
     } catch (error) {
-      return this.#recorder.fail(error)
+      return this.#fail(error)
     }
   }
 
   #conclude(decision: Decision): DecisionAnswer {
-    return this.#recorder.conclude(decision, this.#startMs, this.#isDebug)
+    const { recorder, door, isDebug } = this.#parts
+    return recorder.conclude(door, decision, this.#startMs, isDebug)
+  }
+
+  #fail(error: unknown): DecisionAnswer {
+    const { recorder, door } = this.#parts
+    return recorder.fail(door, error)
   }
 }

@@ -1,7 +1,9 @@
+import type { Door } from '../decide/door.ts'
 import type { Reason } from '../engine/reasons.ts'
 
 /** How one door's questions look: where they are sent, and where the request that they ask about is read from. */
 export interface QuestionShape {
+  readonly door: Door
   /** Of the question itself. */
   readonly path: string
   readonly methods: readonly string[]
@@ -21,6 +23,7 @@ interface OriginalField {
 }
 
 const DECISION: QuestionShape = {
+  door: 'decision',
   path: '/v1/decision',
   methods: ['POST'],
   method: { name: 'x-original-method', missing: 'missing_original_method', repeated: 'repeated_original_method' },

@@ -27,7 +27,7 @@ describe('the limit of open files', () => {
   })
 
   test('a decision service has no backend', () => {
-    expect(connectionLimits(1024, config({}))).toEqual({ main: 1024 - 40 - 20 - 16, admin: 16, backend: 0 })
+    expect(connectionLimits(1024, config({}))).toEqual({ grpc: 0, main: 1024 - 40 - 20 - 16, admin: 16, backend: 0 })
   })
 
   test('Redis has its share', () => {
@@ -36,7 +36,7 @@ describe('the limit of open files', () => {
   })
 
   test.each([0, 64])('even %i leave a few', (limit) => {
-    expect(connectionLimits(limit, config(PROXY))).toEqual({ main: 4, admin: 16, backend: 4 })
+    expect(connectionLimits(limit, config(PROXY))).toEqual({ main: 4, grpc: 0, admin: 16, backend: 4 })
   })
 
   test('no limit at all', () => {

@@ -1,7 +1,7 @@
 import type { ServerConfig } from '../config/config.ts'
 import type { ListenAddress } from './listen-address.ts'
 
-type ListenerConfig = Pick<ServerConfig, 'mode' | 'host' | 'port' | 'adminPort' | 'shutdownMs'>
+type ListenerConfig = Pick<ServerConfig, 'mode' | 'host' | 'port' | 'adminPort' | 'grpcPort' | 'shutdownMs'>
 
 /** `early`: as soon as the workers are up. `ready`: when the first bundle is active, or need not be waited for any longer. */
 export type OpeningPhase = 'early' | 'ready'
@@ -39,6 +39,15 @@ const LISTENERS = {
     opens: 'ready',
     closes: 'first',
     closeMs: ({ mode, shutdownMs }) => (mode === 'reverse_proxy' ? shutdownMs : DECISION_CLOSE_MS),
+    connections: 'shared',
+  },
+  grpc: {
+    setting: 'EDGE_GRPC_PORT',
+    label: 'gRPC',
+    address: ({ host, grpcPort }) => (grpcPort === undefined ? undefined : { host, port: grpcPort }),
+    opens: 'ready',
+    closes: 'first',
+    closeMs: () => DECISION_CLOSE_MS,
     connections: 'shared',
   },
   admin: {

@@ -84,7 +84,7 @@ export class ReverseProxy {
     const view = new ProxiedRequestView(request, downstream.peer)
     // Read first: another thread may activate the next one at any moment.
     const { plan } = engine
-    const pending = pipeline.open(view, cookieHeader(request.fields))
+    const pending = pipeline.open('proxy', view, cookieHeader(request.fields))
     if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
     const incoming = new Incoming(request, view, plan, downstream, pending)
     const need = pending.needsBody()
@@ -102,7 +102,7 @@ export class ReverseProxy {
   /** Our own code failed. The client learns that it did, the log learns why. */
   #fail(downstream: Downstream, error: unknown): void {
     const { pipeline } = this.#parts
-    if (!downstream.isHeadSent) return this.#respondRefused(downstream, pipeline.fail(error).refusal)
+    if (!downstream.isHeadSent) return this.#respondRefused(downstream, pipeline.fail('proxy', error).refusal)
     pipeline.logFailure(error)
     downstream.cut()
   }
@@ -114,7 +114,7 @@ export class ReverseProxy {
 
   /** A request that could not even be read. */
   noteMalformed(detail: string): void {
-    this.#parts.pipeline.refuse('bad_request', detail)
+    this.#parts.pipeline.refuse('proxy', 'bad_request', detail)
   }
 
   /** A token budget must see the body first. What the head alone decides is decided before it is read. */
@@ -200,7 +200,7 @@ export class ReverseProxy {
 
   /** A request that cannot be decided. `detail` is for the client and the log. */
   refuse(downstream: Downstream, reason: Reason, detail?: string): void {
-    this.#parts.pipeline.refuse(reason, detail)
+    this.#parts.pipeline.refuse('proxy', reason, detail)
     this.#respondRefused(downstream, reason, detail)
   }
 

@@ -11,19 +11,29 @@ import { portOptionsOf } from '../listen/port-options.ts'
 import { Reservations } from '../reservations/reservations.ts'
 import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
 import { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
-import type { NewMainServer } from './main-server.ts'
+import { QuestionMetrics } from '../telemetry/metrics/question-metrics.ts'
+import type { ServerCode } from './server-code.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** A server for each listener that the settings open. Where operators have none of their own, they are served beside the requests. */
-export function newServers(config: ServerOptions, newMainServer: NewMainServer, parts: ServerParts): ListenerServers {
+export function newServers(config: ServerOptions, code: ServerCode, parts: ServerParts): ListenerServers {
   const { engine, clock, logger, metricMemory, logouts } = parts
   const { debugSessionSecret: secret } = config
   const debugSessions = secret === undefined ? undefined : new DebugSessions(secret, () => clock.wallMs(), logouts)
   const settlementRecorder = new SettlementRecorder({ metricMemory, clock, logger })
   const reservations = new Reservations({ ...parts.reservations, engine, clock, listener: settlementRecorder })
   const gateway = config.mode === 'decision_service' ? { reservations, hasHints: config.gatewayHints } : undefined
-  const pipeline = new DecisionPipeline({ engine, clock, logger, metrics: new DecisionMetrics(metricMemory), debugSessions, gateway })
+  const pipeline = new DecisionPipeline({
+    engine,
+    clock,
+    logger,
+    metrics: new DecisionMetrics(metricMemory),
+    questions: new QuestionMetrics(metricMemory),
+    debugSessions,
+    gateway,
+  })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
+  const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined
   const admin = new AdminEndpoints(adminRoutes({ ...parts, ...health, debugSessions, mode: config.mode }), {
     clock,
     logger,
@@ -34,7 +44,7 @@ export function newServers(config: ServerOptions, newMainServer: NewMainServer, 
   const portOptions = portOptionsOf(config, parts)
   const newServer: Readonly<Record<ListenerName, () => ListenerServer>> = {
     main: () =>
-      newMainServer({
+      code.newMainServer({
         ...parts,
         config,
         pipeline,
@@ -42,6 +52,7 @@ export function newServers(config: ServerOptions, newMainServer: NewMainServer, 
         admin: hasAdminListener ? undefined : admin,
         settling: [reservations, settlementRecorder],
       }),
+    grpc: () => code.newGrpcServer!(portOptions('grpc'), { pipeline, isReady, wire: config.grpcWire }),
     admin: () => newAdminServer(admin, portOptions('admin')),
   }
   const servers: ListenerServers = new ListenerServers(config, new Map(open.map((name) => [name, newServer[name]()])))

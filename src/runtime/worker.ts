@@ -25,7 +25,7 @@ import { SharedTable } from '../store/shared-table.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Fleet } from './fleet.ts'
-import { loadMainServer, type NewMainServer } from './main-server.ts'
+import { loadServerCode, type ServerCode } from './server-code.ts'
 import { newServers } from './servers.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
 import type { FromWorker, ToWorker } from './threads/messages.ts'
@@ -57,13 +57,7 @@ export class Worker {
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
-  private constructor(
-    parts: WorkerParts,
-    newMainServer: NewMainServer,
-    local: EmbeddedStore,
-    metricMemory: MetricMemory,
-    fleet: Fleet | undefined,
-  ) {
+  private constructor(parts: WorkerParts, code: ServerCode, local: EmbeddedStore, metricMemory: MetricMemory, fleet: Fleet | undefined) {
     const { config, memory, worker, clock, logger } = parts
     this.#parts = parts
     this.#ipDatabases = new IpDatabases((path, problem) =>
@@ -81,7 +75,7 @@ export class Worker {
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
-    this.#servers = newServers(config, newMainServer, {
+    this.#servers = newServers(config, code, {
       engine: this.#engine,
       clock,
       logger,
@@ -104,13 +98,13 @@ export class Worker {
     const { config, memory, worker } = parts
     const metricMemory = new MetricMemory(memory.metrics, worker)
     const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
-    const newMainServer = await loadMainServer(config.mode)
-    if (config.redis === undefined) return new Worker(parts, newMainServer, local, metricMemory, undefined)
+    const code = await loadServerCode(config)
+    if (config.redis === undefined) return new Worker(parts, code, local, metricMemory, undefined)
     // The client for Redis takes longer to load than all else that a worker needs.
     const { Fleet } = await import('./fleet.ts')
     return new Worker(
       parts,
-      newMainServer,
+      code,
       local,
       metricMemory,
       new Fleet(config.redis, { ...parts, local, metricMemory, reservations: memory.reservations }),

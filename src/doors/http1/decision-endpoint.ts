@@ -29,7 +29,7 @@ export class DecisionEndpoint implements Route {
 
 /** Something broke on the way to a response. */
 export function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
-  if (!res.headersSent) return respond(res, pipeline.fail(error))
+  if (!res.headersSent) return respond(res, pipeline.fail('decision', error))
   pipeline.logFailure(error)
   res.destroy()
 }

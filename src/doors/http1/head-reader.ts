@@ -1,3 +1,4 @@
+import type { Door } from '../../decide/door.ts'
 import type { Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { endOfToken, endOfValue, isSameName, isSameText } from '../../http/characters.ts'
@@ -138,6 +139,10 @@ export class HeadReader implements Question, RequestView {
       return this.#hasOwnHost ? at : OTHER
     }
     return cut
+  }
+
+  get door(): Door {
+    return this.#wireShape.shape.door
   }
 
   original(): RequestView | Reason {

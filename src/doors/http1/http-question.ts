@@ -1,3 +1,4 @@
+import type { Door } from '../../decide/door.ts'
 import type { Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { cookieHeader, fieldValue } from '../../http/raw-headers.ts'
@@ -15,6 +16,10 @@ export class HttpQuestion implements Question, RequestView {
   constructor(shape: QuestionShape, rawHeaders: readonly string[]) {
     this.#shape = shape
     this.#rawHeaders = rawHeaders
+  }
+
+  get door(): Door {
+    return this.#shape.door
   }
 
   original(): RequestView | Reason {

@@ -5,6 +5,11 @@ export const CATALOGUE = {
     labels: ['action', 'reason', 'policy', 'route'],
     help: 'Decisions by action and reason; policy and route are those of the policy that decided.',
   },
+  edge_questions_total: {
+    type: 'counter',
+    labels: ['door', 'outcome'],
+    help: 'Questions by the door they came through, and what came of them: allow, reject, or refuse (not decided).',
+  },
   edge_descriptor_missing_total: {
     type: 'counter',
     labels: ['key'],

@@ -7,7 +7,7 @@ import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
 import type { Plan } from '../../../src/policy/plan.ts'
 import { PlainRequestView } from '../../../src/request/view.ts'
-import { loadMainServer } from '../../../src/runtime/main-server.ts'
+import { loadServerCode } from '../../../src/runtime/server-code.ts'
 import { newServers } from '../../../src/runtime/servers.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../support/bundles/bundles.ts'
@@ -49,7 +49,7 @@ async function spentWhenTurned(before: readonly PolicyText[], after: readonly Po
   const next = planOf(after)
   for (const _step of engine.prepare(2, next, new Float64Array(next.counters.length)));
   const parts = { engine, clock, logger: pino({ level: 'silent' }), bundle: () => undefined, storeStats: () => store.stats() }
-  const server = newServers(read.config, await loadMainServer(read.config.mode), { ...parts, ...serverMemory() })
+  const server = newServers(read.config, await loadServerCode(read.config), { ...parts, ...serverMemory() })
   const { port } = await server.listen('main', { port: 0, host: '127.0.0.1' })
   const close = closedOnce(() => server.close())
   onTestFinished(close)

@@ -6,7 +6,7 @@ import type { ListenerServers } from '../../../src/listen/listener-servers.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
 import { PlainRequestView } from '../../../src/request/view.ts'
-import { loadMainServer } from '../../../src/runtime/main-server.ts'
+import { loadServerCode } from '../../../src/runtime/server-code.ts'
 import { newServers } from '../../../src/runtime/servers.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
@@ -47,7 +47,7 @@ async function streaming(shutdownMs: number): Promise<Closing> {
   engine.activate(compileBundle(parsed.bundle))
   const logger = pino({ level: 'silent' })
   const parts = { engine, clock, logger, bundle: () => undefined, storeStats: () => store.stats() }
-  const server = newServers(read.config, await loadMainServer(read.config.mode), { ...parts, ...serverMemory() })
+  const server = newServers(read.config, await loadServerCode(read.config), { ...parts, ...serverMemory() })
   const { port } = await server.listen('main', { port: 0, host: '127.0.0.1' })
   await server.listen('admin', { port: 0, host: '127.0.0.1' })
   onTestFinished(() => server.close())

@@ -6,7 +6,7 @@ import { Engine } from '../../../src/engine/engine.ts'
 import type { ListenerServers } from '../../../src/listen/listener-servers.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
-import { loadMainServer } from '../../../src/runtime/main-server.ts'
+import { loadServerCode } from '../../../src/runtime/server-code.ts'
 import { newServers } from '../../../src/runtime/servers.ts'
 import type { CounterStore } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -33,7 +33,7 @@ export async function startServer(bundle: object, { hasFastWire, store, env }: W
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   engine.activate(compileBundle(parsed.bundle))
   const info = { version: '1', hash: 'h', updatedAtS: 0 }
-  const server = newServers({ ...config.config, hasFastWire }, await loadMainServer(config.config.mode), {
+  const server = newServers({ ...config.config, hasFastWire }, await loadServerCode(config.config), {
     engine,
     clock,
     logger: pino({ level: 'silent' }),

@@ -20,9 +20,20 @@ interface MainServerParts extends ServerParts {
 
 export type NewMainServer = (parts: MainServerParts) => ListenerServer
 
-/** Loads the code of one mode. That of both would take a third of a worker's startup. */
-export function loadMainServer(mode: ServerConfig['mode']): Promise<NewMainServer> {
-  return mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer()
+/** The code of the servers that the settings open. */
+export interface ServerCode {
+  readonly newMainServer: NewMainServer
+  /** Undefined where no gRPC is served. */
+  readonly newGrpcServer: typeof import('../doors/grpc/grpc-server.ts').newGrpcServer | undefined
+}
+
+/** Loads what is needed and no more. The code of both modes would take a third of a worker's startup. */
+export async function loadServerCode({ mode, grpcPort }: ServerConfig): Promise<ServerCode> {
+  const [newMainServer, grpc] = await Promise.all([
+    mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer(),
+    grpcPort === undefined ? undefined : import('../doors/grpc/grpc-server.ts'),
+  ])
+  return { newMainServer, newGrpcServer: grpc?.newGrpcServer }
 }
 
 async function loadDecisionServer(): Promise<NewMainServer> {

@@ -1,0 +1,43 @@
+/** A method of a service, whatever layer carries its calls. It never throws and never rejects. */
+export type GrpcMethod = UnaryMethod | StreamingMethod
+
+/** One message in, one out. */
+export interface UnaryMethod {
+  /** As calls name it: `/package.Service/Method`. */
+  readonly path: string
+  readonly isStreaming: false
+  /** Returns at once where it can. The message may change after that. */
+  handle(message: Uint8Array, call: GrpcCall): GrpcReply | Promise<GrpcReply>
+}
+
+/** One message in, any number out. */
+export interface StreamingMethod {
+  readonly path: string
+  readonly isStreaming: true
+  /** Returns what ends it when the caller has gone. */
+  handle(message: Uint8Array, call: StreamingCall): () => void
+}
+
+/** What a method may know of its call. */
+export interface GrpcCall {
+  /** Cancelled, or past its deadline: nothing more may be taken for it, and its reply goes nowhere. */
+  readonly isOver: boolean
+}
+
+export interface StreamingCall extends GrpcCall {
+  send(message: Uint8Array): void
+  end(status: number, statusMessage: string): void
+}
+
+export interface GrpcReply {
+  /** Of `grpc-status.ts`. */
+  readonly status: number
+  /** For people; empty where all is well. */
+  readonly statusMessage: string
+  /** Undefined unless the status is OK. */
+  readonly message: Uint8Array | undefined
+}
+
+export function failed(status: number, statusMessage: string): GrpcReply {
+  return { status, statusMessage, message: undefined }
+}
