@@ -25,6 +25,33 @@ export function talkOf(caller: string, cookie: string): fc.Arbitrary<Talk> {
   }))
 }
 
+/** For every shape, every odd request line, field and body alone, behind a question that is plain. */
+export function* oddTalks(caller: string): Generator<Talk> {
+  let count = 0
+  for (const [i, startLine] of PLAIN_STARTS.entries()) {
+    const talkWith = (change: (head: string) => string): Talk => {
+      const head = `${startLine}\r\nHost: edge\r\n${ALL_FAMILIES}X-Api-Key: ${caller}-${count++}\r\n\r\n`
+      return { plain: [Buffer.from(head, 'latin1')], plainHeads: 1, odd: [Buffer.from(change(head), 'latin1')], oddHeads: 1 }
+    }
+    if (i === 0) for (const start of ODD_STARTS) yield talkWith((head) => head.replace(START_LINE, start))
+    for (const field of ODD_FIELDS) yield talkWith((head) => head.replace('\r\n', `\r\n${field}\r\n`))
+    for (const body of BODIES) {
+      for (const framing of ['Content-Length: 5', 'Transfer-Encoding: chunked', 'Content-Length: 5\r\nExpect: 100-continue'])
+        yield talkWith((head) => head.replace('\r\n', `\r\n${framing}\r\n`) + body + head)
+    }
+  }
+}
+
+const PLAIN_STARTS = [
+  'POST /v1/decision HTTP/1.1',
+  'GET /v1/forward-auth HTTP/1.1',
+  'HEAD /v1/auth-request HTTP/1.1',
+  'DELETE /v1/ext-authz/api/x HTTP/1.1',
+]
+
+const ALL_FAMILIES =
+  'X-Original-Method: GET\r\nX-Original-URI: /api/x\r\nX-Original-URL: http://h/api/x\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /api/x\r\n'
+
 /** Any place of a text is as likely as any other. */
 const share = fc.integer({ min: 0, max: 9999 }).map((part) => part / 10_000)
 
