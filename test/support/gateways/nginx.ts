@@ -40,8 +40,6 @@ error_log stderr emerg;
 events { worker_connections 256; }
 http {
 access_log off;
-# More than a decision may have in its head.
-large_client_header_buffers 16 16k;
 ${temporary.join('\n')}
 ${http}
 }
