@@ -8,6 +8,7 @@ import { missingUnless, runningGateway } from './gateway-process.ts'
 export const CADDY: Gateway = {
   name: 'Caddy',
   missing: missingUnless('caddy', ['version'], 'Caddy'),
+  door: 'forward_auth',
   asked: askedInFields('forwarded'),
   limits: {},
   async start({ edge, backend }, variant, owner) {

@@ -12,6 +12,7 @@ export function haproxyWith(lua: string): Gateway {
   return {
     name: 'HAProxy',
     missing: missingUnless('haproxy', ['-v'], 'HAProxy'),
+    door: 'decision',
     asked: askedInFields('original'),
     limits: {},
     async start({ edge, backend }, variant, owner) {
