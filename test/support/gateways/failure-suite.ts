@@ -34,7 +34,12 @@ export function failureSuite(gateway: Gateway): void {
     for (const body of ['a body', Buffer.alloc(1 << 20, 'edge')]) {
       expect((await ask(port, 'POST', '/path?query', ALICE, body)).status).toBe(200)
       const { method, url, headers, ...seen } = backend.seen.at(-1)!
-      expect([method, url, headers['x-api-key'], String(await seen.body()) === String(body)]).toEqual(['POST', '/path?query', 'alice', true])
+      expect([method, url, headers['x-api-key'], String(await seen.body()) === String(body)]).toEqual([
+        'POST',
+        '/path?query',
+        'alice',
+        true,
+      ])
     }
     const unready = await behind(gateway, await running(), 'fail open')
     expect((await ask(unready.port, 'POST', '/path?query', ALICE, 'a body')).status).toBe(200)
@@ -69,7 +74,12 @@ export function failureSuite(gateway: Gateway): void {
     const statuses = []
     for (const bytes of HEAD_BYTES) {
       // One that hears nothing but a closed connection was refused, too.
-      statuses.push(await ask(port, 'GET', '/', padding(bytes)).then(({ status }) => status, () => 0))
+      statuses.push(
+        await ask(port, 'GET', '/', padding(bytes)).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      )
     }
     expect(statuses.filter((status) => status >= 500 || (status >= 100 && status < 400))).toEqual([])
     expect([statuses[0], backend.seen.length]).toEqual([403, 0])

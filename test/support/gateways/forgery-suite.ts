@@ -36,11 +36,16 @@ export function forgerySuite(gateway: Gateway): void {
   test('tells edge nothing that a client said in the place of the gateway', async () => {
     const asked = await recordingEdge()
     const { port, backend } = await behind(gateway, asked)
-    const spellings = FORGED.flatMap(([name, value]) => [name, name.toLowerCase(), name.toUpperCase()].map((spelled) => [spelled, value] as const))
+    const spellings = FORGED.flatMap(([name, value]) =>
+      [name, name.toLowerCase(), name.toUpperCase()].map((spelled) => [spelled, value] as const),
+    )
     for (const field of spellings) {
       expect((await ask(port, 'GET', '/original?a=1', [field, ...ALICE])).status).toBe(200)
       const question = asked.seen.at(-1)!
-      expect([field, gateway.asked(question)]).toEqual([field, { method: 'GET', uri: '/original?a=1', host: expect.stringMatching(/^127\.0\.0\.1(:\d+)?$/) }])
+      expect([field, gateway.asked(question)]).toEqual([
+        field,
+        { method: 'GET', uri: '/original?a=1', host: expect.stringMatching(/^127\.0\.0\.1(:\d+)?$/) },
+      ])
       expect([field, Object.keys(CLEARED).filter((name) => name.toLowerCase() in question.headers)]).toEqual([field, []])
       expect([field, addresses(question.headers['x-forwarded-for'])]).toEqual([field, ['127.0.0.1']])
     }
