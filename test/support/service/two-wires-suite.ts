@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../bundles/bundles.ts'
-import { oddTalks, type Talk, talkOf } from './hostile-heads.ts'
+import { talkOf } from './hostile-heads.ts'
 import { ask } from './http.ts'
+import { oddTalks, type Talk } from './odd-heads.ts'
 import { converse, type ListeningServer, startServer } from './two-wires.ts'
 
 const SECRET = 'a secret for tests'
