@@ -117,6 +117,16 @@ describe.each(OTHERS.map((door) => [door.path, door] as const))('%s', (_path, do
   })
 })
 
+test('a caller has one limit, whichever way its requests are asked about', async () => {
+  const edge = await running({
+    bundle: bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-caller'], 3)] })),
+    clock: new ManualClock(),
+  })
+  const statuses: number[] = []
+  for (const door of HTTP_DOORS) statuses.push((await askThrough(door, edge.port, { fields: caller('a') })).status)
+  expect(statuses).toEqual([200, 200, 200, 429])
+})
+
 describe('the path of a question', () => {
   test('is compared to the letter: 404 for any other', async () => {
     const edge = await running({ bundle: RULES })
