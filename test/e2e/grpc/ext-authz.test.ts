@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { logIn, SECRET_ENV } from '../../conformance/debug-login.ts'
 import { blockRule, bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { authorization, type CheckedRequest, check, checkFailure } from '../../support/grpc/ext-authz.ts'
 import type { GrpcClient } from '../../support/grpc/grpc-client.ts'
@@ -290,8 +291,8 @@ describe('a budget of tokens', () => {
 })
 
 test('a debug session sees why', async () => {
-  const [client, edge] = await asking([bucketRule('r', ['header:x-key'], 1)], { EDGE_DEBUG_SESSION_SECRET: 'a secret that is long' })
-  const cookie = await debugCookie(edge)
+  const [client, edge] = await asking([bucketRule('r', ['header:x-key'], 1)], SECRET_ENV)
+  const cookie = (await logIn(edge)).pair
   const { headers } = await check(client, { headers: { cookie, 'x-key': 'dü' } })
   expect(headers).toMatchObject({
     'x-edge-debug-decision': 'allow',

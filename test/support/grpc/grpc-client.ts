@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { Client, credentials, loadPackageDefinition, Metadata, type ServiceClientConstructor, type ServiceError } from '@grpc/grpc-js'
+import { Client, credentials, loadPackageDefinition, Metadata, type ServiceClientConstructor, type ServiceDefinition, type ServiceError } from '@grpc/grpc-js'
 import { loadSync, type Options } from '@grpc/proto-loader'
 import { type Owner, thisTest } from '../service/running.ts'
 
@@ -18,8 +18,9 @@ export type Outcome<Response> = { readonly response: Response; readonly failure?
 /** A client of `@grpc/grpc-js` for a service of these definitions, on a connection of its own, closed when the test ends. */
 export function grpcClient(address: string, file: string, service: string, owner: Owner = thisTest, directory = PROTO): GrpcClient {
   const definition = loadSync(join(directory, file), { ...LOADED, includeDirs: [directory] })
-  const Service = service.split('.').reduce((names, name) => names[name] as Record<string, never>, loadPackageDefinition(definition) as object as Record<string, never>)
-  return clientOf(Service as object as ServiceClientConstructor, address, owner)
+  let names: object = loadPackageDefinition(definition)
+  for (const name of service.split('.')) names = (names as Record<string, object>)[name]!
+  return clientOf(names as ServiceClientConstructor, address, owner)
 }
 
 /** The same for a service that somebody else's code describes. */
@@ -28,6 +29,12 @@ export function clientOf(Service: ServiceClientConstructor, address: string, own
   const client = new Service(address, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 })
   owner.onTestFinished(() => client.close())
   return new GrpcClient(client)
+}
+
+/** Writes the requests of a method as this library does. */
+export function serializerOf(file: string, service: string, method: string, directory = PROTO): (message: object) => Uint8Array {
+  const definition = loadSync(join(directory, file), { ...LOADED, includeDirs: [directory] })[service] as ServiceDefinition
+  return (message) => definition[method]!.requestSerialize(message)
 }
 
 type Method = (request: object, metadata: Metadata, options: object, callback: (error: ServiceError | null, response: never) => void) => { cancel(): void }
