@@ -40,14 +40,14 @@ export class SocketFile {
       await removeAbandoned(path)
       return new SocketFile(path, await bind(path, mode), lock)
     } catch (error) {
-      await lock.release()
+      lock.releaseNow()
       throw error
     }
   }
 
   /** From now on whoever tries to connect sees that the path is taken. */
   noteListening(): void {
-    void this.#lock?.release()
+    this.#lock?.releaseNow()
     this.#lock = undefined
   }
 
