@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
 import { expectOnlyMalformed, expectSameReading } from '../support/grpc/check-reading.ts'
-import { serializerOf } from '../support/grpc/grpc-client.ts'
+import { serializerOf } from '../support/grpc/js-client.ts'
 
 const serialize = serializerOf('ext_authz.proto', 'envoy.service.auth.v3.Authorization', 'Check')
 

@@ -1,18 +1,18 @@
 import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js'
 import { type Owner, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
-import { type GrpcClient, grpcClient } from './grpc-client.ts'
+import { type JsClient, jsClient } from './js-client.ts'
 
 interface HealthCheckResponse {
   readonly status: string
 }
 
-export function healthClient(port: number, owner?: Owner): GrpcClient {
-  return grpcClient(`127.0.0.1:${port}`, 'health.proto', 'grpc.health.v1.Health', owner)
+export function healthClient(port: number, owner?: Owner): JsClient {
+  return jsClient(`127.0.0.1:${port}`, 'health.proto', 'grpc.health.v1.Health', owner)
 }
 
 /** The status by its name, or the number of the status that the call failed with. */
-export async function health(client: GrpcClient, service = ''): Promise<string | number> {
+export async function health(client: JsClient, service = ''): Promise<string | number> {
   const { response, failure } = await client.call<HealthCheckResponse>('Check', { service })
   return response?.status ?? failure!.code
 }
@@ -24,7 +24,7 @@ export class Watch {
   endedWith: number | undefined
   readonly #stream: ClientReadableStream<HealthCheckResponse>
 
-  constructor(client: GrpcClient, service: string) {
+  constructor(client: JsClient, service: string) {
     const { client: calls } = client
     this.#stream = (calls as object as { Watch(request: object): ClientReadableStream<HealthCheckResponse> }).Watch({ service })
     this.#stream.on('data', ({ status }: HealthCheckResponse) => this.statuses.push(status))
@@ -39,7 +39,7 @@ export class Watch {
 }
 
 /** A watch that has its first message, cancelled when the test ends. */
-export async function watching(client: GrpcClient, service = '', owner: Owner = thisTest): Promise<Watch> {
+export async function watching(client: JsClient, service = '', owner: Owner = thisTest): Promise<Watch> {
   const watch = new Watch(client, service)
   owner.onTestFinished(() => watch.cancel())
   await until(() => watch.statuses.length > 0 || watch.endedWith !== undefined)
