@@ -2,7 +2,9 @@ import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
 import type { ListenerServer } from '../../listen/listener-server.ts'
 import type { Series } from '../../telemetry/metrics/counter-family.ts'
+import { ExtAuthzCheck } from './ext-authz-service.ts'
 import { healthMethods } from './health-service.ts'
+import { HealthWatches } from './health-watches.ts'
 import { NodeGrpcServer } from './node-grpc-server.ts'
 import { rateLimitMethods } from './rate-limit-service.ts'
 
@@ -18,6 +20,18 @@ export interface GrpcServerParts {
 
 /** The listener of gRPC calls: every method of every service, and the layer that carries them. */
 export function newGrpcServer(options: PortOptions, { pipeline, isReady, ignoredLimits }: GrpcServerParts): ListenerServer {
-  const methods = new Map([...healthMethods(isReady), ...rateLimitMethods(pipeline, ignoredLimits)].map((method) => [method.path, method]))
-  return new NodeGrpcServer(methods, options)
+  const watches = new HealthWatches(isReady)
+  const methods = [new ExtAuthzCheck(pipeline), ...rateLimitMethods(pipeline, ignoredLimits), ...healthMethods(isReady, watches)]
+  const server = new NodeGrpcServer(new Map(methods.map((method) => [method.path, method])), options)
+  return {
+    listen: (target) => server.listen(target),
+    drain() {
+      watches.look()
+      server.drain()
+    },
+    close(graceMs) {
+      watches.end()
+      return server.close(graceMs)
+    },
+  }
 }
