@@ -142,6 +142,8 @@ export class Descriptors {
         return this.#parts.model
       case 'context':
         return this.view!.context?.(key.name)
+      case 'descriptor':
+        return undefined // only calls of the rate limit service have them
     }
   }
 

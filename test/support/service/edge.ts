@@ -90,7 +90,7 @@ export class Edge {
 
   /** To be asked for where EDGE_GRPC_PORT is set. */
   get grpcPort(): number {
-    return this.service.addresses.get('grpc')!.port
+    return portOf(this.service.addresses.get('grpc')!)
   }
 
   get(path: string, fields: Fields = []): Promise<Answer> {
