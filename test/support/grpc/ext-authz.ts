@@ -46,6 +46,8 @@ interface CheckResponse {
   }
 }
 
+const STATUS_CODES = { BadRequest: 400, Forbidden: 403, TooManyRequests: 429 } as const
+
 /** What Envoy would make of the response; a call that fails throws. */
 export async function check(client: JsClient, request: CheckedRequest = {}): Promise<Checked> {
   const outcome = await client.call<CheckResponse>('Check', checkRequest(request))
@@ -53,7 +55,7 @@ export async function check(client: JsClient, request: CheckedRequest = {}): Pro
   const { status, ok_response: ok, denied_response: denied } = outcome.response
   return {
     code: status?.code ?? 0,
-    status: denied === undefined ? 200 : denied.status.code,
+    status: denied === undefined ? 200 : STATUS_CODES[denied.status.code],
     headers: headersOf(denied === undefined ? ok?.response_headers_to_add : denied.headers),
     upstream: headersOf(ok?.headers),
     body: denied?.body ?? '',

@@ -11,7 +11,8 @@ import {
 import { loadSync, type Options } from '@grpc/proto-loader'
 import { type Owner, thisTest } from '../service/running.ts'
 
-const PROTO = join(import.meta.dirname, '../../../assets/proto')
+/** The definitions that the package comes with. */
+export const PROTO = join(import.meta.dirname, '../../../assets/proto')
 
 const LOADED: Options = { keepCase: true, longs: Number, enums: String, defaults: false, oneofs: false }
 
