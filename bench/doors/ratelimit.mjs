@@ -36,6 +36,7 @@ export async function startRatelimit(file, limit) {
     '--loglevel',
     'warning',
   ])
+  await listening(redis)
   mkdirSync(join(directory, 'config'))
   writeFileSync(join(directory, 'config', 'bench.yaml'), configuration(limit))
   const [port, httpPort, debugPort] = [await freePort(), await freePort(), await freePort()]
@@ -51,7 +52,7 @@ export async function startRatelimit(file, limit) {
       RUNTIME_WATCH_ROOT: 'false',
       REDIS_SOCKET_TYPE: 'unix',
       REDIS_URL: redis,
-      USE_STATSD: 'false',
+      DISABLE_STATS: 'true',
       LOG_LEVEL: 'error',
     },
   })
