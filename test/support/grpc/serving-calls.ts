@@ -2,13 +2,14 @@ import { onTestFinished } from 'vitest'
 import { GRPC_LIMITS, type GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
 import type { GrpcMethod } from '../../../src/doors/grpc/grpc-method.ts'
 import { NodeGrpcServer } from '../../../src/doors/grpc/node-grpc-server.ts'
+import { OwnGrpcServer } from '../../../src/doors/grpc/own-grpc-server.ts'
 import { ConnectionPlaces, newPlacesBuffer } from '../../../src/listen/connection-places.ts'
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
 import type { ListenerTimeouts, PortOptions } from '../../../src/listen/http-listener.ts'
 import type { ListenerServer } from '../../../src/listen/listener-server.ts'
 
 /** The layers that carry calls. */
-export const LAYERS = ['node'] as const
+export const LAYERS = ['own', 'node'] as const
 export type LayerName = (typeof LAYERS)[number]
 
 interface LayerOptions {
@@ -38,12 +39,9 @@ export async function servingCalls(layer: LayerName, { methods, timeouts, limits
     onAcceptError: () => {},
   }
   const byPath = new Map(methods.map((method) => [method.path, method]))
-  const server = newLayer(layer, byPath, options, { ...GRPC_LIMITS, ...limits })
+  const Server = layer === 'own' ? OwnGrpcServer : NodeGrpcServer
+  const server = new Server(byPath, options, { ...GRPC_LIMITS, ...limits })
   const { port } = await server.listen({ port: 0, host: '127.0.0.1' })
   onTestFinished(() => server.close(0))
   return { server, port, refused: () => refused }
-}
-
-function newLayer(_layer: LayerName, methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, limits: GrpcLimits): ListenerServer {
-  return new NodeGrpcServer(methods, options, limits)
 }
