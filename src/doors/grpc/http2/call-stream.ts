@@ -1,4 +1,5 @@
 import type { GrowingBuffer } from '../../../growing-buffer.ts'
+import type { Refusal } from '../call-head.ts'
 import type { GrpcCall, GrpcMethod } from '../grpc-method.ts'
 import type { MessageRules } from '../message-frame.ts'
 import type { WaitingOutput } from './waiting-output.ts'
@@ -6,7 +7,8 @@ import type { WaitingOutput } from './waiting-output.ts'
 /** One call. */
 export class CallStream implements GrpcCall {
   readonly id: number
-  readonly method: GrpcMethod
+  /** A refusal that waits until the request is whole. */
+  readonly method: GrpcMethod | Refusal
   readonly rules: MessageRules
   /** -1 where it was not said. */
   readonly contentLength: number
@@ -28,7 +30,7 @@ export class CallStream implements GrpcCall {
   waiting: WaitingOutput | undefined
   onGone: (() => void) | undefined
 
-  constructor(id: number, method: GrpcMethod, rules: MessageRules, contentLength: number, sendWindow: number, nowMs: number, timeoutMs: number) {
+  constructor(id: number, method: GrpcMethod | Refusal, rules: MessageRules, contentLength: number, sendWindow: number, nowMs: number, timeoutMs: number) {
     this.id = id
     this.method = method
     this.rules = rules

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { GrowingBuffer } from '../../../growing-buffer.ts'
 import { isEncoded, isRefusal, methodOf } from '../call-head.ts'
-import { failed, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
+import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
 import { DEADLINE_EXCEEDED, UNAVAILABLE } from '../grpc-status.ts'
 import { timeoutMsOf } from '../grpc-timeout.ts'
 import { bodyFailure, PREFIX_BYTES } from '../message-frame.ts'
@@ -84,7 +84,8 @@ export class CallStreams {
     if (this.#streams.size >= limits.maxStreams || id > this.maxId) return this.#reject(id, REFUSED_STREAM, isEnd)
     const timeoutMs = timeoutMsOf(head.timeout)
     const method = methodOf(methods, head, timeoutMs)
-    if (isRefusal(method)) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
+    // What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word.
+    if (isRefusal(method) && (isEnd || method.httpStatus === 200)) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
     if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
     const rules = isEncoded(head.encoding) ? encodedRules : plainRules
     if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
@@ -104,7 +105,7 @@ export class CallStreams {
     const { contentLength, bodyBytes } = stream
     if (contentLength >= 0 && (bodyBytes > contentLength || (isEnd && bodyBytes < contentLength))) return this.#abort(stream, PROTOCOL_ERROR)
     if (isEnd && stream.body === undefined) return this.#endBody(stream, bytes, from, to)
-    if (length > 0 && !stream.hasReplied && !this.#collect(stream, bytes.subarray(from, to), isEnd)) return NO_ERROR
+    if (length > 0 && !stream.hasReplied && !isRefusal(stream.method) && !this.#collect(stream, bytes.subarray(from, to), isEnd)) return NO_ERROR
     if (isEnd) return this.#endCollected(stream)
     return length === 0 ? this.#countControl() : NO_ERROR
   }
@@ -135,7 +136,7 @@ export class CallStreams {
 
   widenStream(id: number, bytes: number): number {
     const stream = this.#streams.get(id)
-    if (stream === undefined) return NO_ERROR
+    if (stream === undefined) return bytes === 0 ? this.#reject(id, PROTOCOL_ERROR, true) : NO_ERROR
     if (bytes === 0) return this.#abort(stream, PROTOCOL_ERROR)
     return this.#windows.widenStream(stream, bytes) ? NO_ERROR : this.#abort(stream, FLOW_CONTROL_ERROR)
   }
@@ -163,7 +164,7 @@ export class CallStreams {
 
   /** What would never end by itself ends now. */
   endStreaming(): void {
-    for (const stream of this.#streams.values()) if (stream.method.isStreaming && stream.hasResponded) this.#reply(stream, CLOSING)
+    for (const stream of this.#streams.values()) if (stream.hasResponded && !stream.hasReplied) this.#reply(stream, CLOSING)
   }
 
   /** The connection is gone. */
@@ -215,15 +216,18 @@ export class CallStreams {
   #endBody(stream: CallStream, bytes: Buffer, from: number, to: number): number {
     stream.hasEnded = true
     if (stream.hasReplied) return NO_ERROR
+    if (isRefusal(stream.method)) {
+      this.#forget(stream)
+      return this.#refuse(stream.id, stream.method.reply, stream.method.httpStatus, true)
+    }
     const failure = bodyFailure(bytes, from, to - from, true, stream.rules)
     if (failure !== undefined) this.#reply(stream, failure)
     else if (stream.isPastDeadline(this.#context.nowMs)) this.#reply(stream, EXPIRED)
-    else this.#handle(stream, bytes.subarray(from + PREFIX_BYTES, to))
+    else this.#handle(stream, stream.method, bytes.subarray(from + PREFIX_BYTES, to))
     return NO_ERROR
   }
 
-  #handle(stream: CallStream, message: Buffer): void {
-    const { method } = stream
+  #handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
     this.handled++
     if (method.isStreaming) {
       this.#headers(stream.id, RESPONSE_BLOCK, false)

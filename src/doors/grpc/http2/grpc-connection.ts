@@ -44,6 +44,7 @@ const LINGER_MS = 1000
 const LEAVE_MS = 1000
 const LEAVE_PING = Buffer.from('edge-bye', 'latin1')
 
+const HTTP1 = ' HTTP/1.'
 const NOT_HTTP2 =
   'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 51\r\n\r\nThis port serves gRPC: HTTP/2 with prior knowledge.'
 
@@ -190,7 +191,7 @@ export class GrpcConnection {
     const context = this.#context
     context.nowMs = performance.now()
     const error = this.#reader.read(chunk, length)
-    if (error === BAD_PREFACE) return this.#refuseProtocol()
+    if (error === BAD_PREFACE) return this.#refuseProtocol(chunk.subarray(0, length))
     if (error !== NO_ERROR) return this.#fail(error, '')
     if (this.#reader.hasPreface) this.#begin()
     const { handled } = this.#streams
@@ -221,7 +222,8 @@ export class GrpcConnection {
     writer.windowUpdate(this.#socket, 0, CONNECTION_WINDOW - DEFAULT_WINDOW)
   }
 
-  #refuseProtocol(): void {
+  #refuseProtocol(chunk: Buffer): void {
+    if (!chunk.includes(HTTP1)) return this.#fail(PROTOCOL_ERROR, 'not HTTP/2')
     this.#socket.write(NOT_HTTP2, 'latin1')
     this.#end()
   }
