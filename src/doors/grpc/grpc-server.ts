@@ -3,6 +3,7 @@ import type { PortOptions } from '../../listen/http-listener.ts'
 import type { ListenerServer } from '../../listen/listener-server.ts'
 import { healthMethods } from './health-service.ts'
 import { NodeGrpcServer } from './node-grpc-server.ts'
+import { OwnGrpcServer } from './own-grpc-server.ts'
 
 export interface GrpcServerParts {
   readonly pipeline: DecisionPipeline
@@ -13,7 +14,7 @@ export interface GrpcServerParts {
 }
 
 /** The listener of gRPC calls: every method of every service, and the layer that carries them. */
-export function newGrpcServer(options: PortOptions, { isReady }: GrpcServerParts): ListenerServer {
+export function newGrpcServer(options: PortOptions, { isReady, wire }: GrpcServerParts): ListenerServer {
   const methods = new Map([...healthMethods(isReady)].map((method) => [method.path, method]))
-  return new NodeGrpcServer(methods, options)
+  return wire === 'own' ? new OwnGrpcServer(methods, options) : new NodeGrpcServer(methods, options)
 }
