@@ -1,5 +1,13 @@
 import { join } from 'node:path'
-import { Client, credentials, loadPackageDefinition, Metadata, type ServiceClientConstructor, type ServiceError } from '@grpc/grpc-js'
+import {
+  type Client,
+  credentials,
+  loadPackageDefinition,
+  Metadata,
+  type ServiceClientConstructor,
+  type ServiceDefinition,
+  type ServiceError,
+} from '@grpc/grpc-js'
 import { loadSync, type Options } from '@grpc/proto-loader'
 import { type Owner, thisTest } from '../service/running.ts'
 
@@ -13,26 +21,40 @@ export interface Failure {
   readonly details: string
 }
 
-export type Outcome<Response> = { readonly response: Response; readonly failure?: undefined } | { readonly failure: Failure; readonly response?: undefined }
+export type Outcome<Response> =
+  | { readonly response: Response; readonly failure?: undefined }
+  | { readonly failure: Failure; readonly response?: undefined }
 
 /** A client of `@grpc/grpc-js` for a service of these definitions, on a connection of its own, closed when the test ends. */
-export function grpcClient(address: string, file: string, service: string, owner: Owner = thisTest, directory = PROTO): GrpcClient {
+export function jsClient(address: string, file: string, service: string, owner: Owner = thisTest, directory = PROTO): JsClient {
   const definition = loadSync(join(directory, file), { ...LOADED, includeDirs: [directory] })
-  const Service = service.split('.').reduce((names, name) => names[name] as Record<string, never>, loadPackageDefinition(definition) as object as Record<string, never>)
-  return clientOf(Service as object as ServiceClientConstructor, address, owner)
+  let names: object = loadPackageDefinition(definition)
+  for (const name of service.split('.')) names = (names as Record<string, object>)[name]!
+  return clientOf(names as ServiceClientConstructor, address, owner)
 }
 
 /** The same for a service that somebody else's code describes. */
-export function clientOf(Service: ServiceClientConstructor, address: string, owner: Owner = thisTest): GrpcClient {
+export function clientOf(Service: ServiceClientConstructor, address: string, owner: Owner = thisTest): JsClient {
   // A subchannel may be shared by clients of one process; each test has its own.
   const client = new Service(address, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 })
   owner.onTestFinished(() => client.close())
-  return new GrpcClient(client)
+  return new JsClient(client)
 }
 
-type Method = (request: object, metadata: Metadata, options: object, callback: (error: ServiceError | null, response: never) => void) => { cancel(): void }
+/** Writes the requests of a method as this library does. */
+export function serializerOf(file: string, service: string, method: string, directory = PROTO): (message: object) => Uint8Array {
+  const definition = loadSync(join(directory, file), { ...LOADED, includeDirs: [directory] })[service] as ServiceDefinition
+  return (message) => definition[method]!.requestSerialize(message)
+}
 
-export class GrpcClient {
+type Method = (
+  request: object,
+  metadata: Metadata,
+  options: object,
+  callback: (error: ServiceError | null, response: never) => void,
+) => { cancel(): void }
+
+export class JsClient {
   readonly client: Client
 
   constructor(client: Client) {
