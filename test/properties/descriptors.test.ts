@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { LimitDescriptor, LimitResult } from '../../src/engine/limit-call.ts'
-import { bundle, policy } from '../support/bundles/bundles.ts'
+import { bundle } from '../support/bundles/bundles.ts'
 import { descriptor, limitEngine, told } from '../support/rate-limit/limit-engine.ts'
 import { ModelLimits, type ModelPolicy } from '../support/rate-limit/model-limits.ts'
 import { MapStore } from '../support/store/map-store.ts'
@@ -45,7 +45,7 @@ test('calls take, refuse and give back as a simple model does, on every counter'
   fc.assert(
     fc.property(policies, steps, (written, all) => {
       const model = new ModelLimits(written)
-      const spec = bundle(1, ...model.policies.map(({ id, spec }) => policy(id, spec)))
+      const spec = bundle(1, ...model.policies)
       const engines = [limitEngine(spec), limitEngine(spec, new MapStore())]
       for (const { call: descriptors, advanceS } of all) {
         const expected = model.decide(descriptors)
