@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { ProtobufWriter } from '../../../src/doors/grpc/protobuf-writer.ts'
 import {
   blockRule,
   bucketRule,
@@ -11,7 +12,7 @@ import {
   windowRule,
 } from '../../support/bundles/bundles.ts'
 import type { JsClient } from '../../support/grpc/js-client.ts'
-import { limitFailure, rateLimitService, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
+import { limitFailure, rateLimitService, sendBytes, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
@@ -119,12 +120,12 @@ describe('hits', () => {
 
 describe('a call fails with status 3', () => {
   test.each([
-    ['without a domain', ['user=a'], '', 'expected a domain, but it is missing or empty'],
+    ['without a domain', ['user=a'], '', 'expected a domain that is not empty'],
     ['without descriptors', [], 'd', 'expected at least one descriptor'],
     ['with an entry without a key', ['=a'], 'd', 'expected a key in each entry of a descriptor'],
     ['with 101 descriptors', Array(101).fill('user=a') as string[], 'd', 'expected at most 100 descriptors'],
     ['with 65 entries', [Array(65).fill('user=a').join(' ')], 'd', 'expected at most 64 entries in a descriptor'],
-    ['with two entries of one name', ['a=1 a=2 a#2=3'], 'd', 'expected each entry of descriptor 0 once: one is named like a repeated key'],
+    ['with two entries of one name', ['a=1 a=2 a#2=3'], 'd', 'expected each entry of descriptor 0 only once'],
   ])('%s', async (_, descriptors, domain, details) => {
     const [client, edge] = await asking(bucketRule('r', [USER], 5))
     expect(await limitFailure(client, descriptors, domain)).toEqual({ code: INVALID_ARGUMENT, details })
@@ -165,4 +166,29 @@ test('counters survive a new bundle, and requests over HTTP never meet them', as
   expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OVER_LIMIT')
   const { status, headers } = await edge.decide({ fields: [['user', 'a']] })
   expect([status, headers['ratelimit']]).toEqual([200, undefined])
+})
+
+test('a limit that the caller sends along is ignored and counted', async () => {
+  const [client, edge] = await asking(bucketRule('r', [USER], 1))
+  const writer = new ProtobufWriter()
+  writer.text(1, 'd')
+  const descriptor = writer.open(2)
+  const entry = writer.open(1)
+  writer.text(1, 'user')
+  writer.text(2, 'a')
+  writer.close(entry)
+  const limit = writer.open(2)
+  writer.number(1, 1000)
+  writer.number(2, 1)
+  writer.close(limit)
+  writer.close(descriptor)
+  expect(await sendBytes(client, writer.finish())).toBe(0)
+  expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OVER_LIMIT')
+  expect(await edge.metric('edge_rate_limit_ignored_limits_total')).toBe(1)
+})
+
+test('a malformed message fails with status 3 and harms no other call', async () => {
+  const [client] = await asking(bucketRule('r', [USER], 9))
+  const [bad, good] = await Promise.all([sendBytes(client, Buffer.from([0x0a, 0xff])), shouldRateLimit(client, ['user=a'])])
+  expect([bad, good.overall]).toEqual([INVALID_ARGUMENT, 'OK'])
 })

@@ -50,6 +50,20 @@ export async function shouldRateLimit(
   }
 }
 
+/** Sends these bytes as the message. Returns the status of the call, 0 where it succeeds. */
+export function sendBytes({ client }: JsClient, bytes: Uint8Array): Promise<number> {
+  const path = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
+  return new Promise((resolve) => {
+    client.makeUnaryRequest(
+      path,
+      () => Buffer.from(bytes),
+      (reply) => reply,
+      null,
+      (error) => resolve(error?.code ?? 0),
+    )
+  })
+}
+
 /** How a call fails. */
 export async function limitFailure(
   client: JsClient,
