@@ -30,7 +30,15 @@ export class CallStream implements GrpcCall {
   waiting: WaitingOutput | undefined
   onGone: (() => void) | undefined
 
-  constructor(id: number, method: GrpcMethod | Refusal, rules: MessageRules, contentLength: number, sendWindow: number, nowMs: number, timeoutMs: number) {
+  constructor(
+    id: number,
+    method: GrpcMethod | Refusal,
+    rules: MessageRules,
+    contentLength: number,
+    sendWindow: number,
+    nowMs: number,
+    timeoutMs: number,
+  ) {
     this.id = id
     this.method = method
     this.rules = rules

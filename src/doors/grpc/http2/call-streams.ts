@@ -8,15 +8,7 @@ import { bodyFailure, PREFIX_BYTES } from '../message-frame.ts'
 import { NO_MEMORY } from '../partial-messages.ts'
 import { EMPTY_TABLE, RESPONSE_BLOCK, trailersBlock, trailersOnlyBlock } from './answer-blocks.ts'
 import { CallStream } from './call-stream.ts'
-import {
-  CANCEL,
-  ENHANCE_YOUR_CALM,
-  FLOW_CONTROL_ERROR,
-  NO_ERROR,
-  PROTOCOL_ERROR,
-  REFUSED_STREAM,
-  STREAM_CLOSED,
-} from './frame.ts'
+import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
 import type { FrameBudget } from './frame-budget.ts'
 import type { Http2Context } from './http2-context.ts'
 import type { PeerSettings } from './peer-settings.ts'
@@ -84,13 +76,15 @@ export class CallStreams {
     if (this.#streams.size >= limits.maxStreams || id > this.maxId) return this.#reject(id, REFUSED_STREAM, isEnd)
     const timeoutMs = timeoutMsOf(head.timeout)
     const method = methodOf(methods, head, timeoutMs)
-    // What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word.
-    if (isRefusal(method) && (isEnd || method.httpStatus === 200)) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
-    if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
     const rules = isEncoded(head.encoding) ? encodedRules : plainRules
-    if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
+    if (isRefusal(method)) {
+      // What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word.
+      if (isEnd || method.httpStatus === 200) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
+    } else if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
+    else if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
+    const lifeMs = isRefusal(method) ? Number.POSITIVE_INFINITY : timeoutMs
     const { initialWindow } = this.#settings
-    this.#streams.set(id, new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, timeoutMs))
+    this.#streams.set(id, new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs))
     return NO_ERROR
   }
 
@@ -103,9 +97,11 @@ export class CallStreams {
     if (!this.#widenReceive(stream, flowBytes, isEnd)) return this.#abort(stream, FLOW_CONTROL_ERROR)
     stream.bodyBytes += length
     const { contentLength, bodyBytes } = stream
-    if (contentLength >= 0 && (bodyBytes > contentLength || (isEnd && bodyBytes < contentLength))) return this.#abort(stream, PROTOCOL_ERROR)
+    if (contentLength >= 0 && (bodyBytes > contentLength || (isEnd && bodyBytes < contentLength)))
+      return this.#abort(stream, PROTOCOL_ERROR)
     if (isEnd && stream.body === undefined) return this.#endBody(stream, bytes, from, to)
-    if (length > 0 && !stream.hasReplied && !isRefusal(stream.method) && !this.#collect(stream, bytes.subarray(from, to), isEnd)) return NO_ERROR
+    if (length > 0 && !stream.hasReplied && !isRefusal(stream.method) && !this.#collect(stream, bytes.subarray(from, to), isEnd))
+      return NO_ERROR
     if (isEnd) return this.#endCollected(stream)
     return length === 0 ? this.#countControl() : NO_ERROR
   }
@@ -229,6 +225,7 @@ export class CallStreams {
 
   #handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
     this.handled++
+    this.#controls.add(this.#context.limits.controlsPerCall)
     if (method.isStreaming) {
       this.#headers(stream.id, RESPONSE_BLOCK, false)
       stream.hasResponded = true
