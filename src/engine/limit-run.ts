@@ -111,21 +111,28 @@ export class LimitRun {
   /** Of the rules that were found for the descriptor, those that apply. An `else` does where no other rule of its policy with a match does. */
   #addApplying(descriptor: number): void {
     const found = this.#found
-    let hasElse = false
-    for (let i = 0; i < found.length; i++) {
-      const { isMatched, isElse, rule } = found[i]!
-      if (isElse) hasElse = true
-      if (isMatched && !this.#isOver(rule)) this.#matched.add(rule.policy)
-    }
+    const hasElse = this.#noteMatched()
     for (let i = 0; i < found.length; i++) {
       const covering = found[i]!
-      if (this.#isOver(covering.rule) || (hasElse && covering.isElse && this.#matched.has(covering.rule.policy))) continue
+      if (this.#isOver(covering.rule) || (covering.isElse && this.#matched.has(covering.rule.policy))) continue
       this.#descriptors.push(descriptor)
       this.#coverings.push(covering)
       this.#entries.push(-1)
     }
     found.length = 0
-    if (this.#matched.size > 0) this.#matched.clear()
+    if (hasElse) this.#matched.clear()
+  }
+
+  /** Notes the policies of which a rule with a match applies, where there is an `else` to know it. */
+  #noteMatched(): boolean {
+    const found = this.#found
+    let hasElse = false
+    for (let i = 0; i < found.length && !hasElse; i++) hasElse = found[i]!.isElse
+    for (let i = 0; hasElse && i < found.length; i++) {
+      const { isMatched, rule } = found[i]!
+      if (isMatched && !this.#isOver(rule)) this.#matched.add(rule.policy)
+    }
+    return hasElse
   }
 
   /** A block that has expired covers nobody. */
