@@ -31,9 +31,6 @@ export function newGrpcServer(options: PortOptions, { pipeline, isReady, wire, i
       watches.look()
       server.drain()
     },
-    close(graceMs) {
-      watches.end()
-      return server.close(graceMs)
-    },
+    close: (graceMs) => server.close(graceMs),
   }
 }
