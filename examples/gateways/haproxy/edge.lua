@@ -21,8 +21,7 @@ local NOT_PASSED_ON = set_of({
   -- They belong to the client's connection and body.
   "connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
   -- Clients must not set these themselves.
-  "x-original-method", "x-original-uri", "x-original-host", "x-forwarded-for", "x-asn-type", "x-tor-exit",
-  "x-edge-settle", "x-edge-reservation", "x-edge-prompt-tokens", "x-edge-max-tokens", "x-edge-model",
+  "x-asn-type", "x-tor-exit", "x-edge-settle", "x-edge-reservation", "x-edge-prompt-tokens", "x-edge-max-tokens", "x-edge-model",
   -- The header that a `cost` in your bundle names.
   "x-request-cost",
 })
@@ -49,6 +48,7 @@ local function question_fields(txn)
       end
     end
   end
+  -- In place of what the client may have sent.
   fields["x-original-method"] = { txn.f:method() }
   fields["x-original-uri"] = { txn.f:pathq() }
   fields["x-original-host"] = { txn.f:req_fhdr("host") }

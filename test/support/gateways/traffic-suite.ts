@@ -10,7 +10,7 @@ import { ManualClock } from '../service/manual-clock.ts'
 import { running } from '../service/running.ts'
 import { until } from '../until.ts'
 import type { Gateway } from './gateway.ts'
-import { ALICE, behind, edgeAllowing, statusAndReason } from './gateway-setup.ts'
+import { ALICE, behind, edgeAllowing, recordingEdge, statusAndReason } from './gateway-setup.ts'
 
 const LARGE = Buffer.alloc(3 << 20, 'edge')
 
@@ -75,6 +75,21 @@ export function trafficSuite(gateway: Gateway): void {
     expect([response.statusCode, response.headers['retry-after'], backend.seen]).toEqual([429, '1', []])
     client.close()
     await once(client, 'close')
+  })
+
+  test('asks without a body, and without the fields that belong to one or to the connection', async () => {
+    const asked = await recordingEdge()
+    const { port, backend } = await behind(gateway, asked)
+    echoMessages(backend)
+    await send(port, { 'Transfer-Encoding': 'chunked' })
+    await send(port, { Expect: '100-continue', 'Content-Length': String(LARGE.length) })
+    await once(openWebSocket(port), 'open')
+    for (const { headers } of asked.seen) {
+      const foreign = ['transfer-encoding', 'expect', 'upgrade'].filter((name) => name in headers)
+      expect([foreign, headers['content-length'] ?? '0']).toEqual([[], '0'])
+      expect(['close', 'upgrade']).not.toContain(headers.connection?.toLowerCase())
+    }
+    expect(asked.seen).toHaveLength(3)
   })
 
   test('passes the events of a stream on as they come', async () => {
