@@ -7,6 +7,7 @@ import type { Cli } from '../service/cli.ts'
 import { ask, type Fields } from '../service/http.ts'
 import { suspend } from '../service/process-facts.ts'
 import { running, scratchDirectory, serving } from '../service/running.ts'
+import { serverPort } from '../service/server-port.ts'
 import type { Gateway } from './gateway.ts'
 import { ALICE, behind, edgeAllowing, oneRule, statusAndReason, TWICE } from './gateway-setup.ts'
 
@@ -19,12 +20,15 @@ const EDGE_READS_BYTES = 64 * 1024
 /** What happens while edge cannot decide, and what a client can do to make that happen. */
 export function failureSuite(gateway: Gateway): void {
   test('fails closed: 5xx, and no request reaches the backend, while edge is gone or has no bundle', async () => {
-    const edge = await edgeAllowing(10)
+    const options = { bundle: oneRule(10), env: { EDGE_PORT: String(await serverPort()) } }
+    const edge = await running(options)
     const { port, backend } = await behind(gateway, edge)
     expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
     await edge.stop()
     expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
     expect(backend.seen).toHaveLength(1)
+    await running(options)
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
     const unready = await behind(gateway, await running())
     expect((await ask(unready.port, 'GET', '/', ALICE)).status).toBeGreaterThanOrEqual(500)
     expect(unready.backend.seen).toHaveLength(0)
@@ -61,6 +65,20 @@ export function failureSuite(gateway: Gateway): void {
     expect([closed.backend.seen.length, open.backend.seen.length]).toEqual([1, 2])
     edge.process.kill('SIGCONT')
     for (const { port } of [closed, open]) expect(statusAndReason(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
+  })
+
+  test('takes a failure of the backend for no failure of edge: nothing is sent twice', async () => {
+    const edge = await edgeAllowing(10)
+    const { port, backend } = await behind(gateway, edge, 'fail open')
+    backend.handler = async (req, _res, seen) => {
+      await seen.body()
+      req.socket.destroy()
+    }
+    expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
+    expect(backend.seen).toHaveLength(1)
+    await backend.close()
+    expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
+    expect(await edge.metric(`edge_questions_total{door="${gateway.door}",outcome="allow"}`)).toBe(2)
   })
 
   test('fails open for no client: a repeated key, a block and a reject stay what they are', async () => {

@@ -36,6 +36,8 @@ interface AskedAbout {
 interface GatewayLimits {
   /** Responses to allowed requests carry no RateLimit fields. */
   readonly noRateLimitOnAllow?: boolean
+  /** Rejects carry no fields of debug sessions. */
+  readonly noDebugFields?: boolean
 }
 
 /** A file of the example. */
