@@ -140,6 +140,8 @@ export class Descriptors {
         return pathSegment(this.#parts.path, key.segment)
       case 'model':
         return this.#parts.model
+      case 'descriptor':
+        return undefined // only calls of the rate limit service have them
     }
   }
 
