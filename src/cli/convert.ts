@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { dump } from 'js-yaml'
 import { MAX_BUNDLE_BYTES } from '../bundle/bundle-source.ts'
 import { readFileBounded } from '../files/read-file-bounded.ts'
 import { parseBundle } from '../policy/parse.ts'
@@ -81,6 +82,9 @@ async function readOne(file: string, problems: Problem[]): Promise<Configuration
   return undefined
 }
 
+/** What is inside a rule stands on one line. */
+const FLOW_LEVEL = 6
+
 /** What cannot be said is named, and the rest is printed: the operator decides what to do without it. */
 function printBundle(version: number | string, configurations: readonly NamedConfiguration[]): number {
   const ids = new NameList()
@@ -98,8 +102,8 @@ function printBundle(version: number | string, configurations: readonly NamedCon
     hasGaps ||= translation.gaps.length > 0
     for (const policy of translation.policies) policies.push(policy)
   }
-  const text = `${JSON.stringify({ bundle_version: version, policies }, null, 2)}\n`
-  const parsed = parseBundle(text)
+  const text = dump({ bundle_version: version, policies }, { flowLevel: FLOW_LEVEL, lineWidth: -1, noRefs: true })
+  const parsed = parseBundle(text, 'yaml')
   if (!parsed.ok) {
     print('the bundle', 'error', parsed.problems)
     return 1

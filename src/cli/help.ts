@@ -34,8 +34,8 @@ Exit status: 0 if all are valid (warnings are allowed), 1 otherwise.
 export const CONVERT_HELP = `Usage: edge convert ratelimit [--bundle-version N] FILE...
 
 Reads configuration files of envoyproxy/ratelimit (YAML, a domain each) and prints one policy bundle with the same limits, as
-JSON, which also loads as YAML. The default version is 1. What a bundle cannot express is printed to standard error with its
-path, and so is what has no effect.
+YAML. The default version is 1. What a bundle cannot express is printed to standard error with its path, and so is what has no
+effect.
 Exit status: 0 if everything was converted; 1 if something could not be expressed (the bundle has the rest), or if a file is
 not valid (nothing is printed).
 `

@@ -141,7 +141,7 @@ class Translator implements Translation {
     const steps = levels.map((level) => (selecting.includes(level) ? stepOf(level.entry) : level.entry.key))
     const id = this.#ids.add([this.#domain, ...steps].join('/') + (mode === 'shadow' ? ' (shadow)' : ''))
     const policy = { rules: [], names: new NameList() }
-    this.policies.push({ id, spec: { mode, selector, rules: policy.rules } })
+    this.policies.push({ id, spec: { ...(mode === 'shadow' && { mode }), selector, rules: policy.rules } })
     return policy
   }
 
