@@ -9,19 +9,20 @@ import { HttpQuestion } from './http-question.ts'
 /** Questions of one shape that `node:http` has read. Their bodies are not read, and responses have none. */
 export class DecisionEndpoint implements Route {
   readonly path: string
-  readonly methods: readonly string[]
+  readonly methods: readonly string[] | undefined
   readonly #shape: QuestionShape
   readonly #pipeline: DecisionPipeline
 
-  constructor(shape: QuestionShape, pipeline: DecisionPipeline) {
-    this.path = shape.path
+  /** `path` is the shape's, or all that is below it. */
+  constructor(shape: QuestionShape, path: string, pipeline: DecisionPipeline) {
+    this.path = path
     this.methods = shape.methods
     this.#shape = shape
     this.#pipeline = pipeline
   }
 
   handle(req: IncomingMessage, res: ServerResponse): void | Promise<void> {
-    const answer = this.#pipeline.decide(new HttpQuestion(this.#shape, req.rawHeaders))
+    const answer = this.#pipeline.decide(new HttpQuestion(this.#shape, req))
     if (answer instanceof Promise) return answer.then((later) => respond(res, later))
     respond(res, answer)
   }
