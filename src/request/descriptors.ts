@@ -142,6 +142,8 @@ export class Descriptors {
         return this.#parts.model
       case 'descriptor':
         return undefined // only calls of the rate limit service have them
+      case 'context':
+        return this.view!.context?.(key.name)
     }
   }
 
@@ -185,8 +187,10 @@ export class Descriptors {
 
   #readAddress(): Address | undefined {
     if (!this.#hasAddress) {
+      const { peer } = this.view!
       const chain = this.view!.header('x-forwarded-for') as string | undefined // its lines are joined
-      this.#address = clientAddress(chain, this.#identification.trustedProxies)
+      const hops = peer === undefined ? chain : chain === undefined ? peer : `${chain}, ${peer}`
+      this.#address = clientAddress(hops, this.#identification.trustedProxies)
       this.#hasAddress = true
     }
     return this.#address

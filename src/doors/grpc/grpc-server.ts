@@ -1,7 +1,9 @@
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
 import type { ListenerServer } from '../../listen/listener-server.ts'
+import { ExtAuthzCheck } from './ext-authz-service.ts'
 import { healthMethods } from './health-service.ts'
+import { HealthWatches } from './health-watches.ts'
 import { NodeGrpcServer } from './node-grpc-server.ts'
 
 export interface GrpcServerParts {
@@ -13,7 +15,19 @@ export interface GrpcServerParts {
 }
 
 /** The listener of gRPC calls: every method of every service, and the layer that carries them. */
-export function newGrpcServer(options: PortOptions, { isReady }: GrpcServerParts): ListenerServer {
-  const methods = new Map([...healthMethods(isReady)].map((method) => [method.path, method]))
-  return new NodeGrpcServer(methods, options)
+export function newGrpcServer(options: PortOptions, { pipeline, isReady }: GrpcServerParts): ListenerServer {
+  const watches = new HealthWatches(isReady)
+  const methods = new Map([new ExtAuthzCheck(pipeline), ...healthMethods(isReady, watches)].map((method) => [method.path, method]))
+  const server = new NodeGrpcServer(methods, options)
+  return {
+    listen: (target) => server.listen(target),
+    drain() {
+      watches.look()
+      server.drain()
+    },
+    close(graceMs) {
+      watches.end()
+      return server.close(graceMs)
+    },
+  }
 }

@@ -40,7 +40,7 @@ export class NodeGrpcServer implements ListenerServer {
   }
 
   drain(): void {
-    for (const session of this.#sessions) session.goaway()
+    for (const session of this.#sessions) if (!session.destroyed) session.goaway()
   }
 
   async close(graceMs: number): Promise<void> {

@@ -87,6 +87,11 @@ export class Edge {
     return this.service.addresses.get('admin')!.port
   }
 
+  /** To be asked for where EDGE_GRPC_PORT is set. */
+  get grpcPort(): number {
+    return this.service.addresses.get('grpc')!.port
+  }
+
   get(path: string, fields: Fields = []): Promise<Answer> {
     return ask(this.port, 'GET', path, fields)
   }

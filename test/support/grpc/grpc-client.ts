@@ -1,0 +1,51 @@
+import { join } from 'node:path'
+import { Client, credentials, loadPackageDefinition, Metadata, type ServiceClientConstructor, type ServiceError } from '@grpc/grpc-js'
+import { loadSync, type Options } from '@grpc/proto-loader'
+import { type Owner, thisTest } from '../service/running.ts'
+
+const PROTO = join(import.meta.dirname, '../../../assets/proto')
+
+const LOADED: Options = { keepCase: true, longs: Number, enums: String, defaults: false, oneofs: false }
+
+/** A call that failed: what the server said of it. */
+export interface Failure {
+  readonly code: number
+  readonly details: string
+}
+
+export type Outcome<Response> = { readonly response: Response; readonly failure?: undefined } | { readonly failure: Failure; readonly response?: undefined }
+
+/** A client of `@grpc/grpc-js` for a service of these definitions, on a connection of its own, closed when the test ends. */
+export function grpcClient(address: string, file: string, service: string, owner: Owner = thisTest, directory = PROTO): GrpcClient {
+  const definition = loadSync(join(directory, file), { ...LOADED, includeDirs: [directory] })
+  const Service = service.split('.').reduce((names, name) => names[name] as Record<string, never>, loadPackageDefinition(definition) as object as Record<string, never>)
+  return clientOf(Service as object as ServiceClientConstructor, address, owner)
+}
+
+/** The same for a service that somebody else's code describes. */
+export function clientOf(Service: ServiceClientConstructor, address: string, owner: Owner = thisTest): GrpcClient {
+  // A subchannel may be shared by clients of one process; each test has its own.
+  const client = new Service(address, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 })
+  owner.onTestFinished(() => client.close())
+  return new GrpcClient(client)
+}
+
+type Method = (request: object, metadata: Metadata, options: object, callback: (error: ServiceError | null, response: never) => void) => { cancel(): void }
+
+export class GrpcClient {
+  readonly client: Client
+
+  constructor(client: Client) {
+    this.client = client
+  }
+
+  call<Response>(method: string, request: object, options: { deadline?: number } = {}): Promise<Outcome<Response>> {
+    return new Promise((resolve) => {
+      const call = (this.client as object as Record<string, Method>)[method]!
+      call.call(this.client, request, new Metadata(), options, (error, response) => {
+        if (error === null) resolve({ response })
+        else resolve({ failure: { code: error.code, details: error.details } })
+      })
+    })
+  }
+}
