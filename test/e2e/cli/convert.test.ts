@@ -191,7 +191,7 @@ describe('what a bundle cannot express is named, the rest is printed, and the ex
 describe('a file that is not valid is named with the place, and nothing is printed', () => {
   const entry = (fields: string): string => `domain: d\ndescriptors: [{ ${fields} }]`
   test.for([
-    ['nothing', '', 'expected an object with domain and descriptors'],
+    ['nothing', '', 'the input is empty'],
     ['no YAML', 'domain: [', 'not YAML: '],
     ['a list', '- a', 'expected an object with domain and descriptors, got a list'],
     ['no domain', 'descriptors: []', 'domain: expected the name of a domain, but it is missing'],
