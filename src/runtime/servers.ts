@@ -52,7 +52,10 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
         admin: hasAdminListener ? undefined : admin,
         settling: [reservations, settlementRecorder],
       }),
-    grpc: () => code.newGrpcServer!(portOptions('grpc'), { pipeline, isReady, wire: config.grpcWire }),
+    grpc: () => {
+      const ignoredLimits = new CounterFamily(metricMemory, 'edge_rate_limit_ignored_limits_total').series()
+      return code.newGrpcServer!(portOptions('grpc'), { pipeline, isReady, wire: config.grpcWire, ignoredLimits })
+    },
     admin: () => newAdminServer(admin, portOptions('admin')),
   }
   const servers: ListenerServers = new ListenerServers(config, new Map(open.map((name) => [name, newServer[name]()])))

@@ -68,6 +68,12 @@ export class ProtobufReader {
     throw new MalformedMessage('a number has more than 64 bits')
   }
 
+  /** A field that is a number. */
+  number(): number {
+    if (this.wireType !== VARINT) throw new MalformedMessage('a field has the wrong wire type')
+    return this.varint()
+  }
+
   /** Enters the message that this field is; returns where the outer one ends, for `leave`. */
   enter(): number {
     const end = this.#endOfValue()
