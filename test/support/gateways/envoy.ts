@@ -1,0 +1,38 @@
+import { writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { readText } from '../../docs/markdown.ts'
+import { scratchDirectory } from '../service/running.ts'
+import { serverPort } from '../service/server-port.ts'
+import { example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { missingUnless, runningGateway } from './gateway-process.ts'
+
+const VERSION = /^version=(.*)$/m.exec(readText('scripts/test-parts/envoy.sh'))![1]!
+const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
+const PROGRAM = join(CACHE, 'edge-test-parts', `envoy-${VERSION}`, 'envoy')
+// One that is killed leaves its shared memory behind; without hot restarts there is none.
+const ARGS = ['-c', 'envoy.yaml', '--disable-hot-restart', '--concurrency', '2', '--log-level', 'warning']
+
+export const ENVOY_MISSING = missingUnless(PROGRAM, ['--version'], 'Envoy')
+
+export const ENVOY_EXT_AUTHZ_HTTP: Gateway = {
+  name: 'Envoy (ext_authz over HTTP)',
+  missing: ENVOY_MISSING,
+  asked: ({ method, url, headers }) => ({ method, uri: url.replace(/^\/v1\/ext-authz/, ''), host: headers.host }),
+  limits: {},
+  start: envoyWith('envoy-ext-authz-http', 8080),
+}
+
+/** Envoy with the example, in which edge has this port. */
+export function envoyWith(name: string, edgePort: number): Gateway['start'] {
+  return async ({ edge, backend }, variant, owner) => {
+    const [directory, port] = [await scratchDirectory(owner), await serverPort()]
+    const text = substituted(variantOf(example(`${name}/envoy.yaml`), variant), {
+      'address: 0.0.0.0, port_value: 10000': `address: 127.0.0.1, port_value: ${port}`,
+      [`port_value: ${edgePort}`]: `port_value: ${edge}`,
+      'port_value: 3000': `port_value: ${backend}`,
+    })
+    await writeFile(join(directory, 'envoy.yaml'), text)
+    return runningGateway({ program: PROGRAM, args: ARGS, directory, port }, owner)
+  }
+}
