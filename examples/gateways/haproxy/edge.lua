@@ -56,7 +56,8 @@ local function question_fields(txn)
   return fields
 end
 
-local function keep_ratelimit_fields(txn, fields)
+local function allow(txn, fields)
+  txn:set_var("txn.edge_allows", true)
   for name, variable in pairs(RATELIMIT_FIELDS) do
     if fields[name] then
       txn:set_var(variable, fields[name][0])
@@ -83,10 +84,12 @@ core.register_action("edge", { "http-req" }, function(txn)
   })
   local status = answer and answer.status or 0
   if status == 200 then
-    keep_ratelimit_fields(txn, answer.headers)
+    allow(txn, answer.headers)
   elseif status >= 400 and status < 500 then
     reject(txn, status, answer.headers)
-  elseif not IS_FAIL_OPEN then
+  elseif IS_FAIL_OPEN then
+    allow(txn, {})
+  else
     reject(txn, 503, {})
   end
 end)

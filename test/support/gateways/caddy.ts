@@ -8,16 +8,18 @@ import { missingUnless, runningGateway } from './gateway-process.ts'
 export const CADDY: Gateway = {
   name: 'Caddy',
   missing: missingUnless('caddy', ['version'], 'Caddy'),
+  door: 'forward_auth',
   asked: askedInFields('forwarded'),
   limits: {},
   async start({ edge, backend }, variant, owner) {
     const [directory, port] = [await scratchDirectory(owner), await serverPort()]
     const caddyfile = substituted(variantOf(example('caddy/Caddyfile'), variant), {
-      ':80 {': `http://127.0.0.1:${port} {\nbind 127.0.0.1\n`,
+      '{\n\tservers': '{\n\tadmin off\n\tservers',
+      ':80 {': `:${port} {\nbind 127.0.0.1\n`,
       '127.0.0.1:8080': `127.0.0.1:${edge}`,
       '127.0.0.1:3000': `127.0.0.1:${backend}`,
     })
-    await writeFile(join(directory, 'Caddyfile'), `{\nadmin off\n}\n${caddyfile}`)
+    await writeFile(join(directory, 'Caddyfile'), caddyfile)
     const env = { HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory }
     return runningGateway({ program: 'caddy', args: ['run', '--config', 'Caddyfile'], directory, port, env }, owner)
   },

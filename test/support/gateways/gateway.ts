@@ -1,3 +1,4 @@
+import type { Door } from '../../../src/decide/door.ts'
 import { readText } from '../../docs/markdown.ts'
 import type { SeenRequest } from '../proxy/backend.ts'
 import type { Owner } from '../service/running.ts'
@@ -7,6 +8,8 @@ export interface Gateway {
   readonly name: string
   /** What is not installed, and how it is. Undefined: it can be started. */
   readonly missing: string | undefined
+  /** By which it asks. */
+  readonly door: Door
   /** The request that a question of this gateway asks about. */
   asked(question: SeenRequest): AskedAbout
   /** What it cannot do. Its page says so, too. */

@@ -5,26 +5,29 @@ import { serverPort } from '../service/server-port.ts'
 import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
-export const HAPROXY: Gateway = {
-  name: 'HAProxy',
-  missing: missingUnless('haproxy', ['-v'], 'HAProxy'),
-  asked: askedInFields('original'),
-  limits: {},
-  start: ({ edge, backend }, variant, owner) => runningHaproxy(edge, backend, variantOf(example('haproxy/edge.lua'), variant), owner),
-}
+export const HAPROXY: Gateway = haproxyWith(example('haproxy/edge.lua'))
 
 /** With this `edge.lua`. */
-export async function runningHaproxy(edge: number, backend: number, lua: string, owner?: Parameters<Gateway['start']>[2]): Promise<number> {
-  const [directory, port] = [await scratchDirectory(owner), await serverPort()]
-  // Its name is known to the whole machine.
-  const socket = { 'abns@edge': `abns@edge-test-${port}` }
-  const configuration = substituted(example('haproxy/haproxy.cfg'), {
-    'bind :80\n': `bind 127.0.0.1:${port}\n`,
-    '127.0.0.1:8080': `127.0.0.1:${edge}`,
-    '127.0.0.1:3000': `127.0.0.1:${backend}`,
-    ...socket,
-  })
-  await writeFile(join(directory, 'haproxy.cfg'), configuration)
-  await writeFile(join(directory, 'edge.lua'), substituted(lua, socket))
-  return runningGateway({ program: 'haproxy', args: ['-db', '-f', 'haproxy.cfg'], directory, port }, owner)
+export function haproxyWith(lua: string): Gateway {
+  return {
+    name: 'HAProxy',
+    missing: missingUnless('haproxy', ['-v'], 'HAProxy'),
+    door: 'decision',
+    asked: askedInFields('original'),
+    limits: {},
+    async start({ edge, backend }, variant, owner) {
+      const [directory, port] = [await scratchDirectory(owner), await serverPort()]
+      // Its name is known to the whole machine.
+      const socket = { 'abns@edge': `abns@edge-test-${port}` }
+      const configuration = substituted(example('haproxy/haproxy.cfg'), {
+        'bind :80\n': `bind 127.0.0.1:${port}\n`,
+        '127.0.0.1:8080': `127.0.0.1:${edge}`,
+        '127.0.0.1:3000': `127.0.0.1:${backend}`,
+        ...socket,
+      })
+      await writeFile(join(directory, 'haproxy.cfg'), configuration)
+      await writeFile(join(directory, 'edge.lua'), substituted(variantOf(lua, variant), socket))
+      return runningGateway({ program: 'haproxy', args: ['-db', '-f', 'haproxy.cfg'], directory, port }, owner)
+    },
+  }
 }

@@ -6,6 +6,7 @@ import { NGINX, runningNginx } from './nginx.ts'
 export const INGRESS_NGINX: Gateway = {
   name: 'ingress-nginx',
   missing: NGINX.missing,
+  door: 'auth_request',
   asked: ({ headers }) => {
     const [, host, uri] = /^https?:\/\/([^/]*)(.*)$/.exec(String(headers['x-original-url'])) ?? []
     return { method: headers['x-original-method']?.toString(), uri, host }

@@ -5,33 +5,39 @@ import { serverPort } from '../service/server-port.ts'
 import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
-export const NGINX: Gateway = {
-  name: 'nginx',
-  missing: missingUnless('nginx', ['-v']),
-  asked: askedInFields('original'),
-  limits: {},
-  start: ({ edge, backend }, variant, owner) =>
-    runningNginx(
-      (port) =>
-        substituted(variantOf(example('nginx/edge.conf'), variant), {
-          'listen 80;': `listen 127.0.0.1:${port};`,
-          '127.0.0.1:8080': `127.0.0.1:${edge}`,
-          '127.0.0.1:3000': `127.0.0.1:${backend}`,
-        }),
-      owner,
-    ),
+export const NGINX: Gateway = nginxWith(example('nginx/edge.conf'))
+
+/** With this configuration in place of the example. */
+export function nginxWith(configuration: string): Gateway {
+  return {
+    name: 'nginx',
+    missing: missingUnless('nginx', ['-v']),
+    door: 'decision',
+    asked: askedInFields('original'),
+    limits: {},
+    start: ({ edge, backend }, variant, owner) =>
+      runningNginx(
+        (port) =>
+          substituted(variantOf(configuration, variant), {
+            'listen 80;': `listen 127.0.0.1:${port};`,
+            '127.0.0.1:8080': `127.0.0.1:${edge}`,
+            '127.0.0.1:3000': `127.0.0.1:${backend}`,
+          }),
+        owner,
+      ),
+  }
 }
 
-/** nginx with this configuration inside `http`, for as long as the test runs. Returns its port. */
+/** nginx with this text inside `http`, for as long as the test runs. Returns its port. */
 export async function runningNginx(configure: (port: number) => string, owner = thisTest): Promise<number> {
   const [directory, port] = [await scratchDirectory(owner), await serverPort()]
   const file = join(directory, 'nginx.conf')
-  await writeFile(file, configuration(directory, configure(port)))
+  await writeFile(file, wholeConfiguration(directory, configure(port)))
   return runningGateway({ program: 'nginx', args: ['-e', 'stderr', '-p', directory, '-c', file], directory, port }, owner)
 }
 
 // One process that serves by itself: it ends when it is told to, and nobody else has to be able to write here.
-function configuration(directory: string, http: string): string {
+function wholeConfiguration(directory: string, http: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${directory}/${kind};`)
   return `daemon off;
 master_process off;
@@ -40,8 +46,6 @@ error_log stderr emerg;
 events { worker_connections 256; }
 http {
 access_log off;
-# More than a decision may have in its head.
-large_client_header_buffers 16 16k;
 ${temporary.join('\n')}
 ${http}
 }

@@ -14,6 +14,7 @@ const PROGRAM = join(CACHE, 'edge-test-parts', `traefik-${VERSION}`, 'traefik')
 export const TRAEFIK: Gateway = {
   name: 'Traefik',
   missing: missingUnless(PROGRAM, ['version'], 'Traefik'),
+  door: 'forward_auth',
   asked: askedInFields('forwarded'),
   limits: { noRateLimitOnAllow: true },
   async start({ edge, backend }, variant, owner) {

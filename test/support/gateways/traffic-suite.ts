@@ -17,7 +17,8 @@ const LARGE = Buffer.alloc(3 << 20, 'edge')
 /** What passes, what is rejected, and how both look to the client. */
 export function trafficSuite(gateway: Gateway): void {
   test('lets through what is allowed, and rejects the rest with 429, Retry-After and the RateLimit fields', async () => {
-    const { port, backend } = await behind(gateway, await edgeAllowing(1))
+    const edge = await edgeAllowing(1)
+    const { port, backend } = await behind(gateway, edge)
     const allowed = await ask(port, 'GET', '/path?query', ALICE)
     expect([...statusAndReason(allowed), allowed.body]).toEqual([200, undefined, 'hello'])
     if (gateway.limits.noRateLimitOnAllow) expect(allowed.headers['ratelimit']).toBeUndefined()
@@ -26,6 +27,9 @@ export function trafficSuite(gateway: Gateway): void {
     expect(statusAndReason(rejected)).toEqual([429, 'token_bucket_exceeded'])
     expect(rejected.headers).toMatchObject({ 'retry-after': '1', ...rateLimit(0) })
     expect([backend.only.method, backend.only.url, backend.only.headers['x-api-key']]).toEqual(['GET', '/path?query', 'alice'])
+    for (const outcome of ['allow', 'reject']) {
+      expect(await edge.metric(`edge_questions_total{door="${gateway.door}",outcome="${outcome}"}`)).toBe(1)
+    }
   })
 
   test('sends no RateLimit field where no rule applied', async () => {
