@@ -140,10 +140,10 @@ export class Descriptors {
         return pathSegment(this.#parts.path, key.segment)
       case 'model':
         return this.#parts.model
-      case 'descriptor':
-        return undefined // only calls of the rate limit service have them
       case 'context':
         return this.view!.context?.(key.name)
+      case 'descriptor':
+        return undefined // only calls of the rate limit service have them
     }
   }
 

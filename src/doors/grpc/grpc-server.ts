@@ -21,9 +21,8 @@ export interface GrpcServerParts {
 /** The listener of gRPC calls: every method of every service, and the layer that carries them. */
 export function newGrpcServer(options: PortOptions, { pipeline, isReady, ignoredLimits }: GrpcServerParts): ListenerServer {
   const watches = new HealthWatches(isReady)
-  const services = [new ExtAuthzCheck(pipeline), ...rateLimitMethods(pipeline, ignoredLimits), ...healthMethods(isReady, watches)]
-  const methods = new Map(services.map((method) => [method.path, method]))
-  const server = new NodeGrpcServer(methods, options)
+  const methods = [new ExtAuthzCheck(pipeline), ...rateLimitMethods(pipeline, ignoredLimits), ...healthMethods(isReady, watches)]
+  const server = new NodeGrpcServer(new Map(methods.map((method) => [method.path, method])), options)
   return {
     listen: (target) => server.listen(target),
     drain() {

@@ -228,7 +228,7 @@ export const CATALOGUE = {
   edge_connections_refused_total: {
     type: 'counter',
     labels: ['port'],
-    help: 'Connections refused on the main or admin port, because the limit on open files allows no more.',
+    help: 'Connections refused on a listener (main, socket, grpc, grpc_socket, admin), because the limit on open files allows no more.',
   },
   edge_worker_connections: { type: 'gauge', labels: ['worker'], help: 'Open client connections by worker.' },
   edge_worker_busy_ratio: { type: 'gauge', labels: ['worker'], help: 'Share of the last second in which the worker was busy.' },

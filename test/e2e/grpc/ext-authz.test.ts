@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { logIn, SECRET_ENV } from '../../conformance/debug-login.ts'
 import { blockRule, bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { authorization, type CheckedRequest, check, checkFailure } from '../../support/grpc/ext-authz.ts'
-import type { GrpcClient } from '../../support/grpc/grpc-client.ts'
+import type { JsClient } from '../../support/grpc/js-client.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
@@ -9,16 +10,16 @@ import { running } from '../../support/service/running.ts'
 const GRPC = { EDGE_GRPC_PORT: '0' }
 
 /** The service with these rules, and a client of its own. */
-async function asking(rules: readonly object[], env = {}): Promise<[GrpcClient, Edge]> {
+async function asking(rules: readonly object[], env = {}): Promise<[JsClient, Edge]> {
   return askingWith(bundle(1, policy('p', { rules })), env)
 }
 
-async function askingWith(published: object, env = {}): Promise<[GrpcClient, Edge]> {
+async function askingWith(published: object, env = {}): Promise<[JsClient, Edge]> {
   const edge = await running({ bundle: published, clock: new ManualClock(), env: { ...GRPC, ...env } })
   return [authorization(edge.grpcPort), edge]
 }
 
-async function statuses(client: GrpcClient, times: number, request: CheckedRequest = {}): Promise<number[]> {
+async function statuses(client: JsClient, times: number, request: CheckedRequest = {}): Promise<number[]> {
   const all: number[] = []
   for (let i = 0; i < times; i++) all.push((await check(client, request)).status)
   return all
@@ -290,8 +291,8 @@ describe('a budget of tokens', () => {
 })
 
 test('a debug session sees why', async () => {
-  const [client, edge] = await asking([bucketRule('r', ['header:x-key'], 1)], { EDGE_DEBUG_SESSION_SECRET: 'a secret that is long' })
-  const cookie = await debugCookie(edge)
+  const [client, edge] = await asking([bucketRule('r', ['header:x-key'], 1)], SECRET_ENV)
+  const cookie = (await logIn(edge)).pair
   const { headers } = await check(client, { headers: { cookie, 'x-key': 'dü' } })
   expect(headers).toMatchObject({
     'x-edge-debug-decision': 'allow',

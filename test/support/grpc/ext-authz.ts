@@ -1,10 +1,10 @@
 import type { Fields } from '../service/http.ts'
 import type { Owner } from '../service/running.ts'
-import { type Failure, type GrpcClient, grpcClient } from './grpc-client.ts'
+import { type Failure, type JsClient, jsClient } from './js-client.ts'
 
 /** A client of Envoy's authorization service. */
-export function authorization(port: number, owner?: Owner): GrpcClient {
-  return grpcClient(`127.0.0.1:${port}`, 'ext_authz.proto', 'envoy.service.auth.v3.Authorization', owner)
+export function authorization(port: number, owner?: Owner): JsClient {
+  return jsClient(`127.0.0.1:${port}`, 'ext_authz.proto', 'envoy.service.auth.v3.Authorization', owner)
 }
 
 export interface CheckedRequest {
@@ -39,17 +39,23 @@ interface HeaderOption {
 interface CheckResponse {
   readonly status?: { readonly code?: number }
   readonly ok_response?: { readonly headers?: readonly HeaderOption[]; readonly response_headers_to_add?: readonly HeaderOption[] }
-  readonly denied_response?: { readonly status: { readonly code: number }; readonly headers?: readonly HeaderOption[]; readonly body?: string }
+  readonly denied_response?: {
+    readonly status: { readonly code: number }
+    readonly headers?: readonly HeaderOption[]
+    readonly body?: string
+  }
 }
 
+const STATUS_CODES = { BadRequest: 400, Forbidden: 403, TooManyRequests: 429 } as const
+
 /** What Envoy would make of the response; a call that fails throws. */
-export async function check(client: GrpcClient, request: CheckedRequest = {}): Promise<Checked> {
+export async function check(client: JsClient, request: CheckedRequest = {}): Promise<Checked> {
   const outcome = await client.call<CheckResponse>('Check', checkRequest(request))
   if (outcome.failure !== undefined) throw new Error(`status ${outcome.failure.code}: ${outcome.failure.details}`)
   const { status, ok_response: ok, denied_response: denied } = outcome.response
   return {
     code: status?.code ?? 0,
-    status: denied === undefined ? 200 : denied.status.code,
+    status: denied === undefined ? 200 : STATUS_CODES[denied.status.code],
     headers: headersOf(denied === undefined ? ok?.response_headers_to_add : denied.headers),
     upstream: headersOf(ok?.headers),
     body: denied?.body ?? '',
@@ -57,7 +63,7 @@ export async function check(client: GrpcClient, request: CheckedRequest = {}): P
 }
 
 /** How a call fails. */
-export async function checkFailure(client: GrpcClient, request: CheckedRequest = {}): Promise<Failure | undefined> {
+export async function checkFailure(client: JsClient, request: CheckedRequest = {}): Promise<Failure | undefined> {
   return (await client.call('Check', checkRequest(request))).failure
 }
 
@@ -78,6 +84,7 @@ export function checkRequest({ method = 'GET', path = '/', host, headers, fields
 }
 
 function headersOf(options: readonly HeaderOption[] = []): Record<string, string> {
-  for (const { append_action: action } of options) if (action !== 'OVERWRITE_IF_EXISTS_OR_ADD') throw new Error(`append_action is ${action}`)
+  for (const { append_action: action } of options)
+    if (action !== 'OVERWRITE_IF_EXISTS_OR_ADD') throw new Error(`append_action is ${action}`)
   return Object.fromEntries(options.map(({ header }) => [header.key, header.value]))
 }
