@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
+import { homedir, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { readText } from '../../docs/markdown.ts'
 import { scratchDirectory } from '../service/running.ts'
@@ -15,12 +15,27 @@ const ARGS = ['-c', 'envoy.yaml', '--disable-hot-restart', '--concurrency', '2',
 
 export const ENVOY_MISSING = missingUnless(PROGRAM, ['--version'], 'Envoy')
 
+/** In x-forwarded-for, Envoy names clients on its own machine by the first address of that machine. */
+const OWN_ADDRESS = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+
+const SHARED = { missing: ENVOY_MISSING, ...(OWN_ADDRESS && { loopbackAddress: OWN_ADDRESS }), limits: {} }
+
 export const ENVOY_EXT_AUTHZ_HTTP: Gateway = {
+  ...SHARED,
   name: 'Envoy (ext_authz over HTTP)',
-  missing: ENVOY_MISSING,
+  door: 'ext_authz',
   asked: ({ method, url, headers }) => ({ method, uri: url.replace(/^\/v1\/ext-authz/, ''), host: headers.host }),
-  limits: {},
   start: envoyWith('envoy-ext-authz-http', 8080),
+}
+
+export const ENVOY_EXT_AUTHZ_GRPC: Gateway = {
+  ...SHARED,
+  name: 'Envoy (ext_authz over gRPC)',
+  door: 'ext_authz_grpc',
+  asked: ({ method, url, headers }) => ({ method, uri: url, host: headers.host }),
+  start: envoyWith('envoy-ext-authz-grpc', 8081),
 }
 
 /** Envoy with the example, in which edge has this port. */

@@ -3,11 +3,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { blockRule, bundle, policy } from '../bundles/bundles.ts'
 import type { Cli } from '../service/cli.ts'
+import type { Edge } from '../service/edge.ts'
 import { ask, type Fields } from '../service/http.ts'
 import { suspend } from '../service/process-facts.ts'
-import { running, scratchDirectory, serving } from '../service/running.ts'
+import { scratchDirectory, serving } from '../service/running.ts'
 import type { Gateway } from './gateway.ts'
-import { ALICE, behind, edgeAllowing, oneRule, statusAndReason, TWICE } from './gateway-setup.ts'
+import { ALICE, behind, edgeAllowing, oneRule, startEdge, statusAndReason, TWICE } from './gateway-setup.ts'
 
 /** Heads around every bound: of the gateway, of its question, of edge. */
 const HEAD_BYTES = [4_000, 7_000, 12_000, 14_500, 15_300, 15_900, 16_300, 30_000, 60_000, 70_000, 200_000, 900_000]
@@ -21,7 +22,7 @@ export function failureSuite(gateway: Gateway): void {
     await edge.stop()
     expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
     expect(backend.seen).toHaveLength(1)
-    const unready = await behind(gateway, await running())
+    const unready = await behind(gateway, await startEdge())
     expect((await ask(unready.port, 'GET', '/', ALICE)).status).toBeGreaterThanOrEqual(500)
     expect(unready.backend.seen).toHaveLength(0)
   })
@@ -34,9 +35,14 @@ export function failureSuite(gateway: Gateway): void {
     for (const body of ['a body', Buffer.alloc(1 << 20, 'edge')]) {
       expect((await ask(port, 'POST', '/path?query', ALICE, body)).status).toBe(200)
       const { method, url, headers, ...seen } = backend.seen.at(-1)!
-      expect([method, url, headers['x-api-key'], String(await seen.body()) === String(body)]).toEqual(['POST', '/path?query', 'alice', true])
+      expect([method, url, headers['x-api-key'], String(await seen.body()) === String(body)]).toEqual([
+        'POST',
+        '/path?query',
+        'alice',
+        true,
+      ])
     }
-    const unready = await behind(gateway, await running(), 'fail open')
+    const unready = await behind(gateway, await startEdge(), 'fail open')
     expect((await ask(unready.port, 'POST', '/path?query', ALICE, 'a body')).status).toBe(200)
     expect([unready.backend.only.url, String(await unready.backend.only.body())]).toEqual(['/path?query', 'a body'])
   })
@@ -69,16 +75,21 @@ export function failureSuite(gateway: Gateway): void {
     const statuses = []
     for (const bytes of HEAD_BYTES) {
       // One that hears nothing but a closed connection was refused, too.
-      statuses.push(await ask(port, 'GET', '/', padding(bytes)).then(({ status }) => status, () => 0))
+      statuses.push(
+        await ask(port, 'GET', '/', padding(bytes)).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      )
     }
     expect(statuses.filter((status) => status >= 500 || (status >= 100 && status < 400))).toEqual([])
     expect([statuses[0], backend.seen.length]).toEqual([403, 0])
   })
 }
 
-async function edgeWith(rules: readonly object[]): Promise<{ port: number }> {
+async function edgeWith(rules: readonly object[]): Promise<Edge> {
   const limited = oneRule(1) as { policies: Parameters<typeof bundle>[1][] }
-  return running({ bundle: bundle(1, policy('incident', { rules }), ...limited.policies) })
+  return startEdge({ bundle: bundle(1, policy('incident', { rules }), ...limited.policies) })
 }
 
 /** Fields of about so many bytes, none of them larger than a gateway takes. */
@@ -90,5 +101,5 @@ function padding(bytes: number): Fields {
 async function edgeProcess(): Promise<Cli> {
   const file = join(await scratchDirectory(), 'bundle.json')
   await writeFile(file, JSON.stringify(oneRule(10)))
-  return serving({ EDGE_CONFIG_FILE: file })
+  return serving({ EDGE_CONFIG_FILE: file, EDGE_GRPC_PORT: '0' })
 }

@@ -24,7 +24,10 @@ export function missingUnless(program: string, args: readonly string[], name = p
 }
 
 /** Runs it for as long as the test runs, and waits until it listens. */
-export async function runningGateway({ program, args, directory, port, env = {} }: GatewayCommand, owner: Owner = thisTest): Promise<number> {
+export async function runningGateway(
+  { program, args, directory, port, env = {} }: GatewayCommand,
+  owner: Owner = thisTest,
+): Promise<number> {
   const child = spawn(program, args, { cwd: directory, env: { ...ENV, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'exit')
   let complaints = ''
