@@ -40,6 +40,7 @@ export function giveBackHits(store: CounterStore, group: MergedGroup, moment: Mo
     for (let row = 0; row < charges.length; row++) {
       const { limit } = charges.counters[row]!
       results.levels[row] = Math.min(results.levels[row]! + amounts[row]!, algorithmOf(limit).size(limit))
+      results.waitsMs[row] = 0
     }
     const done = store.settleAll(charges, takenOf(results), moment.nowMs, moment.wallMs)
     return done instanceof Promise ? done.then(() => true) : true

@@ -40,7 +40,7 @@ export class RateLimitRequestReader {
       } else if (field === 3) this.#hits = reader.number()
       else reader.skip()
     }
-    if (domain === '') throw new MalformedMessage('expected a domain, but it is missing or empty')
+    if (domain === '') throw new MalformedMessage('expected a domain that is not empty')
     if (found.length === 0) throw new MalformedMessage('expected at least one descriptor')
     return { domain, descriptors: found.map((each, index) => this.#finished(each, index)), ignoredLimits: this.#ignoredLimits }
   }
@@ -95,8 +95,7 @@ export class RateLimitRequestReader {
   /** The descriptor's hits win; without any, a call is one hit. */
   #finished({ keys, values, hits, isNegative }: FoundDescriptor, index: number): LimitDescriptor {
     const descriptor = descriptorOf(keys, values, hits ?? (this.#hits || 1), isNegative)
-    if (descriptor === undefined)
-      throw new MalformedMessage(`expected each entry of descriptor ${index} once: one is named like a repeated key`)
+    if (descriptor === undefined) throw new MalformedMessage(`expected each entry of descriptor ${index} only once`)
     return descriptor
   }
 }
