@@ -40,7 +40,7 @@ interface CheckResponse {
   readonly status?: { readonly code?: number }
   readonly ok_response?: { readonly headers?: readonly HeaderOption[]; readonly response_headers_to_add?: readonly HeaderOption[] }
   readonly denied_response?: {
-    readonly status: { readonly code: number }
+    readonly status: { readonly code: keyof typeof STATUS_CODES }
     readonly headers?: readonly HeaderOption[]
     readonly body?: string
   }
