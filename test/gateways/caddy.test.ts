@@ -1,4 +1,4 @@
-import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { CADDY } from '../support/gateways/caddy.ts'
+import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 
 gatewaySuite(CADDY)

@@ -16,6 +16,8 @@ export interface GatewayCommand {
   /** Where it will listen. */
   readonly port: number
   readonly env?: Readonly<Record<string, string>>
+  /** Where listening is not enough. */
+  readonly isReady?: () => Promise<boolean>
 }
 
 /** What to say where this program does not run. */
@@ -23,11 +25,9 @@ export function missingUnless(program: string, args: readonly string[], name = p
   return spawnSync(program, args, { env: ENV }).status === 0 ? undefined : `${name} is not installed: sh scripts/install-test-parts.sh`
 }
 
-/** Runs it for as long as the test runs, and waits until it listens. */
-export async function runningGateway(
-  { program, args, directory, port, env = {} }: GatewayCommand,
-  owner: Owner = thisTest,
-): Promise<number> {
+/** Runs it for as long as the test runs, and waits until it is ready. Returns its port. */
+export async function runningGateway(command: GatewayCommand, owner: Owner = thisTest): Promise<number> {
+  const { program, args, directory, port, env = {}, isReady = async () => true } = command
   const child = spawn(program, args, { cwd: directory, env: { ...ENV, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'exit')
   let complaints = ''
@@ -42,7 +42,7 @@ export async function runningGateway(
   })
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`${program} does not start: ${complaints}`)
-    return isListening(port)
+    return (await isListening(port)) && (await isReady())
   })
   return port
 }

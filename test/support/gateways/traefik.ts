@@ -6,10 +6,12 @@ import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
+import { statusOf } from './raw-request.ts'
 
 const VERSION = /^version=(.*)$/m.exec(readText('scripts/test-parts/traefik.sh'))![1]!
 const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
 const PROGRAM = join(CACHE, 'edge-test-parts', `traefik-${VERSION}`, 'traefik')
+const READY = '/ready-for-tests'
 
 export const TRAEFIK: Gateway = {
   name: 'Traefik',
@@ -22,12 +24,15 @@ export const TRAEFIK: Gateway = {
     const loop = { '127.0.0.1:8081': `127.0.0.1:${hop}` }
     const settings = substituted(example('traefik/traefik.yml'), { '":80"': `"127.0.0.1:${port}"`, ...loop })
     const routes = substituted(variantOf(example('traefik/dynamic.yml'), variant), {
+      // It listens before it has read its routes.
+      '  routers:\n': `  routers:\n    ready: { entryPoints: [web], rule: "Path(\`${READY}\`)", service: ping@internal }\n`,
       '127.0.0.1:8080': `127.0.0.1:${edge}`,
       '127.0.0.1:3000': `127.0.0.1:${backend}`,
       ...loop,
     })
-    await writeFile(join(directory, 'traefik.yml'), settings)
+    await writeFile(join(directory, 'traefik.yml'), `global: { checkNewVersion: false }\n${settings}`)
     await writeFile(join(directory, 'dynamic.yml'), routes)
-    return runningGateway({ program: PROGRAM, args: ['--configFile=traefik.yml'], directory, port }, owner)
+    const isReady = async () => (await statusOf(port, READY)) === 200
+    return runningGateway({ program: PROGRAM, args: ['--configFile=traefik.yml'], directory, port, isReady }, owner)
   },
 }
