@@ -13,7 +13,7 @@ const PROGRAM = join(CACHE, 'edge-test-parts', `envoy-${VERSION}`, 'envoy')
 // One that is killed leaves its shared memory behind; without hot restarts there is none.
 const ARGS = ['-c', 'envoy.yaml', '--disable-hot-restart', '--concurrency', '2', '--log-level', 'warning']
 
-export const ENVOY_MISSING = missingUnless(PROGRAM, ['--version'], 'Envoy')
+const ENVOY_MISSING = missingUnless(PROGRAM, ['--version'], 'Envoy')
 
 /** In x-forwarded-for, Envoy names clients on its own machine by the first address of that machine. */
 const OWN_ADDRESS = Object.values(networkInterfaces())
@@ -38,8 +38,17 @@ export const ENVOY_EXT_AUTHZ_GRPC: Gateway = {
   start: envoyWith('envoy-ext-authz-grpc', 8081),
 }
 
+/** For the suite of its own: what it asks about is not a request. */
+export const ENVOY_RATE_LIMIT: Gateway = {
+  ...SHARED,
+  name: 'Envoy (rate limit service)',
+  door: 'rate_limit',
+  asked: () => ({ method: undefined, uri: undefined, host: undefined }),
+  start: envoyWith('envoy-rate-limit', 8081),
+}
+
 /** Envoy with the example, in which edge has this port. */
-export function envoyWith(name: string, edgePort: number): Gateway['start'] {
+function envoyWith(name: string, edgePort: number): Gateway['start'] {
   return async ({ edge, backend }, variant, owner) => {
     const [directory, port] = [await scratchDirectory(owner), await serverPort()]
     const text = substituted(variantOf(example(`${name}/envoy.yaml`), variant), {
