@@ -22,7 +22,7 @@ export function portFor(gateway: Gateway, { port, grpcPort }: Asked): number {
 
 /** An edge that every gateway can ask. */
 export function startEdge(options: EdgeOptions = {}): Promise<Edge> {
-  return running({ ...options, env: { ...options.env, EDGE_GRPC_PORT: '0' } })
+  return running({ ...options, env: { EDGE_GRPC_PORT: '0', ...options.env } })
 }
 
 /** The gateway between a backend and what it asks, all of them for as long as the test runs. */
