@@ -47,11 +47,20 @@ export const ENVOY_RATE_LIMIT: Gateway = {
   start: envoyWith('envoy-rate-limit', 8081),
 }
 
+/** The same behind a load balancer, as the page says. */
+export function behindLoadBalancer(gateway: Gateway, name: string): Gateway {
+  const text = substituted(example(`${name}/envoy.yaml`), {
+    'use_remote_address: true\n': 'use_remote_address: true\n                xff_num_trusted_hops: 1\n',
+    '                        - remove: x-forwarded-for\n': '',
+  })
+  return { ...gateway, start: envoyWith(name, 8081, text) }
+}
+
 /** Envoy with the example, in which edge has this port. */
-function envoyWith(name: string, edgePort: number): Gateway['start'] {
+function envoyWith(name: string, edgePort: number, configuration = example(`${name}/envoy.yaml`)): Gateway['start'] {
   return async ({ edge, backend }, variant, owner) => {
     const [directory, port] = [await scratchDirectory(owner), await serverPort()]
-    const text = substituted(variantOf(example(`${name}/envoy.yaml`), variant), {
+    const text = substituted(variantOf(configuration, variant), {
       'address: 0.0.0.0, port_value: 10000': `address: 127.0.0.1, port_value: ${port}`,
       [`port_value: ${edgePort}`]: `port_value: ${edge}`,
       'port_value: 3000': `port_value: ${backend}`,
