@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { ServerConfig } from '../config/config.ts'
 import type { ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
-import type { ListenAddress, ListenTarget } from './listen-address.ts'
+import type { ListenTarget, PortAddress } from './listen-address.ts'
+import { listenOn } from './listen-on.ts'
 import type { ListenerServer } from './listener-server.ts'
 import { type ParsingLimits, readInPieces } from './read-in-pieces.ts'
 import { TurnedAway } from './turned-away.ts'
@@ -37,6 +38,8 @@ export interface ListenerOptions {
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
   /** Whether Node itself refuses HTTP/1.1 requests without Host; else the handler sees them. */
   readonly requiresHost: boolean
+  /** `local`: processes of this machine, on a unix socket; they have no address. */
+  readonly peers: 'remote' | 'local'
   readonly shares: ConnectionShares
   /** How many connections there may be on this listener. */
   readonly places: ConnectionPlaces
@@ -55,7 +58,7 @@ export interface ListenerOptions {
 }
 
 /** What all listeners have in common. */
-export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
+export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'peers' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
 
 /** HTTP/1.1 on one listener. */
 export class HttpListener implements ListenerServer {
@@ -103,16 +106,10 @@ export class HttpListener implements ListenerServer {
     this.#front = newFront?.(toNode)
   }
 
-  listen(target: ListenTarget): Promise<ListenAddress> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(target, () => {
-        this.#server.off('error', reject)
-        this.#server.on('error', this.#options.onAcceptError)
-        const { address, port } = this.#server.address() as AddressInfo
-        resolve({ host: address, port })
-      })
-    })
+  async listen(target: ListenTarget): Promise<PortAddress | undefined> {
+    const address = await listenOn(this.#server, target)
+    this.#server.on('error', this.#options.onAcceptError)
+    return address
   }
 
   drain(): void {

@@ -1,7 +1,7 @@
 import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import type { PortOptions } from '../../listen/http-listener.ts'
-import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
+import type { ListenTarget, PortAddress } from '../../listen/listen-address.ts'
+import { listenOn } from '../../listen/listen-on.ts'
 import type { ListenerServer } from '../../listen/listener-server.ts'
 import type { GrpcMethod, GrpcReply, StreamingCall } from './grpc-method.ts'
 import { failed, type UnaryMethod } from './grpc-method.ts'
@@ -28,19 +28,12 @@ export class NodeGrpcServer implements ListenerServer {
     this.#server.on('error', options.onAcceptError)
   }
 
-  listen(target: ListenTarget): Promise<ListenAddress> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(target, () => {
-        this.#server.off('error', reject)
-        const { address, port } = this.#server.address() as AddressInfo
-        resolve({ host: address, port })
-      })
-    })
+  listen(target: ListenTarget): Promise<PortAddress | undefined> {
+    return listenOn(this.#server, target)
   }
 
   drain(): void {
-    for (const session of this.#sessions) session.goaway()
+    for (const session of this.#sessions) if (!session.destroyed) session.goaway()
   }
 
   async close(graceMs: number): Promise<void> {

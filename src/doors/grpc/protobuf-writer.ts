@@ -38,7 +38,14 @@ export class ProtobufWriter {
     this.#string(field, text, 'latin1')
   }
 
-  /** Begins a message inside this one; returns what `close` needs. */
+  /** Begins a message inside this one that is written next and has this many bytes. */
+  begin(field: number, bytes: number): void {
+    this.#room(20)
+    this.#varint(field * 8 + LENGTH)
+    this.#varint(bytes)
+  }
+
+  /** The same where its length is not known before; returns what `close` needs. */
   open(field: number): number {
     this.#room(10 + LENGTH_BYTES)
     this.#varint(field * 8 + LENGTH)
@@ -80,4 +87,17 @@ export class ProtobufWriter {
     this.#bytes.copy(larger, 0, 0, this.#at)
     this.#bytes = larger
   }
+}
+
+/** What a text takes as one of the first fifteen fields of a message. */
+export function textBytes(text: string): number {
+  const bytes = Buffer.byteLength(text)
+  return 1 + varintBytes(bytes) + bytes
+}
+
+/** What a whole number of at least 0 takes. */
+export function varintBytes(value: number): number {
+  let bytes = 1
+  for (let rest = value; rest >= MORE; rest = Math.floor(rest / MORE)) bytes++
+  return bytes
 }

@@ -28,11 +28,11 @@ export class DecisionEndpoint implements Route {
   }
 }
 
-/** Something broke on the way to a response. */
+/** Something broke when the question was decided already, and counted. */
 export function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
-  if (!res.headersSent) return respond(res, pipeline.fail('decision', error))
   pipeline.logFailure(error)
-  res.destroy()
+  if (res.headersSent) res.destroy()
+  else respondEmpty(res, 500, ['X-Edge-Reason', 'internal_error'])
 }
 
 function respond(res: ServerResponse, answer: DecisionAnswer): void {

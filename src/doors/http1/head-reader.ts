@@ -153,7 +153,7 @@ export class HeadReader implements Question, RequestView {
     if (method?.missing !== undefined && this.#isEmpty(this.#method)) return method.missing
     if (uri?.missing !== undefined && this.#isEmpty(this.#uri)) return uri.missing
     if (host?.missing !== undefined && this.#isEmpty(this.#host)) return host.missing
-    return host === undefined && !this.#readUrl() ? 'bad_request' : this
+    return host === undefined && !this.#readUrl() ? 'bad_original_url' : this
   }
 
   get method(): string {

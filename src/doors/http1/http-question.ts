@@ -61,7 +61,7 @@ export class HttpQuestion implements Question, RequestView {
     if (uri?.missing !== undefined && this.uri === '') return uri.missing
     if (host?.missing !== undefined && this.host === '') return host.missing
     if (uri === undefined) this.#readTarget()
-    else if (host === undefined && !this.#readUrl()) return 'bad_request'
+    else if (host === undefined && !this.#readUrl()) return 'bad_original_url'
     return this
   }
 

@@ -11,9 +11,10 @@ const QUESTION_MARK = 0x3f
 const VERSION = Uint8Array.from(' HTTP/1.1\r\n', (char) => char.charCodeAt(0))
 const LONGEST_METHOD = KNOWN_METHODS.length - 1
 
-/** Reads the request lines of questions, and keeps where the parts of the last one are. */
+/** Reads the request lines of questions, and keeps what the last one says. */
 export class StartLine {
   wireShape: WireShape = WIRE_SHAPES[0]!
+  // Where its parts are, for shapes that read the original request from it.
   methodEnd = 0
   /** What follows the shape's path in the target. */
   restAt = 0
@@ -21,6 +22,16 @@ export class StartLine {
 
   /** Returns where the line that begins at `from` ends, INCOMPLETE or OTHER. */
   read(bytes: Uint8Array, from: number, limit: number): number {
+    for (let i = 0; i < WIRE_SHAPES.length; i++) {
+      const { usualLine } = WIRE_SHAPES[i]!
+      if (usualLine === undefined || endOfSame(bytes, from, usualLine, limit) < from + usualLine.length) continue
+      this.wireShape = WIRE_SHAPES[i]!
+      return from + usualLine.length
+    }
+    return this.#readAny(bytes, from, limit)
+  }
+
+  #readAny(bytes: Uint8Array, from: number, limit: number): number {
     const methodEnd = endOfToken(bytes, from, Math.min(limit, from + LONGEST_METHOD + 1))
     if (methodEnd === limit) return isMethodBegun(bytes, from, limit) ? INCOMPLETE : OTHER
     if (bytes[methodEnd] !== SPACE || !includes(KNOWN_METHODS, bytes, from, methodEnd)) return OTHER

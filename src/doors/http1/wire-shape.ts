@@ -26,6 +26,8 @@ export type ByLength<Item> = readonly (readonly Item[] | undefined)[]
 /** A question's shape as the fast wire compares it with the bytes that come. */
 export interface WireShape {
   readonly shape: QuestionShape
+  /** As nearly all questions begin, to be compared at one go. Undefined where each begins in its own way. */
+  readonly usualLine: Uint8Array | undefined
   readonly path: Uint8Array
   readonly methods: ByLength<Uint8Array>
   readonly knownFields: ByLength<KnownField>
@@ -49,6 +51,7 @@ const FIELDS: readonly KnownField[] = [
 
 export const WIRE_SHAPES: readonly WireShape[] = QUESTION_SHAPES.map((shape) => ({
   shape,
+  usualLine: shape.uri === undefined ? undefined : bytesOf(`${shape.methods?.[0] ?? 'GET'} ${shape.path} HTTP/1.1\r\n`),
   path: bytesOf(shape.path),
   methods: shape.methods === undefined ? KNOWN_METHODS : byLength(shape.methods.map(bytesOf), (method) => method.length),
   knownFields: byLength(knownFields(shape), ({ name }) => name.length),

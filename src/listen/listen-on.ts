@@ -1,0 +1,17 @@
+import type { AddressInfo, Server } from 'node:net'
+import type { ListenTarget, PortAddress } from './listen-address.ts'
+
+/**
+ * Done when the server accepts connections. Returns the address of a port, which the system may have chosen; undefined for a unix
+ * socket, whose path a server that was given its descriptor does not know.
+ */
+export function listenOn(server: Server, target: ListenTarget): Promise<PortAddress | undefined> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(target, () => {
+      server.off('error', reject)
+      const bound = server.address() as AddressInfo | null
+      resolve(bound === null ? undefined : { host: bound.address, port: bound.port })
+    })
+  })
+}
