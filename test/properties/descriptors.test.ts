@@ -39,7 +39,7 @@ const call = fc.array(
   { minLength: 1, maxLength: 4 },
 )
 
-const steps = fc.array(fc.record({ call, advanceS: fc.constantFrom(0, 0, 0, 1, 3, 3600) }), { minLength: 1, maxLength: 25 })
+const steps = fc.array(fc.record({ call, advanceS: fc.constantFrom(0, 0, 0, 1, 3, 3600) }), { minLength: 1, maxLength: 15 })
 
 test('calls take, refuse and give back as a simple model does, on every counter', () => {
   fc.assert(
@@ -65,7 +65,7 @@ test('calls take, refuse and give back as a simple model does, on every counter'
         expect(seen).toMatchObject({ ok: true, counters: [{ level }] })
       }
     }),
-    { numRuns: 100 },
+    { numRuns: 80 },
   )
 })
 
