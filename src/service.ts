@@ -7,7 +7,7 @@ import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
-import type { ListenAddress } from './listen/listen-address.ts'
+import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
@@ -70,7 +70,10 @@ export async function startService(
 ): Promise<Service> {
   const { workers } = config
   const sockets = await bindListeners(config, host)
-  const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger)
+  const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger).catch((error: unknown) => {
+    for (const socket of sockets.values()) socket.close()
+    throw error
+  })
   const memory = newSharedMemory(counters.buffer, counters.hashKey, workers, openReservations(config, counters, clock, logger))
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
@@ -123,7 +126,7 @@ export async function startService(
   stateKeeper?.start()
   const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
   logger.info(
-    { event: 'started', version: VERSION, mode: config.mode, ...portFields(addresses), workers, pid: process.pid, ...redis },
+    { event: 'started', version: VERSION, mode: config.mode, ...addressFields(addresses), workers, pid: process.pid, ...redis },
     'edge started',
   )
   if (config.mode === 'reverse_proxy' && !addresses.has('admin')) {
@@ -155,7 +158,7 @@ export async function startService(
     await step(supervisor.up())
     const early = await step(supervisor.open('early'))
     const admin = early.get('admin')
-    if (admin !== undefined) logger.info({ event: 'admin_listening', port: admin.port }, 'the admin port is open')
+    if (admin !== undefined) logger.info({ event: 'admin_listening', port: placeOf(admin) }, 'the admin port is open')
     const isUnseen = config.configUrl !== undefined && early.size === 0
     const waitMs = isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS
     const logWait = setTimeout(() => {
@@ -205,8 +208,12 @@ async function bindListeners(config: ServerConfig, host: WorkerHost): Promise<Bo
 }
 
 /** `port` is the main listener's. */
-function portFields(addresses: ReadonlyMap<ListenerName, ListenAddress>): Record<string, number> {
-  return Object.fromEntries(Array.from(addresses, ([name, { port }]) => [name === 'main' ? 'port' : `${name}_port`, port]))
+function addressFields(addresses: ReadonlyMap<ListenerName, ListenAddress>): Record<string, number | string> {
+  const nameOf = (name: ListenerName, address: ListenAddress): string => {
+    if (isUnixSocket(address)) return name
+    return name === 'main' ? 'port' : `${name}_port`
+  }
+  return Object.fromEntries(Array.from(addresses, ([name, address]) => [nameOf(name, address), placeOf(address)]))
 }
 
 /** Workers keep the process alive, not its pauses. */

@@ -50,5 +50,5 @@ async function serving(...routes: readonly Route[]): Promise<number> {
   const failures = new CounterFamily(parts.metricMemory, 'edge_admin_failures_total').series()
   const server = newAdminServer(new AdminEndpoints(routes, { ...parts, failures }), portOptionsOf(read.config, parts)('admin'))
   onTestFinished(() => server.close(0))
-  return (await server.listen({ port: 0, host: '127.0.0.1' })).port
+  return (await server.listen({ port: 0, host: '127.0.0.1' }))!.port
 }

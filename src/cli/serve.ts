@@ -3,6 +3,7 @@ import { readInThread } from '../bundle/read-in-thread.ts'
 import { shownUrl } from '../bundle/shown-url.ts'
 import { readConfig, type ServerConfig } from '../config/config.ts'
 import { SETTINGS, type Setting } from '../config/settings.ts'
+import { isUnixSocket, type ListenAddress, placeOf } from '../listen/listen-address.ts'
 import { listener, openListeners } from '../listen/listeners.ts'
 import { boundHeapGrowth } from '../runtime/heap-growth.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
@@ -96,16 +97,32 @@ function exit(status: number, service: Service | undefined): never {
 }
 
 function greeting(config: ServerConfig, service: Service): string {
-  const { host = 'localhost' } = config
-  const base = `http://${host.includes(':') ? `[${host}]` : host}:`
   const lines = openListeners(config).map((name) => {
     const where = config.host === undefined && name === 'main' ? ' (all interfaces)' : ''
-    return `  ${listener(name).label.padEnd(7)} ${base}${service.addresses.get(name)!.port}${where}\n`
+    return `  ${listener(name).label.padEnd(7)} ${urlOf(service.addresses.get(name)!, config)}${where}\n`
   })
   return `edge ${VERSION}, ${config.mode}
 ${lines.join('')}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBundle(config, service)}
-  try     ${exampleCommand(config, `${base}${service.addresses.get('main')!.port}`)}
-`
+${describeTrial(config, service)}`
+}
+
+/** A unix socket as gRPC clients and many others write it. */
+function urlOf(address: ListenAddress, { host = 'localhost' }: ServerConfig): string {
+  if (isUnixSocket(address)) return `unix:${address.path}`
+  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
+}
+
+/** curl speaks HTTP alone: where only gRPC is served there is nothing to show. */
+function describeTrial(config: ServerConfig, { addresses }: Service): string {
+  const port = addresses.get('main')
+  if (port !== undefined) return `  try     ${exampleCommand(config, urlOf(port, config))}\n`
+  const socket = addresses.get('socket')
+  if (socket === undefined) return ''
+  return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(placeOf(socket)))} http://localhost`)}\n`
+}
+
+function inShell(word: string): string {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
 
 function describeRedis({ redis, redisMode, redisFailureMode }: ServerConfig): string {

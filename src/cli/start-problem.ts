@@ -1,6 +1,7 @@
 import type { ServerConfig } from '../config/config.ts'
 import { describeAddress } from '../listen/listen-address.ts'
 import { type ListenerName, listener } from '../listen/listeners.ts'
+import { SocketFault } from '../runtime/threads/socket-file.ts'
 import { StateFault } from '../store/state/state-fault.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
@@ -14,5 +15,6 @@ export function startProblem(config: ServerConfig, error: Error): string | undef
     return `EDGE_STORE_SIZE: this machine cannot allocate ${config.storeBytes} bytes`
   const { listener: name = 'main' } = error as Error & { readonly listener?: ListenerName }
   const { setting, address } = listener(name)
+  if (error instanceof SocketFault) return `${setting}: ${error.message}`
   return listenProblem(error, { setting, address: describeAddress(address(config)!), hostSetting: 'EDGE_HOST', host: config.host })
 }

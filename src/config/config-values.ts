@@ -28,8 +28,34 @@ export function readLongSecret(text: string | undefined): string | undefined {
 }
 
 export function readPort(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw bad('a port from 0 to 65535', text)
+  if (!isPort(text)) throw bad('a port from 0 to 65535', text)
   return Number(text)
+}
+
+export function readPortOrOff(text: string): number | undefined {
+  if (text === 'off') return undefined
+  if (!isPort(text)) throw bad('a port from 0 to 65535, or off', text)
+  return Number(text)
+}
+
+function isPort(text: string): boolean {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65535
+}
+
+/** sockaddr_un has 108 bytes on Linux, and the last one is 0. Node truncates a longer path. */
+const MAX_SOCKET_PATH_BYTES = 107
+
+export function readSocketPath(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const bytes = Buffer.byteLength(text)
+  if (bytes > MAX_SOCKET_PATH_BYTES) throw bad(`the path of a unix socket, at most ${MAX_SOCKET_PATH_BYTES} bytes (this is ${bytes})`, text)
+  if (text.endsWith('/')) throw bad('the path of a unix socket, with the name of its file', text)
+  return text
+}
+
+export function readSocketMode(text: string): number {
+  if (!/^0?[0-7]{3}$/.test(text)) throw bad('permissions in octal, such as 0660', text)
+  return Number.parseInt(text, 8)
 }
 
 export function readHost(text: string | undefined): string | undefined {

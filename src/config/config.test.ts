@@ -83,6 +83,26 @@ describe('values that contradict one another', () => {
     ])
   })
 
+  test('one unix socket for two purposes, however it is spelled', () => {
+    expect(problems({ EDGE_SOCKET: '/run/edge.sock', EDGE_GRPC_SOCKET: '/run/./edge.sock' })).toEqual([
+      'EDGE_GRPC_SOCKET: expected a path other than EDGE_SOCKET (/run/edge.sock)',
+    ])
+  })
+
+  test.for([{}, { EDGE_ADMIN_PORT: '8081' }])('no port, and nothing else that requests could come to: %j', (env) => {
+    expect(problems({ EDGE_PORT: 'off', ...env })).toEqual([
+      'EDGE_PORT: expected a port, because there is nothing else to listen on: set EDGE_SOCKET, EDGE_GRPC_PORT or EDGE_GRPC_SOCKET',
+    ])
+  })
+
+  test('gRPC in reverse_proxy', () => {
+    const env = { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: 'http://127.0.0.1', EDGE_GRPC_PORT: '8082', EDGE_GRPC_SOCKET: 'g.sock' }
+    expect(problems(env).map((problem) => problem.split(',')[0])).toEqual([
+      'EDGE_GRPC_PORT: expected to be unset',
+      'EDGE_GRPC_SOCKET: expected to be unset',
+    ])
+  })
+
   test('less memory for all bodies than one may have', () => {
     expect(problems({ EDGE_BODY_MEMORY: '8m' })).toEqual([
       'EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (16777216 bytes), got 8388608',
@@ -99,6 +119,20 @@ describe('values that contradict one another', () => {
 describe('good values', () => {
   test('an option wins over the environment, even over a bad one', () => {
     expect(readConfig({ EDGE_PORT: 'nonsense' }, { port: '0' })).toMatchObject({ ok: true, config: { port: 0 } })
+  })
+
+  test('a unix socket or gRPC may take the place of the port', () => {
+    for (const name of ['EDGE_SOCKET', 'EDGE_GRPC_SOCKET', 'EDGE_GRPC_PORT']) {
+      expect(readConfig({ EDGE_PORT: 'off', [name]: '1' }, {})).toMatchObject({ ok: true, config: { port: undefined } })
+    }
+  })
+
+  test('permissions are octal, and a path may fill an address', () => {
+    const path = 'x'.repeat(107)
+    expect(readConfig({ EDGE_SOCKET: path, EDGE_SOCKET_MODE: '600' }, {})).toMatchObject({
+      config: { socket: path, socketMode: 0o600 },
+    })
+    expect(readConfig({}, {})).toMatchObject({ config: { socketMode: 0o660 } })
   })
 
   test('an empty variable counts as unset', () => {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { BadValue } from './config-values.ts'
 import { SETTINGS, type Setting } from './settings.ts'
 
@@ -35,8 +36,7 @@ function* contradictions(config: ServerConfig): Generator<string> {
   if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
     yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy'
   yield* portContradictions(config)
-  if (config.mode === 'reverse_proxy' && config.grpcPort !== undefined)
-    yield 'EDGE_GRPC_PORT: expected to be unset, because EDGE_MODE is reverse_proxy and gRPC is served by decision_service alone'
+  yield* listenerContradictions(config)
   if (config.bodyMemoryBytes < config.maxBodyBytes) {
     yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
@@ -55,6 +55,20 @@ function* portContradictions(config: ServerConfig): Generator<string> {
     if (taken === undefined || !config[name]) continue
     yield `${SETTINGS[name].env}: expected a port other than ${SETTINGS[taken].env} (${config[name]})`
   }
+}
+
+function* listenerContradictions(config: ServerConfig): Generator<string> {
+  const { mode, port, socket, grpcPort, grpcSocket } = config
+  for (const name of ['grpcPort', 'grpcSocket'] as const) {
+    if (mode === 'reverse_proxy' && config[name] !== undefined)
+      yield `${SETTINGS[name].env}: expected to be unset, because EDGE_MODE is reverse_proxy and gRPC is served by decision_service alone`
+  }
+  if (socket !== undefined && grpcSocket !== undefined && resolve(socket) === resolve(grpcSocket))
+    yield `EDGE_GRPC_SOCKET: expected a path other than EDGE_SOCKET (${socket})`
+  // A bad value has a problem of its own.
+  const isRead = 'port' in config && 'socket' in config && 'grpcPort' in config && 'grpcSocket' in config
+  if (isRead && [port, socket, grpcPort, grpcSocket].every((value) => value === undefined))
+    yield 'EDGE_PORT: expected a port, because there is nothing else to listen on: set EDGE_SOCKET, EDGE_GRPC_PORT or EDGE_GRPC_SOCKET'
 }
 
 function* configContradictions(config: ServerConfig): Generator<string> {

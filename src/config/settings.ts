@@ -11,11 +11,14 @@ import {
   readKeys,
   readLongSecret,
   readPort,
+  readPortOrOff,
   readRedisAddress,
   readRedisPrefix,
   readSeconds,
   readSecret,
   readSize,
+  readSocketMode,
+  readSocketPath,
   readToken,
   readTrustedProxies,
   readWorkers,
@@ -49,8 +52,27 @@ const MAX_REDIS_MS = 60_000
 const MIN_LEASE_MS = 50
 
 export const SETTINGS = {
-  port: { env: 'EDGE_PORT', flag: 'port', fallback: '8080', about: 'port to listen on', read: (text) => readPort(text!) },
+  port: {
+    env: 'EDGE_PORT',
+    flag: 'port',
+    fallback: '8080',
+    about: 'port to listen on; off: none, but a unix socket or gRPC alone',
+    read: (text) => readPortOrOff(text!),
+  },
   host: { env: 'EDGE_HOST', flag: 'host', about: 'address to listen on; all interfaces when unset', read: readHost },
+  socket: {
+    env: 'EDGE_SOCKET',
+    flag: 'socket',
+    about: 'path of a unix socket to listen on, beside the port or instead of it (EDGE_PORT=off)',
+    read: readSocketPath,
+  },
+  socketMode: {
+    env: 'EDGE_SOCKET_MODE',
+    flag: 'socket-mode',
+    fallback: '0660',
+    about: 'permissions of unix sockets, in octal: who may connect',
+    read: (text) => readSocketMode(text!),
+  },
   mode: {
     env: 'EDGE_MODE',
     flag: 'mode',
@@ -178,6 +200,12 @@ export const SETTINGS = {
     flag: 'grpc-port',
     about: 'port for gRPC (HTTP/2 without TLS): Envoy ext_authz, rate limit service, health; decision_service only',
     read: (text) => (text === undefined ? undefined : readPort(text)),
+  },
+  grpcSocket: {
+    env: 'EDGE_GRPC_SOCKET',
+    flag: 'grpc-socket',
+    about: 'path of a unix socket for gRPC, beside its port or instead of it; decision_service only',
+    read: readSocketPath,
   },
   grpcWire: {
     env: 'EDGE_GRPC_WIRE',

@@ -43,4 +43,9 @@ export class SettlementRecorder {
     if (unlogged === undefined) return
     this.#parts.logger.warn({ event: 'settlement_refused', reason: outcome, unlogged }, 'a reservation was not settled')
   }
+
+  /** Our own code failed. The client learns that it did, the log learns why. */
+  logFailure(error: unknown): void {
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a settlement could not be handled')
+  }
 }

@@ -14,16 +14,20 @@ export const REASONS = {
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
   store_unavailable: { status: 503, meaning: 'No decision: Redis is unreachable, and EDGE_REDIS_FAILURE_MODE is closed.' },
   too_many_connections: { status: 503, meaning: 'No decision: the limit on open files allows no more connections.' },
-  missing_original_method: { status: 400, meaning: 'Bad request: X-Original-Method is missing or empty.' },
-  missing_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI is missing or empty.' },
+  missing_original_method: { status: 400, meaning: 'Bad request: X-Original-Method or X-Forwarded-Method is missing or empty.' },
+  missing_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI, X-Forwarded-Uri or X-Original-URL is missing or empty.' },
   missing_original_host: {
     status: 400,
     meaning:
-      'Bad request: an enforcing policy selects by host, and X-Original-Host (in reverse_proxy: Host) is missing or not a valid host name.',
+      'Bad request: an enforcing policy selects by host, and X-Original-Host, X-Forwarded-Host, the host in X-Original-URL or Host is missing or not a valid host name.',
   },
-  repeated_original_method: { status: 400, meaning: 'Bad request: X-Original-Method is repeated.' },
-  repeated_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI is repeated.' },
-  repeated_original_host: { status: 400, meaning: 'Bad request: X-Original-Host is repeated.' },
+  repeated_original_method: { status: 400, meaning: 'Bad request: X-Original-Method or X-Forwarded-Method is repeated.' },
+  repeated_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI, X-Forwarded-Uri or X-Original-URL is repeated.' },
+  repeated_original_host: { status: 400, meaning: 'Bad request: X-Original-Host, X-Forwarded-Host or Host is repeated.' },
+  bad_original_url: {
+    status: 400,
+    meaning: 'Bad request: X-Original-URL is not http:// or https://, a host and a path, or its host contains ? or #.',
+  },
   repeated_descriptor: { status: 400, meaning: 'Bad request: a field that a rule reads is repeated.' },
   bad_request: {
     status: 400,

@@ -6,6 +6,9 @@ const IS_TOKEN = tableOf((byte) => (TOKEN.test(String.fromCharCode(byte)) ? 1 : 
 /** RFC 9110 5.5: 1 for the bytes of a field's value; tabs are allowed there, and are left to `node:http`. */
 const IS_VALUE = tableOf((byte) => ((byte >= 0x20 && byte <= 0x7e) || byte >= 0x80 ? 1 : 0))
 
+/** RFC 3986 3.3, 3.4: 1 for the bytes of a target; some servers also take others, `#` among them, and those are left to `node:http`. */
+const IS_TARGET = tableOf((byte) => (byte >= 0x21 && byte <= 0x7e && byte !== 0x23 ? 1 : 0))
+
 /** The lower case of an ASCII letter, any other byte as it is. */
 const LOWER = tableOf((byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte))
 
@@ -17,6 +20,11 @@ export function endOfToken(bytes: Uint8Array, at: number, limit: number): number
 /** Where the value that begins at `at` ends, `limit` at the latest. */
 export function endOfValue(bytes: Uint8Array, at: number, limit: number): number {
   return endOfRun(IS_VALUE, bytes, at, limit)
+}
+
+/** Where the target, or the part of one, that begins at `at` ends, `limit` at the latest. */
+export function endOfTarget(bytes: Uint8Array, at: number, limit: number): number {
+  return endOfRun(IS_TARGET, bytes, at, limit)
 }
 
 /** Whether a name that is as long as this one, which is in lower case, is the same. */

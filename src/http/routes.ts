@@ -6,7 +6,8 @@ export type Handle = (req: IncomingMessage, res: ServerResponse) => void
 export interface Route {
   /** One that ends in `/` also stands for everything below it. */
   readonly path: string
-  readonly methods: readonly string[]
+  /** Undefined: any. */
+  readonly methods: readonly string[] | undefined
   handle(req: IncomingMessage, res: ServerResponse): void | Promise<void>
 }
 
@@ -33,8 +34,8 @@ export class Routes {
   dispatch(req: IncomingMessage, res: ServerResponse, onError: (res: ServerResponse, error: unknown) => void): void {
     const routes = this.#at(pathOf(req.url!))
     if (routes === undefined) return respondNotFound(req, res)
-    const route = routes.find(({ methods }) => methods.includes(req.method!))
-    if (route === undefined) return respondEmpty(res, 405, ['Allow', routes.flatMap(({ methods }) => methods).join(', ')])
+    const route = routes.find(({ methods }) => methods?.includes(req.method!) ?? true)
+    if (route === undefined) return respondEmpty(res, 405, ['Allow', routes.flatMap(({ methods }) => methods ?? []).join(', ')])
     try {
       route.handle(req, res)?.catch((error: unknown) => onError(res, error))
     } catch (error) {
@@ -56,8 +57,12 @@ export function respondNotFound(_req: IncomingMessage, res: ServerResponse): voi
 
 /** A target's path, as it is written. */
 export function pathOf(target: string): string {
-  // RFC 9112 3.2.2: a server accepts the absolute form too
-  const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
+  const path = originForm(target)
   const query = path.indexOf('?')
   return query < 0 ? path : path.slice(0, query)
+}
+
+/** RFC 9112 3.2.2: a server accepts the absolute form too. */
+export function originForm(target: string): string {
+  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
 }

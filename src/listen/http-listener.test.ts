@@ -53,12 +53,13 @@ async function slowClient(places: number): Promise<SlowClient> {
     },
     handleExpecting: () => {},
     requiresHost: true,
+    peers: 'remote',
     shares: new ConnectionShares(newSharesBuffer(1), 1),
     places: new ConnectionPlaces(newPlacesBuffer(1), 1, 'main', places),
     onFull: () => {},
     onAcceptError: () => {},
   })
-  const { port } = await listener.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = (await listener.listen({ port: 0, host: '127.0.0.1' }))!
   onTestFinished(() => listener.close(0))
   const client = connect(port, '127.0.0.1')
   onTestFinished(() => void client.destroy())

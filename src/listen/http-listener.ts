@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { ServerConfig } from '../config/config.ts'
 import { AdmittedConnections, type ConnectionLimits } from './admitted-connections.ts'
-import type { ListenAddress, ListenTarget } from './listen-address.ts'
+import type { ListenTarget, PortAddress } from './listen-address.ts'
 import { listenOn } from './listen-on.ts'
 import type { ListenerServer } from './listener-server.ts'
 import { type ParsingLimits, readInPieces } from './read-in-pieces.ts'
@@ -36,6 +36,8 @@ export interface ListenerOptions extends ConnectionLimits {
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
   /** Whether Node itself refuses HTTP/1.1 requests without Host; else the handler sees them. */
   readonly requiresHost: boolean
+  /** `local`: processes of this machine, on a unix socket; they have no address. */
+  readonly peers: 'remote' | 'local'
   /** A connection could not be accepted. */
   readonly onAcceptError: (error: Error) => void
   /** Whether a connection has a request under way. Unset: all are given the same time at shutdown. */
@@ -49,7 +51,7 @@ export interface ListenerOptions extends ConnectionLimits {
 }
 
 /** What all listeners have in common. */
-export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
+export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'peers' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
 
 /** HTTP/1.1 on one listener. */
 export class HttpListener implements ListenerServer {
@@ -95,7 +97,7 @@ export class HttpListener implements ListenerServer {
     this.#front = newFront?.(toNode)
   }
 
-  listen(target: ListenTarget): Promise<ListenAddress> {
+  listen(target: ListenTarget): Promise<PortAddress | undefined> {
     return listenOn(this.#server, target, this.#options.onAcceptError)
   }
 

@@ -25,9 +25,9 @@ export class ListenerServers {
   }
 
   async listen(name: ListenerName, target: ListenTarget): Promise<ListenAddress> {
-    const address = await this.#servers.get(name)!.listen(target)
+    const port = await this.#servers.get(name)!.listen(target)
     this.#listening.add(name)
-    return address
+    return port ?? listener(name).address(this.#config)!
   }
 
   /** Not ready from now on, but serving: load balancers need time to notice. */

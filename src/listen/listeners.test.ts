@@ -6,6 +6,7 @@ import { closingGroups, closingMs, LISTENER_NAMES, listener, openListeners } fro
 test('a listener is open where its setting says so', () => {
   expect(openListeners(config({}))).toEqual(['main'])
   expect(openListeners(config({ EDGE_ADMIN_PORT: '0' }))).toEqual(['main', 'admin'])
+  expect(openListeners(config({ EDGE_PORT: 'off', EDGE_SOCKET: 's', EDGE_GRPC_SOCKET: 'g' }))).toEqual(['socket', 'grpc_socket'])
 })
 
 test('each is named by a setting that exists', () => {

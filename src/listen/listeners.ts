@@ -1,7 +1,10 @@
 import type { ServerConfig } from '../config/config.ts'
 import type { ListenAddress } from './listen-address.ts'
 
-type ListenerConfig = Pick<ServerConfig, 'mode' | 'host' | 'port' | 'adminPort' | 'grpcPort' | 'shutdownMs'>
+type ListenerConfig = Pick<
+  ServerConfig,
+  'mode' | 'host' | 'port' | 'socket' | 'adminPort' | 'grpcPort' | 'grpcSocket' | 'socketMode' | 'shutdownMs'
+>
 
 /** `early`: as soon as the workers are up. `ready`: when the first bundle is active, or need not be waited for any longer. */
 export type OpeningPhase = 'early' | 'ready'
@@ -17,6 +20,8 @@ interface ListenerDefinition {
   readonly label: string
   /** Undefined: it is not open. */
   address(config: ListenerConfig): ListenAddress | undefined
+  /** Who connects: processes of this machine alone, on a unix socket, or anybody. */
+  readonly peers: 'remote' | 'local'
   readonly opens: OpeningPhase
   readonly closes: ClosingPhase
   /** How long open requests may take to end when it closes. */
@@ -35,16 +40,38 @@ const LISTENERS = {
   main: {
     setting: 'EDGE_PORT',
     label: 'listens',
-    address: ({ host, port }) => ({ host, port }),
+    address: ({ host, port }) => portAddress(host, port),
+    peers: 'remote',
     opens: 'ready',
     closes: 'first',
-    closeMs: ({ mode, shutdownMs }) => (mode === 'reverse_proxy' ? shutdownMs : DECISION_CLOSE_MS),
+    closeMs: requestCloseMs,
+    connections: 'shared',
+  },
+  socket: {
+    setting: 'EDGE_SOCKET',
+    label: 'listens',
+    address: ({ socket, socketMode }) => socketAddress(socket, socketMode),
+    peers: 'local',
+    opens: 'ready',
+    closes: 'first',
+    closeMs: requestCloseMs,
     connections: 'shared',
   },
   grpc: {
     setting: 'EDGE_GRPC_PORT',
     label: 'gRPC',
-    address: ({ host, grpcPort }) => (grpcPort === undefined ? undefined : { host, port: grpcPort }),
+    address: ({ host, grpcPort }) => portAddress(host, grpcPort),
+    peers: 'remote',
+    opens: 'ready',
+    closes: 'first',
+    closeMs: () => DECISION_CLOSE_MS,
+    connections: 'shared',
+  },
+  grpc_socket: {
+    setting: 'EDGE_GRPC_SOCKET',
+    label: 'gRPC',
+    address: ({ grpcSocket, socketMode }) => socketAddress(grpcSocket, socketMode),
+    peers: 'local',
     opens: 'ready',
     closes: 'first',
     closeMs: () => DECISION_CLOSE_MS,
@@ -53,13 +80,26 @@ const LISTENERS = {
   admin: {
     setting: 'EDGE_ADMIN_PORT',
     label: 'admin',
-    address: ({ host, adminPort }) => (adminPort === undefined ? undefined : { host, port: adminPort }),
+    address: ({ host, adminPort }) => portAddress(host, adminPort),
+    peers: 'remote',
     opens: 'early',
     closes: 'last',
     closeMs: () => ADMIN_CLOSE_MS,
     connections: 'reserved',
   },
 } satisfies Record<string, ListenerDefinition>
+
+function portAddress(host: string | undefined, port: number | undefined): ListenAddress | undefined {
+  return port === undefined ? undefined : { host, port }
+}
+
+function socketAddress(path: string | undefined, mode: number): ListenAddress | undefined {
+  return path === undefined ? undefined : { path, mode }
+}
+
+function requestCloseMs({ mode, shutdownMs }: ListenerConfig): number {
+  return mode === 'reverse_proxy' ? shutdownMs : DECISION_CLOSE_MS
+}
 
 export type ListenerName = keyof typeof LISTENERS
 

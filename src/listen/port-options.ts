@@ -6,7 +6,7 @@ import { AcceptErrors } from './accept-errors.ts'
 import type { ConnectionKind, ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 import type { ListenerTimeouts, PortOptions } from './http-listener.ts'
-import type { ListenerName } from './listeners.ts'
+import { type ListenerName, listener } from './listeners.ts'
 
 export interface ConnectionParts {
   readonly clock: Clock
@@ -28,6 +28,13 @@ export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts
       refusals.count++
       acceptErrors.noteFull(name, places[name].max)
     }
-    return { timeouts, shares, places: places[name], onFull, onAcceptError: (error) => acceptErrors.note(error) }
+    return {
+      timeouts,
+      peers: listener(name).peers,
+      shares,
+      places: places[name],
+      onFull,
+      onAcceptError: (error) => acceptErrors.note(error),
+    }
   }
 }

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { parseAddress } from '../address.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 
@@ -8,7 +9,20 @@ export interface Peer {
   readonly isTrusted: boolean
 }
 
-export function peerOf(remoteAddress: string | undefined, trustedProxies: TrustedProxies): Peer {
+export type PeerOf = (socket: Socket) => Peer
+
+/** On a port: trusted where its address is that of a trusted proxy. */
+export function remotePeerOf(trustedProxies: TrustedProxies): PeerOf {
+  return ({ remoteAddress }) => peerAt(remoteAddress, trustedProxies)
+}
+
+/** On a unix socket: a process of this machine, which has no address. It counts as one that connects over loopback. */
+export function localPeerOf(trustedProxies: TrustedProxies): PeerOf {
+  const peer = peerAt('127.0.0.1', trustedProxies)
+  return () => peer
+}
+
+function peerAt(remoteAddress: string | undefined, trustedProxies: TrustedProxies): Peer {
   // A server that listens on IPv6 sees IPv4 peers in their mapped form.
   const address = (remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
   const parsed = parseAddress(address)

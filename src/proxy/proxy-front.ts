@@ -13,6 +13,7 @@ import { BodyClaims } from './body-claims.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { NodeServer } from './node-http/node-server.ts'
 import { OpenHolds } from './open-holds.ts'
+import { localPeerOf, remotePeerOf } from './peer.ts'
 import { type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
 
 export type ProxyOptions = Pick<
@@ -29,12 +30,13 @@ export type ProxyOptions = Pick<
 
 type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger'> & { readonly bodyMemory: BodyMemory }
 
-/** The port of reverse_proxy and all that stands behind it. */
+/** The listeners of reverse_proxy and all that stands behind them. */
 export class ProxyFront {
   readonly #proxy: ReverseProxy
   readonly #backend: Backend
   readonly #trustedProxies: TrustedProxies
-  #server: NodeServer | undefined
+  readonly #servers: NodeServer[] = []
+  #openListeners = 0
 
   constructor(options: ProxyOptions, memory: MetricMemory, places: ConnectionPlaces, parts: SharedParts) {
     const backendMetrics = new BackendMetrics(memory)
@@ -76,14 +78,15 @@ export class ProxyFront {
   /** Paths that are `isOwn` are served here, all others by the backend. */
   newListener(options: PortOptions, isOwn: (path: string) => boolean, handleOwn: ListenerOptions['handle']): HttpListener {
     const server = new NodeServer({
-      trustedProxies: this.#trustedProxies,
+      peerOf: options.peers === 'local' ? localPeerOf(this.#trustedProxies) : remotePeerOf(this.#trustedProxies),
       isOwn,
       handleOwn,
       handle: (request, downstream) => this.#proxy.handle(request, downstream),
       refuse: (downstream, detail) => this.#proxy.refuse(downstream, 'bad_request', detail),
       noteMalformed: (detail) => this.#proxy.noteMalformed(detail),
     })
-    this.#server = server
+    this.#servers.push(server)
+    this.#openListeners++
     return server.newListener(options)
   }
 
@@ -94,16 +97,16 @@ export class ProxyFront {
 
   /** From now on every response is the last on its connection. */
   drain(): void {
-    this.#server?.drain()
+    for (const server of this.#servers) server.drain()
   }
 
   /** Ends the WebSockets that are still open. */
   cutTunnels(): void {
-    this.#server?.cutTunnels()
+    for (const server of this.#servers) server.cutTunnels()
   }
 
-  /** To be called when no request is open any more. */
+  /** To be called for each listener, when no request is open on it any more. */
   close(): void {
-    this.#backend.close()
+    if (--this.#openListeners === 0) this.#backend.close()
   }
 }

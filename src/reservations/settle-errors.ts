@@ -12,6 +12,7 @@ export const SETTLE_ERRORS = {
   },
   store_unavailable: { status: 503, meaning: 'Redis cannot be asked. Nothing was changed: try again.' },
   settlement_unknown: { status: 503, meaning: 'It is not known whether it was done. A retry may get already_settled.' },
+  internal_error: { status: 500, meaning: 'The service failed, and it is not known whether it was done; the log has the cause.' },
 } as const satisfies Record<string, { status: number; meaning: string }>
 
 export type SettleError = keyof typeof SETTLE_ERRORS

@@ -1,5 +1,5 @@
 import type { HttpListener } from '../listen/http-listener.ts'
-import type { ListenAddress, ListenTarget } from '../listen/listen-address.ts'
+import type { ListenTarget, PortAddress } from '../listen/listen-address.ts'
 import type { ListenerServer } from '../listen/listener-server.ts'
 import type { ProxyFront } from '../proxy/proxy-front.ts'
 
@@ -13,7 +13,7 @@ export class ProxyServer implements ListenerServer {
     this.#listener = listener
   }
 
-  listen(target: ListenTarget): Promise<ListenAddress> {
+  listen(target: ListenTarget): Promise<PortAddress | undefined> {
     return this.#listener.listen(target)
   }
 

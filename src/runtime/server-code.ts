@@ -11,52 +11,53 @@ import type { ServerOptions, ServerParts } from './server-parts.ts'
 interface MainServerParts extends ServerParts {
   readonly config: ServerOptions
   readonly pipeline: DecisionPipeline
-  readonly portOptions: PortOptions
   /** What operators ask here; undefined where they have a listener of their own. */
   readonly admin: AdminEndpoints | undefined
   /** What gateways settle, and who counts it. */
   readonly settling: readonly [Reservations, SettlementRecorder]
 }
 
-export type NewMainServer = (parts: MainServerParts) => ListenerServer
+/** Makes the server of each listener that requests come to, the port and the unix socket, on what they have in common. */
+export type MainServers = (parts: MainServerParts) => (options: PortOptions) => ListenerServer
 
 /** The code of the servers that the settings open. */
 export interface ServerCode {
-  readonly newMainServer: NewMainServer
+  readonly mainServers: MainServers
   /** Undefined where no gRPC is served. */
   readonly newGrpcServer: typeof import('../doors/grpc/grpc-server.ts').newGrpcServer | undefined
 }
 
 /** Loads what is needed and no more. The code of both modes would take a third of a worker's startup. */
-export async function loadServerCode({ mode, grpcPort }: ServerConfig): Promise<ServerCode> {
-  const [newMainServer, grpc] = await Promise.all([
+export async function loadServerCode({ mode, grpcPort, grpcSocket }: ServerConfig): Promise<ServerCode> {
+  const [mainServers, grpc] = await Promise.all([
     mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer(),
-    grpcPort === undefined ? undefined : import('../doors/grpc/grpc-server.ts'),
+    grpcPort === undefined && grpcSocket === undefined ? undefined : import('../doors/grpc/grpc-server.ts'),
   ])
-  return { newMainServer, newGrpcServer: grpc?.newGrpcServer }
+  return { mainServers, newGrpcServer: grpc?.newGrpcServer }
 }
 
-async function loadDecisionServer(): Promise<NewMainServer> {
+async function loadDecisionServer(): Promise<MainServers> {
   const [{ newDecisionServer }, { SettleEndpoint }] = await Promise.all([
     import('../doors/http1/decision-server.ts'),
     import('../doors/http1/settle-endpoint.ts'),
   ])
-  return ({ config, pipeline, portOptions, admin, settling }) => {
+  return ({ config, pipeline, admin, settling }) => {
     const handleOther = admin === undefined ? respondNotFound : admin.handle.bind(admin)
     const settle = new SettleEndpoint(...settling)
-    return newDecisionServer(pipeline, portOptions, { handleOther, settle, hasFastWire: config.hasFastWire })
+    return (options) => newDecisionServer(pipeline, options, { handleOther, settle, hasFastWire: config.hasFastWire })
   }
 }
 
-async function loadProxy(): Promise<NewMainServer> {
+async function loadProxy(): Promise<MainServers> {
   const [{ ProxyFront }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-front.ts'), import('./proxy-server.ts')])
-  return ({ config, metricMemory, places, portOptions, admin, pipeline, engine, clock, logger, bodyMemory, onPlanActive }) => {
+  return ({ config, metricMemory, places, admin, pipeline, engine, clock, logger, bodyMemory, onPlanActive }) => {
     const front = new ProxyFront(config, metricMemory, places.backend, { pipeline, engine, clock, logger, bodyMemory })
     onPlanActive(() => front.cutBlockedStreams())
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
-    return new ProxyServer(
-      front,
-      front.newListener(portOptions, isOwn, (req, res) => admin?.handle(req, res)),
-    )
+    return (options) =>
+      new ProxyServer(
+        front,
+        front.newListener(options, isOwn, (req, res) => admin?.handle(req, res)),
+      )
   }
 }

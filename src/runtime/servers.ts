@@ -4,6 +4,7 @@ import { newAdminServer } from '../admin/admin-server.ts'
 import { DebugSessions } from '../decide/debug-sessions.ts'
 import { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { SettlementRecorder } from '../decide/settlement-recorder.ts'
+import type { PortOptions } from '../listen/http-listener.ts'
 import type { ListenerServer } from '../listen/listener-server.ts'
 import { ListenerServers } from '../listen/listener-servers.ts'
 import { type ListenerName, openListeners } from '../listen/listeners.ts'
@@ -42,17 +43,22 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
   const open = openListeners(config)
   const hasAdminListener = open.includes('admin')
   const portOptions = portOptionsOf(config, parts)
+  const newMainServer = code.mainServers({
+    ...parts,
+    config,
+    pipeline,
+    admin: hasAdminListener ? undefined : admin,
+    settling: [reservations, settlementRecorder],
+  })
+  const newGrpcServer = (options: PortOptions): ListenerServer => {
+    const ignoredLimits = new CounterFamily(metricMemory, 'edge_rate_limit_ignored_limits_total').series()
+    return code.newGrpcServer!(options, { pipeline, isReady, wire: config.grpcWire, ignoredLimits })
+  }
   const newServer: Readonly<Record<ListenerName, () => ListenerServer>> = {
-    main: () =>
-      code.newMainServer({
-        ...parts,
-        config,
-        pipeline,
-        portOptions: portOptions('main'),
-        admin: hasAdminListener ? undefined : admin,
-        settling: [reservations, settlementRecorder],
-      }),
-    grpc: () => code.newGrpcServer!(portOptions('grpc'), { pipeline, isReady, wire: config.grpcWire }),
+    main: () => newMainServer(portOptions('main')),
+    socket: () => newMainServer(portOptions('socket')),
+    grpc: () => newGrpcServer(portOptions('grpc')),
+    grpc_socket: () => newGrpcServer(portOptions('grpc_socket')),
     admin: () => newAdminServer(admin, portOptions('admin')),
   }
   const servers: ListenerServers = new ListenerServers(config, new Map(open.map((name) => [name, newServer[name]()])))

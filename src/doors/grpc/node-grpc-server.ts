@@ -2,7 +2,7 @@ import { createServer, type Http2Server, type ServerHttp2Session } from 'node:ht
 import type { Socket } from 'node:net'
 import { AdmittedConnections } from '../../listen/admitted-connections.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
-import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
+import type { ListenTarget, PortAddress } from '../../listen/listen-address.ts'
 import { listenOn } from '../../listen/listen-on.ts'
 import type { ListenerServer } from '../../listen/listener-server.ts'
 import { takeConnections } from '../../listen/take-connections.ts'
@@ -70,7 +70,7 @@ export class NodeGrpcServer implements ListenerServer {
     this.#sweep = setInterval(() => this.#check(), SWEEP_MS).unref()
   }
 
-  listen(target: ListenTarget): Promise<ListenAddress> {
+  listen(target: ListenTarget): Promise<PortAddress | undefined> {
     return listenOn(this.#server, target, this.#options.onAcceptError)
   }
 

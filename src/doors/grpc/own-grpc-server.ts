@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net'
 import { AdmittedConnections } from '../../listen/admitted-connections.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
-import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
+import type { ListenTarget, PortAddress } from '../../listen/listen-address.ts'
 import { listenOn } from '../../listen/listen-on.ts'
 import type { ListenerServer } from '../../listen/listener-server.ts'
 import { GRPC_LIMITS } from './grpc-limits.ts'
@@ -39,7 +39,7 @@ export class OwnGrpcServer implements ListenerServer {
     this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
   }
 
-  listen(target: ListenTarget): Promise<ListenAddress> {
+  listen(target: ListenTarget): Promise<PortAddress | undefined> {
     return listenOn(this.#server, target, this.#options.onAcceptError)
   }
 

@@ -9,29 +9,30 @@ import { HttpQuestion } from './http-question.ts'
 /** Questions of one shape that `node:http` has read. Their bodies are not read, and responses have none. */
 export class DecisionEndpoint implements Route {
   readonly path: string
-  readonly methods: readonly string[]
+  readonly methods: readonly string[] | undefined
   readonly #shape: QuestionShape
   readonly #pipeline: DecisionPipeline
 
-  constructor(shape: QuestionShape, pipeline: DecisionPipeline) {
-    this.path = shape.path
+  /** `path` is the shape's, or all that is below it. */
+  constructor(shape: QuestionShape, path: string, pipeline: DecisionPipeline) {
+    this.path = path
     this.methods = shape.methods
     this.#shape = shape
     this.#pipeline = pipeline
   }
 
   handle(req: IncomingMessage, res: ServerResponse): void | Promise<void> {
-    const answer = this.#pipeline.decide(new HttpQuestion(this.#shape, req.rawHeaders))
+    const answer = this.#pipeline.decide(new HttpQuestion(this.#shape, req))
     if (answer instanceof Promise) return answer.then((later) => respond(res, later))
     respond(res, answer)
   }
 }
 
-/** Something broke on the way to a response. */
+/** Something broke when the question was decided already, and counted. */
 export function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
-  if (!res.headersSent) return respond(res, pipeline.fail('decision', error))
   pipeline.logFailure(error)
-  res.destroy()
+  if (res.headersSent) res.destroy()
+  else respondEmpty(res, 500, ['X-Edge-Reason', 'internal_error'])
 }
 
 function respond(res: ServerResponse, answer: DecisionAnswer): void {

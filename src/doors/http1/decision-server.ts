@@ -2,7 +2,7 @@ import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { type Handle, pathOf, type Route, Routes } from '../../http/routes.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../../listen/http-listener.ts'
 import { newPlainListener } from '../../listen/plain-listener.ts'
-import { QUESTION_SHAPES } from '../question-shapes.ts'
+import { QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
 import { DecisionEndpoint, respondFailed } from './decision-endpoint.ts'
 import { DecisionWire } from './decision-wire.ts'
 
@@ -21,11 +21,16 @@ export function newDecisionServer(
   options: PortOptions,
   { handleOther, settle, hasFastWire = true }: DecisionServerOptions,
 ): HttpListener {
-  const routes = new Routes([...QUESTION_SHAPES.map((shape) => new DecisionEndpoint(shape, pipeline)), settle])
+  const routes = new Routes([...QUESTION_SHAPES.flatMap((shape) => endpoints(shape, pipeline)), settle])
   const handle: Handle = (req, res) => {
     if (!routes.has(pathOf(req.url!))) return handleOther(req, res)
     routes.dispatch(req, res, (_res, error) => respondFailed(pipeline, res, error))
   }
   const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(pipeline, options.timeouts, handOver)
   return newPlainListener(options, handle, { newFront: hasFastWire ? newFront : undefined })
+}
+
+function endpoints(shape: QuestionShape, pipeline: DecisionPipeline): DecisionEndpoint[] {
+  const paths = shape.uri === undefined ? [shape.path, `${shape.path}/`] : [shape.path]
+  return paths.map((path) => new DecisionEndpoint(shape, path, pipeline))
 }

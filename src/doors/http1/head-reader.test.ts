@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { REPEATED } from '../../request/view.ts'
-import { HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
+import { HeadReader, MAX_HEAD_BYTES } from './head-reader.ts'
+import { INCOMPLETE, OTHER } from './start-line.ts'
 
 const START = 'POST /v1/decision HTTP/1.1\r\n'
 const PLAIN = `${START}Host: edge\r\nX-Original-Method: GET\r\nX-Original-URI: /a?b\r\nX-Api-Key: alice\r\n\r\n`
@@ -85,7 +86,7 @@ describe('for node:http to judge is', () => {
     ['another method', PLAIN.replace('POST', 'PUT')],
     ['a method in lower case', PLAIN.replace('POST', 'post')],
     ['another target', PLAIN.replace('/v1/decision', '/livez')],
-    ['a query', PLAIN.replace('/v1/decision', '/v1/decision?')],
+    ['a fragment', PLAIN.replace('/v1/decision', '/v1/decision?x#')],
     ['the absolute form', PLAIN.replace('/v1', 'http://edge/v1')],
     ['another version', PLAIN.replace('1.1', '1.0')],
     ['a line end before it', `\r\n${PLAIN}`],

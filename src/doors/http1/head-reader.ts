@@ -3,6 +3,8 @@ import type { Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { endOfToken, endOfValue, isSameName, isSameText } from '../../http/characters.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../../request/view.ts'
+import { hostEnd, hostStart } from '../original-url.ts'
+import { INCOMPLETE, OTHER, StartLine } from './start-line.ts'
 import {
   CONNECTION,
   CONTENT_LENGTH,
@@ -12,14 +14,7 @@ import {
   ORIGINAL_METHOD,
   ORIGINAL_URI,
   OWN_HOST,
-  WIRE_SHAPES,
-  type WireShape,
 } from './wire-shape.ts'
-
-/** What `read` returns in place of where the head ends. */
-export const INCOMPLETE = -1
-/** Not for this wire: `node:http` reads it. */
-export const OTHER = -2
 
 /** Longer heads are for `node:http`, whose own bound is higher. */
 export const MAX_HEAD_BYTES = 16 * 1024
@@ -33,6 +28,11 @@ const COLON = 0x3a
 const FIELD_INTS = 4
 const USUAL_FIELDS = 32
 const ABSENT = -1
+/** Before the fields, as if they were some without a name: what is read from the request line, or out of a field. */
+const READ_METHOD = 0
+const READ_URI = FIELD_INTS
+const READ_HOST = 2 * FIELD_INTS
+const FIRST_FIELD = 3 * FIELD_INTS
 const NO_BYTES = new Uint8Array(0)
 const KEEP_ALIVE = 'keep-alive'
 const ZERO = '0'
@@ -52,11 +52,11 @@ export class HeadReader implements Question, RequestView {
   #fields = new Int32Array(USUAL_FIELDS * FIELD_INTS)
   /** How many integers of `#fields` are in use. */
   #used = 0
-  #wireShape: WireShape = WIRE_SHAPES[0]!
-  #hasOwnHost = false
+  readonly #startLine = new StartLine()
   #hasLength = false
   #hasConnection = false
   // Places in `#fields`.
+  #ownHost = ABSENT
   #method = ABSENT
   #uri = ABSENT
   #host = ABSENT
@@ -96,12 +96,13 @@ export class HeadReader implements Question, RequestView {
    */
   read(from: number): number {
     const bytes = this.#bytes
-    const begun = this.#readStartLine(from)
-    if (begun < 0) return begun
-    this.#forget()
     const limit = Math.min(this.#end, from + MAX_HEAD_BYTES)
     const cut = this.#end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
-    const { knownFields } = this.#wireShape
+    const begun = this.#startLine.read(bytes, from, limit)
+    if (begun < 0) return begun === INCOMPLETE ? cut : OTHER
+    this.#forget()
+    const { shape, knownFields, isOwnHost } = this.#startLine.wireShape
+    if (shape.uri === undefined) this.#readStartLine(from)
     let at = begun
     while (at < limit) {
       const nameAt = at
@@ -136,22 +137,23 @@ export class HeadReader implements Question, RequestView {
       if (!isEnd) continue
       this.#headAt = from
       this.#headEnd = at
-      return this.#hasOwnHost ? at : OTHER
+      if (isOwnHost) this.#host = this.#ownHost
+      return this.#ownHost === ABSENT ? OTHER : at
     }
     return cut
   }
 
   get door(): Door {
-    return this.#wireShape.shape.door
+    return this.#startLine.wireShape.shape.door
   }
 
   original(): RequestView | Reason {
     if (this.#repeated !== undefined) return this.#repeated
-    const { method, uri, host } = this.#wireShape.shape
-    if (method.missing !== undefined && this.#isEmpty(this.#method)) return method.missing
-    if (uri.missing !== undefined && this.#isEmpty(this.#uri)) return uri.missing
-    if (host.missing !== undefined && this.#isEmpty(this.#host)) return host.missing
-    return this
+    const { method, uri, host } = this.#startLine.wireShape.shape
+    if (method?.missing !== undefined && this.#isEmpty(this.#method)) return method.missing
+    if (uri?.missing !== undefined && this.#isEmpty(this.#uri)) return uri.missing
+    if (host?.missing !== undefined && this.#isEmpty(this.#host)) return host.missing
+    return host === undefined && !this.#readUrl() ? 'bad_original_url' : this
   }
 
   get method(): string {
@@ -169,7 +171,7 @@ export class HeadReader implements Question, RequestView {
   header(name: string): FieldValue {
     const fields = this.#fields
     let value: string | undefined
-    for (let field = 0; field < this.#used; field += FIELD_INTS) {
+    for (let field = FIRST_FIELD; field < this.#used; field += FIELD_INTS) {
       if (fields[field + 1]! - fields[field]! !== name.length || !isSameText(this.#bytes, fields[field]!, name)) continue
       if (value === undefined) {
         value = this.#value(field)
@@ -187,8 +189,8 @@ export class HeadReader implements Question, RequestView {
   }
 
   #forget(): void {
-    this.#used = 0
-    this.#hasOwnHost = false
+    this.#used = FIRST_FIELD
+    this.#ownHost = ABSENT
     this.#hasLength = false
     this.#hasConnection = false
     this.#method = ABSENT
@@ -197,39 +199,43 @@ export class HeadReader implements Question, RequestView {
     this.#repeated = undefined
   }
 
-  /** Where the fields begin, INCOMPLETE or OTHER. */
-  #readStartLine(from: number): number {
-    const bytes = this.#bytes
-    let outcome = OTHER
-    for (let i = 0; i < WIRE_SHAPES.length; i++) {
-      const { startLine } = WIRE_SHAPES[i]!
-      const length = Math.min(startLine.length, this.#end - from)
-      let same = 0
-      while (same < length && bytes[from + same] === startLine[same]) same++
-      if (same < length) continue
-      if (same < startLine.length) outcome = INCOMPLETE
-      else {
-        this.#wireShape = WIRE_SHAPES[i]!
-        return from + same
-      }
-    }
-    return outcome
+  /** The request that is asked about is the question's own. */
+  #readStartLine(from: number): void {
+    const { methodEnd, restAt, restEnd } = this.#startLine
+    this.#method = this.#place(READ_METHOD, from, methodEnd)
+    this.#uri = this.#place(READ_URI, restAt, restEnd)
+  }
+
+  /** Returns false for a URI that is no absolute URL. */
+  #readUrl(): boolean {
+    const urlEnd = this.#fields[this.#uri + 3]!
+    const at = hostStart(this.#text, this.#fields[this.#uri + 2]!, urlEnd)
+    const end = at < 0 ? -1 : hostEnd(this.#text, at, urlEnd)
+    if (end < 0) return false
+    this.#host = this.#place(READ_HOST, at, end)
+    this.#uri = this.#place(READ_URI, end, urlEnd)
+    return true
+  }
+
+  #place(field: number, at: number, end: number): number {
+    this.#fields[field + 2] = at
+    this.#fields[field + 3] = end
+    return field
   }
 
   /** Returns false for a field that makes the request, or the connection, something out of the ordinary. */
   #note(field: number, nameAt: number, known: readonly KnownField[]): boolean {
     for (let i = 0; i < known.length; i++) {
-      if (isSameName(this.#bytes, nameAt, known[i]!.name)) return this.#noteKnown(field, known[i]!.meaning)
+      if (isSameName(this.#bytes, nameAt, known[i]!.name)) return this.#noteKnown(field, known[i]!)
     }
     return true
   }
 
-  #noteKnown(field: number, meaning: number): boolean {
-    const { method, uri, host } = this.#wireShape.shape
+  #noteKnown(field: number, { meaning, repeated }: KnownField): boolean {
     switch (meaning) {
       case OWN_HOST:
-        if (this.#hasOwnHost) return false
-        this.#hasOwnHost = true
+        if (this.#ownHost !== ABSENT) return false
+        this.#ownHost = field
         return true
       case CONNECTION:
         if (this.#hasConnection) return false
@@ -242,15 +248,15 @@ export class HeadReader implements Question, RequestView {
       case NOT_PLAIN:
         return false
       case ORIGINAL_METHOD:
-        if (this.#method !== ABSENT) this.#repeated ??= method.repeated
+        if (this.#method !== ABSENT) this.#repeated ??= repeated
         this.#method = field
         return true
       case ORIGINAL_URI:
-        if (this.#uri !== ABSENT) this.#repeated ??= uri.repeated
+        if (this.#uri !== ABSENT) this.#repeated ??= repeated
         this.#uri = field
         return true
       case ORIGINAL_HOST:
-        if (this.#host !== ABSENT) this.#repeated ??= host.repeated
+        if (this.#host !== ABSENT) this.#repeated ??= repeated
         this.#host = field
         return true
       default:

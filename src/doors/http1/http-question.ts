@@ -2,20 +2,30 @@ import type { Door } from '../../decide/door.ts'
 import type { Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { cookieHeader, fieldValue } from '../../http/raw-headers.ts'
+import { originForm } from '../../http/routes.ts'
 import type { FieldValue, RequestView } from '../../request/view.ts'
+import { hostEnd, hostStart } from '../original-url.ts'
 import type { QuestionShape } from '../question-shapes.ts'
+
+/** What `node:http` knows of a request, as far as questions need it. */
+export interface HttpRequest {
+  readonly method?: string | undefined
+  /** The target. */
+  readonly url?: string | undefined
+  readonly rawHeaders: readonly string[]
+}
 
 /** A question that `node:http` has read. */
 export class HttpQuestion implements Question, RequestView {
   readonly #shape: QuestionShape
-  readonly #rawHeaders: readonly string[]
+  readonly #req: HttpRequest
   method = ''
   uri = ''
   host = ''
 
-  constructor(shape: QuestionShape, rawHeaders: readonly string[]) {
+  constructor(shape: QuestionShape, req: HttpRequest) {
     this.#shape = shape
-    this.#rawHeaders = rawHeaders
+    this.#req = req
   }
 
   get door(): Door {
@@ -24,45 +34,66 @@ export class HttpQuestion implements Question, RequestView {
 
   original(): RequestView | Reason {
     const { method, uri, host } = this.#shape
-    const rawHeaders = this.#rawHeaders
+    const { rawHeaders } = this.#req
     let methodAt = ABSENT
     let uriAt = ABSENT
     let hostAt = ABSENT
     for (let i = 0; i < rawHeaders.length; i += 2) {
       switch (rawHeaders[i]!.toLowerCase()) {
-        case method.name:
-          if (methodAt !== ABSENT) return method.repeated
+        case method?.name:
+          if (methodAt !== ABSENT) return method!.repeated
           methodAt = i
           break
-        case uri.name:
-          if (uriAt !== ABSENT) return uri.repeated
+        case uri?.name:
+          if (uriAt !== ABSENT) return uri!.repeated
           uriAt = i
           break
-        case host.name:
-          if (hostAt !== ABSENT) return host.repeated
+        case host?.name:
+          if (hostAt !== ABSENT) return host!.repeated
           hostAt = i
           break
       }
     }
-    this.method = this.#valueAt(methodAt)
+    this.method = method === undefined ? this.#req.method! : this.#valueAt(methodAt)
     this.uri = this.#valueAt(uriAt)
     this.host = this.#valueAt(hostAt)
-    if (this.method === '' && method.missing !== undefined) return method.missing
-    if (this.uri === '' && uri.missing !== undefined) return uri.missing
-    if (this.host === '' && host.missing !== undefined) return host.missing
+    if (method?.missing !== undefined && this.method === '') return method.missing
+    if (uri?.missing !== undefined && this.uri === '') return uri.missing
+    if (host?.missing !== undefined && this.host === '') return host.missing
+    if (uri === undefined) this.#readTarget()
+    else if (host === undefined && !this.#readUrl()) return 'bad_original_url'
     return this
   }
 
   header(name: string): FieldValue {
-    return fieldValue(this.#rawHeaders, name)
+    return fieldValue(this.#req.rawHeaders, name)
   }
 
   cookie(): string | undefined {
-    return cookieHeader(this.#rawHeaders)
+    return cookieHeader(this.#req.rawHeaders)
   }
 
   #valueAt(at: number): string {
-    return at === ABSENT ? '' : this.#rawHeaders[at + 1]!
+    return at === ABSENT ? '' : this.#req.rawHeaders[at + 1]!
+  }
+
+  #readTarget(): void {
+    const target = this.#req.url!
+    this.uri = originForm(target).slice(this.#shape.path.length)
+    // RFC 9112 3.2.2: the host of an absolute target counts, and Host does not.
+    const at = hostStart(target, 0, target.length)
+    if (at >= 0) this.host = target.slice(at, hostEnd(target, at, target.length))
+  }
+
+  /** Returns false for a URI that is no absolute URL. */
+  #readUrl(): boolean {
+    const url = this.uri
+    const at = hostStart(url, 0, url.length)
+    const end = at < 0 ? -1 : hostEnd(url, at, url.length)
+    if (end < 0) return false
+    this.host = url.slice(at, end)
+    this.uri = url.slice(end)
+    return true
   }
 }
 

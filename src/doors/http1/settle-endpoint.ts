@@ -33,8 +33,8 @@ export class SettleEndpoint implements Route {
   }
 
   handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#turns.take(req, res, () => void this.#handle(req, res).then(resolve, reject))
+    return new Promise((resolve) => {
+      this.#turns.take(req, res, () => void this.#handle(req, res).then(resolve, (error: unknown) => resolve(this.#fail(res, error))))
     })
   }
 
@@ -65,6 +65,13 @@ export class SettleEndpoint implements Route {
     if (outcome !== 'settled') return this.#refuse(res, ERRORS[outcome])
     this.#recorder.onSettled('settled')
     respondDone(res, [])
+  }
+
+  /** It is no question, so no decision counts as refused. */
+  #fail(res: ServerResponse, error: unknown): void {
+    this.#recorder.logFailure(error)
+    if (res.headersSent) res.destroy()
+    else this.#refuse(res, 'internal_error')
   }
 
   #refuse(res: ServerResponse, code: SettleError, message: string = SETTLE_ERRORS[code].meaning): void {

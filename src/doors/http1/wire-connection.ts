@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import type { DecisionAnswer } from '../../decide/decision-answer.ts'
 import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
-import { type HeadReader, INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './head-reader.ts'
+import { type HeadReader, MAX_HEAD_BYTES } from './head-reader.ts'
+import { INCOMPLETE, OTHER } from './start-line.ts'
 import type { WireContext } from './wire-context.ts'
 
 export interface WireTimeouts {

@@ -1,4 +1,6 @@
-import { QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
+import { METHODS } from 'node:http'
+import type { Reason } from '../../engine/reasons.ts'
+import { type OriginalField, QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
 
 /** What a field means to the fast wire. */
 export const OWN_HOST = 0
@@ -14,40 +16,72 @@ export interface KnownField {
   /** In lower case. */
   readonly name: Uint8Array
   readonly meaning: number
+  /** Undefined: `node:http` judges what comes twice. */
+  readonly repeated: Reason | undefined
 }
+
+/** By their length, which tells nearly all of them apart. Nothing is known of longer ones. */
+export type ByLength<Item> = readonly (readonly Item[] | undefined)[]
 
 /** A question's shape as the fast wire compares it with the bytes that come. */
 export interface WireShape {
   readonly shape: QuestionShape
-  readonly startLine: Uint8Array
-  /** By the length of the name, which tells nearly all names apart. Longer names mean nothing. */
-  readonly knownFields: readonly (readonly KnownField[] | undefined)[]
+  /** As nearly all questions begin, to be compared at one go. Undefined where each begins in its own way. */
+  readonly usualLine: Uint8Array | undefined
+  readonly path: Uint8Array
+  readonly methods: ByLength<Uint8Array>
+  readonly knownFields: ByLength<KnownField>
+  /** The host of the request that is asked about is the question's own. */
+  readonly isOwnHost: boolean
 }
 
-const FIELDS: readonly (readonly [name: string, meaning: number])[] = [
-  ['host', OWN_HOST],
-  ['connection', CONNECTION],
-  ['content-length', CONTENT_LENGTH],
-  ...['te', 'expect', 'upgrade', 'trailer', 'proxy-connection', 'transfer-encoding'].map((name) => [name, NOT_PLAIN] as const),
+/** Those that `node:http` reads, but for CONNECT, whose target is no path. The usual ones come first. */
+const ANY_METHOD = [...new Set(['GET', 'POST', 'HEAD', ...METHODS])].filter((method) => method !== 'CONNECT')
+
+export const KNOWN_METHODS = byLength(ANY_METHOD.map(bytesOf), (method) => method.length)
+
+const HOST = 'host'
+
+const FIELDS: readonly KnownField[] = [
+  newField(HOST, OWN_HOST),
+  newField('connection', CONNECTION),
+  newField('content-length', CONTENT_LENGTH),
+  ...['te', 'expect', 'upgrade', 'trailer', 'proxy-connection', 'transfer-encoding'].map((name) => newField(name, NOT_PLAIN)),
 ]
 
-/** A start line each. */
-export const WIRE_SHAPES: readonly WireShape[] = QUESTION_SHAPES.flatMap((shape) =>
-  shape.methods.map((method) => ({
-    shape,
-    startLine: bytesOf(`${method} ${shape.path} HTTP/1.1\r\n`),
-    knownFields: knownFields(shape),
-  })),
-)
+export const WIRE_SHAPES: readonly WireShape[] = QUESTION_SHAPES.map((shape) => ({
+  shape,
+  usualLine: shape.uri === undefined ? undefined : bytesOf(`${shape.methods?.[0] ?? 'GET'} ${shape.path} HTTP/1.1\r\n`),
+  path: bytesOf(shape.path),
+  methods: shape.methods === undefined ? KNOWN_METHODS : byLength(shape.methods.map(bytesOf), (method) => method.length),
+  knownFields: byLength(knownFields(shape), ({ name }) => name.length),
+  isOwnHost: shape.host?.name === HOST,
+}))
 
-function knownFields({ method, uri, host }: QuestionShape): readonly (readonly KnownField[] | undefined)[] {
-  const byLength: KnownField[][] = []
-  const originals = [[method.name, ORIGINAL_METHOD] as const, [uri.name, ORIGINAL_URI] as const, [host.name, ORIGINAL_HOST] as const]
-  for (const [name, meaning] of [...originals, ...FIELDS]) {
-    byLength[name.length] ??= []
-    byLength[name.length]!.push({ name: bytesOf(name), meaning })
+function knownFields({ method, uri, host }: QuestionShape): KnownField[] {
+  const originals = [
+    [method, ORIGINAL_METHOD],
+    [uri, ORIGINAL_URI],
+    [host?.name === HOST ? undefined : host, ORIGINAL_HOST],
+  ] as const
+  return [...originals.flatMap(([field, meaning]) => (field === undefined ? [] : [originalField(field, meaning)])), ...FIELDS]
+}
+
+function originalField({ name, repeated }: OriginalField, meaning: number): KnownField {
+  return { name: bytesOf(name), meaning, repeated }
+}
+
+function newField(name: string, meaning: number): KnownField {
+  return { name: bytesOf(name), meaning, repeated: undefined }
+}
+
+function byLength<Item>(items: readonly Item[], lengthOf: (item: Item) => number): ByLength<Item> {
+  const lists: Item[][] = []
+  for (const item of items) {
+    lists[lengthOf(item)] ??= []
+    lists[lengthOf(item)]!.push(item)
   }
-  return Array.from(byLength)
+  return Array.from(lists)
 }
 
 /** A byte for each character. */

@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { MAX_WAITING, READ_AHEAD, ReadHold } from '../../http/read-ahead.ts'
-import type { TrustedProxies } from '../../request/client-address.ts'
 import type { DownstreamListener } from '../downstream.ts'
-import { type Peer, peerOf } from '../peer.ts'
+import type { Peer, PeerOf } from '../peer.ts'
 
 /** Must know when the client leaves. */
 type ClientWatcher = Pick<DownstreamListener, 'onClientEnded' | 'onClientGone'>
@@ -35,8 +34,8 @@ export class ClientConnection {
   /** Whatever comes behind what came may be part of it, and gets no response. */
   isRefused = false
 
-  constructor(socket: Socket, trustedProxies: TrustedProxies, pipelines: Pipelines) {
-    this.peer = peerOf(socket.remoteAddress, trustedProxies)
+  constructor(socket: Socket, peer: Peer, pipelines: Pipelines) {
+    this.peer = peer
     this.#socket = socket
     this.#reading = new ReadHold(socket)
     this.#pipelines = pipelines
@@ -126,18 +125,18 @@ export class ClientConnection {
 
 /** Knows each connection once. */
 export class ClientConnections {
-  readonly #trustedProxies: TrustedProxies
+  readonly #peerOf: PeerOf
   readonly #known = new WeakMap<Socket, ClientConnection>()
   readonly #pipelines: Pipelines = { waiting: 0 }
 
-  constructor(trustedProxies: TrustedProxies) {
-    this.#trustedProxies = trustedProxies
+  constructor(peerOf: PeerOf) {
+    this.#peerOf = peerOf
   }
 
   of(socket: Socket): ClientConnection {
     let connection = this.#known.get(socket)
     if (connection === undefined) {
-      connection = new ClientConnection(socket, this.#trustedProxies, this.#pipelines)
+      connection = new ClientConnection(socket, this.#peerOf(socket), this.#pipelines)
       this.#known.set(socket, connection)
     }
     return connection

@@ -2,9 +2,9 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { pathOf } from '../../http/routes.ts'
 import { HttpListener, type ListenerOptions, type PortOptions } from '../../listen/http-listener.ts'
-import type { TrustedProxies } from '../../request/client-address.ts'
 import { LINGER_MS } from '../body-source.ts'
 import type { Downstream } from '../downstream.ts'
+import type { PeerOf } from '../peer.ts'
 import { ProxiedRequest } from '../proxied-request.ts'
 import { type ClientConnection, ClientConnections } from './client-connection.ts'
 import type { EarlyBytes } from './early-bytes.ts'
@@ -12,7 +12,7 @@ import { NodeDownstream } from './node-downstream.ts'
 import { ServerEvents } from './server-events.ts'
 
 export interface NodeServerOptions {
-  readonly trustedProxies: TrustedProxies
+  readonly peerOf: PeerOf
   /** Paths that this server's own endpoints serve. */
   readonly isOwn: (path: string) => boolean
   readonly handleOwn: ListenerOptions['handle']
@@ -32,7 +32,7 @@ export class NodeServer {
 
   constructor(options: NodeServerOptions) {
     this.#options = options
-    this.#clients = new ClientConnections(options.trustedProxies)
+    this.#clients = new ClientConnections(options.peerOf)
     this.#events = new ServerEvents({
       clients: this.#clients,
       handle: (req, res, early) => this.#handle(req, res, early),

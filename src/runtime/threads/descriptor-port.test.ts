@@ -97,7 +97,7 @@ async function opened(number: number, host: string | undefined, threads: number)
     isClosed = true
   }
   onTestFinished(close)
-  return { share: () => port.share(), giveBack: (share) => port.giveBack(share), close }
+  return { share: () => port.share(), giveBack: (share) => port.giveBack(share), noteListening: () => port.noteListening(), close }
 }
 
 async function listening(port: SharedSocket): Promise<Server> {

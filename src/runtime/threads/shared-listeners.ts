@@ -76,6 +76,7 @@ export class SharedListeners {
     const shared = this.#listeners.get(name)!
     shared.workers.add(worker)
     if (typeof shared.state === 'object' && shared.workers.size === this.#parts.workers) {
+      shared.socket.noteListening()
       shared.state.resolve(address)
       shared.state = 'open'
     }

@@ -14,7 +14,7 @@ import { Supervisor } from './supervisor.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
 
 const INFO = { version: '1', hash: '', updatedAtS: 0 }
-const SOCKET: SharedSocket = { share: async () => ({ fd: 0 }), giveBack() {}, close() {} }
+const SOCKET: SharedSocket = { share: async () => ({ fd: 0 }), giveBack() {}, noteListening() {}, close() {} }
 
 test('a worker that takes the place of another learns since when the limits hold, not when the last bundle came', async () => {
   const { supervisor, host, clock } = await supervising()

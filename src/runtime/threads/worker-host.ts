@@ -15,6 +15,8 @@ export interface SharedSocket {
   share(): Promise<ListenTarget>
   /** A share that nobody listens on. */
   giveBack(share: ListenTarget): void
+  /** Every worker listens. */
+  noteListening(): void
   /** From now on the system refuses connections as soon as no worker listens. */
   close(): void
 }

@@ -100,7 +100,7 @@ function listenerOf(reply: string): Listener {
 }
 
 /** Runs with a path that fits into a socket's address: a long one goes through its directory's descriptor. */
-async function withAddress<Result>(path: string, run: (address: string) => Promise<Result>): Promise<Result> {
+export async function withAddress<Result>(path: string, run: (address: string) => Promise<Result>): Promise<Result> {
   if (process.platform !== 'linux' || Buffer.byteLength(path) <= MAX_ADDRESS_BYTES) return run(path)
   const directory = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY)
   try {

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -85,6 +86,16 @@ export class StateLock {
     this.#socket.close()
     // A socket that cannot be removed is dead all the same.
     await rm(this.#pathOf(this.#name), { force: true }).catch(() => {})
+  }
+
+  /** The same at once, for a process that is about to end. */
+  releaseNow(): void {
+    this.#socket.close()
+    try {
+      rmSync(this.#pathOf(this.#name), { force: true })
+    } catch {
+      // A socket that cannot be removed is dead all the same.
+    }
   }
 
   /** Whether the socket was removed, by a cleaner of old files for example: then others cannot see that the file is in use. */

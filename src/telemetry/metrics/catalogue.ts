@@ -10,6 +10,11 @@ export const CATALOGUE = {
     labels: ['door', 'outcome'],
     help: 'Questions by the door they came through, and what came of them: allow, reject, or refuse (not decided).',
   },
+  edge_rate_limit_ignored_limits_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Limits that callers of the rate limit service sent along. They are ignored: the bundle has the limits.',
+  },
   edge_descriptor_missing_total: {
     type: 'counter',
     labels: ['key'],
@@ -223,7 +228,7 @@ export const CATALOGUE = {
   edge_connections_refused_total: {
     type: 'counter',
     labels: ['port'],
-    help: 'Connections refused on the main or admin port, because the limit on open files allows no more.',
+    help: 'Connections refused on a listener (main, socket, grpc, grpc_socket, admin), because the limit on open files allows no more.',
   },
   edge_worker_connections: { type: 'gauge', labels: ['worker'], help: 'Open client connections by worker.' },
   edge_worker_busy_ratio: { type: 'gauge', labels: ['worker'], help: 'Share of the last second in which the worker was busy.' },

@@ -7,6 +7,7 @@ import type { Cli } from '../../support/service/cli.ts'
 import { answersUnderLoad, openMany, unlimited } from '../../support/service/crowds.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { portOf } from '../../support/service/port-of.ts'
 import { describeWithProc, memoryKib } from '../../support/service/process-facts.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
@@ -24,7 +25,7 @@ describe('requests for operators', () => {
     ['beside decisions', {}],
   ])('%s wait when a worker has no more time for them, and decisions go on', async (_where, env) => {
     const edge = await running({ bundle: BUNDLE, env })
-    const clients = Array.from({ length: 6 }, () => RawClient.connect(edge.service.addresses.get('admin')?.port ?? edge.port))
+    const clients = Array.from({ length: 6 }, () => RawClient.connect(portOf(edge.service.addresses.get('admin')) ?? edge.port))
     const count = (): number => clients.reduce((sum, { received }) => sum + statusesIn(received).length, 0)
     // No time passes: what was used up does not grow back.
     const nowMs = performance.now()
@@ -61,7 +62,7 @@ describe('requests for operators', () => {
       return Buffer.from('text')
     })
     onTestFinished(() => void vi.restoreAllMocks())
-    const client = RawClient.connect(edge.service.addresses.get('admin')?.port ?? edge.port)
+    const client = RawClient.connect(portOf(edge.service.addresses.get('admin')) ?? edge.port)
     client.send(METRICS + LIVEZ)
     client.socket.end()
     await until(() => steps.mock.calls.length > 0)

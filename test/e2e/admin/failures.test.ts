@@ -8,6 +8,7 @@ import type { Edge, EdgeOptions } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { portOf } from '../../support/service/port-of.ts'
 import { running } from '../../support/service/running.ts'
 
 const SECRET = { EDGE_DEBUG_SESSION_SECRET: 'correct horse battery' }
@@ -21,7 +22,7 @@ describe('an endpoint for operators that fails', () => {
   ] as readonly [string, () => Promise<EdgeOptions>][])('%s: 500, and no decision is refused', async (_where, options) => {
     const clock = new ManualClock()
     const edge = await running({ ...(await options()), clock })
-    const port = edge.service.addresses.get('admin')?.port ?? edge.port
+    const port = portOf(edge.service.addresses.get('admin')) ?? edge.port
     vi.spyOn(Exposition.prototype, 'steps').mockImplementation(raise)
     vi.spyOn(DebugSessions.prototype, 'isSecret').mockImplementation(raise)
     onTestFinished(() => void vi.restoreAllMocks())

@@ -6,6 +6,7 @@ import { proxyOptions, RawClient, statusesIn } from '../../support/proxy/proxy.t
 import type { EdgeOptions } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { portOf } from '../../support/service/port-of.ts'
 import { running } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
@@ -81,7 +82,7 @@ test('a worker that dies in the middle of requests for operators costs those alo
 async function scraping(options: () => Promise<EdgeOptions>, times = 1) {
   const edge = await running(await options())
   const scrape = heldScrape()
-  const client = RawClient.connect(edge.service.addresses.get('admin')?.port ?? edge.port)
+  const client = RawClient.connect(portOf(edge.service.addresses.get('admin')) ?? edge.port)
   client.send(SCRAPE.repeat(times))
   await until(() => scrape.begun() > 0)
   return { edge, client, scrape }

@@ -12,7 +12,7 @@ test.each([
   ['node', false],
 ])('EDGE_GRPC_WIRE=%s serves calls, on our own layer: %s', async (wire, isOwn) => {
   const edge = await running({ bundle: bundle(1), env: { EDGE_GRPC_PORT: '0', ...(wire !== '' && { EDGE_GRPC_WIRE: wire }) } })
-  const { port } = edge.service.addresses.get('grpc')!
+  const port = edge.grpcPort
   expect(await call(grpcClient(port), grpcFields(CHECK), prefixed(''))).toMatchObject({ status: 0, messages: ['\b\x01'] })
   const other = new RawHttp2(port)
   other.send(Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n'))

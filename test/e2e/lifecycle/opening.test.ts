@@ -7,6 +7,7 @@ import { Edge } from '../../support/service/edge.ts'
 import { HoldingHost } from '../../support/service/holding-host.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import { portOf } from '../../support/service/port-of.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { original } from '../../support/service/wire.ts'
@@ -88,13 +89,18 @@ test('where one listener cannot be bound, none stays bound, and the error says w
 function notingCloses(host: WorkerHost, closed: number[], taken?: number): WorkerHost {
   return {
     async bind(address, workers) {
-      if (address.port === taken) throw Object.assign(new Error('taken'), { code: 'EADDRINUSE' })
+      if (portOf(address) === taken) throw Object.assign(new Error('taken'), { code: 'EADDRINUSE' })
       const socket = await host.bind(address, workers)
       const close = (): void => {
-        closed.push(address.port)
+        closed.push(portOf(address))
         socket.close()
       }
-      return { share: () => socket.share(), giveBack: (share) => socket.giveBack(share), close }
+      return {
+        share: () => socket.share(),
+        giveBack: (share) => socket.giveBack(share),
+        noteListening: () => socket.noteListening(),
+        close,
+      }
     },
     startWorker: (...args) => host.startWorker(...args),
   }

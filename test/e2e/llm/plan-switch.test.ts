@@ -15,6 +15,7 @@ import { CHAT, HELLO, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { portOf } from '../../support/service/port-of.ts'
 import { serverMemory } from '../../support/service/server-memory.ts'
 
 const TOKENS = 5000
@@ -50,7 +51,7 @@ async function spentWhenTurned(before: readonly PolicyText[], after: readonly Po
   for (const _step of engine.prepare(2, next, new Float64Array(next.counters.length)));
   const parts = { engine, clock, logger: pino({ level: 'silent' }), bundle: () => undefined, storeStats: () => store.stats() }
   const server = newServers(read.config, await loadServerCode(read.config), { ...parts, ...serverMemory() })
-  const { port } = await server.listen('main', { port: 0, host: '127.0.0.1' })
+  const port = portOf(await server.listen('main', { port: 0, host: '127.0.0.1' }))
   const close = closedOnce(() => server.close())
   onTestFinished(close)
 

@@ -16,6 +16,7 @@ import { type ScriptedCall, scriptedLlm } from '../../support/llm/scripted-llm.t
 import { StreamClient } from '../../support/llm/stream-client.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { portOf } from '../../support/service/port-of.ts'
 import { serverMemory } from '../../support/service/server-memory.ts'
 import { until } from '../../support/until.ts'
 
@@ -48,7 +49,7 @@ async function streaming(shutdownMs: number): Promise<Closing> {
   const logger = pino({ level: 'silent' })
   const parts = { engine, clock, logger, bundle: () => undefined, storeStats: () => store.stats() }
   const server = newServers(read.config, await loadServerCode(read.config), { ...parts, ...serverMemory() })
-  const { port } = await server.listen('main', { port: 0, host: '127.0.0.1' })
+  const port = portOf(await server.listen('main', { port: 0, host: '127.0.0.1' }))
   await server.listen('admin', { port: 0, host: '127.0.0.1' })
   onTestFinished(() => server.close())
 

@@ -9,6 +9,7 @@ import { proxyEnv, proxyOptions, RawClient, readAnswer, statusesIn, valuesOf } f
 import type { Cli } from '../../support/service/cli.ts'
 import { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
+import { portOf } from '../../support/service/port-of.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
@@ -215,7 +216,7 @@ async function start(backend: { readonly url: string }, env: Readonly<Record<str
   onTestFinished(stop)
   return {
     port: edge.port,
-    adminPort: edge.service.addresses.get('admin')?.port,
+    adminPort: portOf(edge.service.addresses.get('admin')),
     get isStopped() {
       return isStopped
     },

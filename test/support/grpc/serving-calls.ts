@@ -31,6 +31,7 @@ export async function servingCalls(layer: LayerName, { methods, timeouts, limits
   let refused = 0
   const options: PortOptions = {
     timeouts: { keepAliveMs: 60_000, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, ...timeouts },
+    peers: 'remote',
     shares: new ConnectionShares(newSharesBuffer(1), 1),
     places: new ConnectionPlaces(newPlacesBuffer(1), 1, 'grpc', places),
     onFull: () => {
@@ -41,7 +42,7 @@ export async function servingCalls(layer: LayerName, { methods, timeouts, limits
   const byPath = new Map(methods.map((method) => [method.path, method]))
   const Server = layer === 'own' ? OwnGrpcServer : NodeGrpcServer
   const server = new Server(byPath, options, { ...GRPC_LIMITS, ...limits })
-  const { port } = await server.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = (await server.listen({ port: 0, host: '127.0.0.1' }))!
   onTestFinished(() => server.close(0))
   return { server, port, refused: () => refused }
 }

@@ -1,7 +1,9 @@
 /** Values that nobody takes, of every variable that is read in a way of its own, in the order of the settings. */
 export const BAD_VALUES: readonly (readonly [variable: string, values: readonly string[]])[] = [
-  ['EDGE_PORT', ['http', '-1', '65536', '80.5', '0x50', '8080 ', '٨٠']],
+  ['EDGE_PORT', ['http', '-1', '65536', 'OFF', '80.5', '0x50', '8080 ', '٨٠']],
   ['EDGE_HOST', ['http://127.0.0.1', 'a b', '127.0.0.1/8']],
+  ['EDGE_SOCKET', ['/run/edge/', `/run/${'x'.repeat(103)}`, '/run/ü'.repeat(16)]],
+  ['EDGE_SOCKET_MODE', ['660x', '0o660', '66', '888', '01777', 'rw-rw----', '-660']],
   ['EDGE_MODE', ['proxy', 'DECISION_SERVICE', 'constructor']],
   ['EDGE_BACKEND_URL', ['backend:80', 'ftp://backend', '//backend', 'http://']],
   ['EDGE_BACKEND_MAX_CONNECTIONS', ['0', '-1', '1.5', 'many', '99999999']],
@@ -15,6 +17,7 @@ export const BAD_VALUES: readonly (readonly [variable: string, values: readonly 
   ['EDGE_CONFIG_PUBLIC_KEY', ['secret', '/etc/edge.pub', 'AAAA', '-----BEGIN PRIVATE KEY-----']],
   ['EDGE_LOG_LEVEL', ['verbose', 'INFO', '30', '__proto__']],
   ['EDGE_ADMIN_PORT', ['admin', '70000', '-5']],
+  ['EDGE_GRPC_SOCKET', ['/', `/${'x'.repeat(107)}`]],
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
   ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
   ['EDGE_WORKERS', ['0', '-1', '1.5', 'many', '255', '1e1', ' 2', '0x2', '1000']],

@@ -11,6 +11,7 @@ import { until } from '../until.ts'
 import { type Answer, ask, type Fields } from './http.ts'
 import { InlineHost } from './inline-host.ts'
 import { metric } from './metrics.ts'
+import { portOf } from './port-of.ts'
 
 const DEFAULTS = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1' }
 
@@ -79,12 +80,17 @@ export class Edge {
   }
 
   get port(): number {
-    return this.service.addresses.get('main')!.port
+    return portOf(this.service.addresses.get('main')!)
   }
 
   /** To be asked for where EDGE_ADMIN_PORT is set. */
   get adminPort(): number {
-    return this.service.addresses.get('admin')!.port
+    return portOf(this.service.addresses.get('admin')!)
+  }
+
+  /** To be asked for where EDGE_GRPC_PORT is set. */
+  get grpcPort(): number {
+    return portOf(this.service.addresses.get('grpc')!)
   }
 
   get(path: string, fields: Fields = []): Promise<Answer> {

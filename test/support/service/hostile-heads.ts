@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import fc from 'fast-check'
 
 /** What a client sends on one connection. */
@@ -27,15 +28,46 @@ export function talkOf(caller: string, cookie: string): fc.Arbitrary<Talk> {
 /** Any place of a text is as likely as any other. */
 const share = fc.integer({ min: 0, max: 9999 }).map((part) => part / 10_000)
 
-const START = 'POST /v1/decision HTTP/1.1'
+const START_LINE = /^.*/
+
+/** Any method but CONNECT, whose target is no path. */
+const METHOD = fc.constantFrom('GET', 'POST', 'HEAD', ...METHODS.filter((method) => method !== 'CONNECT'))
+const QUERY = fc.constantFrom('', '', '', '?', '?x=1', '?y=2&/v1/decision')
+const TARGET = fc.constantFrom(
+  ...['/', '/api/x?y=1', '/api/x?y=%31', '/api/%78?y=1&y=2', '/by-host', '/%61pi', '//api', '/x/../api', '/http://h/api', '?y=1', ''],
+)
+
+/** A way to ask: its request line and the fields that belong to it. */
+type Shape = readonly [startLine: fc.Arbitrary<string>, ...fields: fc.Arbitrary<string>[]]
+
+const DECISION: Shape = [
+  QUERY.map((query) => `POST /v1/decision${query} HTTP/1.1`),
+  field('X-Original-Method', 'GET', 'GET', 'POST', 'get', ''),
+  field('X-Original-URI', '/', '/api/x?y=1', '/api/x?y=%31', '/api/%78?y=1&y=2', '/by-host', '/%61pi', 'http://h/api', ''),
+]
+
+const FORWARD_AUTH: Shape = [
+  fc.tuple(METHOD, QUERY).map(([method, query]) => `${method} /v1/forward-auth${query} HTTP/1.1`),
+  field('X-Forwarded-Method', 'GET', 'GET', 'POST', 'get', ''),
+  field('X-Forwarded-Uri', '/', '/api/x?y=1', '/api/x?y=%31', '/by-host', '//api', 'http://h/api', ''),
+  field('X-Forwarded-Host', 'a.example.com', 'A.example.com:80', 'a.example.com, b', 'other', ''),
+]
+
+const AUTH_REQUEST: Shape = [
+  fc.tuple(METHOD, QUERY).map(([method, query]) => `${method} /v1/auth-request${query} HTTP/1.1`),
+  field('X-Original-Method', 'GET', 'GET', 'POST', 'get', ''),
+  field(
+    'X-Original-URL',
+    ...['http://a.example.com/by-host', 'https://A.example.com:8443/api/x?y=1', 'HTTPS://other/by-host', 'http:///api/x', 'http://h'],
+    ...['http://a.example.com?x/by-host', 'http://h#/api', 'http://u@a.example.com/by-host', '/api/x', 'ftp://h/api', 'http:/h/api', ''],
+  ),
+]
+
+const EXT_AUTHZ: Shape = [fc.tuple(METHOD, TARGET).map(([method, target]) => `${method} /v1/ext-authz${target} HTTP/1.1`)]
+
+const SHAPES = [DECISION, FORWARD_AUTH, AUTH_REQUEST, EXT_AUTHZ]
 
 function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
-  const spelled = (name: string): fc.Arbitrary<string> =>
-    fc
-      .constantFrom(name, name, name.toLowerCase(), name.toUpperCase())
-      .chain((text) => fc.constantFrom(`${text}: `, `${text}: `, `${text}:`))
-  const field = (name: string, ...values: readonly string[]): fc.Arbitrary<string> =>
-    fc.tuple(spelled(name), fc.constantFrom(...values)).map(([start, value]) => `${start}${value}\r\n`)
   const extra = fc.oneof(
     field('X-Team', 'a', 'b', '', 'a, b', '\xe9\xff\x80'),
     field('X-Forwarded-For', '203.0.113.9', '203.0.113.9, 10.0.0.1', 'unknown', ''),
@@ -48,16 +80,29 @@ function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
     field('X-Edge-Model', 'm', 'n', ''),
     field('X-Original-Host', 'a.example.com', 'A.example.com:80', 'other', ''),
     field('Authorization', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.', 'Bearer x', 'BEARER  x', 'Bearer x y', 'Bearer', 'Basic YTpi'),
+    // Of another family, or a second time.
+    ...SHAPES.flatMap(([, ...fields]) => fields),
   )
-  const usual = fc.tuple(
-    field('Host', 'edge', 'edge:8080', ''),
-    field('X-Original-Method', 'GET', 'GET', 'POST', 'get', ''),
-    field('X-Original-URI', '/', '/api/x?y=1', '/api/x?y=%31', '/api/%78?y=1&y=2', '/by-host', '/%61pi', 'http://h/api', ''),
-    field('X-Api-Key', caller, caller, `${caller}-2`, ''),
-  )
+  const usual = [field('Host', 'edge', 'edge:8080', 'a.example.com', ''), field('X-Api-Key', caller, caller, `${caller}-2`, '')]
   return fc
-    .tuple(usual, fc.option(field('Content-Length', '0'), { nil: '' }), fc.array(extra, { maxLength: 3 }), fc.nat(9))
-    .map(([four, length, more, turn]) => `${START}\r\n${rotate([...four, length, ...more], turn).join('')}\r\n`)
+    .constantFrom(...SHAPES)
+    .chain(([startLine, ...fields]) =>
+      fc.tuple(
+        startLine,
+        fc.tuple(...fields, ...usual),
+        fc.option(field('Content-Length', '0'), { nil: '' }),
+        fc.array(extra, { maxLength: 3 }),
+        fc.nat(9),
+      ),
+    )
+    .map(([startLine, own, length, more, turn]) => `${startLine}\r\n${rotate([...own, length, ...more], turn).join('')}\r\n`)
+}
+
+function field(name: string, ...values: readonly string[]): fc.Arbitrary<string> {
+  const spelled = fc
+    .constantFrom(name, name, name.toLowerCase(), name.toUpperCase())
+    .chain((text) => fc.constantFrom(`${text}: `, `${text}: `, `${text}:`))
+  return fc.tuple(spelled, fc.constantFrom(...values)).map(([start, value]) => `${start}${value}\r\n`)
 }
 
 /** Fields, request lines and ends that two readers might read in two ways. */
@@ -65,7 +110,7 @@ function oddHead(plain: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const withField = fc.tuple(plain, fc.constantFrom(...ODD_FIELDS)).map(([head, field]) => head.replace('\r\n', `\r\n${field}\r\n`))
   const withLast = fc.tuple(plain, fc.constantFrom(...ODD_FIELDS)).map(([head, field]) => `${head.slice(0, -2)}${field}\r\n\r\n`)
   const withBody = fc.tuple(withField, fc.constantFrom(...BODIES)).map(([head, body]) => head + body)
-  const withStart = fc.tuple(plain, fc.constantFrom(...ODD_STARTS)).map(([head, start]) => head.replace(START, start))
+  const withStart = fc.tuple(plain, fc.constantFrom(...ODD_STARTS)).map(([head, start]) => head.replace(START_LINE, start))
   const withEnds = fc.tuple(plain, fc.constantFrom('\n', '\r', '\r\r\n', '\n\r\n')).map(([head, end]) => head.replaceAll('\r\n', end))
   const large = fc
     .tuple(plain, fc.constantFrom(8, 15.5, 16, 17, 63, 70), fc.constantFrom(20, 4000))
@@ -143,6 +188,9 @@ const ODD_FIELDS = [
   'X-Original-URI: /second\r\nX-Original-Method: PUT',
   'X-Original-URI: /second',
   'X-Original-Method: GET',
+  'X-Forwarded-Uri: /second',
+  'x-forwarded-host: b',
+  'X-Original-URL: http://h/second',
   'x-original-host: b',
   'X_Original_URI: /',
   'X-Api-Key: second',
@@ -178,8 +226,26 @@ const ODD_STARTS = [
   'CONNECT edge:80 HTTP/1.1',
   'PRI * HTTP/2.0',
   'POST /v1/decision HTTP/1.1\r\nHost: a',
-  `${START}\n`,
-  `${START}\r`,
+  'POST /v1/decision HTTP/1.1\n',
+  'POST /v1/decision HTTP/1.1\r',
+  'get /v1/forward-auth HTTP/1.1',
+  'GETS /v1/forward-auth HTTP/1.1',
+  'GET /v1/forward-auth/ HTTP/1.1',
+  'GET /v1/forward-auth# HTTP/1.1',
+  'GET /v1/forward-auth HTTP/1.0',
+  'GET /v1/auth-request/x HTTP/1.1',
+  'GET /v1/auth-requests HTTP/1.1',
+  'GET http://edge/v1/auth-request HTTP/1.1',
+  'GET /v1/ext-authz* HTTP/1.1',
+  'GET /v1/ext-authzx/api HTTP/1.1',
+  'GET /v1/ext-authz#/api HTTP/1.1',
+  'GET /v1/ext-authz/api#x HTTP/1.1',
+  'GET /v1/ext-authz/api x HTTP/1.1',
+  'GET /v1/ext-authz/ap\xe9 HTTP/1.1',
+  'GET /v1/ext-authz/ap\x7f HTTP/1.1',
+  'GET http://a.example.com/v1/ext-authz/by-host HTTP/1.1',
+  'GET http://a.example.com?/v1/ext-authz/by-host HTTP/1.1',
+  'CONNECT /v1/ext-authz/ HTTP/1.1',
 ]
 
 const BYTES = ['\r', '\n', '\0', ' ', '\t', ':', ',', ';', '\x7f', '\x80', '\xff', 'a', 'Z', '0', '\r\n', '\r\n\r\n', '\r\n ', '/', '_']

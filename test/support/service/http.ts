@@ -13,11 +13,14 @@ export interface Answer {
 /** Pairs, so that a field can come twice. */
 export type Fields = readonly (readonly [string, string])[]
 
-export function ask(port: number, method: string, path: string, fields: Fields = [], body?: string | Buffer): Promise<Answer> {
+/** A loopback port, or the path of a unix socket. */
+export type Place = number | string
+
+export function ask(place: Place, method: string, path: string, fields: Fields = [], body?: string | Buffer): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const headers = [...fields.flat(), 'Host', `127.0.0.1:${port}`]
+    const headers = [...fields.flat(), 'Host', typeof place === 'string' ? 'localhost' : `127.0.0.1:${place}`]
     if (body !== undefined) headers.push('Content-Length', String(Buffer.byteLength(body)))
-    const req = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (res) => {
+    const req = request({ ...optionsOf(place), method, path, headers, agent: false }, (res) => {
       const chunks: Buffer[] = []
       res.on('data', (chunk: Buffer) => chunks.push(chunk))
       res.on('error', reject)
@@ -37,12 +40,20 @@ export function ask(port: number, method: string, path: string, fields: Fields =
 }
 
 /** Writes bytes as they are and answers everything that comes back until the other side closes. */
-export function exchange(port: number, bytes: string | Buffer): Promise<string> {
+export function exchange(place: Place, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+    const socket = connect(connectOptionsOf(place), () => socket.write(bytes))
     socket.on('data', (chunk) => chunks.push(chunk))
     socket.on('error', reject)
     socket.on('close', () => resolve(Buffer.concat(chunks).toString('latin1')))
   })
+}
+
+function optionsOf(place: Place): { socketPath: string } | { host: string; port: number } {
+  return typeof place === 'string' ? { socketPath: place } : { host: '127.0.0.1', port: place }
+}
+
+function connectOptionsOf(place: Place): { path: string } | { host: string; port: number } {
+  return typeof place === 'string' ? { path: place } : { host: '127.0.0.1', port: place }
 }

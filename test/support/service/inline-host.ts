@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../../src/clock.ts'
 import type { ServerConfig } from '../../../src/config/config.ts'
-import type { ListenAddress } from '../../../src/listen/listen-address.ts'
+import { isUnixSocket, type ListenAddress } from '../../../src/listen/listen-address.ts'
 import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
 import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
@@ -20,7 +20,10 @@ export class InlineHost implements WorkerHost {
   }
 
   async bind(address: ListenAddress): Promise<SharedSocket> {
-    return { share: async () => address, giveBack() {}, close() {} }
+    if (!isUnixSocket(address)) return { share: async () => address, giveBack() {}, noteListening() {}, close() {} }
+    // The built one is loaded only where it is needed.
+    const { openDescriptorPort } = await import('../workers/descriptor-port.ts')
+    return openDescriptorPort(address, 1)
   }
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {

@@ -1,8 +1,8 @@
-import { ask } from './http.ts'
+import { ask, type Place } from './http.ts'
 
 /** What /metrics says, asked on a connection of its own: of whichever worker takes it. */
-export async function metricsOf(port: number): Promise<Metrics> {
-  return new Metrics((await ask(port, 'GET', '/metrics')).body)
+export async function metricsOf(place: Place): Promise<Metrics> {
+  return new Metrics((await ask(place, 'GET', '/metrics')).body)
 }
 
 export class Metrics {
@@ -44,6 +44,6 @@ export class Metrics {
 }
 
 /** The value of one series, by its name and labels as /metrics writes them; 0 when it is not there. */
-export async function metric(port: number, series: string): Promise<number> {
-  return (await metricsOf(port)).value(series)
+export async function metric(place: Place, series: string): Promise<number> {
+  return (await metricsOf(place)).value(series)
 }

@@ -65,6 +65,10 @@ export function twoWiresSuite(minHeads: number): void {
     expect(both).toEqual(alone)
     expect(alone!.length).toBeGreaterThan(10)
     expect(alone!.join()).toContain('reason="repeated_descriptor"')
+    for (const door of ['decision', 'forward_auth', 'auth_request', 'ext_authz']) {
+      for (const outcome of ['allow', 'reject', 'refuse'])
+        expect(alone!.join()).toContain(`edge_questions_total{door="${door}",outcome="${outcome}"}`)
+    }
     expect(alone!.join()).toMatch(/edge_reservations_total\{outcome="issued"\} \d\d/)
   })
 }
@@ -84,7 +88,7 @@ const LAST_WORDS = /^HTTP\/1\.1 4\d\d [\w ]+\r\nConnection: close\r\n\r\n$/
 
 async function decisionMetrics(port: number): Promise<string[]> {
   const { body } = await ask(port, 'GET', '/metrics')
-  return body.split('\n').filter((line) => /^edge_(decisions|descriptor|would|refused|decision_|reservations)/.test(line))
+  return body.split('\n').filter((line) => /^edge_(questions|decisions|descriptor|would|refused|decision_|reservations)/.test(line))
 }
 
 function textOf(piece: Buffer): string {

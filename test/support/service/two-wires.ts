@@ -12,6 +12,7 @@ import type { CounterStore } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import type { Talk } from './hostile-heads.ts'
 import { ManualClock } from './manual-clock.ts'
+import { portOf } from './port-of.ts'
 import { serverMemory } from './server-memory.ts'
 
 export interface WireOptions {
@@ -41,7 +42,7 @@ export async function startServer(bundle: object, { hasFastWire, store, env }: W
     storeStats: () => counters.stats(),
     ...serverMemory(),
   })
-  return Object.assign(server, { port: (await server.listen('main', { port: 0, host: '127.0.0.1' })).port })
+  return Object.assign(server, { port: portOf(await server.listen('main', { port: 0, host: '127.0.0.1' })) })
 }
 
 /** Has the talk, ends, and answers all that came back, with the time of day and the content of tokens taken out. */

@@ -1,0 +1,25 @@
+import net from 'node:net'
+import { getSystemErrorName } from 'node:util'
+
+/** Node's own name for a bound socket; `net` has no other way to bind without accepting. */
+export interface BoundHandle {
+  readonly fd: number
+  /** Undefined for a unix socket. */
+  getsockname?: (into: object) => number
+  /** That of a unix socket also removes the file that it was bound to, whoever has it by then. */
+  close(): void
+}
+
+type CreateHandle = (address: string, port: number, family: 4 | 6 | -1) => BoundHandle | number
+const createHandle = (net as unknown as { _createServerHandle: CreateHandle })._createServerHandle
+
+/** A port and a family of -1: the address is the path of a unix socket. */
+export function bindHandle(address: string, port: number, family: 4 | 6 | -1): BoundHandle {
+  const handle = createHandle(address, port, family)
+  // A port that is taken shows only when the name of the socket is asked for.
+  const errno = typeof handle === 'number' ? handle : (handle.getsockname?.({}) ?? 0)
+  if (errno === 0) return handle as BoundHandle
+  if (typeof handle !== 'number') handle.close()
+  const code = getSystemErrorName(errno)
+  throw Object.assign(new Error(`listen ${code}: ${address}:${port}`), { code, errno, syscall: 'listen', address, port })
+}
