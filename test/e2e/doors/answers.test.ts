@@ -96,13 +96,16 @@ describe.each(OTHERS.map((door) => [door.path, door] as const))('%s', (_path, do
   test('can be asked with any method', async () => {
     const edge = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 100)] })), clock: new ManualClock() })
     const methods = METHODS.filter((method) => method !== 'CONNECT')
-    const questions = methods.map((method, i) =>
-      questionBytes(door, { method }, { ownMethod: method, isLast: i === methods.length - 1 }),
-    )
+    const questions = methods.map((method, i) => questionBytes(door, { method }, { ownMethod: method, isLast: i === methods.length - 1 }))
     const received = await exchange(edge.port, Buffer.concat(questions))
     expect(readAnswers(received).map(({ headers }) => Number(headers['ratelimit-remaining']))).toEqual(methods.map((_, i) => 99 - i))
     // Not a byte more than heads, for HEAD and for all others.
-    expect(received.split('\r\n\r\n').slice(0, -1).every((head) => head.startsWith('HTTP/1.1 200 OK\r\n'))).toBe(true)
+    expect(
+      received
+        .split('\r\n\r\n')
+        .slice(0, -1)
+        .every((head) => head.startsWith('HTTP/1.1 200 OK\r\n')),
+    ).toBe(true)
     expect(received.endsWith('\r\n\r\n')).toBe(true)
   })
 
@@ -154,4 +157,3 @@ function caller(name: string): Fields {
 function withoutDate({ status, headers: { date: _, ...headers } }: WireAnswer): WireAnswer {
   return { status, headers }
 }
-

@@ -40,11 +40,13 @@ interface CheckResponse {
   readonly status?: { readonly code?: number }
   readonly ok_response?: { readonly headers?: readonly HeaderOption[]; readonly response_headers_to_add?: readonly HeaderOption[] }
   readonly denied_response?: {
-    readonly status: { readonly code: number }
+    readonly status: { readonly code: keyof typeof STATUS_CODES }
     readonly headers?: readonly HeaderOption[]
     readonly body?: string
   }
 }
+
+const STATUS_CODES = { BadRequest: 400, Forbidden: 403, TooManyRequests: 429 } as const
 
 /** What Envoy would make of the response; a call that fails throws. */
 export async function check(client: JsClient, request: CheckedRequest = {}): Promise<Checked> {
@@ -53,7 +55,7 @@ export async function check(client: JsClient, request: CheckedRequest = {}): Pro
   const { status, ok_response: ok, denied_response: denied } = outcome.response
   return {
     code: status?.code ?? 0,
-    status: denied === undefined ? 200 : denied.status.code,
+    status: denied === undefined ? 200 : STATUS_CODES[denied.status.code],
     headers: headersOf(denied === undefined ? ok?.response_headers_to_add : denied.headers),
     upstream: headersOf(ok?.headers),
     body: denied?.body ?? '',
