@@ -5,6 +5,7 @@ import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'
 import { HpackDecoder } from '../../../dist/doors/grpc/http2/hpack-decoder.js'
 import { RequestHead } from '../../../dist/doors/grpc/http2/request-head.js'
+import { RateLimitRequestReader } from '../../../dist/doors/grpc/rate-limit-request.js'
 import { encodedStatusMessage } from '../../../dist/doors/grpc/status-message.js'
 import { readSettlement } from '../../../dist/doors/settlement-request.js'
 import { fieldValue } from '../../../dist/http/raw-headers.js'
@@ -97,7 +98,23 @@ const checked = (http, name) => {
   }
 }
 
+/** A call of the rate limit service with these bytes behind its domain. */
+const limited = (bytes) => {
+  const message = Buffer.concat([field(1, Buffer.from('d')), bytes])
+  return () => {
+    try {
+      new RateLimitRequestReader().read(message)
+    } catch {}
+  }
+}
+
 export const readers = {
+  'a call of many descriptors': (length) => limited(Buffer.concat(list(length / 10, () => field(2, field(1, entry('b', 'c')))))),
+  'a call of many entries': (length) => limited(field(2, Buffer.concat(list(length / 8, () => field(1, entry('b', 'c')))))),
+  'a call of long entries': (length) =>
+    limited(field(2, Buffer.concat(list(64, (i) => field(1, entry(fill(`${99 - i}`, length / 128), fill('v', length / 128))))))),
+  'a call of empty descriptors': (length) => limited(Buffer.concat(list(length / 2, () => field(2, Buffer.alloc(0))))),
+  'a call of fields that nobody reads': (length) => limited(field(2, Buffer.concat(list(length / 2, () => field(7, Buffer.alloc(0)))))),
   'a check of many fields': (length) => checked(Buffer.concat(list(length / 8, () => field(3, entry('b', 'c')))), 'a'),
   'a check of one field that comes often': (length) =>
     checked(field(13, Buffer.concat(list(length / 8, () => field(1, entry('cookie', 'b'))))), 'cookie'),
