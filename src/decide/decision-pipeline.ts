@@ -74,6 +74,11 @@ export class DecisionPipeline {
     return this.#recorder.fail(door, error)
   }
 
+  /** The same where the question was decided, and is counted already. */
+  failDecided(error: unknown): RefusedAnswer {
+    return this.#recorder.failDecided(error)
+  }
+
   /** The same where the client already has its response, or a part of it. */
   logFailure(error: unknown): void {
     this.#recorder.logFailure(error)
@@ -107,7 +112,11 @@ export class DecisionPipeline {
   #conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean, reservations: Reservations | undefined): DecisionAnswer {
     const answer = this.#recorder.conclude(door, decision, startMs, isDebug)
     if (reservations === undefined || decision.action !== 'allow' || decision.reservation === undefined) return answer
-    return { ...answer, reservation: reservations.issue(decision.reservation) } as DecisionAnswer
+    try {
+      return { ...answer, reservation: reservations.issue(decision.reservation) } as DecisionAnswer
+    } catch (error) {
+      return this.failDecided(error)
+    }
   }
 }
 

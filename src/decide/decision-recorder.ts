@@ -40,10 +40,8 @@ export class DecisionRecorder {
 
   /** A request that cannot be decided. `detail` is for the log. */
   refuse(door: Door, reason: Reason, detail?: string): RefusedAnswer {
-    this.#parts.metrics.countRefused(reason)
     this.#parts.questions.count(door, 'refuse')
-    this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
-    return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0, reservation: undefined }
+    return this.#refuse(reason, detail)
   }
 
   /** Our own code failed. The client learns that it did, the log learns why. */
@@ -52,8 +50,20 @@ export class DecisionRecorder {
     return this.refuse(door, 'internal_error')
   }
 
+  /** The same where the question was decided, and is counted already. */
+  failDecided(error: unknown): RefusedAnswer {
+    this.logFailure(error)
+    return this.#refuse('internal_error')
+  }
+
   /** The same where the client already has its response, or a part of it. */
   logFailure(error: unknown): void {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
+  }
+
+  #refuse(reason: Reason, detail?: string): RefusedAnswer {
+    this.#parts.metrics.countRefused(reason)
+    this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
+    return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0, reservation: undefined }
   }
 }

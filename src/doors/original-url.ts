@@ -6,10 +6,7 @@ const SCHEMES = ['http://', 'https://']
 
 /** Where the host of an absolute URL begins that is the part of `text` from `at` to `end`; -1 for any other text. */
 export function hostStart(text: string, at: number, end: number): number {
-  for (const scheme of SCHEMES) {
-    const start = at + scheme.length
-    if (start <= end && text.slice(at, start).toLowerCase() === scheme) return start
-  }
+  for (const scheme of SCHEMES) if (end - at >= scheme.length && isSame(text, at, scheme)) return at + scheme.length
   return -1
 }
 
@@ -24,4 +21,10 @@ export function hostEnd(text: string, at: number, end: number): number {
     if (code === QUESTION_MARK || code === NUMBER_SIGN) return -1
   }
   return end
+}
+
+/** In any case: the bit sets a letter in lower case, and changes no other character that a field or a target may have here. */
+function isSame(text: string, at: number, scheme: string): boolean {
+  for (let i = 0; i < scheme.length; i++) if ((text.charCodeAt(at + i) | 0x20) !== scheme.charCodeAt(i)) return false
+  return true
 }

@@ -65,7 +65,7 @@ export class ReverseProxy {
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
-      onBroken: (downstream, error) => this.#fail(downstream, error),
+      onBroken: (downstream, error) => this.#fail(downstream, error, true),
     }
     this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
   }
@@ -100,11 +100,14 @@ export class ReverseProxy {
   }
 
   /** Our own code failed. The client learns that it did, the log learns why. */
-  #fail(downstream: Downstream, error: unknown): void {
+  #fail(downstream: Downstream, error: unknown, isDecided = false): void {
     const { pipeline } = this.#parts
-    if (!downstream.isHeadSent) return this.#respondRefused(downstream, pipeline.fail('proxy', error).refusal)
-    pipeline.logFailure(error)
-    downstream.cut()
+    if (downstream.isHeadSent) {
+      pipeline.logFailure(error)
+      return downstream.cut()
+    }
+    const { refusal } = isDecided ? pipeline.failDecided(error) : pipeline.fail('proxy', error)
+    this.#respondRefused(downstream, refusal)
   }
 
   /** To be called when a plan became active: ends the streams that its blocks cover. */
@@ -144,9 +147,13 @@ export class ReverseProxy {
   #respond(incoming: Incoming, answer: DecisionAnswer): void {
     const { downstream } = incoming
     const { decision } = answer
-    if (decision === undefined) return this.#respondRefused(downstream, answer.refusal)
-    if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), answerHeaders(answer))
-    else this.#admit(incoming, decision, answer)
+    try {
+      if (decision === undefined) this.#respondRefused(downstream, answer.refusal)
+      else if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), answerHeaders(answer))
+      else this.#admit(incoming, decision, answer)
+    } catch (error) {
+      this.#fail(downstream, error, true)
+    }
   }
 
   /** Counts it as in flight first, so that whatever becomes of it releases it. */

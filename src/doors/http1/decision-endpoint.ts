@@ -28,11 +28,11 @@ export class DecisionEndpoint implements Route {
   }
 }
 
-/** Something broke when the question was decided already, and counted. */
+/** Something broke when the question was decided already. */
 export function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
+  if (!res.headersSent) return respond(res, pipeline.failDecided(error))
   pipeline.logFailure(error)
-  if (res.headersSent) res.destroy()
-  else respondEmpty(res, 500, ['X-Edge-Reason', 'internal_error'])
+  res.destroy()
 }
 
 function respond(res: ServerResponse, answer: DecisionAnswer): void {

@@ -81,8 +81,66 @@ describe('a plain head', () => {
   })
 })
 
+const OWN = 'Host: a.example.com\r\nX-Api-Key: alice\r\n'
+const FORWARDED = 'X-Forwarded-Method: PUT\r\nX-Forwarded-Uri: /a?b\r\nX-Forwarded-Host: b.example.com\r\n'
+const URL = 'X-Original-Method: PUT\r\nX-Original-URL: https://b.example.com:8443/a?b\r\n'
+const PUT = { method: 'PUT', uri: '/a?b', host: 'b.example.com' }
+
+describe.each([
+  ['GET /v1/forward-auth', FORWARDED, 'forward_auth', PUT],
+  ['PATCH /v1/forward-auth', FORWARDED, 'forward_auth', PUT],
+  ['GET /v1/forward-auth?a=b', FORWARDED, 'forward_auth', PUT],
+  ['GET /v1/auth-request', URL, 'auth_request', { ...PUT, host: 'b.example.com:8443' }],
+  ['HEAD /v1/auth-request?', URL, 'auth_request', { ...PUT, host: 'b.example.com:8443' }],
+  ['GET /v1/ext-authz', FORWARDED, 'ext_authz', { method: 'GET', uri: '', host: 'a.example.com' }],
+  ['GET /v1/ext-authz/', '', 'ext_authz', { method: 'GET', uri: '/', host: 'a.example.com' }],
+  ['M-SEARCH /v1/ext-authz/a?b', URL, 'ext_authz', { method: 'M-SEARCH', uri: '/a?b', host: 'a.example.com' }],
+  ['POST /v1/ext-authz?b', '', 'ext_authz', { method: 'POST', uri: '?b', host: 'a.example.com' }],
+  ['POST /v1/decision?b', 'X-Original-Method: PUT\r\nX-Original-URI: /a?b\r\n', 'decision', { ...PUT, host: '' }],
+])('%s', (startLine, fields, door, original) => {
+  const head = `${startLine} HTTP/1.1\r\n${OWN}${fields}\r\n`
+
+  test('is plain, and says what was asked', () => {
+    const reader = read(head)
+    expect(reader.original()).toMatchObject(original)
+    expect(reader.door).toBe(door)
+    expect(reader.header('x-api-key')).toBe('alice')
+    expect(reader.header('')).toBeUndefined()
+  })
+
+  test('cut anywhere is incomplete, and never anything else', () => {
+    for (let length = 0; length < head.length; length++) expect(outcome(head.slice(0, length))).toBe(INCOMPLETE)
+  })
+
+  test('is kept when its bytes are overwritten, and nothing of it is left to the next', () => {
+    const bytes = bytesOf(`${PLAIN}${head}${PLAIN}`)
+    const reader = new HeadReader()
+    reader.begin(bytes, bytes.length)
+    expect(reader.read(PLAIN.length)).toBe(PLAIN.length + head.length)
+    reader.original()
+    reader.keepHead()
+    bytes.fill(0)
+    expect([reader.method, reader.uri, reader.host]).toEqual(Object.values(original))
+    expect(reader.header('x-api-key')).toBe('alice')
+    reader.begin(bytesOf(PLAIN), PLAIN.length)
+    reader.read(0)
+    expect(reader.original()).toMatchObject({ method: 'GET', uri: '/a?b', host: '' })
+  })
+})
+
 describe('for node:http to judge is', () => {
   test.each([
+    ...[
+      ...['get /v1/forward-auth', 'GETS /v1/forward-auth', 'CONNECT /v1/forward-auth', 'MKCALENDARS /v1/forward-auth'],
+      ...['GET  /v1/forward-auth', 'GET\t/v1/forward-auth', 'GET /v1/forward-auth/', 'GET /v1/forward-auth#', 'GET /v1/forward-authx'],
+      ...['GET /v1/auth-request/x', 'GET http://edge/v1/auth-request', 'GET /v1/ext-authzx', 'GET /v1/ext-authz*', 'GET /v1/ext-authz#'],
+      ...['GET /v1/ext-authz/a#b', 'GET /v1/ext-authz/\xe9', 'GET /v1/ext-authz/\x7f', 'GET /v1/ext-authz/a b', 'GET /v2', 'G=T /v1'],
+    ].map((startLine): [string, string] => [startLine, `${startLine} HTTP/1.1\r\n${OWN}${FORWARDED}${URL}\r\n`]),
+    ['a second Host of its own', `GET /v1/ext-authz/ HTTP/1.1\r\n${OWN}${OWN}\r\n`],
+    ['a target of more than 16 KiB', `GET /v1/ext-authz/${'x'.repeat(MAX_HEAD_BYTES)}`],
+    ['a query of more than 16 KiB', `GET /v1/forward-auth?${'x'.repeat(MAX_HEAD_BYTES)}`],
+    ['a method that cannot become one', 'GEX'],
+    ['a method that is none, cut', 'OPTIONSX'],
     ['another method', PLAIN.replace('POST', 'PUT')],
     ['a method in lower case', PLAIN.replace('POST', 'post')],
     ['another target', PLAIN.replace('/v1/decision', '/livez')],

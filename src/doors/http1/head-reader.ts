@@ -101,8 +101,8 @@ export class HeadReader implements Question, RequestView {
     const begun = this.#startLine.read(bytes, from, limit)
     if (begun < 0) return begun === INCOMPLETE ? cut : OTHER
     this.#forget()
-    const { shape, knownFields, isOwnHost } = this.#startLine.wireShape
-    if (shape.uri === undefined) this.#readStartLine(from)
+    const { knownFields, isInLine, isOwnHost } = this.#startLine.wireShape
+    if (isInLine) this.#readStartLine(from)
     let at = begun
     while (at < limit) {
       const nameAt = at
@@ -199,11 +199,10 @@ export class HeadReader implements Question, RequestView {
     this.#repeated = undefined
   }
 
-  /** The request that is asked about is the question's own. */
   #readStartLine(from: number): void {
-    const { methodEnd, restAt, restEnd } = this.#startLine
-    this.#method = this.#place(READ_METHOD, from, methodEnd)
-    this.#uri = this.#place(READ_URI, restAt, restEnd)
+    const { wireShape, methodEnd, restAt, restEnd } = this.#startLine
+    if (wireShape.shape.method === undefined) this.#method = this.#place(READ_METHOD, from, methodEnd)
+    if (wireShape.shape.uri === undefined) this.#uri = this.#place(READ_URI, restAt, restEnd)
   }
 
   /** Returns false for a URI that is no absolute URL. */

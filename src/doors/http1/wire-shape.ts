@@ -26,7 +26,9 @@ export type ByLength<Item> = readonly (readonly Item[] | undefined)[]
 /** A question's shape as the fast wire compares it with the bytes that come. */
 export interface WireShape {
   readonly shape: QuestionShape
-  /** As nearly all questions begin, to be compared at one go. Undefined where each begins in its own way. */
+  /** The request line says something about the request that is asked about, so each has its own. */
+  readonly isInLine: boolean
+  /** Else nearly all have this one, which can be compared at one go. */
   readonly usualLine: Uint8Array | undefined
   readonly path: Uint8Array
   readonly methods: ByLength<Uint8Array>
@@ -38,7 +40,7 @@ export interface WireShape {
 /** Those that `node:http` reads, but for CONNECT, whose target is no path. The usual ones come first. */
 const ANY_METHOD = [...new Set(['GET', 'POST', 'HEAD', ...METHODS])].filter((method) => method !== 'CONNECT')
 
-export const KNOWN_METHODS = byLength(ANY_METHOD.map(bytesOf), (method) => method.length)
+export const KNOWN_METHODS = byLength(ANY_METHOD.map(bytesOf), ({ length }) => length)
 
 const HOST = 'host'
 
@@ -49,14 +51,19 @@ const FIELDS: readonly KnownField[] = [
   ...['te', 'expect', 'upgrade', 'trailer', 'proxy-connection', 'transfer-encoding'].map((name) => newField(name, NOT_PLAIN)),
 ]
 
-export const WIRE_SHAPES: readonly WireShape[] = QUESTION_SHAPES.map((shape) => ({
-  shape,
-  usualLine: shape.uri === undefined ? undefined : bytesOf(`${shape.methods?.[0] ?? 'GET'} ${shape.path} HTTP/1.1\r\n`),
-  path: bytesOf(shape.path),
-  methods: shape.methods === undefined ? KNOWN_METHODS : byLength(shape.methods.map(bytesOf), (method) => method.length),
-  knownFields: byLength(knownFields(shape), ({ name }) => name.length),
-  isOwnHost: shape.host?.name === HOST,
-}))
+export const WIRE_SHAPES: readonly WireShape[] = QUESTION_SHAPES.map((shape) => {
+  const { path, methods, method, uri, host } = shape
+  const isInLine = method === undefined || uri === undefined
+  return {
+    shape,
+    isInLine,
+    usualLine: isInLine ? undefined : bytesOf(`${methods?.[0] ?? 'GET'} ${path} HTTP/1.1\r\n`),
+    path: bytesOf(path),
+    methods: methods === undefined ? KNOWN_METHODS : byLength(methods.map(bytesOf), ({ length }) => length),
+    knownFields: byLength(knownFields(shape), ({ name }) => name.length),
+    isOwnHost: host?.name === HOST,
+  }
+})
 
 function knownFields({ method, uri, host }: QuestionShape): KnownField[] {
   const originals = [

@@ -112,18 +112,19 @@ describe.each(OTHERS.map((door) => [door.path, door] as const))('%s', (_path, do
   test('is a path of the backend in reverse_proxy', async () => {
     const backend = await HttpBackend.start()
     const edge = await proxying(backend, { bundle: RULES })
-    await askThrough(door, edge.port, { uri: '/x', fields: caller('a') })
+    await askThrough(door, edge.port, { uri: '/x', host: 'edge.test', fields: caller('a') })
     expect(backend.seen.map(({ url }) => url)).toEqual([door.describe('GET', '/x', undefined).target])
   })
 })
 
 describe('the path of a question', () => {
-  test.each([
-    ...['/v1/forward-auth/', '/v1/forward-auth/x', '/v1/forward-authx', '//v1/forward-auth', '/V1/forward-auth'],
-    ...['/v1/auth-request/', '/v1/auth-requests', '/v1/ext-authzx', '/v1/ext-authz*', '/v1/ext-authz%2Fx', '/v1/ext_authz/x', '/v1'],
-  ])('%s: 404', async (path) => {
+  test('is compared to the letter: 404 for any other', async () => {
     const edge = await running({ bundle: RULES })
-    for (const method of ['GET', 'POST']) expect((await ask(edge.port, method, path)).status).toBe(404)
+    for (const path of [
+      ...['/v1/forward-auth/', '/v1/forward-auth/x', '/v1/forward-authx', '//v1/forward-auth', '/V1/forward-auth', '/v1/auth-request/'],
+      ...['/v1/auth-requests', '/v1/ext-authzx', '/v1/ext-authz*', '/v1/ext-authz%2Fx', '/v1/ext_authz/x', '/v1'],
+    ])
+      for (const method of ['GET', 'POST']) expect([path, (await ask(edge.port, method, path)).status]).toEqual([path, 404])
   })
 
   test.each(OTHERS.map(({ path }) => path))('%s may have a query or be in absolute form', async (path) => {

@@ -1,15 +1,6 @@
 import { METHODS } from 'node:http'
 import fc from 'fast-check'
-
-/** What a client sends on one connection. */
-export interface Talk {
-  /** Well-formed questions, one behind the other, cut anywhere. */
-  readonly plain: readonly Buffer[]
-  readonly plainHeads: number
-  /** What follows when they are all answered: heads of any kind, each cut anywhere. */
-  readonly odd: readonly Buffer[]
-  readonly oddHeads: number
-}
+import { BODIES, ODD_FIELDS, ODD_STARTS, START_LINE, type Talk } from './odd-heads.ts'
 
 /** Talks in which only callers of this name are counted, so that talks side by side do not disturb each other. */
 export function talkOf(caller: string, cookie: string): fc.Arbitrary<Talk> {
@@ -27,8 +18,6 @@ export function talkOf(caller: string, cookie: string): fc.Arbitrary<Talk> {
 
 /** Any place of a text is as likely as any other. */
 const share = fc.integer({ min: 0, max: 9999 }).map((part) => part / 10_000)
-
-const START_LINE = /^.*/
 
 /** Any method but CONNECT, whose target is no path. */
 const METHOD = fc.constantFrom('GET', 'POST', 'HEAD', ...METHODS.filter((method) => method !== 'CONNECT'))
@@ -128,125 +117,6 @@ function oddHead(plain: fc.Arbitrary<string>): fc.Arbitrary<string> {
     { weight: 1, arbitrary: between },
   )
 }
-
-const ODD_FIELDS = [
-  'Content-Length: 5',
-  'Content-Length: 0',
-  'Content-Length: +0',
-  'Content-Length: -1',
-  'Content-Length: 0x0',
-  'Content-Length: 00',
-  'Content-Length: 0, 0',
-  'Content-Length:',
-  'Content-Length: 99999999999999999999',
-  'Content-Length: 0\r\nContent-Length: 5',
-  'Content-Length : 0',
-  'Content-Length: 0\r\nTransfer-Encoding: chunked',
-  'Transfer-Encoding: chunked\r\nContent-Length: 5',
-  'Transfer-Encoding: chunked',
-  'Transfer-Encoding: identity',
-  'Transfer-Encoding: chunked, identity',
-  'Transfer-Encoding : chunked',
-  'Transfer-Encoding:\tchunked',
-  'Transfer-Encoding:\x0bchunked',
-  'Transfer-Encoding\r\n: chunked',
-  'X: y\r\n Transfer-Encoding: chunked',
-  'X: y\r\n\tfolded',
-  'X: y\nTransfer-Encoding: chunked',
-  'X: y\rTransfer-Encoding: chunked',
-  'X : y',
-  'X\0: y',
-  'X: \0',
-  'X: y\0Transfer-Encoding: chunked',
-  ' X: y',
-  'X',
-  ': y',
-  'X:  y',
-  'X:\ty',
-  'X: y ',
-  'X: y\t',
-  'X: a\tb',
-  'X: \x7f',
-  'Host: other',
-  'Host: ',
-  'Connection: close',
-  'Connection: Close, keep-alive',
-  'Connection: keep-alive, upgrade\r\nUpgrade: h2c',
-  'Connection: keep-alive\r\nConnection: close',
-  'Connection: x-api-key',
-  'Upgrade: websocket',
-  'Expect: 100-continue',
-  'Expect: something',
-  'TE: trailers',
-  'Trailer: X',
-  'Proxy-Connection: close',
-  'Keep-Alive: timeout=1',
-  'X-Team:  a',
-  'X-Team: a ',
-  'X-Team:\ta',
-  'X-Team: a\t',
-  'X-Original-URI: /second\r\nX-Original-Method: PUT',
-  'X-Original-URI: /second',
-  'X-Original-Method: GET',
-  'X-Forwarded-Uri: /second',
-  'x-forwarded-host: b',
-  'X-Original-URL: http://h/second',
-  'x-original-host: b',
-  'X_Original_URI: /',
-  'X-Api-Key: second',
-  '"quoted": y',
-  'X-\xe9: y',
-]
-
-const BODIES = ['', 'hello', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', '5\r\nhello\r\n0\r\nX-Original-URI: /t\r\n\r\n', 'xyz\r\n']
-
-const ODD_STARTS = [
-  'GET /livez HTTP/1.1',
-  'HEAD /livez HTTP/1.1',
-  'GET /v1/decision HTTP/1.1',
-  'POST /v1/decision HTTP/1.0',
-  'POST /v1/decision HTTP/1.2',
-  'POST /v1/decision HTTP/2.0',
-  'POST /v1/decision HTTP/1.1 ',
-  'POST  /v1/decision HTTP/1.1',
-  'POST\t/v1/decision HTTP/1.1',
-  ' POST /v1/decision HTTP/1.1',
-  'post /v1/decision HTTP/1.1',
-  'POST /v1/decision http/1.1',
-  'POST /v1/decision',
-  'POST /v1/decision?x=1 HTTP/1.1',
-  'POST /v1/decision# HTTP/1.1',
-  'POST /v1/decision/ HTTP/1.1',
-  'POST /V1/decision HTTP/1.1',
-  'POST //v1/decision HTTP/1.1',
-  'POST http://edge/v1/decision HTTP/1.1',
-  'POST * HTTP/1.1',
-  'OPTIONS * HTTP/1.1',
-  'PATCH /nowhere HTTP/1.1',
-  'CONNECT edge:80 HTTP/1.1',
-  'PRI * HTTP/2.0',
-  'POST /v1/decision HTTP/1.1\r\nHost: a',
-  'POST /v1/decision HTTP/1.1\n',
-  'POST /v1/decision HTTP/1.1\r',
-  'get /v1/forward-auth HTTP/1.1',
-  'GETS /v1/forward-auth HTTP/1.1',
-  'GET /v1/forward-auth/ HTTP/1.1',
-  'GET /v1/forward-auth# HTTP/1.1',
-  'GET /v1/forward-auth HTTP/1.0',
-  'GET /v1/auth-request/x HTTP/1.1',
-  'GET /v1/auth-requests HTTP/1.1',
-  'GET http://edge/v1/auth-request HTTP/1.1',
-  'GET /v1/ext-authz* HTTP/1.1',
-  'GET /v1/ext-authzx/api HTTP/1.1',
-  'GET /v1/ext-authz#/api HTTP/1.1',
-  'GET /v1/ext-authz/api#x HTTP/1.1',
-  'GET /v1/ext-authz/api x HTTP/1.1',
-  'GET /v1/ext-authz/ap\xe9 HTTP/1.1',
-  'GET /v1/ext-authz/ap\x7f HTTP/1.1',
-  'GET http://a.example.com/v1/ext-authz/by-host HTTP/1.1',
-  'GET http://a.example.com?/v1/ext-authz/by-host HTTP/1.1',
-  'CONNECT /v1/ext-authz/ HTTP/1.1',
-]
 
 const BYTES = ['\r', '\n', '\0', ' ', '\t', ':', ',', ';', '\x7f', '\x80', '\xff', 'a', 'Z', '0', '\r\n', '\r\n\r\n', '\r\n ', '/', '_']
 

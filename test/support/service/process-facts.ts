@@ -25,6 +25,16 @@ export async function openFiles(cli: Cli): Promise<number> {
   return (await readdir(`/proc/${cli.process.pid}/fd`)).length
 }
 
+/** Stops it by SIGSTOP, and waits until none of its threads runs. It accepts connections still: the kernel does that for it. */
+export async function suspend(cli: Cli): Promise<void> {
+  cli.process.kill('SIGSTOP')
+  const tasks = `/proc/${cli.process.pid}/task`
+  await until(async () => {
+    const states = await Promise.all((await readdir(tasks)).map((task) => readFile(`${tasks}/${task}/status`, 'utf8')))
+    return states.every((status) => /^State:\s+T/m.test(status))
+  })
+}
+
 /** Waits until nothing moves any more: the process has used no processor time for a while. */
 export async function untilCalm(cli: Cli): Promise<void> {
   let [last, unchanged] = ['', 0]

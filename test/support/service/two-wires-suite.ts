@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../bundles/bundles.ts'
-import { type Talk, talkOf } from './hostile-heads.ts'
+import { talkOf } from './hostile-heads.ts'
 import { ask } from './http.ts'
+import { oddTalks, type Talk } from './odd-heads.ts'
 import { converse, type ListeningServer, startServer } from './two-wires.ts'
 
 const SECRET = 'a secret for tests'
@@ -42,6 +43,16 @@ export function twoWiresSuite(minHeads: number): void {
   })
   afterAll(() => Promise.all(servers.map((server) => server.close())))
 
+  test('every oddity alone gets the same answers on both wires', async () => {
+    const talks = [...oddTalks('alone')]
+    const [alone, both] = await Promise.all(servers.map(({ port }) => converseAll(port, talks)))
+    talks.forEach((talk, i) => {
+      const input = talk.odd.map(textOf)
+      const answers = agree(alone![i]!, both![i]!, talk) ? alone![i] : both![i]
+      expect({ input, answers }).toEqual({ input, answers: alone![i] })
+    })
+  })
+
   test('whatever comes, however cut, gets the same answers and the same counts on both wires', { timeout: 300_000 }, async () => {
     let run = 0
     let heads = 0
@@ -71,6 +82,14 @@ export function twoWiresSuite(minHeads: number): void {
     }
     expect(alone!.join()).toMatch(/edge_reservations_total\{outcome="issued"\} \d\d/)
   })
+}
+
+/** What a server answers to each of these, some at a time. */
+async function converseAll(port: number, talks: readonly Talk[]): Promise<string[]> {
+  const answers: string[] = []
+  for (let i = 0; i < talks.length; i += LANES)
+    answers.push(...(await Promise.all(talks.slice(i, i + LANES).map((talk) => converse(port, talk)))))
+  return answers
 }
 
 /**

@@ -10,9 +10,9 @@ import { loadServerCode } from '../../../src/runtime/server-code.ts'
 import { newServers } from '../../../src/runtime/servers.ts'
 import type { CounterStore } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
-import type { Talk } from './hostile-heads.ts'
 import { ManualClock } from './manual-clock.ts'
 import { portOf } from './port-of.ts'
+import type { Talk } from './odd-heads.ts'
 import { serverMemory } from './server-memory.ts'
 
 export interface WireOptions {

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Debian's programs: redis-server, libfaketime, which steps its clock, openssl, and the gateways nginx, HAProxy and Caddy.
+# Exit status: 0 if all of them are there in the end.
+set -eu
+PATH=$PATH:/usr/sbin:/usr/local/sbin
+
+missing=
+for program in redis-server openssl nginx haproxy caddy; do
+  command -v "$program" >/dev/null || missing="$missing $program"
+done
+ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
+[ -n "$missing" ] || exit 0
+
+install="apt-get install -y --no-install-recommends$missing"
+as_root=
+[ "$(id -u)" = 0 ] || as_root='sudo -n'
+if ! command -v apt-get >/dev/null || ! $as_root true 2>/dev/null; then
+  printf '\nNot installed:%s. To run all tests, as root on Debian:\n  %s\n\n' "$missing" "$install" >&2
+  exit 1
+fi
+
+# Only the programs are wanted: no service may start by itself.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  trap '$as_root rm -f "$policy"' EXIT
+  trap 'exit 1' INT TERM
+  printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+  $as_root chmod +x "$policy"
+fi
+{ $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive $install; } >&2

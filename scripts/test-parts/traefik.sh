@@ -1,0 +1,29 @@
+#!/bin/sh
+# Traefik, built from its Go module. Go checks it and all that it needs against its checksum database. Minutes of CPU, once.
+# Exit status: 0 if it is there in the end.
+set -eu
+module=github.com/traefik/traefik/v3
+version=v3.6.12
+directory=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts/traefik-$version
+[ ! -x "$directory/traefik" ] || exit 0
+
+PATH=$PATH:/usr/local/go/bin
+if ! command -v go >/dev/null; then
+  printf '\nNot installed: Traefik. To run all tests, install Go 1.25 or later, then run this script again.\n\n' >&2
+  exit 1
+fi
+
+mkdir -p "$directory"
+scratch=$(mktemp -d "$directory/build.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' INT TERM
+{
+  printf 'Building Traefik %s. This takes some minutes.\n' "$version"
+  # `go install` refuses a module whose go.mod replaces others, so it is built in a copy, which has to be writable.
+  sources=$(go mod download -json "$module@$version" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
+  cp -R "$sources" "$scratch/source"
+  chmod -R u+w "$scratch/source"
+  cd "$scratch/source"
+  CGO_ENABLED=0 nice go build -buildvcs=false -ldflags "-s -w -X $module/pkg/version.Version=$version" -o "$scratch/traefik" ./cmd/traefik
+  mv "$scratch/traefik" "$directory/traefik"
+} >&2

@@ -1,0 +1,4 @@
+import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
+import { TRAEFIK } from '../support/gateways/traefik.ts'
+
+gatewaySuite(TRAEFIK)

@@ -1,0 +1,104 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { blockRule, bundle, policy } from '../bundles/bundles.ts'
+import type { Cli } from '../service/cli.ts'
+import { ask, type Fields } from '../service/http.ts'
+import { suspend } from '../service/process-facts.ts'
+import { running, scratchDirectory, serving } from '../service/running.ts'
+import type { Gateway } from './gateway.ts'
+import { ALICE, behind, edgeAllowing, oneRule, statusAndReason, TWICE } from './gateway-setup.ts'
+
+/** Heads around every bound: of the gateway, of its question, of edge. */
+const HEAD_BYTES = [4_000, 7_000, 12_000, 14_500, 15_300, 15_900, 16_300, 30_000, 60_000, 70_000, 200_000, 900_000]
+
+/** What happens while edge cannot decide, and what a client can do to make that happen. */
+export function failureSuite(gateway: Gateway): void {
+  test('fails closed: 5xx, and no request reaches the backend, while edge is gone or has no bundle', async () => {
+    const edge = await edgeAllowing(10)
+    const { port, backend } = await behind(gateway, edge)
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    await edge.stop()
+    expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
+    expect(backend.seen).toHaveLength(1)
+    const unready = await behind(gateway, await running())
+    expect((await ask(unready.port, 'GET', '/', ALICE)).status).toBeGreaterThanOrEqual(500)
+    expect(unready.backend.seen).toHaveLength(0)
+  })
+
+  test('fails open where it is told to: requests reach the backend as they came while edge is gone or has no bundle', async () => {
+    const edge = await edgeAllowing(10)
+    const { port, backend } = await behind(gateway, edge, 'fail open')
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    await edge.stop()
+    for (const body of ['a body', Buffer.alloc(1 << 20, 'edge')]) {
+      expect((await ask(port, 'POST', '/path?query', ALICE, body)).status).toBe(200)
+      const { method, url, headers, ...seen } = backend.seen.at(-1)!
+      expect([method, url, headers['x-api-key'], String(await seen.body()) === String(body)]).toEqual([
+        'POST',
+        '/path?query',
+        'alice',
+        true,
+      ])
+    }
+    const unready = await behind(gateway, await running(), 'fail open')
+    expect((await ask(unready.port, 'POST', '/path?query', ALICE, 'a body')).status).toBe(200)
+    expect([unready.backend.only.url, String(await unready.backend.only.body())]).toEqual(['/path?query', 'a body'])
+  })
+
+  // What gateways do by themselves takes 30 s and more.
+  test('gives up on an edge that does not respond, in both variants, and asks it again afterwards', { timeout: 20_000 }, async () => {
+    const edge = await edgeProcess()
+    const [closed, open] = [await behind(gateway, edge), await behind(gateway, edge, 'fail open')]
+    for (const { port } of [closed, open]) expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    await suspend(edge)
+    expect((await ask(closed.port, 'GET', '/', ALICE)).status).toBeGreaterThanOrEqual(500)
+    expect((await ask(open.port, 'GET', '/', ALICE)).status).toBe(200)
+    expect([closed.backend.seen.length, open.backend.seen.length]).toEqual([1, 2])
+    edge.process.kill('SIGCONT')
+    for (const { port } of [closed, open]) expect(statusAndReason(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
+  })
+
+  test('fails open for no client: a repeated key, a block and a reject stay what they are', async () => {
+    const rules = [blockRule('acme', { 'header:x-api-key': 'blocked' })]
+    const { port, backend } = await behind(gateway, await edgeWith(rules), 'fail open')
+    for (let i = 0; i < 3; i++) expect(statusAndReason(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
+    expect(statusAndReason(await ask(port, 'GET', '/', [['X-Api-Key', 'blocked']]))).toEqual([403, 'blocked'])
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    expect(statusAndReason(await ask(port, 'GET', '/', ALICE))).toEqual([429, 'token_bucket_exceeded'])
+    expect(backend.seen).toHaveLength(1)
+  })
+
+  test('nor for a head that is too large for edge, for the question or for the gateway', async () => {
+    const { port, backend } = await behind(gateway, await edgeWith([blockRule('all')]), 'fail open')
+    const statuses = []
+    for (const bytes of HEAD_BYTES) {
+      // One that hears nothing but a closed connection was refused, too.
+      statuses.push(
+        await ask(port, 'GET', '/', padding(bytes)).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      )
+    }
+    expect(statuses.filter((status) => status >= 500 || (status >= 100 && status < 400))).toEqual([])
+    expect([statuses[0], backend.seen.length]).toEqual([403, 0])
+  })
+}
+
+async function edgeWith(rules: readonly object[]): Promise<{ port: number }> {
+  const limited = oneRule(1) as { policies: Parameters<typeof bundle>[1][] }
+  return running({ bundle: bundle(1, policy('incident', { rules }), ...limited.policies) })
+}
+
+/** Fields of about so many bytes, none of them larger than a gateway takes. */
+function padding(bytes: number): Fields {
+  const each = 3_900
+  return Array.from({ length: Math.ceil(bytes / each) }, (_, i) => [`X-Pad-${i}`, 'x'.repeat(Math.min(each, bytes - i * each))] as const)
+}
+
+async function edgeProcess(): Promise<Cli> {
+  const file = join(await scratchDirectory(), 'bundle.json')
+  await writeFile(file, JSON.stringify(oneRule(10)))
+  return serving({ EDGE_CONFIG_FILE: file })
+}

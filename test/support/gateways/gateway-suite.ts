@@ -1,0 +1,16 @@
+import { describeWith } from '../describe-with.ts'
+import { failureSuite } from './failure-suite.ts'
+import { forgerySuite } from './forgery-suite.ts'
+import type { Gateway } from './gateway.ts'
+import { pathSuite } from './path-suite.ts'
+import { trafficSuite } from './traffic-suite.ts'
+
+/** What every gateway must do with the configuration that the documentation recommends. */
+export function gatewaySuite(gateway: Gateway): void {
+  describeWith(gateway.missing, `${gateway.name} with the documented configuration`, () => {
+    trafficSuite(gateway)
+    failureSuite(gateway)
+    forgerySuite(gateway)
+    pathSuite(gateway)
+  })
+}

@@ -1,0 +1,73 @@
+import type { Door } from '../../../src/decide/door.ts'
+import { readText } from '../../docs/markdown.ts'
+import type { SeenRequest } from '../proxy/backend.ts'
+import type { Owner } from '../service/running.ts'
+
+/** A gateway with the configuration of `examples/gateways/`, on other ports. */
+export interface Gateway {
+  readonly name: string
+  /** What is not installed, and how it is. Undefined: it can be started. */
+  readonly missing: string | undefined
+  /** By which it asks. */
+  readonly door: Door
+  /** The request that a question of this gateway asks about. */
+  asked(question: SeenRequest): AskedAbout
+  /** What it cannot do. Its page says so, too. */
+  readonly limits: GatewayLimits
+  /** For as long as the test runs. Returns its port. */
+  start(behind: Neighbours, variant: Variant, owner?: Owner): Promise<number>
+}
+
+/** What becomes of requests while edge cannot decide: they are refused, or go on to the backend. */
+export type Variant = 'fail closed' | 'fail open'
+
+/** Ports. */
+export interface Neighbours {
+  readonly edge: number
+  readonly backend: number
+}
+
+export interface AskedAbout {
+  readonly method: string | undefined
+  readonly uri: string | undefined
+  readonly host: string | undefined
+}
+
+export interface GatewayLimits {
+  /** Responses to allowed requests carry no RateLimit fields. */
+  readonly noRateLimitOnAllow?: boolean
+}
+
+/** A file of the example. */
+export function example(path: string): string {
+  return readText(`examples/gateways/${path}`)
+}
+
+/** Applies the change that the example's marks describe: lines marked `fail closed` go, those marked `fail open` come. */
+export function variantOf(text: string, variant: Variant): string {
+  if (variant === 'fail closed') return text
+  const lines = text.split('\n').map((line) => {
+    if (/(#|--) fail closed$/.test(line)) return ''
+    return line.replace(/^(\s*)(?:#|--)(.*?) (?:#|--) fail open$/, '$1$2')
+  })
+  const changed = lines.join('\n')
+  if (changed === text) throw new Error('nothing is marked "fail open"')
+  return changed
+}
+
+/** Replaces each text, which must be there. */
+export function substituted(text: string, substitutes: Readonly<Record<string, string>>): string {
+  return Object.entries(substitutes).reduce((result, [from, to]) => {
+    if (!result.includes(from)) throw new Error(`the example has changed: ${JSON.stringify(from)} is not there`)
+    return result.replaceAll(from, to)
+  }, text)
+}
+
+/** Questions whose method, URI and host are in fields. */
+export function askedInFields(family: 'original' | 'forwarded'): Gateway['asked'] {
+  return ({ headers }) => ({
+    method: headers[`x-${family}-method`]?.toString(),
+    uri: headers[`x-${family}-uri`]?.toString(),
+    host: headers[`x-${family}-host`]?.toString(),
+  })
+}

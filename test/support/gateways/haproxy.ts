@@ -1,0 +1,33 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { scratchDirectory } from '../service/running.ts'
+import { serverPort } from '../service/server-port.ts'
+import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { missingUnless, runningGateway } from './gateway-process.ts'
+
+export const HAPROXY: Gateway = haproxyWith(example('haproxy/edge.lua'))
+
+/** With this `edge.lua`. */
+export function haproxyWith(lua: string): Gateway {
+  return {
+    name: 'HAProxy',
+    missing: missingUnless('haproxy', ['-v'], 'HAProxy'),
+    door: 'decision',
+    asked: askedInFields('original'),
+    limits: {},
+    async start({ edge, backend }, variant, owner) {
+      const [directory, port] = [await scratchDirectory(owner), await serverPort()]
+      // Its name is known to the whole machine.
+      const socket = { 'abns@edge': `abns@edge-test-${port}` }
+      const configuration = substituted(example('haproxy/haproxy.cfg'), {
+        'bind :80\n': `bind 127.0.0.1:${port}\n`,
+        '127.0.0.1:8080': `127.0.0.1:${edge}`,
+        '127.0.0.1:3000': `127.0.0.1:${backend}`,
+        ...socket,
+      })
+      await writeFile(join(directory, 'haproxy.cfg'), configuration)
+      await writeFile(join(directory, 'edge.lua'), substituted(variantOf(lua, variant), socket))
+      return runningGateway({ program: 'haproxy', args: ['-db', '-f', 'haproxy.cfg'], directory, port }, owner)
+    },
+  }
+}
