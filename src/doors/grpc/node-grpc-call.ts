@@ -1,6 +1,6 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import { GrowingBuffer } from '../../growing-buffer.ts'
-import { type CallHead, isEncoded, isRefusal, methodOf } from './call-head.ts'
+import { type CallHead, isEncoded, isRefusal, methodOf, type Refusal } from './call-head.ts'
 import type { GrpcLimits } from './grpc-limits.ts'
 import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from './grpc-method.ts'
 import { DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status.ts'
@@ -45,7 +45,8 @@ export class NodeGrpcCall implements StreamingCall {
     const method = methodOf(context.methods, head, timeoutMs)
     this.#deadlineMs = performance.now() + timeoutMs
     this.#isEncoded = isEncoded(head.encoding)
-    if (isRefusal(method)) this.#reply(method.reply, method.httpStatus)
+    this.#arrivalTimer = setTimeout(() => this.#reply(TOO_SLOW), context.requestTimeoutMs)
+    if (isRefusal(method)) this.#refuse(method)
     else if (timeoutMs === 0) this.#reply(EXPIRED)
     else this.#await(method, timeoutMs)
   }
@@ -71,9 +72,15 @@ export class NodeGrpcCall implements StreamingCall {
     if (this.#stream.headersSent) this.#reply(CLOSING)
   }
 
+  /** What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word. */
+  #refuse({ httpStatus, reply }: Refusal): void {
+    if (httpStatus === 200) return this.#reply(reply)
+    this.#stream.resume()
+    this.#stream.on('end', () => this.#reply(reply, httpStatus))
+  }
+
   #await(method: GrpcMethod, timeoutMs: number): void {
     if (timeoutMs < MAX_TIMER_MS) this.#deadlineTimer = setTimeout(() => this.#reply(EXPIRED), timeoutMs)
-    this.#arrivalTimer = setTimeout(() => this.#reply(TOO_SLOW), this.#context.requestTimeoutMs)
     this.#stream.on('data', (chunk: Buffer) => this.#collect(chunk))
     this.#stream.on('end', () => this.#begin(method))
   }

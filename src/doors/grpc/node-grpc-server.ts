@@ -1,4 +1,5 @@
-import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
 import { AdmittedConnections } from '../../listen/admitted-connections.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
 import type { ListenTarget, PortAddress } from '../../listen/listen-address.ts'
@@ -13,11 +14,11 @@ import { PartialMessages } from './partial-messages.ts'
 
 const SWEEP_MS = 250
 const CLOSING_SWEEP_MS = 50
-const LAST_STREAM = 2 ** 31 - 1
 /** HTTP/2 counts 32 bytes for a field besides its text. */
 const FIELD_BYTES = 32
 
 interface Session {
+  readonly socket: Socket
   readonly calls: Set<NodeGrpcCall>
   readonly bornMs: number
   readonly maxAgeMs: number
@@ -26,7 +27,6 @@ interface Session {
   /** Whether the client's settings have come. */
   isReady: boolean
   hasServed: boolean
-  isGoing: boolean
 }
 
 /** gRPC calls that `node:http2` carries: the reference for our own layer, and what to switch to if that one fails. */
@@ -44,7 +44,7 @@ export class NodeGrpcServer implements ListenerServer {
     this.#limits = limits
     const { requestTimeoutMs } = options.timeouts
     const context: NodeCallContext = { methods, limits, requestTimeoutMs, partial: new PartialMessages(limits.maxPartialBytes) }
-    this.#connections = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => this.#closeIdle(0))
+    this.#connections = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => this.#cutIdle())
     const { maxStreams: maxConcurrentStreams, maxHeaderBytes: maxHeaderListSize } = limits
     this.#server = createServer({
       settings: { maxConcurrentStreams, maxHeaderListSize, enablePush: false },
@@ -52,9 +52,10 @@ export class NodeGrpcServer implements ListenerServer {
       ...({ streamResetBurst: limits.resetBurst, streamResetRate: limits.resetsPerSecond } as object),
     })
     const toNode = takeConnections(this.#server, (socket) => {
-      if (this.#connections.admit(socket)) toNode(socket)
+      if (!this.#connections.admit(socket)) return
+      this.#server.once('session', (session) => this.#begin(session, socket))
+      toNode(socket)
     })
-    this.#server.on('session', (session) => this.#begin(session))
     this.#server.on('stream', (stream, headers) => {
       const session = this.#sessions.get(stream.session as ServerHttp2Session)
       const call = new NodeGrpcCall(stream, headers, context)
@@ -99,17 +100,17 @@ export class NodeGrpcServer implements ListenerServer {
     clearTimeout(cut)
   }
 
-  #begin(session: ServerHttp2Session): void {
+  #begin(session: ServerHttp2Session, socket: Socket): void {
     const nowMs = performance.now()
     const maxAgeMs = this.#limits.maxAgeMs * (1 + Math.random() / 10)
     const state: Session = {
+      socket,
       calls: new Set(),
       bornMs: nowMs,
       maxAgeMs,
       idleSinceMs: nowMs,
       isReady: false,
       hasServed: false,
-      isGoing: false,
     }
     this.#sessions.set(session, state)
     session.on('remoteSettings', () => {
@@ -119,11 +120,9 @@ export class NodeGrpcServer implements ListenerServer {
     session.on('error', () => {}) // its 'close' follows
   }
 
-  /** The client begins no more calls here; those on their way are still served. Clients that have just come make a call first. */
-  #goAway(session: ServerHttp2Session, state: Session): void {
-    if (state.isGoing || session.destroyed || !(state.hasServed || state.calls.size > 0)) return
-    state.isGoing = true
-    session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM)
+  /** Clients that have just come make a call first. In one step: nghttp2 serves no calls that come behind any GOAWAY; clients repeat them. */
+  #goAway(session: ServerHttp2Session, { hasServed, calls }: Session): void {
+    if (hasServed || calls.size > 0) session.close()
   }
 
   #check(): void {
@@ -131,16 +130,14 @@ export class NodeGrpcServer implements ListenerServer {
     const { keepAliveMs, headersTimeoutMs } = this.#options.timeouts
     for (const [session, state] of this.#sessions) {
       if (!state.isReady && nowMs - state.bornMs > headersTimeoutMs) session.destroy()
-      else if (state.isGoing) session.close()
       else if (this.#isDraining || nowMs - state.bornMs > state.maxAgeMs) this.#goAway(session, state)
+      else if (state.isReady && state.calls.size === 0 && nowMs - state.idleSinceMs > keepAliveMs) session.close()
     }
-    this.#closeIdle(keepAliveMs)
   }
 
-  #closeIdle(idleMs: number): void {
-    const nowMs = performance.now()
-    for (const [session, { calls, isReady, idleSinceMs }] of this.#sessions) {
-      if (isReady && calls.size === 0 && nowMs - idleSinceMs >= idleMs) session.close()
+  #cutIdle(): void {
+    for (const { calls, isReady, socket } of this.#sessions.values()) {
+      if (isReady && calls.size === 0 && socket.writableLength === 0) socket.destroy()
     }
   }
 }

@@ -1,13 +1,18 @@
+/** Longer ones are cut. Many clients take heads of 8 KiB at most. */
+const MAX_CHARACTERS = 1024
+const PLAIN = /^[ -$&-~]*$/
+
 /** A status message as the field `grpc-message` has it: UTF-8, percent-encoded but for printable ASCII. */
 export function encodedStatusMessage(message: string): string {
-  if (PLAIN.test(message)) return message
   let encoded = ''
-  for (const byte of Buffer.from(message, 'utf8')) {
-    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== PERCENT
-    encoded += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  for (const character of message.slice(0, MAX_CHARACTERS)) {
+    const piece = PLAIN.test(character) ? character : percentEncoded(character)
+    if (encoded.length + piece.length > MAX_CHARACTERS) break
+    encoded += piece
   }
   return encoded
 }
 
-const PERCENT = 0x25
-const PLAIN = /^[ -$&-~]*$/
+function percentEncoded(character: string): string {
+  return Array.from(Buffer.from(character, 'utf8'), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+}

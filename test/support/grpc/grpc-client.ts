@@ -70,10 +70,12 @@ export function prefixed(message: string | Uint8Array, flag = 0): Buffer {
   return Buffer.concat([prefix, bytes])
 }
 
+/** Those that are whole. */
 export function messagesIn(body: Buffer): string[] {
   const messages: string[] = []
-  for (let at = 0; at < body.length; ) {
+  for (let at = 0; body.length - at >= 5; ) {
     const end = at + 5 + body.readUInt32BE(at + 1)
+    if (end > body.length) break
     messages.push(body.toString('latin1', at + 5, end))
     at = end
   }

@@ -20,7 +20,7 @@ const OK_BLOCK = field('grpc-status', String(OK))
 export function trailersBlock({ status, statusMessage }: GrpcReply): Buffer {
   if (status === OK && statusMessage === '') return OK_BLOCK
   const fields = [field('grpc-status', String(status))]
-  if (statusMessage !== '') fields.push(field('grpc-message', encodedStatusMessage(statusMessage).slice(0, MAX_MESSAGE_CHARACTERS)))
+  if (statusMessage !== '') fields.push(field('grpc-message', encodedStatusMessage(statusMessage)))
   return Buffer.concat(fields)
 }
 
@@ -28,9 +28,6 @@ export function trailersBlock({ status, statusMessage }: GrpcReply): Buffer {
 export function trailersOnlyBlock(httpStatus: number, reply: GrpcReply): Buffer {
   return Buffer.concat([httpStatus === 200 ? STATUS_200 : field(STATUS_NAME, String(httpStatus)), CONTENT_TYPE, trailersBlock(reply)])
 }
-
-/** So that a block fits into one frame. */
-const MAX_MESSAGE_CHARACTERS = 8192
 
 /** RFC 7541 6.2.2: a field that is not added to the table; its name by number or as it is. */
 function field(name: number | string, value: string): Buffer {

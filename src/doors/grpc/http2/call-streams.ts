@@ -76,13 +76,15 @@ export class CallStreams {
     if (this.#streams.size >= limits.maxStreams || id > this.maxId) return this.#reject(id, REFUSED_STREAM, isEnd)
     const timeoutMs = timeoutMsOf(head.timeout)
     const method = methodOf(methods, head, timeoutMs)
-    // What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word.
-    if (isRefusal(method) && (isEnd || method.httpStatus === 200)) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
-    if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
     const rules = isEncoded(head.encoding) ? encodedRules : plainRules
-    if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
+    if (isRefusal(method)) {
+      // What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word.
+      if (isEnd || method.httpStatus === 200) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
+    } else if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
+    else if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
+    const lifeMs = isRefusal(method) ? Number.POSITIVE_INFINITY : timeoutMs
     const { initialWindow } = this.#settings
-    this.#streams.set(id, new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, timeoutMs))
+    this.#streams.set(id, new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs))
     return NO_ERROR
   }
 
@@ -223,6 +225,7 @@ export class CallStreams {
 
   #handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
     this.handled++
+    this.#controls.add(this.#context.limits.controlsPerCall)
     if (method.isStreaming) {
       this.#headers(stream.id, RESPONSE_BLOCK, false)
       stream.hasResponded = true

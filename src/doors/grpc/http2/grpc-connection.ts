@@ -118,7 +118,6 @@ export class GrpcConnection {
     if (nowMs - this.#partialMs > headersTimeoutMs) return void this.#socket.destroy()
     if (this.#hasStalled(nowMs, keepAliveMs)) return void this.#socket.destroy()
     this.#streams.check(nowMs)
-    if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, 'too much waits for your windows')
     if (this.#streams.size > 0) this.#idleMs = nowMs
     if (this.#state === 'serving') {
       if (this.#hasSettings && nowMs - this.#idleMs > keepAliveMs) this.#leaveAtOnce()
@@ -194,10 +193,9 @@ export class GrpcConnection {
     if (error === BAD_PREFACE) return this.#refuseProtocol(chunk.subarray(0, length))
     if (error !== NO_ERROR) return this.#fail(error, '')
     if (this.#reader.hasPreface) this.#begin()
-    const { handled } = this.#streams
-    if (handled > this.#handled) {
-      this.#controls.add((handled - this.#handled) * context.limits.controlsPerCall)
-      this.#handled = handled
+    if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, 'too much waits for your windows')
+    if (this.#streams.handled > this.#handled) {
+      this.#handled = this.#streams.handled
       this.#idleMs = context.nowMs
     }
     if (!this.#reader.isInFrame && this.#block === undefined) this.#partialMs = Number.POSITIVE_INFINITY

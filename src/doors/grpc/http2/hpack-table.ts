@@ -9,8 +9,12 @@ const STATIC_FIELDS =
   `if-unmodified-since|last-modified|link|location|max-forwards|proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|server|` +
   `set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate`
 
-const STATIC = STATIC_FIELDS.split('|').map((field) => {
+export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = STATIC_FIELDS.split('|').map((field) => {
   const [name = '', value = ''] = field.split('=')
+  return [name, value]
+})
+
+const STATIC = STATIC_TABLE.map(([name, value]) => {
   const bytes = Buffer.from(name)
   const kind = kindOfName(bytes, 0, bytes.length)
   return { kind, nameBytes: name.length, valueBytes: value.length, value: hasText(kind) ? value : '' }
