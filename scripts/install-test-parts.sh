@@ -4,6 +4,9 @@
 set -u
 status=0
 for part in "$(dirname "$0")"/test-parts/*.sh; do
-  sh "$part" || status=1
+  if ! sh "$part"; then
+    printf 'Not complete: %s\n' "$(basename "$part" .sh)" >&2
+    status=1
+  fi
 done
 exit "$status"

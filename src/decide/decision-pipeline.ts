@@ -1,5 +1,6 @@
 import type { Decision } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { DescriptorStatus, LimitCall, LimitResult } from '../engine/limit-call.ts'
 import type { DecideOptions, OpenOptions } from '../engine/question.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { Plan } from '../policy/plan.ts'
@@ -26,6 +27,13 @@ export interface GatewayParts {
   readonly hasHints: boolean
 }
 
+/** The answer to a call of the rate limit service. */
+export interface LimitAnswer {
+  readonly answer: DecisionAnswer
+  /** One for each descriptor; none where nothing was decided. */
+  readonly statuses: readonly DescriptorStatus[]
+}
+
 /**
  * From a question to its answer: asks the engine, counts and logs the outcome. Every door is a thin front of this. It never throws
  * and never rejects: what breaks becomes an answer too.
@@ -48,6 +56,22 @@ export class DecisionPipeline {
       return answer instanceof Promise ? answer.catch((error: unknown) => this.fail(question.door, error)) : answer
     } catch (error) {
       return this.fail(question.door, error)
+    }
+  }
+
+  /** Decides a call of the rate limit service in one step. */
+  decideDescriptors(call: LimitCall): LimitAnswer | Promise<LimitAnswer> {
+    const { engine, clock } = this.#parts
+    const startMs = clock.nowMs()
+    try {
+      const result = engine.decideDescriptors(call)
+      if (!(result instanceof Promise)) return this.#concludeLimits(result, startMs)
+      return result.then(
+        (later) => this.#concludeLimits(later, startMs),
+        (error: unknown) => ({ answer: this.fail('rate_limit', error), statuses: [] }),
+      )
+    } catch (error) {
+      return { answer: this.fail('rate_limit', error), statuses: [] }
     }
   }
 
@@ -102,6 +126,10 @@ export class DecisionPipeline {
     const decision = engine.decide(view, options)
     if (decision instanceof Promise) return decision.then((later) => this.#conclude(door, later, startMs, isDebug, reservations))
     return this.#conclude(door, decision, startMs, isDebug, reservations)
+  }
+
+  #concludeLimits({ decision, statuses }: LimitResult, startMs: number): LimitAnswer {
+    return { answer: this.#recorder.conclude('rate_limit', decision, startMs, false), statuses }
   }
 
   #readGateway(view: RequestView, plan: Plan, { hasHints }: GatewayParts): void {

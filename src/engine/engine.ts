@@ -14,6 +14,8 @@ import { Evaluator } from './evaluator.ts'
 import type { Explanation } from './explanation.ts'
 import { type CounterName, findCounters, type Inspection, inspectCounters } from './inspection.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
+import type { LimitCall, LimitResult } from './limit-call.ts'
+import { LimitEvaluator } from './limit-evaluator.ts'
 import { type NameOf, type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './question.ts'
@@ -36,6 +38,7 @@ export class Engine {
   readonly #store: CounterStore
   readonly #clock: Clock
   readonly #evaluator: Evaluator
+  readonly #limitEvaluator: LimitEvaluator
   readonly #plans: PlanSwitch
   readonly #onBudgetWarning: OnBudgetWarning
   #ages: LimitAges | undefined
@@ -46,12 +49,14 @@ export class Engine {
     this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
     const identification = options.identification ?? defaultIdentification()
     this.#evaluator = new Evaluator(options.store, options.clock, identification, this.#onBudgetWarning)
+    this.#limitEvaluator = new LimitEvaluator(options.store, options.clock)
     this.#plans = options.planSwitch ?? new PlanSwitch()
   }
 
   get plan(): Plan | undefined {
     const { active } = this.#plans
     this.#evaluator.turnTo(active)
+    this.#limitEvaluator.turnTo(active)
     return active?.plan
   }
 
@@ -81,6 +86,12 @@ export class Engine {
   open(view: RequestView, options: OpenOptions = NO_OPTIONS): Evaluation | undefined {
     const { active } = this.#plans
     return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))
+  }
+
+  /** Decides a call of the rate limit service: takes for all of its descriptors, or for none. Returns a promise only if the store does. */
+  decideDescriptors(call: LimitCall): LimitResult | Promise<LimitResult> {
+    const { active } = this.#plans
+    return active === undefined ? { decision: NO_BUNDLE, statuses: [] } : this.#limitEvaluator.decide(active, call)
   }
 
   /** The block of the active plan, if any, that ends streams under way and covers this request. */

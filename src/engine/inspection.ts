@@ -66,7 +66,8 @@ function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): stri
   const given = new Map<string, string>()
   for (const [text, value] of Object.entries(values ?? {})) {
     const key = parseDescriptorKey(text)?.text ?? text
-    if (typeof value !== 'string' || value === '' || given.has(key) || !limitKeys.includes(key)) return undefined
+    if (typeof value !== 'string' || (value === '' && !key.startsWith('descriptor:')) || given.has(key) || !limitKeys.includes(key))
+      return undefined
     given.set(key, key === 'ip:address' ? addressSubject(value) : value)
   }
   return limitKeys.every((key) => given.has(key)) ? limitKeys.map((key) => given.get(key)!) : undefined

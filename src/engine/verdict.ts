@@ -27,8 +27,13 @@ export function longestRejection(group: Group): Rejection {
       worst = i
     }
   }
-  const rule = group.rules[worst]!
-  const firstRow = group.firstRows[worst]!
+  return rejectionBy(group, worst)
+}
+
+/** The rule at `index` of the group, which does not pass. */
+export function rejectionBy(group: Group, index: number): Rejection {
+  const rule = group.rules[index]!
+  const firstRow = group.firstRows[index]!
   const row = firstRow + rule.counters.findIndex((_, c) => group.results.waitsMs[firstRow + c]! > 0)
   const rejecting = rule.counters[row - firstRow]!
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
@@ -37,7 +42,7 @@ export function longestRejection(group: Group): Rejection {
     reason: rejecting.reason,
     limitText: rejecting.limitText,
     retryAfterMs,
-    canRetry: longestMs < NEVER,
+    canRetry: ruleWaitMs(group, index) < NEVER,
     requested: group.charges.costs[row]! / rejecting.unit,
     available: shownLevel(group.results.levels[row]!, rejecting),
   }
@@ -70,7 +75,8 @@ export function mostConstrained(group: Group): RateLimit | undefined {
   }
 }
 
-function ruleWaitMs(group: Group, index: number): number {
+/** How long until the rule at `index` of the group would pass. */
+export function ruleWaitMs(group: Group, index: number): number {
   const firstRow = group.firstRows[index]!
   let longestMs = 0
   for (let c = 0; c < group.rules[index]!.counters.length; c++) longestMs = Math.max(longestMs, group.results.waitsMs[firstRow + c]!)

@@ -1,6 +1,7 @@
 import type { Cost } from '../costs/cost.ts'
+import { GIVEN } from '../costs/given.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import type { Limit } from '../limiter/limit.ts'
+import { canOverdraw, type Limit } from '../limiter/limit.ts'
 import { compileBlock } from './algorithms/block.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
 import { compileConcurrency } from './algorithms/concurrency.ts'
@@ -10,6 +11,7 @@ import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
 import { compileUnlimited } from './algorithms/unlimited.ts'
 import { type DescriptorKey, isInBody, parseDescriptorKey } from './descriptor-key.ts'
+import { DomainIndex } from './domain-index.ts'
 import { PathPrefixes } from './path-prefixes.ts'
 import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
 import type { PlanCounter } from './plan-counter.ts'
@@ -29,6 +31,7 @@ export function compileBundle(bundle: Bundle): Plan {
 export class PlanBuilder {
   readonly #version: bigint
   readonly #routes = new RouteIndex<PlanPolicy>()
+  readonly #domains = new DomainIndex<PlanRule>()
   readonly #parts: PlanParts
   readonly #policies: PlanPolicy[] = []
 
@@ -39,20 +42,22 @@ export class PlanBuilder {
 
   add(policy: Policy): void {
     const planned = compilePolicy(policy, this.#policies.length, this.#parts)
-    this.#routes.add(planned, policy.spec.selector ?? {})
+    if (planned.selector.domain === undefined) this.#routes.add(planned, planned.selector)
+    else this.#domains.add(policy.spec, planned.rules)
     this.#policies.push(planned)
   }
 
   build(): Plan {
     const { keys, counters } = this.#parts
     const blocks = this.#policies
-      .flatMap(({ isShadow, hasBlocks, rules }) => (hasBlocks && !isShadow ? rules : []))
+      .flatMap(({ isShadow, hasBlocks, selector, rules }) => (hasBlocks && !isShadow && selector.domain === undefined ? rules : []))
       .map(({ block }) => block)
     return Object.freeze({
       version: this.#version,
       policies: this.#policies,
       policiesById: new Map(this.#policies.map((policy) => [policy.id, policy])),
       routes: this.#routes,
+      domains: this.#domains,
       keys,
       counters,
       needsBody: this.#policies.some((policy) => policy.needsBody),
@@ -107,7 +112,13 @@ class PlanParts {
     return index
   }
 
-  addCounter(identity: readonly string[], { part, limit, reason, identity: own = [], unit = 1 }: PartLimit, cost: Cost): PlanCounter {
+  /** `isCorrected`: takes are corrected later, whatever the cost says. */
+  addCounter(
+    identity: readonly string[],
+    { part, limit, reason, identity: own = [], unit = 1 }: PartLimit,
+    cost: Cost,
+    isCorrected = false,
+  ): PlanCounter {
     const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
@@ -116,7 +127,7 @@ class PlanParts {
       limit: Object.freeze(limit),
       size,
       isLeasable: cost.isLeasable,
-      isSettled: cost.settling !== undefined,
+      isSettled: cost.settling !== undefined || isCorrected,
       unit,
       reason,
       limitText: String(Math.floor(size / unit)),
@@ -136,7 +147,7 @@ function compilePolicy(policy: Policy, index: number, parts: PlanParts): PlanPol
     quotedId: `"${policy.id.replace(/["\\]/g, '\\$&')}"`,
     mode,
     isShadow: mode === 'shadow',
-    route: selector.pathExact ?? selector.pathPrefix ?? '/',
+    route: selector.domain ?? selector.pathExact ?? selector.pathPrefix ?? '/',
     selector,
     exceptPaths: selector.exceptPaths && new PathPrefixes(selector.exceptPaths),
     rules,
@@ -159,7 +170,9 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const matched = rule.match === undefined || rule.match === 'else' ? undefined : compileMatch(rule.match)
   // `match` is no part of it: who a rule applies to may change without a loss of counts.
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
-  const { cost, limits, llm, block } = compileAlgorithm(rule, parts.prices)
+  const compiled = compileAlgorithm(rule, parts.prices)
+  const isInDomain = policy.selector.domain !== undefined
+  const { cost, limits, llm, block } = isInDomain ? countedInHits(compiled) : compiled
   return Object.freeze({
     policy,
     name: rule.name,
@@ -168,11 +181,20 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     match: matched?.map(({ key, patterns }) => ({ keyIndex: parts.keyIndex(key), patterns })),
     isElse: rule.match === 'else',
     block,
-    counters: limits.map((limit) => parts.addCounter(identity, limit, cost)),
+    counters: limits.map((part) => parts.addCounter(identity, part, cost, isInDomain && canOverdraw(part.limit))),
     cost,
     needsBody: cost.needsBody || keys.some(isInBody) || (matched?.some(({ key }) => isInBody(key)) ?? false),
     llm,
   })
+}
+
+/** As calls of the rate limit service take from it. Tokens are known when they are spent: they are charged in any case. */
+function countedInHits({ limits, llm, block }: CompiledRule): CompiledRule {
+  return { cost: GIVEN, limits: llm === undefined ? limits : limits.map(overdrawn), block }
+}
+
+function overdrawn(part: PartLimit): PartLimit {
+  return { ...part, limit: { ...part.limit, canOverdraw: true } as Limit }
 }
 
 function isPlain({ match, isElse, counters }: PlanRule): boolean {

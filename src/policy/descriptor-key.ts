@@ -10,17 +10,19 @@ export type DescriptorKey =
   | { readonly kind: 'cookie'; readonly text: string; readonly name: string }
   | { readonly kind: 'path'; readonly text: string; readonly segment: number }
   | { readonly kind: 'model'; readonly text: string }
+  | { readonly kind: 'context'; readonly text: string; readonly name: string }
   | { readonly kind: 'ip'; readonly text: string; readonly fact: IpFact }
+  | { readonly kind: 'descriptor'; readonly text: string; readonly name: string }
 
 export type IpFact = 'address' | 'country' | 'type' | 'tor'
 
 /** What a key may look like, in messages. */
 export const KEY_FORMS =
-  'bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, llm:model, ip:address, ip:country, ip:type or ip:tor'
+  'bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, context:<name>, llm:model, ip:address, ip:country, ip:type, ip:tor, or with a domain descriptor:<name>'
 
 /** The same, more roughly, for the JSON Schema. */
 export const KEY_PATTERN =
-  '^(bearer|jwt:.+|header:.+|query:.+|cookie:.+|path:([1-9]|[12][0-9]|3[0-2])|llm:model|ip:(address|country|type|tor))$'
+  '^(bearer|jwt:.+|header:.+|query:.+|cookie:.+|path:([1-9]|[12][0-9]|3[0-2])|context:.+|llm:model|ip:(address|country|type|tor)|descriptor:.+)$'
 
 const IP_FACT = /^(address|country|type|tor)$/
 const SEGMENT = /^([1-9]|[12][0-9]|3[0-2])$/
@@ -44,8 +46,12 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
       return TOKEN.test(name) ? { kind: 'cookie', text, name } : undefined
     case 'path':
       return SEGMENT.test(name) ? { kind: 'path', text, segment: Number(name) } : undefined
+    case 'context':
+      return isText(name) && name.isWellFormed() ? { kind: 'context', text, name } : undefined
     case 'ip':
       return IP_FACT.test(name) ? { kind: 'ip', text, fact: name as IpFact } : undefined
+    case 'descriptor':
+      return isText(name) && name.isWellFormed() ? { kind: 'descriptor', text, name } : undefined
     default:
       return undefined
   }
@@ -56,7 +62,7 @@ export function meantKey(text: string): string | undefined {
   if (/^x-/i.test(text)) return parseDescriptorKey(`header:${text}`)?.text
   const colon = text.indexOf(':')
   if (colon === -1) return closest(text, ['bearer'])
-  const kind = closest(text.slice(0, colon), ['jwt', 'header', 'query', 'cookie', 'path', 'llm', 'ip'])
+  const kind = closest(text.slice(0, colon), ['jwt', 'header', 'query', 'cookie', 'path', 'context', 'llm', 'ip', 'descriptor'])
   const name = text.slice(colon + 1)
   const names = kind === 'ip' ? ['address', 'country', 'type', 'tor'] : ['model']
   return parseDescriptorKey(`${kind}:${kind === 'ip' || kind === 'llm' ? closest(name, names) : name}`)?.text

@@ -3,13 +3,14 @@ import { encodePathText, normalizePath } from './path.ts'
 import { PathPrefixes } from './path-prefixes.ts'
 import type { Selector } from './schema.ts'
 
-export type Mismatch = 'path' | 'except_path' | 'method' | 'host'
+export type Mismatch = 'domain' | 'path' | 'except_path' | 'method' | 'host'
 
 /**
  * Why a selector does not cover a request; undefined where it does. For explanations: decisions use the route index, which never visits
  * policies that do not match. Paths, host and method are normalised.
  */
 export function mismatchOf(selector: Selector, path: string, host: string, method: string, exceptedPath = path): Mismatch | undefined {
+  if (selector.domain !== undefined) return 'domain'
   if (!coversPath(selector, path)) return 'path'
   if (selector.exceptPaths !== undefined && new PathPrefixes(selector.exceptPaths).cover(exceptedPath)) return 'except_path'
   if (selector.methods !== undefined && !selector.methods.some((one) => one.toUpperCase() === method)) return 'method'

@@ -10,6 +10,15 @@ export class Patterns {
     }
   }
 
+  get hasPrefixes(): boolean {
+    return this.#prefixes.length > 0
+  }
+
+  /** Those that are whole values. */
+  get texts(): Iterable<string> {
+    return this.#texts
+  }
+
   cover(value: string): boolean {
     if (this.#texts.has(value)) return true
     for (let i = 0; i < this.#prefixes.length; i++) if (value.startsWith(this.#prefixes[i]!)) return true

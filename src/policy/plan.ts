@@ -2,6 +2,7 @@ import type { Cost } from '../costs/cost.ts'
 import type { LlmSettings } from '../llm/llm-settings.ts'
 import type { Block } from './algorithms/compiled-rule.ts'
 import type { DescriptorKey } from './descriptor-key.ts'
+import type { DomainIndex } from './domain-index.ts'
 import type { PathPrefixes } from './path-prefixes.ts'
 import type { Patterns } from './patterns.ts'
 import type { PlanCounter } from './plan-counter.ts'
@@ -14,7 +15,10 @@ export interface Plan {
   readonly version: bigint
   readonly policies: readonly PlanPolicy[]
   readonly policiesById: ReadonlyMap<string, PlanPolicy>
+  /** The policies for requests. */
   readonly routes: RouteIndex<PlanPolicy>
+  /** Those for calls of the rate limit service. */
+  readonly domains: DomainIndex<PlanRule>
   /** Every descriptor key of the bundle, once; rules refer to them by index. */
   readonly keys: readonly DescriptorKey[]
   /** Every counter of the bundle. */
@@ -36,7 +40,7 @@ export interface PlanPolicy {
   readonly quotedId: string
   readonly mode: 'enforce' | 'shadow'
   readonly isShadow: boolean
-  /** The selector's path as written: a metric label with few values. */
+  /** The selector's path, or its domain, as written: a metric label with few values. */
   readonly route: string
   /** As written, to explain why it does not match. */
   readonly selector: Selector

@@ -2,6 +2,7 @@ import { costBudgetSurprises } from './algorithms/cost-budget.ts'
 import { fixedWindowSurprises } from './algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from './algorithms/token-bucket-llm.ts'
+import { domainContradictions } from './domain-review.ts'
 import { matchSurprises, repeatedElse } from './match-review.ts'
 import { encodePathText, normalizePath } from './path.ts'
 import { PathPrefixes } from './path-prefixes.ts'
@@ -10,6 +11,7 @@ import { formatPath, type Path, type Problem, show } from './problem.ts'
 import type { PricesConfig } from './schema/prices.ts'
 import type { Bundle, Rule, Selector } from './schema.ts'
 import { closest } from './suggest.ts'
+import { field, listIn } from './unchecked-data.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -36,6 +38,7 @@ export function* findContradictions(policies: readonly unknown[], prices?: unkno
     pairsInAll += pairs
     segmentsInAll += segmentsOf(field(selector, 'pathPrefix')) + segmentsOf(field(selector, 'pathExact'))
     for (const path of listIn(selector, 'exceptPaths')) segmentsInAll += segmentsOf(path)
+    yield* domainContradictions(policy, ['policies', p])
     const ruleNames = new Map<string, string>()
     const rules = listIn(field(policy, 'spec'), 'rules')
     yield* repeatedElse(rules, ['policies', p, 'spec', 'rules'])
@@ -130,13 +133,4 @@ function* unknownTable(rule: unknown, prices: unknown, path: Path): Generator<Pr
 
 function segmentsOf(path: unknown): number {
   return typeof path === 'string' ? path.split('/').length - 1 : 0
-}
-
-function field(data: unknown, name: string): unknown {
-  return typeof data === 'object' && data !== null ? (data as Record<string, unknown>)[name] : undefined
-}
-
-function listIn(data: unknown, name: string): readonly unknown[] {
-  const list = field(data, name)
-  return Array.isArray(list) ? list : []
 }

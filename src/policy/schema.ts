@@ -4,7 +4,7 @@ import { blockConfig } from './schema/block.ts'
 import { concurrencyConfig } from './schema/concurrency.ts'
 import { costBudgetConfig } from './schema/cost-budget.ts'
 import { fixedWindowConfig } from './schema/fixed-window.ts'
-import { ruleMatch } from './schema/match.ts'
+import { keyPatterns, ruleMatch } from './schema/match.ts'
 import { descriptorKey, label } from './schema/parts.ts'
 import { pricesSchema } from './schema/prices.ts'
 import { tokenBucketConfig } from './schema/token-bucket.ts'
@@ -59,11 +59,24 @@ export const selectorSchema = z
         .min(1, { error: 'at least one host (leave `hosts` out to cover all)' })
         .optional()
         .meta({ description: 'Host names, in any case; *.example.com covers every subdomain. Ports are ignored.' }),
+      domain: label.optional().meta({
+        description: 'The domain of calls of the rate limit service (gRPC). Such a policy covers their descriptors, and no other request.',
+      }),
+      descriptors: keyPatterns('descriptors', 'an object of descriptor keys and patterns').optional().meta({
+        description: 'With domain: the policy covers only descriptors with these keys, each with a value that one of its patterns covers.',
+      }),
     },
     { error: 'an object' },
   )
   .refine((value) => value.pathPrefix === undefined || value.pathExact === undefined, {
     error: 'either pathPrefix or pathExact, not both',
+  })
+  .refine(({ domain, descriptors, ...others }) => domain === undefined || Object.values(others).every((member) => member === undefined), {
+    error: 'domain without pathPrefix, pathExact, exceptPaths, methods and hosts: calls of the rate limit service have none of them',
+  })
+  .refine(({ domain, descriptors }) => domain !== undefined || descriptors === undefined, {
+    path: ['descriptors'],
+    error: 'a domain beside it: only calls of the rate limit service have descriptors',
   })
   .meta({ description: 'Which requests the policy covers; all of them when it is empty or absent.' })
 

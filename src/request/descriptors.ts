@@ -140,6 +140,10 @@ export class Descriptors {
         return pathSegment(this.#parts.path, key.segment)
       case 'model':
         return this.#parts.model
+      case 'context':
+        return this.view!.context?.(key.name)
+      case 'descriptor':
+        return undefined // only calls of the rate limit service have them
     }
   }
 
@@ -183,8 +187,10 @@ export class Descriptors {
 
   #readAddress(): Address | undefined {
     if (!this.#hasAddress) {
+      const { peer } = this.view!
       const chain = this.view!.header('x-forwarded-for') as string | undefined // its lines are joined
-      this.#address = clientAddress(chain, this.#identification.trustedProxies)
+      const hops = peer === undefined ? chain : chain === undefined ? peer : `${chain}, ${peer}`
+      this.#address = clientAddress(hops, this.#identification.trustedProxies)
       this.#hasAddress = true
     }
     return this.#address

@@ -26,6 +26,10 @@ export interface RequestView {
   readonly host: string
   /** A field's value by its lower-case name. Only the lines of X-Forwarded-For and Cookie are joined. */
   header(name: string): FieldValue
+  /** The address that the gateway's connection comes from: the last hop behind X-Forwarded-For. Undefined where a door does not learn it. */
+  readonly peer?: string | undefined
+  /** A text that the gateway's configuration sends along, by its name. */
+  context?(name: string): FieldValue
 }
 
 /** A request as a plain object. */

@@ -50,7 +50,10 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     admin: hasAdminListener ? undefined : admin,
     settling: [reservations, settlementRecorder],
   })
-  const newGrpcServer = (options: PortOptions): ListenerServer => code.newGrpcServer!(options, { pipeline, isReady, wire: config.grpcWire })
+  const newGrpcServer = (options: PortOptions): ListenerServer => {
+    const ignoredLimits = new CounterFamily(metricMemory, 'edge_rate_limit_ignored_limits_total').series()
+    return code.newGrpcServer!(options, { pipeline, isReady, wire: config.grpcWire, ignoredLimits })
+  }
   const newServer: Readonly<Record<ListenerName, () => ListenerServer>> = {
     main: () => newMainServer(portOptions('main')),
     socket: () => newMainServer(portOptions('socket')),

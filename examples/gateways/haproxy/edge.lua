@@ -21,8 +21,7 @@ local NOT_PASSED_ON = set_of({
   -- They belong to the client's connection and body.
   "connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
   -- Clients must not set these themselves.
-  "x-original-method", "x-original-uri", "x-original-host", "x-forwarded-for", "x-asn-type", "x-tor-exit",
-  "x-edge-settle", "x-edge-reservation", "x-edge-prompt-tokens", "x-edge-max-tokens", "x-edge-model",
+  "x-asn-type", "x-tor-exit", "x-edge-settle", "x-edge-reservation", "x-edge-prompt-tokens", "x-edge-max-tokens", "x-edge-model",
   -- The header that a `cost` in your bundle names.
   "x-request-cost",
 })
@@ -34,9 +33,8 @@ local RATELIMIT_FIELDS = {
   ["ratelimit-remaining"] = "txn.edge_ratelimit_remaining",
   ["ratelimit-reset"] = "txn.edge_ratelimit_reset",
 }
-local REJECT_FIELDS = {
-  "retry-after", "ratelimit", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "x-edge-reason", "x-should-retry",
-}
+-- On a reject the client gets all fields but these, which belong to the connection to edge.
+local NOT_PASSED_BACK = set_of({ "connection", "content-length", "keep-alive" })
 
 -- What edge is asked about, and the other fields of the request. A field that comes twice is passed on twice.
 local function question_fields(txn)
@@ -49,6 +47,7 @@ local function question_fields(txn)
       end
     end
   end
+  -- In place of what the client may have sent.
   fields["x-original-method"] = { txn.f:method() }
   fields["x-original-uri"] = { txn.f:pathq() }
   fields["x-original-host"] = { txn.f:req_fhdr("host") }
@@ -67,9 +66,9 @@ end
 
 local function reject(txn, status, fields)
   local reply = txn:reply({ status = status })
-  for _, name in ipairs(REJECT_FIELDS) do
-    if fields[name] then
-      reply:add_header(name, fields[name][0])
+  for name, values in pairs(fields) do
+    if not NOT_PASSED_BACK[name] then
+      reply:add_header(name, values[0])
     end
   end
   txn:done(reply)

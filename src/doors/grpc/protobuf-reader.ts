@@ -2,9 +2,9 @@
 export class MalformedMessage extends Error {}
 
 export const VARINT = 0
-export const FIXED_64 = 1
+const FIXED_64 = 1
 export const LENGTH = 2
-export const FIXED_32 = 5
+const FIXED_32 = 5
 
 const NO_BYTES = Buffer.alloc(0)
 const LOW_BITS = 0x7f
@@ -22,6 +22,13 @@ export class ProtobufReader {
   #end = 0
   /** Of the field that `next` found. */
   wireType = VARINT
+  /** Where the value that `value` found ends. */
+  valueEnd = 0
+
+  /** Of the message that `begin` was called with: not a copy. */
+  get bytes(): Buffer {
+    return this.#bytes
+  }
 
   begin(message: Uint8Array): void {
     this.#bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
@@ -61,9 +68,15 @@ export class ProtobufReader {
     throw new MalformedMessage('a number has more than 64 bits')
   }
 
+  /** A field that is a number. */
+  number(): number {
+    if (this.wireType !== VARINT) throw new MalformedMessage('a field has the wrong wire type')
+    return this.varint()
+  }
+
   /** Enters the message that this field is; returns where the outer one ends, for `leave`. */
   enter(): number {
-    const end = this.#valueEnd()
+    const end = this.#endOfValue()
     const outer = this.#end
     this.#end = end
     return outer
@@ -73,6 +86,15 @@ export class ProtobufReader {
   leave(outerEnd: number): void {
     this.#at = this.#end
     this.#end = outerEnd
+  }
+
+  /** Where this field's bytes begin; `valueEnd` is where they end. */
+  value(): number {
+    const end = this.#endOfValue()
+    const at = this.#at
+    this.#at = end
+    this.valueEnd = end
+    return at
   }
 
   /** A text in UTF-8. */
@@ -93,7 +115,7 @@ export class ProtobufReader {
       case FIXED_64:
         return this.#skipBytes(8)
       case LENGTH:
-        this.#at = this.#valueEnd()
+        this.#at = this.#endOfValue()
         return
       case FIXED_32:
         return this.#skipBytes(4)
@@ -103,13 +125,13 @@ export class ProtobufReader {
   }
 
   #string(encoding: 'utf8' | 'latin1'): string {
-    const end = this.#valueEnd()
+    const end = this.#endOfValue()
     const text = this.#bytes.toString(encoding, this.#at, end)
     this.#at = end
     return text
   }
 
-  #valueEnd(): number {
+  #endOfValue(): number {
     if (this.wireType !== LENGTH) throw new MalformedMessage('a field has the wrong wire type')
     const length = this.varint()
     if (length > this.#end - this.#at) throw new MalformedMessage('a field is cut short')

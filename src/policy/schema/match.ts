@@ -27,22 +27,19 @@ const patterns = z.union(
 
 const MATCH = '"else", or an object of descriptor keys and patterns'
 
-export const ruleMatch = z
-  .union(
-    [
-      z.literal('else'),
-      z
-        .record(descriptorKey, patterns, { error: MATCH })
-        .refine((match) => Object.keys(match).length > 0, { error: 'at least one key (leave `match` out to cover everybody)' })
-        .check(checkKeys, checkAgainstKeys)
-        .meta({ minProperties: 1 }),
-    ],
-    { error: MATCH },
-  )
-  .meta({
-    description:
-      'The rule applies only where every key has a value that one of its patterns covers. "else": where no other rule of the policy with a match applies.',
-  })
+/** Descriptor keys, and the values that each may have. `name` is the field's. */
+export function keyPatterns(name: string, error: string) {
+  return z
+    .record(descriptorKey, patterns, { error })
+    .refine((match) => Object.keys(match).length > 0, { error: `at least one key (leave \`${name}\` out to cover everybody)` })
+    .check(checkKeys, checkAgainstKeys)
+    .meta({ minProperties: 1 })
+}
+
+export const ruleMatch = z.union([z.literal('else'), keyPatterns('match', MATCH)], { error: MATCH }).meta({
+  description:
+    'The rule applies only where every key has a value that one of its patterns covers. "else": where no other rule of the policy with a match applies.',
+})
 
 /** Names of header fields are the same in any case: a field that two lists of patterns must cover would match next to nothing. */
 function checkKeys({ value: match, issues }: z.core.ParsePayload<Record<string, string | string[]>>): void {

@@ -10,6 +10,11 @@ export const CATALOGUE = {
     labels: ['door', 'outcome'],
     help: 'Questions by the door they came through, and what came of them: allow, reject, or refuse (not decided).',
   },
+  edge_rate_limit_ignored_limits_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Limits that callers of the rate limit service sent along. They are ignored: the bundle has the limits.',
+  },
   edge_descriptor_missing_total: {
     type: 'counter',
     labels: ['key'],

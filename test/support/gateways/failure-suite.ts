@@ -2,25 +2,33 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { blockRule, bundle, policy } from '../bundles/bundles.ts'
+import { gateTo } from '../redis/tcp-gate.ts'
 import type { Cli } from '../service/cli.ts'
 import { ask, type Fields } from '../service/http.ts'
 import { suspend } from '../service/process-facts.ts'
 import { running, scratchDirectory, serving } from '../service/running.ts'
+import { serverPort } from '../service/server-port.ts'
 import type { Gateway } from './gateway.ts'
 import { ALICE, behind, edgeAllowing, oneRule, statusAndReason, TWICE } from './gateway-setup.ts'
 
 /** Heads around every bound: of the gateway, of its question, of edge. */
 const HEAD_BYTES = [4_000, 7_000, 12_000, 14_500, 15_300, 15_900, 16_300, 30_000, 60_000, 70_000, 200_000, 900_000]
 
+/** A server that refuses a head while it comes resets the connection: the gateway may take it for gone. */
+const EDGE_READS_BYTES = 64 * 1024
+
 /** What happens while edge cannot decide, and what a client can do to make that happen. */
 export function failureSuite(gateway: Gateway): void {
   test('fails closed: 5xx, and no request reaches the backend, while edge is gone or has no bundle', async () => {
-    const edge = await edgeAllowing(10)
+    const options = { bundle: oneRule(10), env: { EDGE_PORT: String(await serverPort()) } }
+    const edge = await running(options)
     const { port, backend } = await behind(gateway, edge)
     expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
     await edge.stop()
     expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
     expect(backend.seen).toHaveLength(1)
+    await running(options)
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
     const unready = await behind(gateway, await running())
     expect((await ask(unready.port, 'GET', '/', ALICE)).status).toBeGreaterThanOrEqual(500)
     expect(unready.backend.seen).toHaveLength(0)
@@ -59,6 +67,20 @@ export function failureSuite(gateway: Gateway): void {
     for (const { port } of [closed, open]) expect(statusAndReason(await ask(port, 'GET', '/', TWICE))).toEqual([400, 'repeated_descriptor'])
   })
 
+  test('takes a failure of the backend for no failure of edge: nothing is sent twice', async () => {
+    const edge = await edgeAllowing(10)
+    const { port, backend } = await behind(gateway, edge, 'fail open')
+    backend.handler = async (req, _res, seen) => {
+      await seen.body()
+      req.socket.destroy()
+    }
+    expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
+    expect(backend.seen).toHaveLength(1)
+    await backend.close()
+    expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
+    expect(await edge.metric(`edge_questions_total{door="${gateway.door}",outcome="allow"}`)).toBe(2)
+  })
+
   test('fails open for no client: a repeated key, a block and a reject stay what they are', async () => {
     const rules = [blockRule('acme', { 'header:x-api-key': 'blocked' })]
     const { port, backend } = await behind(gateway, await edgeWith(rules), 'fail open')
@@ -69,17 +91,21 @@ export function failureSuite(gateway: Gateway): void {
     expect(backend.seen).toHaveLength(1)
   })
 
-  test('nor for a head that is too large for edge, for the question or for the gateway', async () => {
-    const { port, backend } = await behind(gateway, await edgeWith([blockRule('all')]), 'fail open')
-    const statuses = []
+  test('nor for a head that is too large for the gateway, and it asks with none that is too large for edge', async () => {
+    const gate = await gateTo((await edgeWith([blockRule('all')])).port)
+    const { port, backend } = await behind(gateway, gate, 'fail open')
+    const statuses: number[] = []
     for (const bytes of HEAD_BYTES) {
+      const before = gate.bytes.requests
       // One that hears nothing but a closed connection was refused, too.
+      const asked = ask(port, 'GET', '/', padding(bytes))
       statuses.push(
-        await ask(port, 'GET', '/', padding(bytes)).then(
+        await asked.then(
           ({ status }) => status,
           () => 0,
         ),
       )
+      expect(gate.bytes.requests - before).toBeLessThan(EDGE_READS_BYTES)
     }
     expect(statuses.filter((status) => status >= 500 || (status >= 100 && status < 400))).toEqual([])
     expect([statuses[0], backend.seen.length]).toEqual([403, 0])

@@ -22,20 +22,22 @@ export interface Gateway {
 export type Variant = 'fail closed' | 'fail open'
 
 /** Ports. */
-export interface Neighbours {
+interface Neighbours {
   readonly edge: number
   readonly backend: number
 }
 
-export interface AskedAbout {
+interface AskedAbout {
   readonly method: string | undefined
   readonly uri: string | undefined
   readonly host: string | undefined
 }
 
-export interface GatewayLimits {
+interface GatewayLimits {
   /** Responses to allowed requests carry no RateLimit fields. */
   readonly noRateLimitOnAllow?: boolean
+  /** Rejects carry no fields of debug sessions. */
+  readonly noDebugFields?: boolean
 }
 
 /** A file of the example. */

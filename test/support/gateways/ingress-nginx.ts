@@ -11,7 +11,7 @@ export const INGRESS_NGINX: Gateway = {
     const [, host, uri] = /^https?:\/\/([^/]*)(.*)$/.exec(String(headers['x-original-url'])) ?? []
     return { method: headers['x-original-method']?.toString(), uri, host }
   },
-  limits: {},
+  limits: { noDebugFields: true },
   start: ({ edge, backend }, variant, owner) => {
     const annotations = annotationsOf(variantOf(example('ingress-nginx/ingress.yaml'), variant))
     return runningNginx((port) => configuration(annotations, port, edge, backend), owner)

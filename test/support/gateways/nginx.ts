@@ -14,7 +14,7 @@ export function nginxWith(configuration: string): Gateway {
     missing: missingUnless('nginx', ['-v']),
     door: 'decision',
     asked: askedInFields('original'),
-    limits: {},
+    limits: { noDebugFields: true },
     start: ({ edge, backend }, variant, owner) =>
       runningNginx(
         (port) =>

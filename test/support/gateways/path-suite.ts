@@ -30,13 +30,14 @@ const SPELLINGS = [
   '/api/x%C3%A9',
   'http://127.0.0.1/api/x',
   'http://127.0.0.1//api/x',
+  'http://other.example/api/x',
 ] as const
 /** What edge reads as a path below `/api`: its documentation says how paths are normalised. */
 const BELOW_API = SPELLINGS.filter((path) => !path.includes('%2f'))
 
 /** Paths in odd spelling: edge decides about what the backend will see. */
 export function pathSuite(gateway: Gateway): void {
-  test('asks about the path that the backend gets, however it is spelled', async () => {
+  test('asks about the path and the host that the backend gets, however they are spelled', async () => {
     const asked = await recordingEdge()
     const { port, backend } = await behind(gateway, asked)
     expect(await statusOf(port, SPELLINGS[0])).toBe(200)
@@ -46,7 +47,8 @@ export function pathSuite(gateway: Gateway): void {
       // What the gateway refuses, nobody sees.
       if (status >= 400 && backend.seen.length === 0) continue
       const seen = backend.seen.pop()!
-      expect([path, withoutOrigin(gateway.asked(asked.seen.at(-1)!).uri!)]).toEqual([path, withoutOrigin(seen.url)])
+      const { uri, host } = gateway.asked(asked.seen.at(-1)!)
+      expect([path, withoutOrigin(uri!), withoutPort(host!)]).toEqual([path, withoutOrigin(seen.url), withoutPort(seen.headers.host!)])
     }
   })
 
@@ -67,4 +69,8 @@ export function pathSuite(gateway: Gateway): void {
 
 function withoutOrigin(uri: string): string {
   return uri.replace(/^http:\/\/[^/]*/, '')
+}
+
+function withoutPort(host: string): string {
+  return host.replace(/:\d+$/, '')
 }

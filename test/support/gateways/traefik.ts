@@ -13,26 +13,31 @@ const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
 const PROGRAM = join(CACHE, 'edge-test-parts', `traefik-${VERSION}`, 'traefik')
 const READY = '/ready-for-tests'
 
-export const TRAEFIK: Gateway = {
-  name: 'Traefik',
-  missing: missingUnless(PROGRAM, ['version'], 'Traefik'),
-  door: 'forward_auth',
-  asked: askedInFields('forwarded'),
-  limits: { noRateLimitOnAllow: true },
-  async start({ edge, backend }, variant, owner) {
-    const [directory, port, hop] = [await scratchDirectory(owner), await serverPort(), await serverPort()]
-    const loop = { '127.0.0.1:8081': `127.0.0.1:${hop}` }
-    const settings = substituted(example('traefik/traefik.yml'), { '":80"': `"127.0.0.1:${port}"`, ...loop })
-    const routes = substituted(variantOf(example('traefik/dynamic.yml'), variant), {
-      // It listens before it has read its routes.
-      '  routers:\n': `  routers:\n    ready: { entryPoints: [web], rule: "Path(\`${READY}\`)", service: ping@internal }\n`,
-      '127.0.0.1:8080': `127.0.0.1:${edge}`,
-      '127.0.0.1:3000': `127.0.0.1:${backend}`,
-      ...loop,
-    })
-    await writeFile(join(directory, 'traefik.yml'), `global: { checkNewVersion: false }\n${settings}`)
-    await writeFile(join(directory, 'dynamic.yml'), routes)
-    const isReady = async () => (await statusOf(port, READY)) === 200
-    return runningGateway({ program: PROGRAM, args: ['--configFile=traefik.yml'], directory, port, isReady }, owner)
-  },
+export const TRAEFIK: Gateway = traefikWith(example('traefik/traefik.yml'), example('traefik/dynamic.yml'))
+
+/** With these files in place of the examples. */
+export function traefikWith(settings: string, routes: string): Gateway {
+  return {
+    name: 'Traefik',
+    missing: missingUnless(PROGRAM, ['version'], 'Traefik'),
+    door: 'forward_auth',
+    asked: askedInFields('forwarded'),
+    limits: { noRateLimitOnAllow: true },
+    async start({ edge, backend }, variant, owner) {
+      const [directory, port, ownEntry] = [await scratchDirectory(owner), await serverPort(), await serverPort()]
+      const loop = { '127.0.0.1:8081': `127.0.0.1:${ownEntry}` }
+      const settingsHere = substituted(settings, { '":80"': `"127.0.0.1:${port}"`, ...loop })
+      const routesHere = substituted(variantOf(routes, variant), {
+        // It listens before it has read its routes.
+        '  routers:\n': `  routers:\n    ready: { entryPoints: [web], rule: "Path(\`${READY}\`)", service: ping@internal }\n`,
+        '127.0.0.1:8080': `127.0.0.1:${edge}`,
+        '127.0.0.1:3000': `127.0.0.1:${backend}`,
+        ...loop,
+      })
+      await writeFile(join(directory, 'traefik.yml'), `global: { checkNewVersion: false }\n${settingsHere}`)
+      await writeFile(join(directory, 'dynamic.yml'), routesHere)
+      const isReady = async () => (await statusOf(port, READY)) === 200
+      return runningGateway({ program: PROGRAM, args: ['--configFile=traefik.yml'], directory, port, isReady }, owner)
+    },
+  }
 }

@@ -2,15 +2,16 @@ import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { debugFacts, logIn, SECRET_ENV } from '../../conformance/debug-login.ts'
 import { blockRule, bundle, llmRule, policy } from '../bundles/bundles.ts'
 import type { HttpBackend } from '../proxy/backend.ts'
 import { gateTo } from '../redis/tcp-gate.ts'
-import { ask } from '../service/http.ts'
+import { ask, type Fields } from '../service/http.ts'
 import { ManualClock } from '../service/manual-clock.ts'
 import { running } from '../service/running.ts'
 import { until } from '../until.ts'
 import type { Gateway } from './gateway.ts'
-import { ALICE, behind, edgeAllowing, statusAndReason } from './gateway-setup.ts'
+import { ALICE, behind, edgeAllowing, oneRule, recordingEdge, statusAndReason } from './gateway-setup.ts'
 
 const LARGE = Buffer.alloc(3 << 20, 'edge')
 
@@ -77,6 +78,21 @@ export function trafficSuite(gateway: Gateway): void {
     await once(client, 'close')
   })
 
+  test('asks without a body, and without the fields that belong to one or to the connection', async () => {
+    const asked = await recordingEdge()
+    const { port, backend } = await behind(gateway, asked)
+    echoMessages(backend)
+    await send(port, { 'Transfer-Encoding': 'chunked' })
+    await send(port, { Expect: '100-continue', 'Content-Length': String(LARGE.length) })
+    await once(openWebSocket(port), 'open')
+    for (const { headers } of asked.seen) {
+      const foreign = ['transfer-encoding', 'expect', 'upgrade'].filter((name) => name in headers)
+      expect([foreign, headers['content-length'] ?? '0']).toEqual([[], '0'])
+      expect(['close', 'upgrade']).not.toContain(headers.connection?.toLowerCase())
+    }
+    expect(asked.seen).toHaveLength(3)
+  })
+
   test('passes the events of a stream on as they come', async () => {
     const { port, backend } = await behind(gateway, await edgeAllowing(1))
     const streams: ServerResponse[] = []
@@ -117,6 +133,26 @@ export function trafficSuite(gateway: Gateway): void {
     expect(statusAndReason(rejected)).toEqual([429, 'tpm_exceeded'])
     expect(rejected.headers).toMatchObject({ 'retry-after': '12', 'ratelimit-limit': '1000' })
     expect(String(await backend.only.body())).toBe(prompt)
+  })
+
+  test('shows a debug session why it was rejected', async () => {
+    const bundle = oneRule(1)
+    const edge = await running({ bundle, clock: new ManualClock(), env: SECRET_ENV })
+    const { port } = await behind(gateway, edge)
+    const fields: Fields = [...ALICE, ['Cookie', (await logIn(edge)).pair]]
+    await ask(port, 'GET', '/', fields)
+    const rejected = await ask(port, 'GET', '/', fields)
+    expect(rejected.status).toBe(429)
+    if (gateway.limits.noDebugFields) expect(debugFacts(rejected)).toEqual({})
+    else expect(debugFacts(rejected)).toMatchObject({ decision: 'reject', policy: 'api', rule: 'per-key' })
+  })
+
+  test('takes no more than the limit allows from many requests at once', async () => {
+    const { port, backend } = await behind(gateway, await edgeAllowing(20))
+    const answers = await Promise.all(Array.from({ length: 50 }, () => ask(port, 'GET', '/', ALICE)))
+    const statuses = answers.map(({ status }) => status).sort()
+    expect(statuses).toEqual([...Array<number>(20).fill(200), ...Array<number>(30).fill(429)])
+    expect(backend.seen).toHaveLength(20)
   })
 
   test('passes a block on as 403 with its reason, and leaves a 403, 429 or 500 of the backend alone', async () => {

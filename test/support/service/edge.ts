@@ -88,6 +88,11 @@ export class Edge {
     return portOf(this.service.addresses.get('admin')!)
   }
 
+  /** To be asked for where EDGE_GRPC_PORT is set. */
+  get grpcPort(): number {
+    return portOf(this.service.addresses.get('grpc')!)
+  }
+
   get(path: string, fields: Fields = []): Promise<Answer> {
     return ask(this.port, 'GET', path, fields)
   }

@@ -1,0 +1,109 @@
+import { descriptorOf, type LimitCall, type LimitDescriptor } from '../../engine/limit-call.ts'
+import { MalformedMessage, ProtobufReader } from './protobuf-reader.ts'
+
+/** More than any gateway sends. They bound what one call can cost. */
+const MAX_DESCRIPTORS = 100
+const MAX_ENTRIES = 64
+
+export interface RateLimitRequest extends LimitCall {
+  /** How many limits the caller sent along. They are not for it to choose. */
+  readonly ignoredLimits: number
+}
+
+/** Reads `envoy.service.ratelimit.v3.RateLimitRequest`. */
+export class RateLimitRequestReader {
+  readonly #reader = new ProtobufReader()
+  #ignoredLimits = 0
+  #hits = 0
+
+  /** Throws MalformedMessage, with a sentence for the caller. */
+  read(message: Uint8Array): RateLimitRequest {
+    this.#reader.begin(message)
+    try {
+      return this.#read()
+    } finally {
+      this.#reader.clear()
+    }
+  }
+
+  #read(): RateLimitRequest {
+    const reader = this.#reader
+    const found: FoundDescriptor[] = []
+    let domain = ''
+    this.#ignoredLimits = 0
+    this.#hits = 0
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (field === 1) domain = reader.text()
+      else if (field === 2) {
+        if (found.length === MAX_DESCRIPTORS) throw new MalformedMessage(`expected at most ${MAX_DESCRIPTORS} descriptors`)
+        found.push(this.#descriptor())
+      } else if (field === 3) this.#hits = reader.number()
+      else reader.skip()
+    }
+    if (domain === '') throw new MalformedMessage('expected a domain that is not empty')
+    if (found.length === 0) throw new MalformedMessage('expected at least one descriptor')
+    return { domain, descriptors: found.map((each, index) => this.#finished(each, index)), ignoredLimits: this.#ignoredLimits }
+  }
+
+  #descriptor(): FoundDescriptor {
+    const reader = this.#reader
+    const found: FoundDescriptor = { keys: [], values: [], hits: undefined, isNegative: false }
+    const outerEnd = reader.enter()
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (field === 1) this.#entry(found)
+      else if (field === 3) found.hits = this.#wrappedNumber()
+      else if (field === 4) found.isNegative = reader.number() !== 0
+      else {
+        if (field === 2) this.#ignoredLimits++
+        reader.skip()
+      }
+    }
+    reader.leave(outerEnd)
+    return found
+  }
+
+  #entry({ keys, values }: FoundDescriptor): void {
+    if (keys.length === MAX_ENTRIES) throw new MalformedMessage(`expected at most ${MAX_ENTRIES} entries in a descriptor`)
+    const reader = this.#reader
+    let key = ''
+    let value = ''
+    const outerEnd = reader.enter()
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (field === 1) key = reader.text()
+      else if (field === 2) value = reader.text()
+      else reader.skip()
+    }
+    reader.leave(outerEnd)
+    if (key === '') throw new MalformedMessage('expected a key in each entry of a descriptor')
+    keys.push(key)
+    values.push(value)
+  }
+
+  /** A message around a number: an empty one is 0, which is not the same as none. */
+  #wrappedNumber(): number {
+    const reader = this.#reader
+    let number = 0
+    const outerEnd = reader.enter()
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (field === 1) number = reader.number()
+      else reader.skip()
+    }
+    reader.leave(outerEnd)
+    return number
+  }
+
+  /** The descriptor's hits win; without any, a call is one hit. */
+  #finished({ keys, values, hits, isNegative }: FoundDescriptor, index: number): LimitDescriptor {
+    const descriptor = descriptorOf(keys, values, hits ?? (this.#hits || 1), isNegative)
+    if (descriptor === undefined) throw new MalformedMessage(`expected each entry of descriptor ${index} only once`)
+    return descriptor
+  }
+}
+
+interface FoundDescriptor {
+  readonly keys: string[]
+  readonly values: string[]
+  /** Undefined where it has none of its own. */
+  hits: number | undefined
+  isNegative: boolean
+}

@@ -1,0 +1,56 @@
+import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
+import type { DescriptorStatus } from '../../engine/limit-call.ts'
+import type { LimitUnit } from '../../policy/stated-limit.ts'
+import { ProtobufWriter } from './protobuf-writer.ts'
+
+const CODE_OK = 1
+const CODE_OVER_LIMIT = 2
+const UNITS: Readonly<Record<LimitUnit, number>> = { second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 }
+const MAX_UINT32 = 2 ** 32 - 1
+/** Of `google.protobuf.Duration`: ten thousand years. */
+const MAX_SECONDS = 315_576_000_000
+
+/** Writes `envoy.service.ratelimit.v3.RateLimitResponse`. */
+export class RateLimitResponseWriter {
+  readonly #writer = new ProtobufWriter()
+
+  write(answer: DecisionAnswer, statuses: readonly DescriptorStatus[]): Uint8Array {
+    const writer = this.#writer
+    writer.clear()
+    writer.number(1, answer.decision?.action === 'allow' ? CODE_OK : CODE_OVER_LIMIT)
+    for (let i = 0; i < statuses.length; i++) this.#status(statuses[i]!)
+    const headers = answerHeaders(answer)
+    for (let i = 0; i < headers.length; i += 2) {
+      const header = writer.open(3)
+      writer.byteText(1, headers[i]!)
+      writer.byteText(2, headers[i + 1]!)
+      writer.close(header)
+    }
+    return writer.finish()
+  }
+
+  #status({ isOver, rule, stated, remaining, resetMs }: DescriptorStatus): void {
+    const writer = this.#writer
+    const status = writer.open(2)
+    writer.number(1, isOver ? CODE_OVER_LIMIT : CODE_OK)
+    if (stated !== undefined) {
+      const limit = writer.open(2)
+      writer.number(1, Math.min(stated.count, MAX_UINT32))
+      writer.number(2, UNITS[stated.unit])
+      writer.text(3, rule!.name)
+      writer.close(limit)
+    }
+    if (remaining > 0) writer.number(3, Math.min(remaining, MAX_UINT32))
+    if (stated !== undefined) {
+      const duration = writer.open(4)
+      writer.number(1, secondsOf(resetMs, isOver))
+      writer.close(duration)
+    }
+    writer.close(status)
+  }
+}
+
+/** As the RateLimit fields have them: rounded up, and at least one where it is over. */
+function secondsOf(resetMs: number, isOver: boolean): number {
+  return Math.min(Math.max(Math.ceil(resetMs / 1000), isOver ? 1 : 0), MAX_SECONDS)
+}

@@ -1,0 +1,175 @@
+import type { KeySetRule } from '../policy/key-set.ts'
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { ActivePlan } from './active-plan.ts'
+import type { DescriptorStatus, LimitCall } from './limit-call.ts'
+import { blockedStatus, NO_LIMIT, UNLIMITED, worstStatus } from './limit-status.ts'
+import { MergedGroup } from './merged-group.ts'
+
+/** Which rules cover which descriptors of one call. Used again for others. */
+export class LimitRun {
+  call: LimitCall = NO_CALL
+  active: ActivePlan | undefined
+  nowMs = 0
+  wallMs = 0
+  /** What enforcing rules take. */
+  readonly taken = new MergedGroup()
+  /** What is given back, to rules of all policies. */
+  readonly givenBack = new MergedGroup()
+  policyCount = 0
+  /** The descriptors and rules that cover one another, by descriptor and then in bundle order. */
+  readonly #descriptors: number[] = []
+  readonly #coverings: KeySetRule<PlanRule>[] = []
+  /** Where their charges are in their group; -1: nothing is charged. */
+  readonly #entries: number[] = []
+  readonly #found: KeySetRule<PlanRule>[] = []
+  readonly #matched = new Set<PlanPolicy>()
+
+  /** Finds the rules. */
+  begin(call: LimitCall, active: ActivePlan, nowMs: number, wallMs: number): void {
+    this.call = call
+    this.active = active
+    this.nowMs = nowMs
+    this.wallMs = wallMs
+    const domain = active.plan.domains.get(call.domain)
+    this.policyCount = domain?.policyCount ?? 0
+    if (domain === undefined) return
+    for (let d = 0; d < call.descriptors.length; d++) {
+      const { names, values } = call.descriptors[d]!
+      domain.find(names)?.find(values, this.#found)
+      this.#addApplying(d)
+    }
+  }
+
+  /** Drops the call and all results. */
+  end(): void {
+    this.call = NO_CALL
+    this.taken.clear()
+    this.givenBack.clear()
+    this.#descriptors.length = 0
+    this.#coverings.length = 0
+    this.#entries.length = 0
+  }
+
+  /** The first block of the policy, or of any enforcing one, that covers a descriptor that is not given back. */
+  findBlock(policy?: PlanPolicy): PlanRule | undefined {
+    for (let i = 0; i < this.#coverings.length; i++) if (this.#isBlocked(i, policy)) return this.#coverings[i]!.rule
+    return undefined
+  }
+
+  /** Charges the descriptors to the rules of the policy, or of all enforcing ones. */
+  charge(group: MergedGroup, policy?: PlanPolicy): void {
+    for (let i = 0; i < this.#coverings.length; i++) {
+      const { rule } = this.#coverings[i]!
+      if (rule.counters.length > 0 && isOf(rule, policy) && !this.#isGivenBack(i)) this.#add(group, i)
+    }
+  }
+
+  /** Whether there is anything to give back. */
+  chargeGivenBack(): boolean {
+    for (let i = 0; i < this.#coverings.length; i++) {
+      if (this.#isGivenBack(i) && this.#coverings[i]!.rule.counters.length > 0) this.#add(this.givenBack, i)
+    }
+    return this.givenBack.ruleCount > 0
+  }
+
+  /** Those in shadow mode that cover a descriptor, in bundle order. */
+  shadowPolicies(): readonly PlanPolicy[] {
+    let policies: Set<PlanPolicy> | undefined
+    for (let i = 0; i < this.#coverings.length; i++) {
+      const { policy } = this.#coverings[i]!.rule
+      if (!policy.isShadow) continue
+      policies ??= new Set()
+      policies.add(policy)
+    }
+    return policies === undefined ? NO_POLICIES : [...policies].sort((a, b) => a.index - b.index)
+  }
+
+  /** By what was taken and given back. Shadow policies change none. */
+  statuses(): DescriptorStatus[] {
+    return this.#statusesBy((covers, isGivenBack) => {
+      const group = isGivenBack ? this.givenBack : this.taken
+      const entries: number[] = []
+      let isUnlimited = false
+      for (const i of covers) {
+        const { rule } = this.#coverings[i]!
+        if (this.#entries[i]! >= 0) entries.push(this.#entries[i]!)
+        else if (rule.counters.length === 0 && rule.block === undefined) isUnlimited = true
+      }
+      if (entries.length > 0) return worstStatus(group, entries)
+      return isUnlimited ? UNLIMITED : NO_LIMIT
+    })
+  }
+
+  /** Where a block has rejected the call: no other limit was looked at. */
+  blockedStatuses(): DescriptorStatus[] {
+    return this.#statusesBy((covers) => {
+      const block = covers.find((i) => this.#isBlocked(i, undefined))
+      return block === undefined ? NO_LIMIT : blockedStatus(this.#coverings[block]!.rule)
+    })
+  }
+
+  /** Of the rules that were found for the descriptor, those that apply. An `else` does where no other rule of its policy with a match does. */
+  #addApplying(descriptor: number): void {
+    const found = this.#found
+    const hasElse = this.#noteMatched()
+    for (let i = 0; i < found.length; i++) {
+      const covering = found[i]!
+      if (this.#isOver(covering.rule) || (covering.isElse && this.#matched.has(covering.rule.policy))) continue
+      this.#descriptors.push(descriptor)
+      this.#coverings.push(covering)
+      this.#entries.push(-1)
+    }
+    found.length = 0
+    if (hasElse) this.#matched.clear()
+  }
+
+  /** Notes the policies of which a rule with a match applies, where there is an `else` to know it. */
+  #noteMatched(): boolean {
+    const found = this.#found
+    let hasElse = false
+    for (let i = 0; i < found.length && !hasElse; i++) hasElse = found[i]!.isElse
+    for (let i = 0; hasElse && i < found.length; i++) {
+      const { isMatched, rule } = found[i]!
+      if (isMatched && !this.#isOver(rule)) this.#matched.add(rule.policy)
+    }
+    return hasElse
+  }
+
+  /** A block that has expired covers nobody. */
+  #isOver({ block }: PlanRule): boolean {
+    return block !== undefined && block.expiresAtMs <= this.wallMs
+  }
+
+  #isBlocked(i: number, policy: PlanPolicy | undefined): boolean {
+    const { rule } = this.#coverings[i]!
+    return rule.block !== undefined && isOf(rule, policy) && !this.#isGivenBack(i)
+  }
+
+  #isGivenBack(i: number): boolean {
+    return this.call.descriptors[this.#descriptors[i]!]!.isGivenBack
+  }
+
+  #add(group: MergedGroup, i: number): void {
+    const { descriptors } = this.call
+    const { values, hits } = descriptors[this.#descriptors[i]!]!
+    this.#entries[i] = group.charge(this.#coverings[i]!, values, hits, this.active!, descriptors.length > 1)
+  }
+
+  /** `covers` are the places of the rules of enforcing policies. */
+  #statusesBy(statusOf: (covers: readonly number[], isGivenBack: boolean) => DescriptorStatus): DescriptorStatus[] {
+    let i = 0
+    return this.call.descriptors.map(({ isGivenBack }, d) => {
+      const covers: number[] = []
+      for (; this.#descriptors[i] === d; i++) if (!this.#coverings[i]!.rule.policy.isShadow) covers.push(i)
+      return statusOf(covers, isGivenBack)
+    })
+  }
+}
+
+const NO_CALL: LimitCall = { domain: '', descriptors: [] }
+const NO_POLICIES: readonly PlanPolicy[] = []
+
+/** Without a policy: of any enforcing one. */
+function isOf({ policy: own }: PlanRule, policy: PlanPolicy | undefined): boolean {
+  return policy === undefined ? !own.isShadow : own === policy
+}

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'vitest'
+import { ProtobufWriter } from '../../../src/doors/grpc/protobuf-writer.ts'
+import {
+  blockRule,
+  bucketRule,
+  bundle,
+  llmRule,
+  matching,
+  policy,
+  rateRule,
+  unlimitedRule,
+  windowRule,
+} from '../../support/bundles/bundles.ts'
+import type { JsClient } from '../../support/grpc/js-client.ts'
+import { limitFailure, rateLimitService, sendBytes, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+
+const GRPC = { EDGE_GRPC_PORT: '0' }
+const USER = 'descriptor:user'
+const INVALID_ARGUMENT = 3
+const UNAVAILABLE = 14
+
+async function asking(...rules: object[]): Promise<[JsClient, Edge]> {
+  return askingWith(bundle(1, inDomain(...rules)))
+}
+
+async function askingWith(published: object): Promise<[JsClient, Edge]> {
+  const edge = await running({ bundle: published, clock: new ManualClock(), env: GRPC })
+  return [rateLimitService(edge.grpcPort), edge]
+}
+
+function inDomain(...rules: object[]) {
+  return policy('p', { selector: { domain: 'd' }, rules })
+}
+
+describe('an answer', () => {
+  test('has a status for each descriptor, in order, and the fields of a decision for the client', async () => {
+    const [client] = await asking(
+      rateRule('users', [USER], { rate: '60/minute', burst: 3 }),
+      windowRule('plans', ['descriptor:plan'], { limit: 9, period: '1d' }),
+    )
+    expect(await shouldRateLimit(client, ['plan=free', 'user=al', 'other=x'])).toEqual({
+      overall: 'OK',
+      statuses: ['OK plans 9/DAY 8 43200s', 'OK users 60/MINUTE 2 1s', 'OK - 0 -'],
+      headers: { 'ratelimit-limit': '3', 'ratelimit-remaining': '2', 'ratelimit-reset': '1', ratelimit: '"p";r=2;t=1' },
+    })
+  })
+
+  test('over the limit says which, until when and why, and nothing was taken', async () => {
+    const [client] = await asking(
+      rateRule('users', [USER], { rate: '1/second' }),
+      windowRule('plans', ['descriptor:plan'], { limit: 9, period: '1d' }),
+    )
+    await shouldRateLimit(client, ['user=al'])
+    expect(await shouldRateLimit(client, ['plan=free', 'user=al'])).toEqual({
+      overall: 'OVER_LIMIT',
+      statuses: ['OK plans 9/DAY 9 0s', 'OVER_LIMIT users 1/SECOND 0 1s'],
+      headers: {
+        'retry-after': '1',
+        'x-edge-reason': 'token_bucket_exceeded',
+        'ratelimit-limit': '1',
+        'ratelimit-remaining': '0',
+        'ratelimit-reset': '1',
+        ratelimit: '"p";r=0;t=1',
+      },
+    })
+  })
+
+  test('of a block is over the limit, without one', async () => {
+    const [client] = await asking(blockRule('out', { [USER]: 'mallory' }), matching('else', bucketRule('r', [USER], 5)))
+    expect(await shouldRateLimit(client, ['user=mallory', 'user=al'])).toEqual({
+      overall: 'OVER_LIMIT',
+      statuses: ['OVER_LIMIT - 0 -', 'OK - 0 -'],
+      headers: { 'x-edge-reason': 'blocked', 'x-should-retry': 'false' },
+    })
+  })
+
+  test('of an unlimited rule, an unknown domain and a descriptor without a rule is OK without a limit', async () => {
+    const [client] = await asking(unlimitedRule('ours', { [USER]: 'us' }))
+    expect(await shouldRateLimit(client, ['user=us'])).toEqual({ overall: 'OK', statuses: ['OK - 4294967295 -'], headers: {} })
+    expect(await shouldRateLimit(client, ['user=them'])).toEqual({ overall: 'OK', statuses: ['OK - 0 -'], headers: {} })
+    expect(await shouldRateLimit(client, ['user=us'], 'nobody')).toEqual({ overall: 'OK', statuses: ['OK - 0 -'], headers: {} })
+  })
+})
+
+describe('hits', () => {
+  test('are those of the descriptor, else those of the call, else one', async () => {
+    const [client] = await asking(windowRule('r', [USER], { limit: 100, period: '1h' }))
+    const remaining = async (...call: Parameters<typeof shouldRateLimit> extends [unknown, ...infer Rest] ? Rest : never) =>
+      (await shouldRateLimit(client, ...call)).statuses.map((status) => status.split(' ')[3])
+    expect(await remaining(['user=a'])).toEqual(['99'])
+    expect(await remaining(['user=a'], 'd', 0)).toEqual(['98'])
+    expect(await remaining(['user=a'], 'd', 8)).toEqual(['90'])
+    expect(await remaining([{ entries: 'user=a', hits: 5 }, 'user=b'], 'd', 8)).toEqual(['85', '92'])
+    expect(await remaining([{ entries: 'user=a', hits: 0 }], 'd', 8)).toEqual(['85'])
+    expect(await remaining([{ entries: 'user=a', hits: 15, isNegative: true }])).toEqual(['100'])
+    expect(await remaining([{ entries: 'user=b', isNegative: true }], 'd', 3)).toEqual(['95'])
+  })
+
+  test('charged after the fact drain a budget of tokens, and a question with 0 hits is over then', async () => {
+    const [client] = await asking(windowRule('tokens', [USER], { limit: 1000, period: '1d', when_over: 'charge' }))
+    const ask = { entries: 'user=a', hits: 0 }
+    expect((await shouldRateLimit(client, [ask])).overall).toBe('OK')
+    expect((await shouldRateLimit(client, [{ entries: 'user=a', hits: 2500 }])).overall).toBe('OK')
+    expect((await shouldRateLimit(client, [ask])).statuses).toEqual(['OVER_LIMIT tokens 1000/DAY 0 43200s'])
+  })
+
+  test('are the tokens of an LLM rule', async () => {
+    const [client] = await asking(llmRule('llm', [USER], { tokens_per_minute: 1000, tokens_per_day: 1500 }))
+    expect((await shouldRateLimit(client, [{ entries: 'user=a', hits: 900 }])).statuses).toEqual(['OK llm 1000/MINUTE 100 54s'])
+    await shouldRateLimit(client, [{ entries: 'user=a', hits: 700 }])
+    expect(await shouldRateLimit(client, [{ entries: 'user=a', hits: 0 }])).toMatchObject({
+      overall: 'OVER_LIMIT',
+      headers: { 'x-edge-reason': 'tpm_exceeded' },
+    })
+  })
+})
+
+describe('a call fails with status 3', () => {
+  test.each([
+    ['without a domain', ['user=a'], '', 'expected a domain that is not empty'],
+    ['without descriptors', [], 'd', 'expected at least one descriptor'],
+    ['with an entry without a key', ['=a'], 'd', 'expected a key in each entry of a descriptor'],
+    ['with 101 descriptors', Array(101).fill('user=a') as string[], 'd', 'expected at most 100 descriptors'],
+    ['with 65 entries', [Array(65).fill('user=a').join(' ')], 'd', 'expected at most 64 entries in a descriptor'],
+    ['with two entries of one name', ['a=1 a=2 a#2=3'], 'd', 'expected each entry of descriptor 0 only once'],
+  ])('%s', async (_, descriptors, domain, details) => {
+    const [client, edge] = await asking(bucketRule('r', [USER], 5))
+    expect(await limitFailure(client, descriptors, domain)).toEqual({ code: INVALID_ARGUMENT, details })
+    expect(await edge.metric('edge_questions_total{door="rate_limit",outcome="refuse"}')).toBe(1)
+    expect(await edge.metric('edge_refused_requests_total{reason="bad_request"}')).toBe(1)
+  })
+})
+
+test('without a bundle a call fails with status 14, so that the gateway decides', async () => {
+  const edge = await running({ env: GRPC })
+  expect(await limitFailure(rateLimitService(edge.grpcPort), ['user=a'])).toEqual({ code: UNAVAILABLE, details: 'no_bundle_loaded' })
+})
+
+test('calls are counted and logged as other questions are, with the domain as their route', async () => {
+  const [client, edge] = await asking(bucketRule('r', [USER], 1))
+  for (let i = 0; i < 3; i++) await shouldRateLimit(client, ['user=a'])
+  await shouldRateLimit(client, ['x=y'])
+  expect(await edge.metric('edge_questions_total{door="rate_limit",outcome="allow"}')).toBe(2)
+  expect(await edge.metric('edge_questions_total{door="rate_limit",outcome="reject"}')).toBe(2)
+  expect(await edge.metric('edge_decisions_total{action="reject",reason="token_bucket_exceeded",policy="p",route="d"}')).toBe(2)
+  expect(await edge.metric('edge_decisions_total{action="allow",reason="all_rules_passed",policy="none",route="none"}')).toBe(1)
+  expect(edge.logged('reject')).toMatchObject([{ policy: 'p', rule: 'r', route: 'd', limit_keys: [USER] }])
+})
+
+test('a shadow policy changes no answer, and what it would reject is counted', async () => {
+  const shadow = policy('s', { mode: 'shadow', selector: { domain: 'd' }, rules: [bucketRule('strict', [USER], 1)] })
+  const [client, edge] = await askingWith(bundle(1, shadow))
+  for (let i = 0; i < 2; i++)
+    expect(await shouldRateLimit(client, ['user=a'])).toEqual({ overall: 'OK', statuses: ['OK - 0 -'], headers: {} })
+  expect(await edge.metric('edge_would_reject_total{policy="s",rule="strict",reason="token_bucket_exceeded"}')).toBe(1)
+})
+
+test('counters survive a new bundle, and requests over HTTP never meet them', async () => {
+  const [client, edge] = await askingWith(bundle(1, inDomain(bucketRule('r', [USER], 2))))
+  await shouldRateLimit(client, ['user=a'])
+  await edge.publish(bundle(2, policy('new', { rules: [] }), inDomain(matching({ [USER]: '*' }, bucketRule('r', [USER], 2)))))
+  expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OK')
+  expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OVER_LIMIT')
+  const { status, headers } = await edge.decide({ fields: [['user', 'a']] })
+  expect([status, headers['ratelimit']]).toEqual([200, undefined])
+})
+
+test('a limit that the caller sends along is ignored and counted', async () => {
+  const [client, edge] = await asking(bucketRule('r', [USER], 1))
+  const writer = new ProtobufWriter()
+  writer.text(1, 'd')
+  const descriptor = writer.open(2)
+  const entry = writer.open(1)
+  writer.text(1, 'user')
+  writer.text(2, 'a')
+  writer.close(entry)
+  const limit = writer.open(2)
+  writer.number(1, 1000)
+  writer.number(2, 1)
+  writer.close(limit)
+  writer.close(descriptor)
+  expect(await sendBytes(client, writer.finish())).toBe(0)
+  expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OVER_LIMIT')
+  expect(await edge.metric('edge_rate_limit_ignored_limits_total')).toBe(1)
+})
+
+test('a malformed message fails with status 3 and harms no other call', async () => {
+  const [client] = await asking(bucketRule('r', [USER], 9))
+  const [bad, good] = await Promise.all([sendBytes(client, Buffer.from([0x0a, 0xff])), shouldRateLimit(client, ['user=a'])])
+  expect([bad, good.overall]).toEqual([INVALID_ARGUMENT, 'OK'])
+})
