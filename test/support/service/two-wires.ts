@@ -11,8 +11,8 @@ import { newServers } from '../../../src/runtime/servers.ts'
 import type { CounterStore } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { ManualClock } from './manual-clock.ts'
-import { portOf } from './port-of.ts'
 import type { Talk } from './odd-heads.ts'
+import { portOf } from './port-of.ts'
 import { serverMemory } from './server-memory.ts'
 
 export interface WireOptions {
