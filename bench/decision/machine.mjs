@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { RATELIMIT_VERSION } from '../doors/ratelimit.mjs'
+import { ratelimitVersion } from '../doors/ratelimit.mjs'
 import { findProgram, versionOf } from './programs.mjs'
 
 /** What was measured, with what, and on what. */
@@ -13,7 +13,11 @@ export function describeVersions() {
   const { dependencies } = readPackage('../package.json')
   const peers = ['express', 'express-rate-limit', 'fastify', '@fastify/rate-limit'].map((name) => [name, dependencies[name]])
   const programs = ['nginx', 'haproxy'].map((name) => [name, versionOfProgram(name)])
-  return { edge: readPackage('../../package.json').version, ...Object.fromEntries([...programs, ...peers]), ratelimit: RATELIMIT_VERSION }
+  return {
+    edge: readPackage('../../package.json').version,
+    ...Object.fromEntries([...programs, ...peers]),
+    'envoyproxy/ratelimit': ratelimitVersion(),
+  }
 }
 
 function versionOfProgram(name) {

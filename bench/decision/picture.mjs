@@ -13,8 +13,8 @@ export function drawPicture(results) {
     isRough: results.isRough,
     topY: 84,
     columns: [
-      [costBars(oneRule), costBars(rejects), costBars(doors), targetLines(results.targets)],
-      [costBars(fiveRules), costBars(manyKeys), delayBars(results.delays), threadBars(results.twoThreads)],
+      [costBars(oneRule), costBars(rejects), targetLines(results.targets)],
+      [costBars(fiveRules), costBars(manyKeys), costBars(doors), delayBars(results.delays), threadBars(results.twoThreads)],
     ],
   })
 }

@@ -28,18 +28,18 @@ export async function startDoors() {
   const overGrpc = (name, method, shape, startServer = startGrpcEdge) => grpcDoor({ name, method, shape, startServer }, grpc)
   return {
     decision: await overHttp('edge, /v1/decision', DECISION),
-    unixSocket: await overHttp('edge, /v1/decision, unix socket', DECISION, startEdgeOnSocket),
-    forwardAuth: await overHttp('edge, /v1/forward-auth', FORWARD_AUTH),
-    extAuthz: await overHttp('edge, /v1/ext-authz', EXT_AUTHZ),
-    rateLimit: await overGrpc('edge, ShouldRateLimit, 100 streams', 'shouldRateLimit', MANY_STREAMS),
-    rateLimitAlone: await overGrpc('edge, ShouldRateLimit, 1 stream', 'shouldRateLimit', ONE_STREAM),
-    check: await overGrpc('edge, Check, 100 streams', 'check', MANY_STREAMS),
+    unixSocket: await overHttp('edge, unix socket', DECISION, startEdgeOnSocket),
+    forwardAuth: await overHttp('edge, forward-auth', FORWARD_AUTH),
+    extAuthz: await overHttp('edge, ext-authz', EXT_AUTHZ),
+    rateLimit: await overGrpc('edge, ShouldRateLimit', 'shouldRateLimit', MANY_STREAMS),
+    rateLimitAlone: await overGrpc('edge, one stream alone', 'shouldRateLimit', ONE_STREAM),
+    check: await overGrpc('edge, Check', 'check', MANY_STREAMS),
     peer: await startPeer(overGrpc),
   }
 }
 
 async function startPeer(overGrpc) {
-  const name = 'envoyproxy/ratelimit, 100 streams'
+  const name = 'envoyproxy/ratelimit'
   const file = findRatelimit()
   if (file !== undefined) return overGrpc(name, 'shouldRateLimit', MANY_STREAMS, (limit) => startRatelimit(file, limit))
   console.error('\n*** envoyproxy/ratelimit OR redis-server IS NOT INSTALLED: its row stays empty. See bench/install-ratelimit.sh ***\n')

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, listening } from '../decision/free-port.mjs'
@@ -7,13 +7,17 @@ import { MEASURED, OTHERS, startProgram } from '../support/processes.mjs'
 import { newScratchDirectory } from '../support/scratch.mjs'
 import { DESCRIPTOR, DOMAIN } from './grpc-methods.mjs'
 
-/** As bench/install-ratelimit.sh has it. */
-export const RATELIMIT_VERSION = 'v1.4.1-0.20260122083618-3fb702589d36'
+const INSTALLER = readFileSync(new URL('../install-ratelimit.sh', import.meta.url), 'utf8')
+const VERSION = /^version=(.*)$/m.exec(INSTALLER)[1]
 
-/** Undefined where it is not installed. */
+export function ratelimitVersion() {
+  return findRatelimit() === undefined ? 'not installed' : VERSION
+}
+
+/** Undefined where it, or the Redis that it needs, is not installed. */
 export function findRatelimit() {
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
-  const file = join(cache, 'edge-test-parts', `ratelimit-${RATELIMIT_VERSION}`, 'ratelimit')
+  const file = join(cache, 'edge-test-parts', `ratelimit-${VERSION}`, 'ratelimit')
   return isExecutable(file) && findProgram('redis-server') !== undefined ? file : undefined
 }
 

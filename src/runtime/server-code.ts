@@ -18,7 +18,7 @@ interface MainServerParts extends ServerParts {
 }
 
 /** Makes the server of each listener that requests come to, the port and the unix socket, on what they have in common. */
-export type MainServers = (parts: MainServerParts) => (options: PortOptions) => ListenerServer
+type MainServers = (parts: MainServerParts) => (options: PortOptions) => ListenerServer
 
 /** The code of the servers that the settings open. */
 export interface ServerCode {

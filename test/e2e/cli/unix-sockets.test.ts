@@ -9,7 +9,7 @@ import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
 import { type Environment, finished, scratchDirectory, serving } from '../../support/service/running.ts'
-import { decideAt, SOCKET_BUNDLE, socketPath } from '../../support/service/unix-socket.ts'
+import { abandonSocket, decideAt, SOCKET_BUNDLE, socketPath } from '../../support/service/unix-socket.ts'
 import { until } from '../../support/until.ts'
 
 const run = promisify(execFile)
@@ -49,8 +49,9 @@ describe.concurrent('a unix socket', () => {
     expect((await ask(path, 'GET', '/livez')).status).toBe(200)
   })
 
-  test('that two take at the same moment is given to one of them', async (t) => {
+  test('that two take at the same moment is given to one of them, though an abandoned one is there', async (t) => {
     const env = { EDGE_PORT: 'off', EDGE_SOCKET: await socketPath(t) }
+    await abandonSocket(env.EDGE_SOCKET)
     const both = await Promise.all([serving(env, [], t), serving(env, [], t)])
     const isUp = (cli: Cli): boolean => cli.stdout.includes('listens')
     expect(both.filter(isUp)).toHaveLength(1)

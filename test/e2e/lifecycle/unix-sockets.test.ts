@@ -3,6 +3,7 @@ import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Edge } from '../../support/service/edge.ts'
+import { HoldingHost } from '../../support/service/holding-host.ts'
 import { ask, exchange } from '../../support/service/http.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
 import { BURST, decideAt, SOCKET_BUNDLE, socketPath } from '../../support/service/unix-socket.ts'
@@ -61,6 +62,21 @@ describe('a unix socket', () => {
     await edge.stop()
     expect(readdirSync(directory)).toEqual([])
   })
+})
+
+test('a path is taken, and has its permissions, before anybody can connect', async () => {
+  const path = await socketPath()
+  const held = new HoldingHost((message) => message.type === 'listen')
+  const env = { EDGE_PORT: 'off', EDGE_SOCKET: path }
+  const first = Edge.start({ env, aroundHost: (host) => held.around(host) })
+  await until(() => held.isHolding)
+  expect(statSync(path).mode & 0o7777).toBe(0o660)
+  await expect(ask(path, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  await expect(Edge.start({ env })).rejects.toMatchObject({ message: `${path} is in use by another process` })
+  held.letGo()
+  const edge = await first
+  expect((await ask(path, 'GET', '/livez')).status).toBe(200)
+  await edge.stop()
 })
 
 describe('at shutdown', () => {
