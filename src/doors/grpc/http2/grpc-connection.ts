@@ -16,6 +16,7 @@ const LINGER_MS = 1000
 const LEAVE_MS = 1000
 const LEAVE_PING = Buffer.from('edge-bye', 'latin1')
 
+const TOO_MUCH_WAITS = 'too much waits for your windows'
 const HTTP1 = ' HTTP/1.'
 const NOT_HTTP2 =
   'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 51\r\n\r\nThis port serves gRPC: HTTP/2 with prior knowledge.'
@@ -89,6 +90,7 @@ export class GrpcConnection {
     if (nowMs - this.#partialMs > headersTimeoutMs) return void this.#socket.destroy()
     if (this.#hasStalled(nowMs, keepAliveMs)) return void this.#socket.destroy()
     this.#streams.check(nowMs)
+    if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, TOO_MUCH_WAITS)
     if (this.#streams.size > 0) this.#idleMs = nowMs
     if (this.#state === 'serving') {
       if (this.#incoming.hasSettings && nowMs - this.#idleMs > keepAliveMs) this.#leaveAtOnce()
@@ -164,7 +166,7 @@ export class GrpcConnection {
     if (error === BAD_PREFACE) return this.#refuseProtocol(chunk.subarray(0, length))
     if (error !== NO_ERROR) return this.#fail(error, '')
     if (this.#reader.hasPreface) this.#incoming.begin()
-    if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, 'too much waits for your windows')
+    if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, TOO_MUCH_WAITS)
     if (this.#streams.handled > this.#handled) {
       this.#handled = this.#streams.handled
       this.#idleMs = context.nowMs
