@@ -1,7 +1,7 @@
 import type { Cost } from '../costs/cost.ts'
 import { GIVEN } from '../costs/given.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import type { Limit } from '../limiter/limit.ts'
+import { canOverdraw, type Limit } from '../limiter/limit.ts'
 import { compileBlock } from './algorithms/block.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
 import { compileConcurrency } from './algorithms/concurrency.ts'
@@ -112,7 +112,13 @@ class PlanParts {
     return index
   }
 
-  addCounter(identity: readonly string[], { part, limit, reason, identity: own = [], unit = 1 }: PartLimit, cost: Cost): PlanCounter {
+  /** `isCorrected`: takes are corrected later, whatever the cost says. */
+  addCounter(
+    identity: readonly string[],
+    { part, limit, reason, identity: own = [], unit = 1 }: PartLimit,
+    cost: Cost,
+    isCorrected = false,
+  ): PlanCounter {
     const size = algorithmOf(limit).size(limit)
     const counter = Object.freeze({
       index: this.counters.length,
@@ -121,7 +127,7 @@ class PlanParts {
       limit: Object.freeze(limit),
       size,
       isLeasable: cost.isLeasable,
-      isSettled: cost.settling !== undefined,
+      isSettled: cost.settling !== undefined || isCorrected,
       unit,
       reason,
       limitText: String(Math.floor(size / unit)),
@@ -165,7 +171,8 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   // `match` is no part of it: who a rule applies to may change without a loss of counts.
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
   const compiled = compileAlgorithm(rule, parts.prices)
-  const { cost, limits, llm, block } = policy.selector.domain === undefined ? compiled : countedInHits(compiled)
+  const isInDomain = policy.selector.domain !== undefined
+  const { cost, limits, llm, block } = isInDomain ? countedInHits(compiled) : compiled
   return Object.freeze({
     policy,
     name: rule.name,
@@ -174,7 +181,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     match: matched?.map(({ key, patterns }) => ({ keyIndex: parts.keyIndex(key), patterns })),
     isElse: rule.match === 'else',
     block,
-    counters: limits.map((limit) => parts.addCounter(identity, limit, cost)),
+    counters: limits.map((part) => parts.addCounter(identity, part, cost, isInDomain && canOverdraw(part.limit))),
     cost,
     needsBody: cost.needsBody || keys.some(isInBody) || (matched?.some(({ key }) => isInBody(key)) ?? false),
     llm,

@@ -1,4 +1,5 @@
 import { KeySet, type KeySetRule } from './key-set.ts'
+import type { Patterns } from './patterns.ts'
 import { compileMatch, type KeyMatch } from './rule-match.ts'
 import type { Policy, Rule } from './schema.ts'
 import { statedLimits } from './stated-limit.ts'
@@ -7,8 +8,14 @@ const PREFIX = 'descriptor:'
 /** No name in a bundle has it. */
 const SEPARATOR = '\0'
 
+/** A rule in a plan, as far as it matters here. */
+interface Compiled {
+  /** In the order of the rule's own. */
+  readonly match: readonly { readonly patterns: Patterns }[] | undefined
+}
+
 /** Finds the rules that cover a descriptor of the rate limit service, by its domain and its keys. */
-export class DomainIndex<R> {
+export class DomainIndex<R extends Compiled> {
   readonly #domains = new Map<string, Domain<R>>()
   #ruleCount = 0
 
@@ -19,10 +26,9 @@ export class DomainIndex<R> {
     this.#domains.set(domain, found)
     found.policyCount++
     const conditions = compileMatch(descriptors)
-    const matched = rules.filter(({ match }) => typeof match === 'object').map((rule) => keysOf(rule, conditions))
     for (const [r, rule] of rules.entries()) {
       const part = { rule: compiled[r]!, order: this.#ruleCount++, stated: statedLimits(rule) }
-      for (const names of keySetsOf(rule, conditions, matched)) found.keySet(names).add(ruleIn(names, rule, conditions, part))
+      for (const names of keySetsOf(rule, rules, conditions)) found.keySet(names).add(ruleIn(names, rule, conditions, part))
     }
   }
 
@@ -38,45 +44,61 @@ class Domain<R> {
 
   /** The rules for descriptors with these keys and no others. `names` are sorted. */
   find(names: readonly string[]): KeySet<R> | undefined {
-    const found = this.#keySets.get(names.length === 1 ? names[0]! : names.join(SEPARATOR))
+    const found = this.#keySets.get(textOf(names))
     // A name that has the separator is not several names.
     return found?.names.length === names.length ? found : undefined
   }
 
   /** For a bundle's rules. */
   keySet(names: readonly string[]): KeySet<R> {
-    const text = names.join(SEPARATOR)
-    const found = this.#keySets.get(text) ?? new KeySet(names)
-    this.#keySets.set(text, found)
-    return found
+    const text = textOf(names)
+    const known = this.#keySets.get(text)
+    if (known !== undefined) return known
+    const added = new KeySet<R>(names)
+    this.#keySets.set(text, added)
+    return added
   }
 }
 
+/** The common descriptors have one key or two. */
+function textOf(names: readonly string[]): string {
+  if (names.length === 1) return names[0]!
+  return names.length === 2 ? names[0] + SEPARATOR + names[1] : names.join(SEPARATOR)
+}
+
 /** The keys of the descriptors that a rule covers. An `else` without keys covers those that the other rules of its policy look at. */
-function keySetsOf(rule: Rule, conditions: readonly KeyMatch[], matched: readonly (readonly string[])[]): readonly (readonly string[])[] {
-  if (rule.match !== 'else' || rule.limit_keys.length > 0 || matched.length === 0) return [keysOf(rule, conditions)]
-  return [...new Map(matched.map((names) => [names.join(SEPARATOR), names])).values()]
+function keySetsOf(rule: Rule, rules: readonly Rule[], conditions: readonly KeyMatch[]): readonly (readonly string[])[] {
+  const own = [keysOf(rule, conditions)]
+  if (rule.match !== 'else' || rule.limit_keys.length > 0) return own
+  const matched = rules.filter(({ match }) => typeof match === 'object').map((other) => keysOf(other, conditions))
+  return matched.length === 0 ? own : [...new Map(matched.map((names) => [textOf(names), names])).values()]
 }
 
 /** Sorted. */
 function keysOf({ limit_keys, match }: Rule, conditions: readonly KeyMatch[]): readonly string[] {
-  const keys = [...limit_keys, ...(typeof match === 'object' ? Object.keys(match) : []), ...conditions.map(({ key }) => key.text)]
-  return [...new Set(keys.map(nameOf))].sort()
+  const names = new Set<string>()
+  for (const key of limit_keys) names.add(nameOf(key))
+  if (typeof match === 'object') for (const key of Object.keys(match)) names.add(nameOf(key))
+  for (const { key } of conditions) names.add(nameOf(key.text))
+  return [...names].sort()
 }
 
-function ruleIn<R>(
+function ruleIn<R extends Compiled>(
   names: readonly string[],
   { limit_keys, match }: Rule,
   ofPolicy: readonly KeyMatch[],
   part: Pick<KeySetRule<R>, 'rule' | 'order' | 'stated'>,
 ): KeySetRule<R> {
-  const own = typeof match === 'object' ? compileMatch(match) : []
+  const positionOf = (key: string): number => names.indexOf(nameOf(key))
+  const conditions = ofPolicy.map(({ key, patterns }) => ({ position: positionOf(key.text), patterns }))
+  const keys = typeof match === 'object' ? Object.keys(match) : []
+  for (const [i, key] of keys.entries()) conditions.push({ position: positionOf(key), patterns: part.rule.match![i]!.patterns })
   return {
     ...part,
     isMatched: typeof match === 'object',
     isElse: match === 'else',
-    limitKeys: limit_keys.map((key) => names.indexOf(nameOf(key))),
-    conditions: [...own, ...ofPolicy].map(({ key, patterns }) => ({ position: names.indexOf(nameOf(key.text)), patterns })),
+    limitKeys: limit_keys.map(positionOf),
+    conditions,
   }
 }
 
