@@ -16,6 +16,7 @@ import { rowsOf } from './decision/rows.mjs'
 import { formatTable } from './decision/table.mjs'
 import { judge } from './decision/targets.mjs'
 import { measureTwoThreads } from './decision/two-threads.mjs'
+import { measureDoors } from './doors/measure.mjs'
 import { hasCores } from './support/processes.mjs'
 
 if (process.platform !== 'linux') throw new Error('CPU time is read from /proc: this needs Linux')
@@ -31,12 +32,13 @@ const { edge, nginx, haproxy, express, fastify } = high
 const oneRule = await measureOneRule()
 const manyKeys = await measureManyKeys()
 const rejects = await measureRejects()
+const doors = await measureDoors(plan)
 console.error('delays at a fixed rate')
 const delays = await measureDelays([edge, nginx, haproxy, nodeHttp], plan)
 console.error('two threads')
 const twoThreads = await measureTwoThreads(plan.threadRounds)
 
-const groups = [oneRule.group, oneRule.fiveRules, manyKeys, rejects]
+const groups = [oneRule.group, oneRule.fiveRules, manyKeys, rejects, doors.group]
 const results = {
   date: new Date().toISOString().slice(0, 10),
   machine: { ...describeMachine(), isServerPinned: hasCores },
@@ -47,7 +49,7 @@ const results = {
   groups,
   delays,
   twoThreads,
-  targets: judge({ oneRule: oneRule.ratioTo, rawNet, nodeHttp, nginx, twoThreads: twoThreads.ratio }),
+  targets: [...judge({ oneRule: oneRule.ratioTo, rawNet, nodeHttp, nginx, twoThreads: twoThreads.ratio }), ...doors.targets],
 }
 console.log(formatTable(results))
 if (!plan.isQuick) writeResults()

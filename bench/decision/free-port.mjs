@@ -12,10 +12,10 @@ export async function freePort() {
   return port
 }
 
-/** Until somebody listens there. Whoever should and has ended is noticed elsewhere. */
-export async function listening(port) {
+/** Until somebody listens there: on a port, or on a unix socket. Whoever should and has ended is noticed elsewhere. */
+export async function listening(place) {
   for (let i = 0; i < 100; i++) {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect(typeof place === 'string' ? { path: place } : { port: place, host: '127.0.0.1' })
     const isOpen = await once(socket, 'connect').then(
       () => true,
       () => false,
@@ -24,5 +24,5 @@ export async function listening(port) {
     if (isOpen) return
     await sleep(50)
   }
-  throw new Error(`nobody listens on port ${port}`)
+  throw new Error(`nobody listens on ${place}`)
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { RATELIMIT_VERSION } from '../doors/ratelimit.mjs'
 import { findProgram, versionOf } from './programs.mjs'
 
 /** What was measured, with what, and on what. */
@@ -12,7 +13,7 @@ export function describeVersions() {
   const { dependencies } = readPackage('../package.json')
   const peers = ['express', 'express-rate-limit', 'fastify', '@fastify/rate-limit'].map((name) => [name, dependencies[name]])
   const programs = ['nginx', 'haproxy'].map((name) => [name, versionOfProgram(name)])
-  return { edge: readPackage('../../package.json').version, ...Object.fromEntries([...programs, ...peers]) }
+  return { edge: readPackage('../../package.json').version, ...Object.fromEntries([...programs, ...peers]), ratelimit: RATELIMIT_VERSION }
 }
 
 function versionOfProgram(name) {

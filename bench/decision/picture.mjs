@@ -5,7 +5,7 @@ import { drawPage } from './picture-page.mjs'
 
 /** The results as an SVG. */
 export function drawPicture(results) {
-  const [oneRule, fiveRules, manyKeys, rejects] = results.groups
+  const [oneRule, fiveRules, manyKeys, rejects, doors] = results.groups
   return drawPage({
     title: 'What a decision costs',
     description: describe(oneRule),
@@ -13,7 +13,7 @@ export function drawPicture(results) {
     isRough: results.isRough,
     topY: 84,
     columns: [
-      [costBars(oneRule), costBars(rejects), targetLines(results.targets)],
+      [costBars(oneRule), costBars(rejects), costBars(doors), targetLines(results.targets)],
       [costBars(fiveRules), costBars(manyKeys), delayBars(results.delays), threadBars(results.twoThreads)],
     ],
   })
@@ -45,12 +45,12 @@ function threadBars({ one, two, ratio }) {
 
 function targetLines(targets) {
   return (x, y) => {
-    const lines = targets.map(({ what, ratio, atLeast, verdict }, i) => {
-      const figures = ratio === undefined ? '' : `${ratio.toFixed(2)}, target ${atLeast.toFixed(1)}: `
+    const lines = targets.map(({ what, ratio, bound, verdict }, i) => {
+      const figures = ratio === undefined ? '' : `${ratio.toFixed(2)}, target ${bound}: `
       const lineY = y + 36 + i * 20
       return (
         `<text class="value" x="${x}" y="${lineY}">${escapeText(what)}</text>` +
-        `<text class="value" x="${x + 220}" y="${lineY}">${figures}<tspan class="${verdict}">${verdict}</tspan></text>`
+        `<text class="value" x="${x + 260}" y="${lineY}">${figures}<tspan class="${verdict}">${verdict}</tspan></text>`
       )
     })
     return { svg: [`<text class="title" x="${x}" y="${y + 14}">Targets</text>`, ...lines].join('\n'), endY: y + 36 + targets.length * 20 }

@@ -16,7 +16,7 @@ export function versionOf(file, flag = '-v') {
   return /\d+\.\d+[.\d]*/.exec(stdout + stderr)?.[0]
 }
 
-function isExecutable(path) {
+export function isExecutable(path) {
   try {
     accessSync(path, constants.X_OK)
     return true

@@ -14,7 +14,7 @@ export async function expectToReject({ name, server, request, isKeyed = true }) 
   expect(other === 200, `${name} lets another key through: ${other}`)
 }
 
-async function statusOf({ port }, { method, path, fields }, key) {
-  const { status } = await fetchFrom(port, path, { method, fields: { ...fields, 'X-Api-Key': key } })
+async function statusOf({ port, socketPath }, { method, path, fields }, key) {
+  const { status } = await fetchFrom(port, path, { method, fields: { ...fields, 'X-Api-Key': key }, socketPath })
   return status
 }

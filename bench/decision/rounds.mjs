@@ -20,10 +20,11 @@ export async function warmUp(cases, load, { warmUpRequests, warmUpSeconds }) {
   }
 }
 
+/** A contestant that is loaded in a way of its own has a `run`. */
 async function measure(each, load, seconds) {
-  const { name, server, request, keys, isRejected = false } = each
+  const { name, server, request, keys, isRejected = false, run } = each
   const before = cpuTimes(server.pid)
-  const result = await load.run({ port: server.port, text: textOf(request), seconds, keys })
+  const result = run === undefined ? await load.run({ port: server.port, text: textOf(request), seconds, keys }) : await run(seconds)
   const cpuUs = usedUs(before, cpuTimes(server.pid))
   const { requests, rejected, failed, elapsedMs } = result
   if (failed > 0) throw new Error(`${name}: ${failed} of ${requests} requests failed`)

@@ -7,10 +7,12 @@ const STATUS_LINE = 'HTTP/1.1 '
 process.on('message', async (options) => process.send(await run(options)))
 process.send({ port: 0 })
 
-async function run({ port, text, ms, keys, connections, depth }) {
+async function run({ port, path, text, ms, keys, connections, depth }) {
   const nextBatch = keys === undefined ? constantBatch(text, depth) : batchesOf(text, depth, keys)
   const total = { requests: 0, rejected: 0, failed: 0 }
-  const sockets = Array.from({ length: connections }, () => connect({ port, host: '127.0.0.1', noDelay: true }))
+  const sockets = Array.from({ length: connections }, () =>
+    connect(path === undefined ? { port, host: '127.0.0.1', noDelay: true } : { path }),
+  )
   await Promise.all(sockets.map((socket) => once(socket, 'connect')))
   const start = performance.now()
   const endMs = start + ms

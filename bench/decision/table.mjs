@@ -57,8 +57,8 @@ function formatThreads({ one, two, ratio, ratioByCpuTime }) {
 function formatTargets(targets) {
   return [
     '',
-    line('targets', 'ratio', 'at least', ''),
-    ...targets.map(({ what, ratio, atLeast, verdict }) => line(`  ${what}`, ratio?.toFixed(2) ?? '', atLeast.toFixed(1), verdict)),
+    line('targets', 'ratio', 'target', ''),
+    ...targets.map(({ what, ratio, bound, verdict }) => line(`  ${what}`, ratio?.toFixed(2) ?? '', bound, verdict)),
   ]
 }
 
@@ -67,5 +67,5 @@ function formatRatio(ratio) {
 }
 
 function line(name, ...columns) {
-  return (name.padEnd(42) + columns.map((column) => column.padStart(14)).join('')).trimEnd()
+  return (name.padEnd(46) + columns.map((column) => column.padStart(14)).join('')).trimEnd()
 }

@@ -1,14 +1,27 @@
-/** What the ratios have to be at least. A ratio that could not be measured has no verdict. */
+/** What the ratios of speed have to be at least. */
 export function judge({ oneRule, rawNet, nodeHttp, nginx, twoThreads }) {
   return [
-    target('one rule, edge : constant node:net', oneRule(rawNet), 0.8),
-    target('one rule, edge : empty node:http', oneRule(nodeHttp), 1.6),
-    target('one rule, edge : nginx limit_req', oneRule(nginx), 0.7),
-    target('two threads : one, on the engine', twoThreads, 1.7),
+    atLeast('one rule, edge : constant node:net', oneRule(rawNet), 0.8),
+    atLeast('one rule, edge : empty node:http', oneRule(nodeHttp), 1.6),
+    atLeast('one rule, edge : nginx limit_req', oneRule(nginx), 0.7),
+    atLeast('two threads : one, on the engine', twoThreads, 1.7),
   ]
 }
 
-function target(what, ratio, atLeast) {
-  const verdict = ratio === undefined ? 'not measured' : ratio.median >= atLeast ? 'met' : 'missed'
-  return { what, ratio: ratio?.median, atLeast, verdict }
+function atLeast(what, ratio, bound) {
+  return target(what, ratio, `≥ ${boundText(bound)}`, ratio?.median >= bound)
+}
+
+/** Of a ratio of costs. */
+export function atMost(what, ratio, bound) {
+  return target(what, ratio, `≤ ${boundText(bound)}`, ratio?.median <= bound)
+}
+
+/** A ratio that could not be measured has no verdict. */
+function target(what, ratio, bound, isMet) {
+  return { what, ratio: ratio?.median, bound, verdict: ratio === undefined ? 'not measured' : isMet ? 'met' : 'missed' }
+}
+
+function boundText(bound) {
+  return String(Number(bound.toFixed(2)))
 }

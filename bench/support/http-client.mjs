@@ -2,11 +2,10 @@ import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
 /** One request on a connection of its own. */
-export function fetchFrom(port, path, { method, body, fields } = {}) {
+export function fetchFrom(port, path, { method, body, fields, socketPath } = {}) {
   return new Promise((resolve, reject) => {
     const options = {
-      port,
-      host: '127.0.0.1',
+      ...(socketPath === undefined ? { port, host: '127.0.0.1' } : { socketPath }),
       path,
       method: method ?? (body === undefined ? 'GET' : 'POST'),
       headers: fields,

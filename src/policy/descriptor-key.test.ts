@@ -11,6 +11,7 @@ describe('a descriptor key', () => {
     ['path:1', { kind: 'path', text: 'path:1', segment: 1 }],
     ['path:32', { kind: 'path', text: 'path:32', segment: 32 }],
     ['llm:model', { kind: 'model', text: 'llm:model' }],
+    ['context:Tier 1', { kind: 'context', text: 'context:Tier 1', name: 'Tier 1' }],
   ])('is read: %s', (text, key) => {
     expect(parseDescriptorKey(text)).toEqual(key)
     expect(text).toMatch(new RegExp(KEY_PATTERN))
@@ -35,6 +36,10 @@ describe('a descriptor key', () => {
     'path:1e1',
     'path: 1',
     'path:a',
+    'context:',
+    'context:a\nb',
+    'context:\ud800',
+    'context',
     'llm:',
     'llm:models',
     'llm:Model',
@@ -52,6 +57,7 @@ describe('a misspelled descriptor key', () => {
     ['cookies:Sid', 'cookie:Sid'],
     ['qurey:a:b', 'query:a:b'],
     ['llm:modle', 'llm:model'],
+    ['contxt:tier', 'context:tier'],
     ['ip:adress', 'ip:address'],
     ['bearrer', 'bearer'],
   ])('%s is recognized', (text, meant) => {

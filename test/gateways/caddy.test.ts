@@ -1,4 +1,7 @@
-import { CADDY } from '../support/gateways/caddy.ts'
+import { CADDY, caddyWith } from '../support/gateways/caddy.ts'
+import { example, substituted } from '../support/gateways/gateway.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
+import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
 
 gatewaySuite(CADDY)
+loadBalancerSuite(caddyWith(substituted(example('caddy/Caddyfile'), { 'method GET\n': 'method GET\n\t\ttrusted_proxies 127.0.0.1/32\n' })))

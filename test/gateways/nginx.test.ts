@@ -5,12 +5,14 @@ import { describeWith } from '../support/describe-with.ts'
 import { example, substituted } from '../support/gateways/gateway.ts'
 import { ALICE, behind } from '../support/gateways/gateway-setup.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
+import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
 import { NGINX, nginxWith } from '../support/gateways/nginx.ts'
 import { ask } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 
 gatewaySuite(NGINX)
+loadBalancerSuite(nginxWith(`set_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n${example('nginx/edge.conf')}`))
 
 describeWith(NGINX.missing, 'nginx with the documented configuration, and a cost by path', () => {
   test('charges it however the path is spelled, and no forged one', async () => {

@@ -39,6 +39,7 @@ export class ExtAuthzResponse {
   of(answer: DecisionAnswer): GrpcReply {
     const { status, decision, refusal } = answer
     if (status >= FIRST_SERVER_ERROR) return failed(UNAVAILABLE, refusal ?? 'unavailable')
+    this.#writer.clear()
     if (decision?.action === 'allow') this.#writeAllowed(answer)
     else this.#writeDenied(answer, refusal ?? decision!.reason)
     return { status: OK, statusMessage: '', message: this.#writer.finish() }

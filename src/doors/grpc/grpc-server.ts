@@ -6,6 +6,7 @@ import { ExtAuthzCheck } from './ext-authz-service.ts'
 import { healthMethods } from './health-service.ts'
 import { HealthWatches } from './health-watches.ts'
 import { NodeGrpcServer } from './node-grpc-server.ts'
+import { OwnGrpcServer } from './own-grpc-server.ts'
 import { rateLimitMethods } from './rate-limit-service.ts'
 
 export interface GrpcServerParts {
@@ -19,19 +20,17 @@ export interface GrpcServerParts {
 }
 
 /** The listener of gRPC calls: every method of every service, and the layer that carries them. */
-export function newGrpcServer(options: PortOptions, { pipeline, isReady, ignoredLimits }: GrpcServerParts): ListenerServer {
+export function newGrpcServer(options: PortOptions, { pipeline, isReady, wire, ignoredLimits }: GrpcServerParts): ListenerServer {
   const watches = new HealthWatches(isReady)
-  const methods = [new ExtAuthzCheck(pipeline), ...rateLimitMethods(pipeline, ignoredLimits), ...healthMethods(isReady, watches)]
-  const server = new NodeGrpcServer(new Map(methods.map((method) => [method.path, method])), options)
+  const all = [new ExtAuthzCheck(pipeline), ...rateLimitMethods(pipeline, ignoredLimits), ...healthMethods(isReady, watches)]
+  const methods = new Map(all.map((method) => [method.path, method]))
+  const server = wire === 'own' ? new OwnGrpcServer(methods, options) : new NodeGrpcServer(methods, options)
   return {
     listen: (target) => server.listen(target),
     drain() {
       watches.look()
       server.drain()
     },
-    close(graceMs) {
-      watches.end()
-      return server.close(graceMs)
-    },
+    close: (graceMs) => server.close(graceMs),
   }
 }

@@ -1,5 +1,5 @@
 import type { StreamingCall } from './grpc-method.ts'
-import { RESOURCE_EXHAUSTED, UNAVAILABLE } from './grpc-status.ts'
+import { RESOURCE_EXHAUSTED } from './grpc-status.ts'
 import { ProtobufWriter } from './protobuf-writer.ts'
 
 // Of grpc.health.v1.HealthCheckResponse.ServingStatus.
@@ -16,7 +16,7 @@ const LOOK_MS = 250
 
 const writer = new ProtobufWriter()
 
-/** Open calls of `Watch`, which are told of each change of readiness. One timer serves all of them. */
+/** Open calls of `Watch`, which are told of each change of readiness. One timer serves all of them. At shutdown the layer ends them. */
 export class HealthWatches {
   readonly #isReady: () => boolean
   /** For each call, whether its service is known. */
@@ -39,7 +39,9 @@ export class HealthWatches {
 
   delete(call: StreamingCall): void {
     this.#calls.delete(call)
-    if (this.#calls.size === 0) this.#stop()
+    if (this.#calls.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   /** Tells of a change, if there is one. */
@@ -48,18 +50,6 @@ export class HealthWatches {
     if (status === this.#told) return
     this.#told = status
     for (const [call, isKnownService] of this.#calls) if (isKnownService) call.send(statusMessage(status))
-  }
-
-  /** Ends all of them: their clients connect elsewhere. */
-  end(): void {
-    for (const call of this.#calls.keys()) call.end(UNAVAILABLE, 'the server is shutting down')
-    this.#calls.clear()
-    this.#stop()
-  }
-
-  #stop(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
   }
 }
 

@@ -1,113 +1,143 @@
-import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { AdmittedConnections } from '../../listen/admitted-connections.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
 import type { ListenTarget, PortAddress } from '../../listen/listen-address.ts'
 import { listenOn } from '../../listen/listen-on.ts'
 import type { ListenerServer } from '../../listen/listener-server.ts'
-import type { GrpcMethod, GrpcReply, StreamingCall } from './grpc-method.ts'
-import { failed, type UnaryMethod } from './grpc-method.ts'
-import { INTERNAL, OK, UNIMPLEMENTED } from './grpc-status.ts'
+import { takeConnections } from '../../listen/take-connections.ts'
+import { GRPC_LIMITS, type GrpcLimits } from './grpc-limits.ts'
+import type { GrpcMethod } from './grpc-method.ts'
+import { NO_PLACE_OVER_HTTP2 } from './no-place.ts'
+import { type NodeCallContext, NodeGrpcCall } from './node-grpc-call.ts'
+import { PartialMessages } from './partial-messages.ts'
 
-const PREFIX_BYTES = 5
-const HEADERS = { ':status': 200, 'content-type': 'application/grpc' }
+const SWEEP_MS = 250
+const CLOSING_SWEEP_MS = 50
+/** HTTP/2 counts 32 bytes for a field besides its text. */
+const FIELD_BYTES = 32
 
-/** gRPC calls that `node:http2` has read. */
+interface Session {
+  readonly socket: Socket
+  readonly calls: Set<NodeGrpcCall>
+  readonly bornMs: number
+  readonly maxAgeMs: number
+  /** When it last had a call, or began. */
+  idleSinceMs: number
+  /** Whether the client's settings have come. */
+  isReady: boolean
+  hasServed: boolean
+}
+
+/** gRPC calls that `node:http2` carries: the reference for our own layer, and what to switch to if that one fails. */
 export class NodeGrpcServer implements ListenerServer {
   readonly #server: Http2Server
-  readonly #methods: ReadonlyMap<string, GrpcMethod>
-  readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #options: PortOptions
+  readonly #connections: AdmittedConnections
+  readonly #sessions = new Map<ServerHttp2Session, Session>()
+  readonly #limits: GrpcLimits
+  #sweep: NodeJS.Timeout
+  #isDraining = false
 
-  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions) {
-    this.#methods = methods
-    this.#server = createServer()
-    this.#server.on('session', (session) => {
-      this.#sessions.add(session)
-      session.on('close', () => this.#sessions.delete(session))
-      session.on('error', () => {}) // its 'close' follows
+  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, limits = GRPC_LIMITS) {
+    this.#options = options
+    this.#limits = limits
+    const { requestTimeoutMs } = options.timeouts
+    const context: NodeCallContext = { methods, limits, requestTimeoutMs, partial: new PartialMessages(limits.maxPartialBytes) }
+    this.#connections = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => this.#cutIdle())
+    const { maxStreams: maxConcurrentStreams, maxHeaderBytes: maxHeaderListSize } = limits
+    this.#server = createServer({
+      settings: { maxConcurrentStreams, maxHeaderListSize, enablePush: false },
+      maxHeaderListPairs: Math.ceil(maxHeaderListSize / FIELD_BYTES),
+      ...({ streamResetBurst: limits.resetBurst, streamResetRate: limits.resetsPerSecond } as object),
     })
-    this.#server.on('stream', (stream, headers) => this.#serve(stream, headers))
-    this.#server.on('error', options.onAcceptError)
+    const toNode = takeConnections(this.#server, (socket) => {
+      if (!this.#connections.admit(socket)) return
+      this.#server.once('session', (session) => this.#begin(session, socket))
+      toNode(socket)
+    })
+    this.#server.on('stream', (stream, headers) => {
+      const session = this.#sessions.get(stream.session as ServerHttp2Session)
+      const call = new NodeGrpcCall(stream, headers, context)
+      if (session === undefined) return
+      session.calls.add(call)
+      stream.on('close', () => {
+        session.calls.delete(call)
+        session.hasServed = true
+        session.idleSinceMs = performance.now()
+      })
+    })
+    this.#sweep = setInterval(() => this.#check(), SWEEP_MS).unref()
   }
 
   listen(target: ListenTarget): Promise<PortAddress | undefined> {
-    return listenOn(this.#server, target)
+    return listenOn(this.#server, target, this.#options.onAcceptError)
   }
 
   drain(): void {
-    for (const session of this.#sessions) if (!session.destroyed) session.goaway()
+    this.#isDraining = true
+    for (const [session, state] of this.#sessions) this.#goAway(session, state)
   }
 
   async close(graceMs: number): Promise<void> {
+    this.drain()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    for (const session of this.#sessions) session.close()
-    const cut = setTimeout(() => {
-      for (const session of this.#sessions) session.destroy()
-    }, graceMs)
+    const closeAll = (): void => {
+      for (const [session, { calls }] of this.#sessions) {
+        for (const call of calls) call.endStreaming()
+        session.close()
+      }
+    }
+    closeAll()
+    clearInterval(this.#sweep)
+    this.#sweep = setInterval(() => {
+      closeAll()
+      this.#connections.cut((socket) => socket.bytesRead === 0)
+    }, CLOSING_SWEEP_MS)
+    const cut = setTimeout(() => this.#connections.cut(() => true), graceMs)
     await closed
+    clearInterval(this.#sweep)
     clearTimeout(cut)
   }
 
-  #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    stream.on('error', () => {}) // its 'close' follows
-    const method = this.#methods.get(headers[':path'] ?? '')
-    if (method === undefined) return reply(stream, failed(UNIMPLEMENTED, 'no such method'))
-    const chunks: Buffer[] = []
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk))
-    stream.on('end', () => {
-      const body = Buffer.concat(chunks)
-      if (body.length < PREFIX_BYTES || body.readUInt32BE(1) !== body.length - PREFIX_BYTES)
-        return reply(stream, failed(INTERNAL, 'the message is cut short'))
-      const message = body.subarray(PREFIX_BYTES)
-      if (method.isStreaming) {
-        const end = method.handle(message, streamingCall(stream))
-        stream.on('close', end)
-      } else this.#call(stream, method, message)
+  #begin(session: ServerHttp2Session, socket: Socket): void {
+    const nowMs = performance.now()
+    const maxAgeMs = this.#limits.maxAgeMs * (1 + Math.random() / 10)
+    const state: Session = {
+      socket,
+      calls: new Set(),
+      bornMs: nowMs,
+      maxAgeMs,
+      idleSinceMs: nowMs,
+      isReady: false,
+      hasServed: false,
+    }
+    this.#sessions.set(session, state)
+    session.on('remoteSettings', () => {
+      state.isReady = true
     })
+    session.on('close', () => this.#sessions.delete(session))
+    session.on('error', () => {}) // its 'close' follows
   }
 
-  #call(stream: ServerHttp2Stream, method: UnaryMethod, message: Buffer): void {
-    const call = { isOver: false }
-    stream.on('close', () => {
-      call.isOver = true
-    })
-    const answer = method.handle(message, call)
-    if (answer instanceof Promise) void answer.then((later) => reply(stream, later))
-    else reply(stream, answer)
+  /** Clients that have just come make a call first. In one step: nghttp2 serves no calls that come behind any GOAWAY; clients repeat them. */
+  #goAway(session: ServerHttp2Session, { hasServed, calls }: Session): void {
+    if (hasServed || calls.size > 0) session.close()
   }
-}
 
-function reply(stream: ServerHttp2Stream, { status, statusMessage, message }: GrpcReply): void {
-  if (stream.destroyed) return
-  const trailers = { 'grpc-status': String(status), ...(statusMessage !== '' && { 'grpc-message': encodeURIComponent(statusMessage) }) }
-  if (message === undefined) {
-    stream.respond({ ...HEADERS, ...trailers }, { endStream: true })
-    return
+  #check(): void {
+    const nowMs = performance.now()
+    const { keepAliveMs, headersTimeoutMs } = this.#options.timeouts
+    for (const [session, state] of this.#sessions) {
+      if (!state.isReady && nowMs - state.bornMs > headersTimeoutMs) session.destroy()
+      else if (this.#isDraining || nowMs - state.bornMs > state.maxAgeMs) this.#goAway(session, state)
+      else if (state.isReady && state.calls.size === 0 && nowMs - state.idleSinceMs > keepAliveMs) session.close()
+    }
   }
-  stream.respond(HEADERS, { waitForTrailers: true })
-  stream.on('wantTrailers', () => stream.sendTrailers(trailers))
-  stream.end(framed(message))
-}
 
-function streamingCall(stream: ServerHttp2Stream): StreamingCall {
-  stream.respond(HEADERS, { waitForTrailers: true })
-  let trailers = { 'grpc-status': String(OK), 'grpc-message': '' }
-  stream.on('wantTrailers', () => stream.sendTrailers(trailers))
-  return {
-    get isOver() {
-      return stream.destroyed
-    },
-    send: (message) => void stream.write(framed(message)),
-    end: (status, statusMessage) => {
-      trailers = { 'grpc-status': String(status), 'grpc-message': encodeURIComponent(statusMessage) }
-      stream.end()
-    },
+  #cutIdle(): void {
+    for (const { calls, isReady, socket } of this.#sessions.values()) {
+      if (isReady && calls.size === 0 && socket.writableLength === 0) socket.destroy()
+    }
   }
-}
-
-/** Behind a byte that says "not compressed", and its length. */
-function framed(message: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(PREFIX_BYTES + message.length)
-  bytes[0] = 0
-  bytes.writeUInt32BE(message.length, 1)
-  bytes.set(message, PREFIX_BYTES)
-  return bytes
 }

@@ -2,9 +2,9 @@
 export class MalformedMessage extends Error {}
 
 export const VARINT = 0
-export const FIXED_64 = 1
+const FIXED_64 = 1
 export const LENGTH = 2
-export const FIXED_32 = 5
+const FIXED_32 = 5
 
 const NO_BYTES = Buffer.alloc(0)
 const LOW_BITS = 0x7f

@@ -92,7 +92,7 @@ async function removeAbandoned(path: string): Promise<void> {
   try {
     if (lstatSync(path).ino === found.ino) unlinkSync(path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw notAllowed(path, error)
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw ofAnother(path)
   }
 }
 
@@ -104,7 +104,7 @@ function isListenedOn(path: string): Promise<boolean> {
     })
     socket.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code === 'ECONNREFUSED' || code === 'ENOENT') resolve(false)
-      else if (code === 'EACCES') reject(new SocketFault(`${path} belongs to another user; if no process listens on it, remove it`))
+      else if (code === 'EACCES') reject(ofAnother(path))
       // Its backlog is full, or it is a socket of another type.
       else resolve(true)
     })
@@ -132,6 +132,10 @@ const MAX_NAME = 40
 
 function inUse(path: string): SocketFault {
   return new SocketFault(`${path} is in use by another process`)
+}
+
+function ofAnother(path: string): SocketFault {
+  return new SocketFault(`${path} belongs to another user; if no process listens on it, remove it`)
 }
 
 function notAllowed(path: string, cause: unknown): SocketFault {

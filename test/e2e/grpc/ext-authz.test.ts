@@ -304,7 +304,7 @@ test('a debug session sees why', async () => {
 })
 
 test('without a bundle the call fails with status 14, so that the gateway decides', async () => {
-  const edge = await running({ env: { ...GRPC, EDGE_READY_TIMEOUT: '0' } })
+  const edge = await running({ env: GRPC })
   const client = authorization(edge.grpcPort)
   expect(await checkFailure(client)).toEqual({ code: 14, details: 'no_bundle_loaded' })
 })

@@ -1,10 +1,9 @@
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import { ask, type Fields } from '../../support/service/http.ts'
-import { scratchDirectory } from '../../support/service/running.ts'
+import { socketPath } from '../../support/service/unix-socket.ts'
 
 const FORWARDED: Fields = [['X-Forwarded-For', '198.51.100.7']]
 
@@ -39,7 +38,7 @@ test('port and socket share the backend, and both end', async () => {
 
 async function start(env: Readonly<Record<string, string>>) {
   const backend = await HttpBackend.start()
-  const path = join(await scratchDirectory(), 'edge.sock')
+  const path = await socketPath()
   const rules = [bucketRule('r', ['ip:address'], 1, 0.001)]
   const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules })), env: { EDGE_PORT: 'off', EDGE_SOCKET: path, ...env } })
   return { backend, edge, path }

@@ -1,11 +1,9 @@
-import { rmSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
-import { running, scratchDirectory, serving } from '../../support/service/running.ts'
+import { serving } from '../../support/service/running.ts'
+import { socketPath } from '../../support/service/unix-socket.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
@@ -48,35 +46,6 @@ test('connections on a unix socket are bounded by the limit of open files, and t
   await until(() => received.join('').includes('X-Edge-Reason: too_many_connections'))
   expect(received.filter((text) => `${text}` !== '')).toHaveLength(1)
 })
-
-test('at shutdown a connection on a unix socket is closed when it is idle, and the file is removed', async () => {
-  const path = await socketPath()
-  const edge = await running({ bundle: BUNDLE, env: { EDGE_PORT: 'off', EDGE_SOCKET: path } })
-  const caller = connecting(path)
-  const received = noting(caller)
-  caller.write(QUESTION)
-  await until(() => `${received}`.includes('\r\n\r\n'))
-  const closed = new Promise((resolve) => caller.once('close', resolve))
-  await edge.stop()
-  await closed
-  await expect(ask(path, 'GET', '/livez')).rejects.toMatchObject({ code: 'ENOENT' })
-})
-
-test('a file that another process has put in its place is left alone at shutdown', async () => {
-  const path = await socketPath()
-  const edge = await running({ env: { EDGE_SOCKET: path } })
-  rmSync(path)
-  const other = createServer((socket) => socket.end('other'))
-  onTestFinished(() => void other.close())
-  await new Promise<void>((resolve) => other.listen(path, resolve))
-  await edge.stop()
-  const received = noting(connecting(path))
-  await until(() => `${received}` === 'other')
-})
-
-async function socketPath(): Promise<string> {
-  return join(await scratchDirectory(), 'edge.sock')
-}
 
 function connecting(path: string): Socket {
   const socket = connect(path)

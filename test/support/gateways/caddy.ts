@@ -5,22 +5,27 @@ import { serverPort } from '../service/server-port.ts'
 import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
-export const CADDY: Gateway = {
-  name: 'Caddy',
-  missing: missingUnless('caddy', ['version'], 'Caddy'),
-  door: 'forward_auth',
-  asked: askedInFields('forwarded'),
-  limits: {},
-  async start({ edge, backend }, variant, owner) {
-    const [directory, port] = [await scratchDirectory(owner), await serverPort()]
-    const caddyfile = substituted(variantOf(example('caddy/Caddyfile'), variant), {
-      '{\n\tservers': '{\n\tadmin off\n\tservers',
-      ':80 {': `:${port} {\nbind 127.0.0.1\n`,
-      '127.0.0.1:8080': `127.0.0.1:${edge}`,
-      '127.0.0.1:3000': `127.0.0.1:${backend}`,
-    })
-    await writeFile(join(directory, 'Caddyfile'), caddyfile)
-    const env = { HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory }
-    return runningGateway({ program: 'caddy', args: ['run', '--config', 'Caddyfile'], directory, port, env }, owner)
-  },
+export const CADDY: Gateway = caddyWith(example('caddy/Caddyfile'))
+
+/** With this Caddyfile in place of the example. */
+export function caddyWith(caddyfile: string): Gateway {
+  return {
+    name: 'Caddy',
+    missing: missingUnless('caddy', ['version'], 'Caddy'),
+    door: 'forward_auth',
+    asked: askedInFields('forwarded'),
+    limits: {},
+    async start({ edge, backend }, variant, owner) {
+      const [directory, port] = [await scratchDirectory(owner), await serverPort()]
+      const caddyfileHere = substituted(variantOf(caddyfile, variant), {
+        '{\n\tservers': '{\n\tadmin off\n\tservers',
+        ':80 {': `:${port} {\nbind 127.0.0.1\n`,
+        '127.0.0.1:8080': `127.0.0.1:${edge}`,
+        '127.0.0.1:3000': `127.0.0.1:${backend}`,
+      })
+      await writeFile(join(directory, 'Caddyfile'), caddyfileHere)
+      const env = { HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory }
+      return runningGateway({ program: 'caddy', args: ['run', '--config', 'Caddyfile'], directory, port, env }, owner)
+    },
+  }
 }

@@ -5,10 +5,10 @@ import { serverPort } from '../service/server-port.ts'
 import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
-export const HAPROXY: Gateway = haproxyWith(example('haproxy/edge.lua'))
+export const HAPROXY: Gateway = haproxyWith({})
 
-/** With this `edge.lua`. */
-export function haproxyWith(lua: string): Gateway {
+/** With these in place of the example's files. */
+export function haproxyWith({ cfg = example('haproxy/haproxy.cfg'), lua = example('haproxy/edge.lua') }): Gateway {
   return {
     name: 'HAProxy',
     missing: missingUnless('haproxy', ['-v'], 'HAProxy'),
@@ -19,7 +19,7 @@ export function haproxyWith(lua: string): Gateway {
       const [directory, port] = [await scratchDirectory(owner), await serverPort()]
       // Its name is known to the whole machine.
       const socket = { 'abns@edge': `abns@edge-test-${port}` }
-      const configuration = substituted(example('haproxy/haproxy.cfg'), {
+      const configuration = substituted(cfg, {
         'bind :80\n': `bind 127.0.0.1:${port}\n`,
         '127.0.0.1:8080': `127.0.0.1:${edge}`,
         '127.0.0.1:3000': `127.0.0.1:${backend}`,

@@ -1,6 +1,7 @@
 // What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
 
 import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
+import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { readSettlement } from '../../../dist/doors/settlement-request.js'
 import { fieldValue } from '../../../dist/http/raw-headers.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
@@ -60,7 +61,41 @@ const scanned = (Reader, start, unit) => (length) => () => {
 }
 const llmRequest = (start, unit) => scanned(LlmRequestReader, start, unit)
 
+/** A field of a Protocol Buffers message that has these bytes. */
+const field = (number, bytes) => {
+  const length = []
+  for (let rest = bytes.length; ; rest = Math.floor(rest / 128)) {
+    length.push(rest < 128 ? rest : (rest % 128) + 128)
+    if (rest < 128) return Buffer.concat([Buffer.from([number * 8 + 2, ...length]), bytes])
+  }
+}
+const entry = (name, value) => Buffer.concat([field(1, Buffer.from(name)), field(2, Buffer.from(value))])
+/** A CheckRequest whose http has these bytes, of which a field is asked for. */
+const checked = (http, name) => {
+  const message = field(1, field(4, field(2, http)))
+  return () => {
+    const request = new ExtAuthzRequest()
+    request.read(message)
+    request.header(name)
+  }
+}
+
 export const readers = {
+  'a check of many fields': (length) => checked(Buffer.concat(list(length / 8, () => field(3, entry('b', 'c')))), 'a'),
+  'a check of one field that comes often': (length) =>
+    checked(field(13, Buffer.concat(list(length / 8, () => field(1, entry('cookie', 'b'))))), 'cookie'),
+  'a check of a long field': (length) => checked(field(3, entry('a', fill(' ,', length))), 'a'),
+  'a check of blanks': (length) => checked(field(3, entry('a', fill(' ', length))), 'a'),
+  'a check of empty messages': (length) => checked(Buffer.concat(list(length / 2, () => field(13, Buffer.alloc(0)))), 'a'),
+  'a check of fields that nobody reads': (length) => checked(Buffer.concat(list(length / 2, () => field(7, Buffer.alloc(0)))), 'a'),
+  'the context of a check': (length) => {
+    const message = field(1, Buffer.concat(list(length / 8, () => field(10, entry('b', 'c')))))
+    return () => {
+      const request = new ExtAuthzRequest()
+      request.read(message)
+      request.context('a')
+    }
+  },
   'a token of quotes': (length) => token(`${'1'.repeat(16)}"${fill('\\"', length)}`),
   'a token of digits': (length) => token(fill('1', length)),
   'a token of objects': (length) => token(`${fill('{"a":', length)}1234567890123456`),

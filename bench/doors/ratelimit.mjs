@@ -1,0 +1,72 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, listening } from '../decision/free-port.mjs'
+import { findProgram, isExecutable } from '../decision/programs.mjs'
+import { MEASURED, OTHERS, startProgram } from '../support/processes.mjs'
+import { newScratchDirectory } from '../support/scratch.mjs'
+import { DESCRIPTOR, DOMAIN } from './grpc-methods.mjs'
+
+/** As bench/install-ratelimit.sh has it. */
+export const RATELIMIT_VERSION = 'v1.4.1-0.20260122083618-3fb702589d36'
+
+/** Undefined where it is not installed. */
+export function findRatelimit() {
+  const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
+  const file = join(cache, 'edge-test-parts', `ratelimit-${RATELIMIT_VERSION}`, 'ratelimit')
+  return isExecutable(file) && findProgram('redis-server') !== undefined ? file : undefined
+}
+
+/**
+ * envoyproxy/ratelimit with one rule. It keeps counters in Redis or memcached only: a Redis of its own runs beside the load, on a unix socket,
+ * and what that costs is not counted.
+ */
+export async function startRatelimit(file, limit) {
+  const directory = newScratchDirectory()
+  const redis = join(directory, 'redis.sock')
+  startProgram(OTHERS, findProgram('redis-server'), [
+    '--port',
+    '0',
+    '--unixsocket',
+    redis,
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--loglevel',
+    'warning',
+  ])
+  await listening(redis)
+  mkdirSync(join(directory, 'config'))
+  writeFileSync(join(directory, 'config', 'bench.yaml'), configuration(limit))
+  const [port, httpPort, debugPort] = [await freePort(), await freePort(), await freePort()]
+  const child = startProgram(MEASURED, file, [], {
+    env: {
+      HOST: '127.0.0.1',
+      PORT: String(httpPort),
+      GRPC_HOST: '127.0.0.1',
+      GRPC_PORT: String(port),
+      DEBUG_HOST: '127.0.0.1',
+      DEBUG_PORT: String(debugPort),
+      RUNTIME_ROOT: directory,
+      RUNTIME_WATCH_ROOT: 'false',
+      REDIS_SOCKET_TYPE: 'unix',
+      REDIS_URL: redis,
+      DISABLE_STATS: 'true',
+      LOG_LEVEL: 'error',
+    },
+  })
+  await listening(port)
+  return Object.assign(child, { port })
+}
+
+function configuration(limit) {
+  return `
+domain: ${DOMAIN}
+descriptors:
+  - key: ${DESCRIPTOR}
+    rate_limit:
+      unit: day
+      requests_per_unit: ${limit}
+`
+}

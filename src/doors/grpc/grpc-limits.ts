@@ -1,0 +1,35 @@
+/** What one peer may ask of the gRPC port. */
+export interface GrpcLimits {
+  readonly maxMessageBytes: number
+  /** Of one connection at a time. */
+  readonly maxStreams: number
+  /** Of a block of header fields: as it is sent, and as HTTP/2 counts it when it is decoded. */
+  readonly maxHeaderBytes: number
+  /** Messages that have come in part, all calls of a worker together. */
+  readonly maxPartialBytes: number
+  /** Replies of one connection that wait for its flow-control windows. */
+  readonly maxWaitingBytes: number
+  /** Calls that a connection may cancel while they are under way: at once, and how many more each second. */
+  readonly resetBurst: number
+  readonly resetsPerSecond: number
+  /** Frames of a connection that carry no call: at once, and how many more each second and for each call. */
+  readonly controlBurst: number
+  readonly controlsPerSecond: number
+  readonly controlsPerCall: number
+  /** A connection is asked to go when it is so old, so that long-lived ones spread over all workers. Up to a tenth more, by chance. */
+  readonly maxAgeMs: number
+}
+
+export const GRPC_LIMITS: GrpcLimits = {
+  maxMessageBytes: 1024 * 1024,
+  maxStreams: 1000,
+  maxHeaderBytes: 64 * 1024,
+  maxPartialBytes: 64 * 1024 * 1024,
+  maxWaitingBytes: 4 * 1024 * 1024,
+  resetBurst: 1000,
+  resetsPerSecond: 100,
+  controlBurst: 10_000,
+  controlsPerSecond: 1000,
+  controlsPerCall: 4,
+  maxAgeMs: 10 * 60 * 1000,
+}

@@ -1,0 +1,335 @@
+import type { Socket } from 'node:net'
+import { GrowingBuffer } from '../../../growing-buffer.ts'
+import { isEncoded, isRefusal, methodOf } from '../call-head.ts'
+import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
+import { DEADLINE_EXCEEDED, UNAVAILABLE } from '../grpc-status.ts'
+import { timeoutMsOf } from '../grpc-timeout.ts'
+import { bodyFailure, PREFIX_BYTES } from '../message-frame.ts'
+import { NO_MEMORY } from '../partial-messages.ts'
+import { EMPTY_TABLE, RESPONSE_BLOCK, trailersBlock, trailersOnlyBlock } from './answer-blocks.ts'
+import { CallStream } from './call-stream.ts'
+import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
+import type { FrameBudget } from './frame-budget.ts'
+import type { Http2Context } from './http2-context.ts'
+import type { PeerSettings } from './peer-settings.ts'
+import type { RequestHead } from './request-head.ts'
+import { SendWindows } from './send-windows.ts'
+
+const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
+const TOO_SLOW = failed(DEADLINE_EXCEEDED, 'the message took too long to arrive')
+const CLOSING = failed(UNAVAILABLE, 'the server is closing')
+const NO_BYTES = Buffer.alloc(0)
+/** Streams that we ended before the client did, of which frames may still come. */
+const MAX_CUT = 1000
+
+/**
+ * The calls of one connection. What a method takes from a frame returns the error that ends the connection, or NO_ERROR; what is wrong
+ * with one call ends that call alone.
+ */
+export class CallStreams {
+  readonly #context: Http2Context
+  readonly #socket: Socket
+  readonly #settings: PeerSettings
+  readonly #controls: FrameBudget
+  readonly #streams = new Map<number, CallStream>()
+  readonly #cut = new Set<number>()
+  readonly #windows: SendWindows
+  #hasEmptiedTable = false
+  /** The largest number that the client has used. */
+  lastId = 0
+  /** Larger numbers are refused: the client was told. */
+  maxId = Number.POSITIVE_INFINITY
+  /** Calls that a method has seen. */
+  handled = 0
+
+  constructor(context: Http2Context, socket: Socket, settings: PeerSettings, controls: FrameBudget) {
+    this.#context = context
+    this.#socket = socket
+    this.#settings = settings
+    this.#controls = controls
+    this.#windows = new SendWindows(context, socket, (stream, trailers) => {
+      this.#headers(stream.id, trailers, true)
+      this.#finish(stream)
+    })
+  }
+
+  /** Those under way. */
+  get size(): number {
+    return this.#streams.size
+  }
+
+  has(id: number): boolean {
+    return this.#streams.has(id)
+  }
+
+  /** Whether frames of it may come though it is over. */
+  isCut(id: number): boolean {
+    return this.#cut.has(id)
+  }
+
+  /** A stream's head is here. */
+  begin(id: number, head: RequestHead, isEnd: boolean): number {
+    const { limits, methods, nowMs, plainRules, encodedRules } = this.#context
+    this.lastId = id
+    if (head.bytes > limits.maxHeaderBytes) return this.#reject(id, ENHANCE_YOUR_CALM, isEnd)
+    if (head.isMalformed || (isEnd && head.contentLength > 0)) return this.#reject(id, PROTOCOL_ERROR, isEnd)
+    if (this.#streams.size >= limits.maxStreams || id > this.maxId) return this.#reject(id, REFUSED_STREAM, isEnd)
+    const timeoutMs = timeoutMsOf(head.timeout)
+    const method = methodOf(methods, head, timeoutMs)
+    const rules = isEncoded(head.encoding) ? encodedRules : plainRules
+    if (isRefusal(method)) {
+      // What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word.
+      if (isEnd || method.httpStatus === 200) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
+    } else if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
+    else if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
+    const lifeMs = isRefusal(method) ? Number.POSITIVE_INFINITY : timeoutMs
+    const { initialWindow } = this.#settings
+    this.#streams.set(id, new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs))
+    return NO_ERROR
+  }
+
+  /** `flowBytes` is what the frame takes from the window: its padding, too. */
+  data(id: number, bytes: Buffer, from: number, to: number, flowBytes: number, isEnd: boolean): number {
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return this.#dataOfNone(id, isEnd)
+    if (stream.hasEnded) return this.#abort(stream, STREAM_CLOSED)
+    const length = to - from
+    if (!this.#widenReceive(stream, flowBytes, isEnd)) return this.#abort(stream, FLOW_CONTROL_ERROR)
+    stream.bodyBytes += length
+    const { contentLength, bodyBytes } = stream
+    if (contentLength >= 0 && (bodyBytes > contentLength || (isEnd && bodyBytes < contentLength)))
+      return this.#abort(stream, PROTOCOL_ERROR)
+    if (isEnd && stream.body === undefined) return this.#endBody(stream, bytes, from, to)
+    if (length > 0 && !stream.hasReplied && !isRefusal(stream.method) && !this.#collect(stream, bytes.subarray(from, to), isEnd))
+      return NO_ERROR
+    if (isEnd) return this.#endCollected(stream)
+    return length === 0 ? this.#countControl() : NO_ERROR
+  }
+
+  /** A second head ends the stream. */
+  trailers(id: number, head: RequestHead, isEnd: boolean): number {
+    const stream = this.#streams.get(id)!
+    if (stream.hasEnded) return this.#abort(stream, STREAM_CLOSED)
+    if (!isEnd || head.isMalformed) return this.#abort(stream, PROTOCOL_ERROR)
+    const { contentLength, bodyBytes } = stream
+    if (contentLength >= 0 && bodyBytes < contentLength) return this.#abort(stream, PROTOCOL_ERROR)
+    return this.#endCollected(stream)
+  }
+
+  /** Returns whether it was under way. */
+  reset(id: number): boolean {
+    this.#cut.delete(id)
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return false
+    this.#forget(stream)
+    return true
+  }
+
+  /** Returns false where the connection's window would be too large. */
+  widen(bytes: number): boolean {
+    return this.#windows.widen(bytes)
+  }
+
+  widenStream(id: number, bytes: number): number {
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return bytes === 0 ? this.#reject(id, PROTOCOL_ERROR, true) : NO_ERROR
+    if (bytes === 0) return this.#abort(stream, PROTOCOL_ERROR)
+    return this.#windows.widenStream(stream, bytes) ? NO_ERROR : this.#abort(stream, FLOW_CONTROL_ERROR)
+  }
+
+  /** RFC 9113 6.9.2: a change of the initial window changes those of all streams. */
+  changeWindows(bytes: number): number {
+    for (const stream of this.#streams.values()) if (!this.#windows.widenStream(stream, bytes)) return FLOW_CONTROL_ERROR
+    return NO_ERROR
+  }
+
+  /** More waits for the client's windows than may. */
+  get isFull(): boolean {
+    return this.#windows.isFull
+  }
+
+  /** Ends calls whose time is over. */
+  check(nowMs: number): void {
+    const { requestTimeoutMs, keepAliveMs } = this.#context.timeouts
+    for (const stream of this.#streams.values()) {
+      if (stream.waiting !== undefined && nowMs - stream.waiting.sinceMs > keepAliveMs) this.#abort(stream, CANCEL)
+      else if (stream.isPastDeadline(nowMs)) this.#reply(stream, EXPIRED)
+      else if (!stream.hasEnded && nowMs - stream.bornMs > requestTimeoutMs) this.#reply(stream, TOO_SLOW)
+    }
+  }
+
+  /** What would never end by itself ends now. */
+  endStreaming(): void {
+    for (const stream of this.#streams.values()) if (stream.hasResponded && !stream.hasReplied) this.#reply(stream, CLOSING)
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    for (const stream of this.#streams.values()) this.#forget(stream)
+  }
+
+  #dataOfNone(id: number, isEnd: boolean): number {
+    if (id > this.lastId || id % 2 === 0) return PROTOCOL_ERROR
+    if (!this.#cut.has(id)) {
+      this.#context.writer.reset(this.#socket, id, STREAM_CLOSED)
+      return this.#countControl()
+    }
+    if (isEnd) this.#cut.delete(id)
+    return NO_ERROR
+  }
+
+  /** The window is larger than a message, so most calls need no more; those that are padded may. */
+  #widenReceive(stream: CallStream, flowBytes: number, isEnd: boolean): boolean {
+    const window = streamWindow(this.#context.limits.maxMessageBytes)
+    stream.unacknowledged += flowBytes
+    if (stream.unacknowledged > window) return false
+    if (isEnd || stream.unacknowledged < window / 2) return true
+    this.#context.writer.windowUpdate(this.#socket, stream.id, stream.unacknowledged)
+    stream.unacknowledged = 0
+    return true
+  }
+
+  /** Returns false for a message that is refused. */
+  #collect(stream: CallStream, piece: Buffer, isEnd: boolean): boolean {
+    if (isEnd) stream.hasEnded = true
+    if (!this.#context.partial.take(piece.length)) {
+      this.#reply(stream, NO_MEMORY)
+      return false
+    }
+    stream.body ??= new GrowingBuffer()
+    stream.body.add(piece)
+    const failure = isEnd ? undefined : bodyFailure(stream.body.bytes, 0, stream.body.size, false, stream.rules)
+    if (failure === undefined) return true
+    this.#reply(stream, failure)
+    return false
+  }
+
+  #endCollected(stream: CallStream): number {
+    const bytes = stream.body?.bytes ?? NO_BYTES
+    return this.#endBody(stream, bytes, 0, bytes.length)
+  }
+
+  #endBody(stream: CallStream, bytes: Buffer, from: number, to: number): number {
+    stream.hasEnded = true
+    if (stream.hasReplied) return NO_ERROR
+    if (isRefusal(stream.method)) {
+      this.#forget(stream)
+      return this.#refuse(stream.id, stream.method.reply, stream.method.httpStatus, true)
+    }
+    const failure = bodyFailure(bytes, from, to - from, true, stream.rules)
+    if (failure !== undefined) this.#reply(stream, failure)
+    else if (stream.isPastDeadline(this.#context.nowMs)) this.#reply(stream, EXPIRED)
+    else this.#handle(stream, stream.method, bytes.subarray(from + PREFIX_BYTES, to))
+    return NO_ERROR
+  }
+
+  #handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
+    this.handled++
+    this.#controls.add(this.#context.limits.controlsPerCall)
+    if (method.isStreaming) {
+      this.#headers(stream.id, RESPONSE_BLOCK, false)
+      stream.hasResponded = true
+      const onGone = method.handle(message, this.#streamingCall(stream))
+      if (stream.isClosed) onGone()
+      else stream.onGone = onGone
+      return
+    }
+    const answer = method.handle(message, stream)
+    if (answer instanceof Promise) void answer.then((later) => this.#replyLater(stream, later))
+    else this.#reply(stream, answer)
+  }
+
+  #streamingCall(stream: CallStream): StreamingCall {
+    return {
+      get isOver() {
+        return stream.isOver
+      },
+      send: (message) => {
+        if (stream.isClosed || stream.hasReplied) return
+        this.#windows.send(stream, message)
+        if (this.#windows.isFull) this.#abort(stream, ENHANCE_YOUR_CALM)
+        this.#context.writer.flushSoon()
+      },
+      end: (status, statusMessage) => this.#replyLater(stream, failed(status, statusMessage)),
+    }
+  }
+
+  #replyLater(stream: CallStream, reply: GrpcReply): void {
+    this.#reply(stream, stream.isPastDeadline(performance.now()) ? EXPIRED : reply)
+    this.#context.writer.flushSoon()
+  }
+
+  #reply(stream: CallStream, reply: GrpcReply): void {
+    if (stream.isClosed || stream.hasReplied) return
+    stream.hasReplied = true
+    if (!stream.hasResponded) {
+      if (reply.message === undefined) {
+        this.#headers(stream.id, trailersOnlyBlock(200, reply), true)
+        return this.#finish(stream)
+      }
+      this.#headers(stream.id, RESPONSE_BLOCK, false)
+    }
+    if (reply.message !== undefined) this.#windows.send(stream, reply.message)
+    if (stream.waiting !== undefined) stream.waiting.trailers = trailersBlock(reply)
+    else {
+      this.#headers(stream.id, trailersBlock(reply), true)
+      this.#finish(stream)
+    }
+  }
+
+  /** All is sent. RFC 9113 8.1: the client need not send the rest. */
+  #finish(stream: CallStream): void {
+    if (!stream.hasEnded) {
+      this.#context.writer.reset(this.#socket, stream.id, NO_ERROR)
+      this.#noteCut(stream.id)
+    }
+    this.#forget(stream)
+  }
+
+  /** Ends one stream for an error. */
+  #abort(stream: CallStream, error: number): number {
+    this.#forget(stream)
+    return this.#reject(stream.id, error, stream.hasEnded)
+  }
+
+  /** No call begins. */
+  #refuse(id: number, reply: GrpcReply, httpStatus: number, isEnd: boolean): number {
+    this.#headers(id, trailersOnlyBlock(httpStatus, reply), true)
+    if (isEnd) return this.#countControl()
+    return this.#reject(id, NO_ERROR, isEnd)
+  }
+
+  #reject(id: number, error: number, isEnd: boolean): number {
+    this.#context.writer.reset(this.#socket, id, error)
+    if (!isEnd) this.#noteCut(id)
+    return this.#countControl()
+  }
+
+  #noteCut(id: number): void {
+    this.#cut.add(id)
+    if (this.#cut.size > MAX_CUT) for (const oldest of this.#cut) return void this.#cut.delete(oldest)
+  }
+
+  #forget(stream: CallStream): void {
+    this.#streams.delete(stream.id)
+    stream.isClosed = true
+    this.#windows.forget(stream)
+    if (stream.body !== undefined) this.#context.partial.giveBack(stream.body.size)
+    stream.onGone?.()
+  }
+
+  #countControl(): number {
+    return this.#controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+  }
+
+  #headers(id: number, block: Buffer, isEnd: boolean): void {
+    const mustEmpty = this.#settings.hasSmallTable && !this.#hasEmptiedTable
+    if (mustEmpty) this.#hasEmptiedTable = true
+    this.#context.writer.headers(this.#socket, id, block, isEnd, mustEmpty ? EMPTY_TABLE : -1)
+  }
+}
+
+/** More than a message, so that a call that is not padded never waits for us. */
+export function streamWindow(maxMessageBytes: number): number {
+  return maxMessageBytes + 64 * 1024
+}

@@ -1,0 +1,96 @@
+import { FRAME_HEAD_BYTES, FRAME_SIZE_ERROR, MAX_FRAME_BYTES, NO_ERROR, PREFACE } from './frame.ts'
+
+/** `read` returns it for bytes that are no HTTP/2. */
+export const BAD_PREFACE = -1
+
+/** A whole frame: its payload is `bytes` from `from` to `to`, and may change after the call. Returns the error that ends the connection. */
+export type OnFrame = (type: number, flags: number, streamId: number, bytes: Buffer, from: number, to: number) => number
+
+const NO_BYTES = Buffer.alloc(0)
+
+/** Cuts what a client sends into frames. */
+export class FrameReader {
+  readonly #onFrame: OnFrame
+  #prefaceBytes = 0
+  /** The frame that is here in part: as long as the frame will be, as soon as that is known. */
+  #partial = NO_BYTES
+  #partialBytes = 0
+
+  constructor(onFrame: OnFrame) {
+    this.#onFrame = onFrame
+  }
+
+  get hasPreface(): boolean {
+    return this.#prefaceBytes === PREFACE.length
+  }
+
+  /** Whether a frame is here in part. */
+  get isInFrame(): boolean {
+    return this.#partialBytes > 0
+  }
+
+  /** Returns the error that ends the connection, or NO_ERROR. */
+  read(chunk: Buffer, length: number): number {
+    let at = 0
+    while (this.#prefaceBytes < PREFACE.length && at < length) if (chunk[at++] !== PREFACE[this.#prefaceBytes++]) return BAD_PREFACE
+    while (at < length) {
+      if (this.#partialBytes > 0 || length - at < FRAME_HEAD_BYTES) {
+        at = this.#complete(chunk, at, length)
+        if (frameBytes(this.#partial, 0) > MAX_FRAME_BYTES + FRAME_HEAD_BYTES) return FRAME_SIZE_ERROR
+        if (!this.#isComplete()) continue
+        const partial = this.#partial
+        this.#partial = NO_BYTES
+        this.#partialBytes = 0
+        const error = this.#take(partial, 0, partial.length)
+        if (error !== NO_ERROR) return error
+        continue
+      }
+      const end = at + frameBytes(chunk, at)
+      if (end - at > MAX_FRAME_BYTES + FRAME_HEAD_BYTES) return FRAME_SIZE_ERROR
+      if (end > length) {
+        at = this.#complete(chunk, at, length)
+        continue
+      }
+      const error = this.#take(chunk, at, end)
+      if (error !== NO_ERROR) return error
+      at = end
+    }
+    return NO_ERROR
+  }
+
+  #take(bytes: Buffer, at: number, end: number): number {
+    const id = ((bytes[at + 5]! & 0x7f) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!
+    return this.#onFrame(bytes[at + 3]!, bytes[at + 4]!, id, bytes, at + FRAME_HEAD_BYTES, end)
+  }
+
+  #isComplete(): boolean {
+    return this.#partial.length > FRAME_HEAD_BYTES || this.#partialBytes === FRAME_HEAD_BYTES
+      ? this.#partialBytes === frameBytes(this.#partial, 0)
+      : false
+  }
+
+  /** Adds to the frame that is here in part. First its head, then, in memory as large as the frame, its payload. */
+  #complete(chunk: Buffer, at: number, length: number): number {
+    if (this.#partialBytes === 0) this.#partial = Buffer.alloc(FRAME_HEAD_BYTES)
+    const from = this.#fill(chunk, at, length)
+    if (this.#partialBytes !== FRAME_HEAD_BYTES || this.#partial.length > FRAME_HEAD_BYTES) return from
+    const bytes = frameBytes(this.#partial, 0)
+    if (bytes === FRAME_HEAD_BYTES || bytes > MAX_FRAME_BYTES + FRAME_HEAD_BYTES) return from
+    const whole = Buffer.allocUnsafeSlow(bytes)
+    this.#partial.copy(whole)
+    this.#partial = whole
+    return this.#fill(chunk, from, length)
+  }
+
+  #fill(chunk: Buffer, at: number, length: number): number {
+    const end = Math.min(length, at + this.#partial.length - this.#partialBytes)
+    chunk.copy(this.#partial, this.#partialBytes, at, end)
+    this.#partialBytes += end - at
+    return end
+  }
+}
+
+/** With its head. */
+function frameBytes(bytes: Buffer, at: number): number {
+  return FRAME_HEAD_BYTES + ((bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!)
+}

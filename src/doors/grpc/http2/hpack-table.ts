@@ -1,0 +1,96 @@
+import { hasText, kindOfName } from './field-kind.ts'
+
+/** RFC 7541, appendix A: names, and values where there are any. */
+const STATIC_FIELDS =
+  `:authority|:method=GET|:method=POST|:path=/|:path=/index.html|:scheme=http|:scheme=https|:status=200|:status=204|:status=206|:status=304|` +
+  `:status=400|:status=404|:status=500|accept-charset|accept-encoding=gzip, deflate|accept-language|accept-ranges|accept|` +
+  `access-control-allow-origin|age|allow|authorization|cache-control|content-disposition|content-encoding|content-language|content-length|` +
+  `content-location|content-range|content-type|cookie|date|etag|expect|expires|from|host|if-match|if-modified-since|if-none-match|if-range|` +
+  `if-unmodified-since|last-modified|link|location|max-forwards|proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|server|` +
+  `set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate`
+
+export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = STATIC_FIELDS.split('|').map((field) => {
+  const [name = '', value = ''] = field.split('=')
+  return [name, value]
+})
+
+const STATIC = STATIC_TABLE.map(([name, value]) => {
+  const bytes = Buffer.from(name)
+  const kind = kindOfName(bytes, 0, bytes.length)
+  return { kind, nameBytes: name.length, valueBytes: value.length, value: hasText(kind) ? value : '' }
+})
+
+/** RFC 7541 4.1: what a field takes in a table besides its text. */
+export const FIELD_BYTES = 32
+/** Both sides begin with it, and we never ask for another. */
+export const MAX_TABLE_BYTES = 4096
+/** A power of two, and more than fit: each takes 32 bytes at least. */
+const SLOTS = 256
+
+/**
+ * The fields that a block names by their number: 61 that all connections have, and behind them those of this connection, the newest first.
+ * It has their kinds and lengths, and the text of those that are read.
+ */
+export class HpackTable {
+  readonly #kinds = new Uint8Array(SLOTS)
+  readonly #nameBytes = new Int32Array(SLOTS)
+  readonly #valueBytes = new Int32Array(SLOTS)
+  readonly #values: string[] = new Array(SLOTS).fill('')
+  /** So many were ever added. */
+  #added = 0
+  #count = 0
+  #bytes = 0
+  #maxBytes = MAX_TABLE_BYTES
+
+  has(index: number): boolean {
+    return index > 0 && index <= STATIC.length + this.#count
+  }
+
+  kind(index: number): number {
+    return index <= STATIC.length ? STATIC[index - 1]!.kind : this.#kinds[this.#slot(index)]!
+  }
+
+  nameBytes(index: number): number {
+    return index <= STATIC.length ? STATIC[index - 1]!.nameBytes : this.#nameBytes[this.#slot(index)]!
+  }
+
+  valueBytes(index: number): number {
+    return index <= STATIC.length ? STATIC[index - 1]!.valueBytes : this.#valueBytes[this.#slot(index)]!
+  }
+
+  value(index: number): string {
+    return index <= STATIC.length ? STATIC[index - 1]!.value : this.#values[this.#slot(index)]!
+  }
+
+  /** Older ones leave for it. One that is larger than the table empties it. */
+  add(kind: number, nameBytes: number, valueBytes: number, value: string): void {
+    const bytes = nameBytes + valueBytes + FIELD_BYTES
+    this.#shrinkTo(this.#maxBytes - bytes)
+    if (bytes > this.#maxBytes) return
+    const slot = this.#added++ % SLOTS
+    this.#kinds[slot] = kind
+    this.#nameBytes[slot] = nameBytes
+    this.#valueBytes[slot] = valueBytes
+    this.#values[slot] = value
+    this.#count++
+    this.#bytes += bytes
+  }
+
+  resize(maxBytes: number): void {
+    this.#maxBytes = maxBytes
+    this.#shrinkTo(maxBytes)
+  }
+
+  #shrinkTo(bytes: number): void {
+    while (this.#count > 0 && this.#bytes > bytes) {
+      const oldest = (this.#added - this.#count) % SLOTS
+      this.#bytes -= this.#nameBytes[oldest]! + this.#valueBytes[oldest]! + FIELD_BYTES
+      this.#values[oldest] = ''
+      this.#count--
+    }
+  }
+
+  #slot(index: number): number {
+    return (this.#added - (index - STATIC.length)) % SLOTS
+  }
+}

@@ -1,0 +1,32 @@
+import type { ListenerTimeouts } from '../../../listen/http-listener.ts'
+import type { GrpcLimits } from '../grpc-limits.ts'
+import type { GrpcMethod } from '../grpc-method.ts'
+import type { MessageRules } from '../message-frame.ts'
+import { PartialMessages } from '../partial-messages.ts'
+import { FrameWriter } from './frame-writer.ts'
+import { RequestHead } from './request-head.ts'
+
+/** What all connections of a worker share. */
+export class Http2Context {
+  readonly methods: ReadonlyMap<string, GrpcMethod>
+  readonly limits: GrpcLimits
+  readonly timeouts: ListenerTimeouts
+  readonly writer = new FrameWriter()
+  readonly head = new RequestHead()
+  readonly partial: PartialMessages
+  readonly plainRules: MessageRules
+  readonly encodedRules: MessageRules
+  /** When the turn began. */
+  nowMs = performance.now()
+  /** Connections are asked to go as soon as they have had a call. */
+  isDraining = false
+
+  constructor(methods: ReadonlyMap<string, GrpcMethod>, limits: GrpcLimits, timeouts: ListenerTimeouts) {
+    this.methods = methods
+    this.limits = limits
+    this.timeouts = timeouts
+    this.partial = new PartialMessages(limits.maxPartialBytes)
+    this.plainRules = { maxBytes: limits.maxMessageBytes, isEncoded: false }
+    this.encodedRules = { maxBytes: limits.maxMessageBytes, isEncoded: true }
+  }
+}

@@ -1,0 +1,50 @@
+import { DEFAULT_WINDOW, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, MAX_WINDOW, NO_ERROR, PROTOCOL_ERROR } from './frame.ts'
+import { MAX_TABLE_BYTES } from './hpack-table.ts'
+
+/** RFC 9113 6.5.2. */
+export const HEADER_TABLE_SIZE = 1
+export const ENABLE_PUSH = 2
+export const MAX_CONCURRENT_STREAMS = 3
+export const INITIAL_WINDOW_SIZE = 4
+export const MAX_FRAME_SIZE = 5
+export const MAX_HEADER_LIST_SIZE = 6
+
+const SETTING_BYTES = 6
+const MIN_MAX_FRAME_SIZE = 2 ** 14
+const MAX_MAX_FRAME_SIZE = 2 ** 24 - 1
+
+/** What the client has said of itself, as far as it matters here. */
+export class PeerSettings {
+  /** Of each stream of ours, at its beginning. */
+  initialWindow = DEFAULT_WINDOW
+  /** RFC 7541 4.2: our next block must say that the client's table is smaller than it was. */
+  hasSmallTable = false
+
+  /** Returns the error that ends the connection, or NO_ERROR. */
+  read(bytes: Buffer, from: number, to: number): number {
+    if ((to - from) % SETTING_BYTES !== 0) return FRAME_SIZE_ERROR
+    for (let at = from; at < to; at += SETTING_BYTES) {
+      const error = this.#apply(bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2))
+      if (error !== NO_ERROR) return error
+    }
+    return NO_ERROR
+  }
+
+  #apply(id: number, value: number): number {
+    switch (id) {
+      case HEADER_TABLE_SIZE:
+        if (value < MAX_TABLE_BYTES) this.hasSmallTable = true
+        return NO_ERROR
+      case ENABLE_PUSH:
+        return value > 1 ? PROTOCOL_ERROR : NO_ERROR
+      case INITIAL_WINDOW_SIZE:
+        if (value > MAX_WINDOW) return FLOW_CONTROL_ERROR
+        this.initialWindow = value
+        return NO_ERROR
+      case MAX_FRAME_SIZE:
+        return value < MIN_MAX_FRAME_SIZE || value > MAX_MAX_FRAME_SIZE ? PROTOCOL_ERROR : NO_ERROR
+      default:
+        return NO_ERROR
+    }
+  }
+}

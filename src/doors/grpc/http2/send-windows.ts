@@ -1,0 +1,82 @@
+import type { Socket } from 'node:net'
+import { framed, PREFIX_BYTES } from '../message-frame.ts'
+import type { CallStream } from './call-stream.ts'
+import { DEFAULT_WINDOW, MAX_FRAME_BYTES, MAX_WINDOW } from './frame.ts'
+import type { Http2Context } from './http2-context.ts'
+import { WaitingOutput } from './waiting-output.ts'
+
+/** Sends messages as the client's windows allow; what they do not let through waits. */
+export class SendWindows {
+  readonly #context: Http2Context
+  readonly #socket: Socket
+  readonly #onSent: (stream: CallStream, trailers: Buffer) => void
+  /** Of the connection. */
+  #window = DEFAULT_WINDOW
+  readonly #waiting = new Set<CallStream>()
+  /** All streams together. */
+  #waitingBytes = 0
+
+  /** `onSent`: all that waited of a stream is sent, and its trailers are to follow. */
+  constructor(context: Http2Context, socket: Socket, onSent: (stream: CallStream, trailers: Buffer) => void) {
+    this.#context = context
+    this.#socket = socket
+    this.#onSent = onSent
+  }
+
+  get isFull(): boolean {
+    return this.#waitingBytes > this.#context.limits.maxWaitingBytes
+  }
+
+  send(stream: CallStream, message: Uint8Array): void {
+    const bytes = PREFIX_BYTES + message.length
+    const fits = bytes <= stream.sendWindow && bytes <= this.#window && bytes <= MAX_FRAME_BYTES
+    if (fits && stream.waiting === undefined) {
+      this.#window -= bytes
+      stream.sendWindow -= bytes
+      this.#context.writer.message(this.#socket, stream.id, message)
+      return
+    }
+    stream.waiting ??= new WaitingOutput(this.#context.nowMs)
+    stream.waiting.add(framed(message))
+    this.#waitingBytes += bytes
+    this.#waiting.add(stream)
+    this.#goOn(stream, stream.waiting)
+  }
+
+  forget(stream: CallStream): void {
+    if (stream.waiting === undefined) return
+    this.#waitingBytes -= stream.waiting.bytes
+    this.#waiting.delete(stream)
+    stream.waiting = undefined
+  }
+
+  /** Returns false where the window would be too large. */
+  widen(bytes: number): boolean {
+    const wasClosed = this.#window <= 0
+    this.#window += bytes
+    if (this.#window > MAX_WINDOW) return false
+    if (wasClosed) for (const stream of this.#waiting) this.#goOn(stream, stream.waiting!)
+    return true
+  }
+
+  /** Of one stream; its window may also shrink, even below zero. Returns false where it would be too large. */
+  widenStream(stream: CallStream, bytes: number): boolean {
+    stream.sendWindow += bytes
+    if (stream.sendWindow > MAX_WINDOW) return false
+    if (stream.waiting !== undefined) this.#goOn(stream, stream.waiting)
+    return true
+  }
+
+  #goOn(stream: CallStream, waiting: WaitingOutput): void {
+    const window = Math.min(stream.sendWindow, this.#window)
+    if (window <= 0) return
+    const sent = waiting.write(this.#context.writer, this.#socket, stream.id, window)
+    this.#window -= sent
+    stream.sendWindow -= sent
+    this.#waitingBytes -= sent
+    waiting.sinceMs = this.#context.nowMs
+    if (waiting.bytes > 0) return
+    this.forget(stream)
+    if (waiting.trailers !== undefined) this.#onSent(stream, waiting.trailers)
+  }
+}

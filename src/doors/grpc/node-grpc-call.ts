@@ -1,0 +1,167 @@
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import { GrowingBuffer } from '../../growing-buffer.ts'
+import { type CallHead, isEncoded, isRefusal, methodOf, type Refusal } from './call-head.ts'
+import type { GrpcLimits } from './grpc-limits.ts'
+import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from './grpc-method.ts'
+import { DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status.ts'
+import { timeoutMsOf } from './grpc-timeout.ts'
+import { bodyFailure, framed, PREFIX_BYTES } from './message-frame.ts'
+import { NO_MEMORY, type PartialMessages } from './partial-messages.ts'
+import { encodedStatusMessage } from './status-message.ts'
+
+export interface NodeCallContext {
+  readonly methods: ReadonlyMap<string, GrpcMethod>
+  readonly limits: GrpcLimits
+  /** For the message to arrive. */
+  readonly requestTimeoutMs: number
+  readonly partial: PartialMessages
+}
+
+const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
+const TOO_SLOW = failed(DEADLINE_EXCEEDED, 'the message took too long to arrive')
+const CLOSING = failed(UNAVAILABLE, 'the server is closing')
+/** The longest wait of a timer. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** One call on `node:http2`. */
+export class NodeGrpcCall implements StreamingCall {
+  readonly #stream: ServerHttp2Stream
+  readonly #context: NodeCallContext
+  readonly #deadlineMs: number
+  readonly #isEncoded: boolean
+  readonly #body = new GrowingBuffer()
+  #deadlineTimer: NodeJS.Timeout | undefined
+  #arrivalTimer: NodeJS.Timeout | undefined
+  #onGone = (): void => {}
+  #hasReplied = false
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, context: NodeCallContext) {
+    this.#stream = stream
+    this.#context = context
+    stream.on('error', () => {}) // its 'close' follows
+    stream.on('close', () => this.#close())
+    const head = headOf(headers)
+    const timeoutMs = timeoutMsOf(head.timeout)
+    const method = methodOf(context.methods, head, timeoutMs)
+    this.#deadlineMs = performance.now() + timeoutMs
+    this.#isEncoded = isEncoded(head.encoding)
+    this.#arrivalTimer = setTimeout(() => this.#reply(TOO_SLOW), context.requestTimeoutMs)
+    if (isRefusal(method)) this.#refuse(method)
+    else if (timeoutMs === 0) this.#reply(EXPIRED)
+    else this.#await(method, timeoutMs)
+  }
+
+  get isOver(): boolean {
+    return this.#hasReplied || this.#stream.destroyed || this.#stream.closed || performance.now() >= this.#deadlineMs
+  }
+
+  send(message: Uint8Array): void {
+    if (this.#hasReplied || this.#stream.destroyed) return
+    if (this.#stream.writableLength > this.#context.limits.maxWaitingBytes)
+      return void this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    this.#respond()
+    this.#stream.write(framed(message))
+  }
+
+  end(status: number, statusMessage: string): void {
+    this.#reply(failed(status, statusMessage))
+  }
+
+  /** What would never end by itself ends now. */
+  endStreaming(): void {
+    if (this.#stream.headersSent) this.#reply(CLOSING)
+  }
+
+  /** What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word. */
+  #refuse({ httpStatus, reply }: Refusal): void {
+    if (httpStatus === 200) return this.#reply(reply)
+    this.#stream.resume()
+    this.#stream.on('end', () => this.#reply(reply, httpStatus))
+  }
+
+  #await(method: GrpcMethod, timeoutMs: number): void {
+    if (timeoutMs < MAX_TIMER_MS) this.#deadlineTimer = setTimeout(() => this.#reply(EXPIRED), timeoutMs)
+    this.#stream.on('data', (chunk: Buffer) => this.#collect(chunk))
+    this.#stream.on('end', () => this.#begin(method))
+  }
+
+  #collect(chunk: Buffer): void {
+    if (this.#hasReplied) return
+    const { limits, partial } = this.#context
+    const room = Math.max(0, limits.maxMessageBytes + PREFIX_BYTES + 1 - this.#body.size)
+    const piece = chunk.subarray(0, room)
+    if (!partial.take(piece.length)) return this.#reply(NO_MEMORY)
+    this.#body.add(piece)
+    const failure = this.#failure(false)
+    if (failure !== undefined) this.#reply(failure)
+  }
+
+  #begin(method: GrpcMethod): void {
+    if (this.#hasReplied) return
+    clearTimeout(this.#arrivalTimer)
+    const failure = this.#failure(true)
+    if (failure !== undefined) return this.#reply(failure)
+    if (this.isOver) return this.#reply(EXPIRED)
+    const message = this.#body.bytes.subarray(PREFIX_BYTES)
+    if (method.isStreaming) {
+      this.#respond()
+      this.#onGone = method.handle(message, this)
+      if (this.#stream.destroyed) this.#onGone()
+      return
+    }
+    const answer = method.handle(message, this)
+    if (answer instanceof Promise) void answer.then((later) => this.#reply(later))
+    else this.#reply(answer)
+  }
+
+  #failure(isWhole: boolean): GrpcReply | undefined {
+    const rules = { maxBytes: this.#context.limits.maxMessageBytes, isEncoded: this.#isEncoded }
+    return bodyFailure(this.#body.bytes, 0, this.#body.size, isWhole, rules)
+  }
+
+  #respond(): void {
+    if (this.#stream.headersSent) return
+    this.#stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+  }
+
+  #reply(reply: GrpcReply, httpStatus = 200): void {
+    const stream = this.#stream
+    if (this.#hasReplied || stream.destroyed || stream.closed) return
+    this.#hasReplied = true
+    const trailers = trailersOf(reply)
+    if (reply.message === undefined && !stream.headersSent) {
+      stream.respond({ ':status': httpStatus, 'content-type': 'application/grpc', ...trailers }, { endStream: true })
+    } else {
+      stream.on('wantTrailers', () => stream.sendTrailers(trailers))
+      this.#respond()
+      stream.end(reply.message && framed(reply.message))
+    }
+    // RFC 9113 8.1: the client need not send the rest.
+    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
+  }
+
+  #close(): void {
+    clearTimeout(this.#deadlineTimer)
+    clearTimeout(this.#arrivalTimer)
+    this.#context.partial.giveBack(this.#body.size)
+    this.#onGone()
+  }
+}
+
+function headOf(headers: IncomingHttpHeaders): CallHead {
+  return {
+    method: headers[':method'] ?? '',
+    path: headers[':path'] ?? '',
+    contentType: headers['content-type'] ?? '',
+    timeout: textOf(headers['grpc-timeout']),
+    encoding: textOf(headers['grpc-encoding']),
+  }
+}
+
+function textOf(value: string | readonly string[] | undefined): string {
+  return typeof value === 'string' ? value : (value?.join(', ') ?? '')
+}
+
+function trailersOf({ status, statusMessage }: GrpcReply): OutgoingHttpHeaders {
+  return { 'grpc-status': String(status), ...(statusMessage !== '' && { 'grpc-message': encodedStatusMessage(statusMessage) }) }
+}

@@ -1,0 +1,71 @@
+import { createServer, type Server } from 'node:net'
+import { AdmittedConnections } from '../../listen/admitted-connections.ts'
+import type { PortOptions } from '../../listen/http-listener.ts'
+import type { ListenTarget, PortAddress } from '../../listen/listen-address.ts'
+import { listenOn } from '../../listen/listen-on.ts'
+import type { ListenerServer } from '../../listen/listener-server.ts'
+import { GRPC_LIMITS } from './grpc-limits.ts'
+import type { GrpcMethod } from './grpc-method.ts'
+import { GrpcConnection } from './http2/grpc-connection.ts'
+import { Http2Context } from './http2/http2-context.ts'
+import { NO_PLACE_OVER_HTTP2 } from './no-place.ts'
+
+/** How often connections are looked at, at the least. */
+const MAX_SWEEP_MS = 250
+const CLOSING_SWEEP_MS = 50
+
+/** gRPC calls on an HTTP/2 layer of our own. */
+export class OwnGrpcServer implements ListenerServer {
+  readonly #server: Server
+  readonly #options: PortOptions
+  readonly #context: Http2Context
+  readonly #admitted: AdmittedConnections
+  readonly #connections = new Set<GrpcConnection>()
+  /** One timer for all connections and their calls. */
+  #sweep: NodeJS.Timeout
+
+  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, limits = GRPC_LIMITS) {
+    this.#options = options
+    this.#context = new Http2Context(methods, limits, options.timeouts)
+    this.#admitted = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => {
+      for (const connection of this.#connections) connection.closeIfIdle()
+    })
+    const forget = (connection: GrpcConnection): void => void this.#connections.delete(connection)
+    this.#server = createServer((socket) => {
+      if (this.#admitted.admit(socket)) this.#connections.add(new GrpcConnection(this.#context, socket, forget))
+    })
+    const { keepAliveMs, headersTimeoutMs, requestTimeoutMs } = options.timeouts
+    const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, keepAliveMs / 4, headersTimeoutMs / 4, requestTimeoutMs / 4))
+    this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
+  }
+
+  listen(target: ListenTarget): Promise<PortAddress | undefined> {
+    return listenOn(this.#server, target, this.#options.onAcceptError)
+  }
+
+  drain(): void {
+    this.#context.isDraining = true
+    for (const connection of this.#connections) connection.leave()
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.drain()
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const connection of this.#connections) connection.close()
+    clearInterval(this.#sweep)
+    this.#sweep = setInterval(() => {
+      // One that was accepted just before has had a moment for its first bytes.
+      this.#admitted.cut((socket) => socket.bytesRead === 0)
+      this.#check()
+    }, CLOSING_SWEEP_MS)
+    const cut = setTimeout(() => this.#admitted.cut(() => true), graceMs)
+    await closed
+    clearInterval(this.#sweep)
+    clearTimeout(cut)
+  }
+
+  #check(): void {
+    const nowMs = performance.now()
+    for (const connection of this.#connections) connection.check(nowMs)
+  }
+}

@@ -1,0 +1,75 @@
+import type { Socket } from 'node:net'
+import type { ConnectionPlaces } from './connection-places.ts'
+import type { ConnectionShares } from './connection-shares.ts'
+import { TurnedAway } from './turned-away.ts'
+
+/** When places are short, a connection on which nothing was sent for so long loses its own. */
+const MAX_SILENCE_MS = 1000
+
+export interface ConnectionLimits {
+  readonly shares: ConnectionShares
+  /** How many connections there may be on this listener. */
+  readonly places: ConnectionPlaces
+  /** A connection came for which there was no place. */
+  readonly onFull: () => void
+}
+
+/** The connections of one listener in one worker: those that have a place. */
+export class AdmittedConnections {
+  readonly #limits: ConnectionLimits
+  readonly #turnedAway: TurnedAway
+  readonly #closeIdle: () => void
+  /** And when they got their place. */
+  readonly #sockets = new Map<Socket, number>()
+  #mayReclaimAtMs = 0
+
+  /** `refusal` is what a connection is told for which there is no place. `closeIdle` closes those that have nothing under way. */
+  constructor(limits: ConnectionLimits, refusal: string | Uint8Array, closeIdle: () => void) {
+    this.#limits = limits
+    this.#turnedAway = new TurnedAway(refusal)
+    this.#closeIdle = closeIdle
+  }
+
+  sockets(): IterableIterator<Socket> {
+    return this.#sockets.keys()
+  }
+
+  /** Returns false for a connection that is not to be served. One that is here already stays. */
+  admit(socket: Socket): boolean {
+    if (this.#sockets.has(socket)) return true
+    const { shares, places, onFull } = this.#limits
+    if (!places.take() && !(this.#reclaim() && places.take())) {
+      onFull()
+      this.#turnedAway.refuse(socket)
+      return false
+    }
+    this.#sockets.set(socket, performance.now())
+    socket.once('close', () => this.#forget(socket))
+    shares.opened()
+    return true
+  }
+
+  cut(isCut: (socket: Socket, sinceMs: number) => boolean): void {
+    for (const [socket, sinceMs] of this.#sockets) if (isCut(socket, sinceMs)) socket.destroy()
+  }
+
+  #forget(socket: Socket): void {
+    if (!this.#sockets.delete(socket)) return
+    this.#limits.shares.closed()
+    this.#limits.places.giveBack()
+  }
+
+  /** Closes connections without a request, for others want their places. Returns whether there were any. */
+  #reclaim(): boolean {
+    const nowMs = performance.now()
+    if (nowMs < this.#mayReclaimAtMs) return false
+    // All connections are looked at; so long that this takes no more than some tenth of the time.
+    this.#mayReclaimAtMs = nowMs + this.#sockets.size / 100
+    this.#closeIdle()
+    this.cut((socket, sinceMs) => socket.bytesRead === 0 && nowMs - sinceMs > MAX_SILENCE_MS)
+    const before = this.#sockets.size
+    // Their descriptors are free now, their 'close' comes later.
+    for (const socket of this.#sockets.keys()) if (socket.destroyed) this.#forget(socket)
+    return this.#sockets.size < before
+  }
+}

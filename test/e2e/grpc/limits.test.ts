@@ -1,0 +1,266 @@
+import { expect, test } from 'vitest'
+import type { GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
+import * as http2 from '../../../src/doors/grpc/http2/frame.ts'
+import { ECHO, EchoMethods, NEVER, WATCH } from '../../support/grpc/echo-methods.ts'
+import {
+  callFields,
+  data,
+  frame,
+  headers,
+  hello,
+  integer,
+  ping,
+  plainBlock,
+  plainText,
+  reset,
+  settings,
+  windowUpdate,
+} from '../../support/grpc/frames.ts'
+import { prefixed } from '../../support/grpc/grpc-client.ts'
+import { RawHttp2 } from '../../support/grpc/raw-http2.ts'
+import { servingCalls } from '../../support/grpc/serving-calls.ts'
+import { until } from '../../support/until.ts'
+
+const INITIAL_WINDOW = 4
+const head = (path: string, more: readonly (readonly [string, string])[] = []): Buffer => plainBlock(callFields(path, more))
+const asked = (streamId: number, path: string, message: string): Buffer =>
+  Buffer.concat([headers(streamId, head(path)), data(streamId, prefixed(message))])
+const served = { fields: { 'grpc-status': '0' }, hasEnded: true }
+
+test('a message above the limit gets status 8, and its connection goes on', async () => {
+  const { client, echo } = await started({ maxMessageBytes: 10 })
+  client.send(hello(), asked(1, ECHO, '01234567890'), asked(3, ECHO, '0123456789'))
+  expect(await client.ended(1)).toMatchObject({ fields: { 'grpc-status': '8' }, messages: [] })
+  expect(await client.ended(3)).toMatchObject(served)
+  expect(echo.handled).toBe(1)
+})
+
+test('a message that is announced as too large is refused before it comes', async () => {
+  const { client } = await started()
+  client.send(hello(), headers(1, head(ECHO)), data(1, Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), false))
+  expect(await client.ended(1)).toMatchObject({ fields: { 'grpc-status': '8' } })
+})
+
+test('messages that are here in part have a limit in sum', async () => {
+  const { client } = await started({ maxPartialBytes: 100 })
+  const part = prefixed('x'.repeat(200)).subarray(0, 60)
+  client.send(hello(), headers(1, head(ECHO)), data(1, part, false), headers(3, head(ECHO)), data(3, part, false))
+  expect(await client.ended(3)).toMatchObject({ fields: { 'grpc-status': '8' } })
+  client.send(reset(1), headers(5, head(ECHO)), data(5, prefixed('y'.repeat(55)), false), data(5, Buffer.alloc(0)))
+  expect(await client.ended(5)).toMatchObject(served)
+})
+
+test('streams above the limit are refused, and others go on', async () => {
+  const { client, echo } = await started({ maxStreams: 3 })
+  client.send(hello(), ...[1, 3, 5, 7].map((id) => asked(id, NEVER, `${id}`)))
+  expect(await client.ended(7)).toMatchObject({ resetCode: http2.REFUSED_STREAM })
+  expect(echo.waiting.map(({ message }) => message)).toEqual(['1', '3', '5'])
+  for (const { message, reply } of echo.waiting) reply({ status: 0, statusMessage: '', message: Buffer.from(message) })
+  client.send(asked(9, ECHO, 'next'))
+  expect(await client.ended(9)).toMatchObject(served)
+  expect(client.result(5)).toMatchObject({ ...served, messages: ['5'] })
+})
+
+test('a head above the limit ends its stream alone', async () => {
+  const { client } = await started({ maxHeaderBytes: 2000 })
+  client.send(hello(), headers(1, head(ECHO, [['x-long', 'x'.repeat(2000)]])), asked(3, ECHO, 'a'))
+  expect(await client.ended(1)).toMatchObject({ resetCode: http2.ENHANCE_YOUR_CALM })
+  expect(await client.ended(3)).toMatchObject(served)
+})
+
+test('a head that grows when it is decoded does, too: an HPACK bomb', async () => {
+  const { client, echo } = await started()
+  const added = Buffer.concat([Buffer.from([0x40]), plainText('bomb'), plainText('x'.repeat(3900))])
+  const bomb = Buffer.concat([head(ECHO), added, Buffer.alloc(16_000 - 4100, 0x80 | 62)])
+  client.send(hello(), headers(1, bomb, false), data(1, prefixed('a')), asked(3, ECHO, 'next'))
+  expect(await client.ended(1)).toMatchObject({ resetCode: http2.ENHANCE_YOUR_CALM })
+  expect(await client.ended(3)).toMatchObject({ ...served, messages: ['next'] })
+  expect(echo.handled).toBe(1)
+})
+
+test.each<[what: string, frames: (block: Buffer) => Buffer[]]>([
+  ['of empty frames', () => Array.from({ length: 100 }, () => frame(http2.CONTINUATION, 0, 1))],
+  ['of small frames', (block) => [...block].map((byte) => frame(http2.CONTINUATION, 0, 1, Buffer.from([byte])))],
+  ['of large frames', () => Array.from({ length: 5 }, () => frame(http2.CONTINUATION, 0, 1, plainBlock([['x', 'y'.repeat(16_000)]])))],
+])('a flood of CONTINUATION, %s, ends the connection', async (_what, frames) => {
+  const { client, other } = await started()
+  client.send(hello(), frame(http2.HEADERS, 0, 1), ...frames(head(ECHO)))
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  await client.closed()
+  await other()
+})
+
+test('cancelling calls as fast as they are made ends the connection (CVE-2023-44487)', async () => {
+  const { client, echo, other } = await started({ resetBurst: 100, resetsPerSecond: 0 })
+  const block = head(NEVER)
+  client.send(
+    hello(),
+    ...Array.from({ length: 1000 }, (_, i) => [headers(2 * i + 1, block), data(2 * i + 1, prefixed('a')), reset(2 * i + 1)]).flat(),
+  )
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  expect(echo.handled).toBe(101)
+  expect(echo.waiting.every(({ isOver }) => isOver())).toBe(true)
+  await other()
+})
+
+test('calls that are answered before they are cancelled may be cancelled at will', async () => {
+  const { client, echo } = await started({ resetBurst: 10, resetsPerSecond: 0, controlBurst: 100, controlsPerSecond: 0 })
+  client.send(hello(), ...Array.from({ length: 500 }, (_, i) => [asked(2 * i + 1, ECHO, 'a'), reset(2 * i + 1)]).flat())
+  expect(await client.ended(999)).toMatchObject(served)
+  expect([echo.handled, client.goAwayCodes()]).toEqual([500, []])
+})
+
+test.each<[what: string, flood: () => Buffer]>([
+  ['PING', ping],
+  ['SETTINGS', () => settings([INITIAL_WINDOW, 1000])],
+  ['PRIORITY', () => frame(http2.PRIORITY, 0, 9, Buffer.alloc(5))],
+  ['WINDOW_UPDATE', () => windowUpdate(0, 1)],
+  ['RST_STREAM of streams that are over', () => reset(1)],
+  ['empty DATA', () => data(3, Buffer.alloc(0), false)],
+  ['frames that nobody knows', () => frame(0x42, 0, 0)],
+  ['DATA of streams that are over', () => data(1, Buffer.alloc(1))],
+])('a flood of %s ends the connection', async (_what, flood) => {
+  const { client, other } = await started({ controlBurst: 1000, controlsPerSecond: 0 })
+  client.send(hello(), asked(1, ECHO, 'a'), headers(3, head(ECHO)), ...Array.from({ length: 900 }, flood), asked(5, ECHO, 'b'))
+  expect(await client.ended(5)).toMatchObject(served)
+  client.send(...Array.from({ length: 200 }, flood))
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  await client.closed()
+  await other()
+})
+
+test('a flood of calls that are refused ends the connection', async () => {
+  const { client } = await started({ controlBurst: 100, controlsPerSecond: 0 })
+  const block = head('/no.Such/Method')
+  client.send(hello(), ...Array.from({ length: 200 }, (_, i) => headers(2 * i + 1, block, true)))
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+})
+
+test('a reply waits for the windows of its client, byte by byte if need be', async () => {
+  const { client } = await started()
+  client.send(hello([INITIAL_WINDOW, 0]), asked(1, ECHO, 'hello'), asked(3, ECHO, 'other'))
+  await until(() => client.frames.filter(({ type }) => type === http2.HEADERS).length === 2)
+  expect(client.frames.some(({ type }) => type === http2.DATA)).toBe(false)
+  for (let i = 0; i < 10; i++) client.send(windowUpdate(1, 1))
+  expect(await client.ended(1)).toMatchObject({ ...served, messages: ['hello'] })
+  expect(client.frames.filter(({ type }) => type === http2.DATA).map(({ payload }) => payload.length)).toEqual(new Array(10).fill(1))
+  client.send(settings([INITIAL_WINDOW, 100]))
+  expect(await client.ended(3)).toMatchObject({ ...served, messages: ['other'] })
+})
+
+test('a window that has shrunk below zero opens again', async () => {
+  const { client } = await started()
+  client.send(hello([INITIAL_WINDOW, 12]), asked(1, NEVER, 'a'), headers(3, head(WATCH)), data(3, prefixed('123456')))
+  await until(() => client.result(3).messages.length === 1)
+  client.send(settings([INITIAL_WINDOW, 0]))
+  client.send(windowUpdate(3, 11), ping())
+  await until(() => client.frames.some(({ type }) => type === http2.PING))
+  client.send(settings([INITIAL_WINDOW, 1000]))
+  client.send(asked(5, ECHO, 'b'))
+  expect(await client.ended(5)).toMatchObject(served)
+})
+
+test('the window of the connection bounds all streams together, and a large reply goes in frames of 16 KiB', async () => {
+  const { client } = await started()
+  const large = 'x'.repeat(60_000)
+  const pieces = (id: number): Buffer[] => {
+    const body = prefixed(large)
+    return [0, 1, 2, 3].map((i) => data(id, body.subarray(i * 16_000, (i + 1) * 16_000), i === 3))
+  }
+  client.send(hello(), headers(1, head(ECHO)), ...pieces(1), headers(3, head(ECHO)), ...pieces(3))
+  expect(await client.ended(1)).toMatchObject(served)
+  const sent = (): number => client.frames.filter(({ type }) => type === http2.DATA).reduce((sum, { payload }) => sum + payload.length, 0)
+  await until(() => sent() === 65_535)
+  client.send(windowUpdate(0, 2 ** 20))
+  expect(await client.ended(3)).toMatchObject({ ...served, messages: [large] })
+  expect(Math.max(...client.frames.map(({ payload }) => payload.length))).toBe(16_384)
+})
+
+test('replies that no window lets through have a limit', async () => {
+  const { client, other } = await started({ maxWaitingBytes: 1000 })
+  client.send(hello([INITIAL_WINDOW, 0]), ...Array.from({ length: 50 }, (_, i) => asked(2 * i + 1, ECHO, 'x'.repeat(50))))
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  await other()
+})
+
+test('a reply that no window lets through is given up after a while', async () => {
+  const { client } = await started({}, { keepAliveMs: 100 })
+  client.send(hello([INITIAL_WINDOW, 0]), asked(1, ECHO, 'a'))
+  expect(await client.ended(1)).toMatchObject({ resetCode: http2.CANCEL })
+})
+
+test('a client that does not read is not read from, and is cut after a while', async () => {
+  const { client, echo, other } = await started({}, { keepAliveMs: 200 })
+  client.socket.pause()
+  const block = integer(0x40, 6, 0)
+  const added = Buffer.concat([...callFields(ECHO).map(([name, value]) => Buffer.concat([block, plainText(name), plainText(value)]))])
+  client.send(hello([INITIAL_WINDOW, 2 ** 31 - 1]), windowUpdate(0, 2 ** 30), headers(1, added), data(1, prefixed('first')))
+  await until(() => echo.handled === 1)
+  const again = Buffer.from([67, 66, 65, 64, 63, 62].map((index) => 0x80 | index))
+  const message = prefixed('x'.repeat(8000))
+  let id = 3
+  const feed = setInterval(() => {
+    for (let i = 0; i < 100 && client.socket.writableLength < 2 ** 20; i++, id += 2) client.send(headers(id, again), data(id, message))
+  }, 1)
+  await until(() => client.socket.destroyed || client.socket.errored !== null)
+  clearInterval(feed)
+  // No more than the system takes on both sides was answered.
+  expect(echo.handled).toBeLessThan(4000)
+  await other()
+})
+
+test.each<[what: string, bytes: Buffer]>([
+  ['nothing', Buffer.alloc(0)],
+  ['half a preface', http2.PREFACE.subarray(0, 10)],
+  ['a preface without settings', http2.PREFACE],
+])('a connection that sends %s is closed', async (_what, bytes) => {
+  const { client } = await started({}, { headersTimeoutMs: 100 })
+  client.send(bytes)
+  await client.closed()
+})
+
+test('a frame, and a head, that are never whole end the connection', async () => {
+  const { client, port } = await started({}, { headersTimeoutMs: 100 })
+  client.send(hello(), headers(1, head(ECHO)).subarray(0, 20))
+  const second = new RawHttp2(port)
+  second.send(hello(), frame(http2.HEADERS, 0, 1, head(ECHO)))
+  await client.closed()
+  await second.closed()
+})
+
+test('a connection without calls is closed after a while, pings or not', async () => {
+  const { client } = await started({}, { keepAliveMs: 200 })
+  client.send(hello(), asked(1, ECHO, 'a'))
+  await client.ended(1)
+  const pings = setInterval(() => client.send(ping()), 20)
+  await client.closed()
+  clearInterval(pings)
+  expect(client.goAwayCodes()).toEqual([http2.NO_ERROR])
+})
+
+test('a request in HTTP/1.1 learns what this port is', async () => {
+  const { client, other } = await started()
+  client.send(Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n'))
+  await client.closed()
+  expect(client.text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*This port serves gRPC: HTTP\/2 with prior knowledge\.$/s)
+  await other()
+})
+
+interface Started {
+  readonly client: RawHttp2
+  readonly echo: EchoMethods
+  readonly port: number
+  /** Another connection is served, whatever became of the first. */
+  other(): Promise<void>
+}
+
+async function started(limits: Partial<GrpcLimits> = {}, timeouts = {}): Promise<Started> {
+  const echo = new EchoMethods()
+  const { port } = await servingCalls('own', { methods: echo.methods, limits, timeouts })
+  const other = async (): Promise<void> => {
+    const client = new RawHttp2(port)
+    client.send(hello(), asked(1, ECHO, 'other'))
+    expect(await client.ended(1)).toMatchObject({ ...served, messages: ['other'] })
+  }
+  return { client: new RawHttp2(port), echo, port, other }
+}

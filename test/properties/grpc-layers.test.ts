@@ -1,0 +1,3 @@
+import { sameLayersSuite } from '../support/grpc/same-layers-suite.ts'
+
+sameLayersSuite(200, 1)

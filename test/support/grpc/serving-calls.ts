@@ -1,0 +1,48 @@
+import { onTestFinished } from 'vitest'
+import { GRPC_LIMITS, type GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
+import type { GrpcMethod } from '../../../src/doors/grpc/grpc-method.ts'
+import { NodeGrpcServer } from '../../../src/doors/grpc/node-grpc-server.ts'
+import { OwnGrpcServer } from '../../../src/doors/grpc/own-grpc-server.ts'
+import { ConnectionPlaces, newPlacesBuffer } from '../../../src/listen/connection-places.ts'
+import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
+import type { ListenerTimeouts, PortOptions } from '../../../src/listen/http-listener.ts'
+import type { ListenerServer } from '../../../src/listen/listener-server.ts'
+
+/** The layers that carry calls. */
+export const LAYERS = ['own', 'node'] as const
+export type LayerName = (typeof LAYERS)[number]
+
+interface LayerOptions {
+  readonly methods: readonly GrpcMethod[]
+  readonly timeouts?: Partial<ListenerTimeouts>
+  readonly limits?: Partial<GrpcLimits>
+  readonly places?: number
+}
+
+export interface RunningLayer {
+  readonly server: ListenerServer
+  readonly port: number
+  /** Connections that were refused for want of a place. */
+  readonly refused: () => number
+}
+
+/** A layer with methods of the test's own, on a port of its own, for as long as the test runs. */
+export async function servingCalls(layer: LayerName, { methods, timeouts, limits, places = 1000 }: LayerOptions): Promise<RunningLayer> {
+  let refused = 0
+  const options: PortOptions = {
+    timeouts: { keepAliveMs: 60_000, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, ...timeouts },
+    peers: 'remote',
+    shares: new ConnectionShares(newSharesBuffer(1), 1),
+    places: new ConnectionPlaces(newPlacesBuffer(1), 1, 'grpc', places),
+    onFull: () => {
+      refused++
+    },
+    onAcceptError: () => {},
+  }
+  const byPath = new Map(methods.map((method) => [method.path, method]))
+  const Server = layer === 'own' ? OwnGrpcServer : NodeGrpcServer
+  const server = new Server(byPath, options, { ...GRPC_LIMITS, ...limits })
+  const { port } = (await server.listen({ port: 0, host: '127.0.0.1' }))!
+  onTestFinished(() => server.close(0))
+  return { server, port, refused: () => refused }
+}
