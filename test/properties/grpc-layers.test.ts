@@ -1,3 +1,3 @@
 import { sameLayersSuite } from '../support/grpc/same-layers-suite.ts'
 
-sameLayersSuite(200, 1)
+sameLayersSuite(100, 1)

@@ -2,6 +2,10 @@
 
 import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
+import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'
+import { HpackDecoder } from '../../../dist/doors/grpc/http2/hpack-decoder.js'
+import { RequestHead } from '../../../dist/doors/grpc/http2/request-head.js'
+import { encodedStatusMessage } from '../../../dist/doors/grpc/status-message.js'
 import { readSettlement } from '../../../dist/doors/settlement-request.js'
 import { fieldValue } from '../../../dist/http/raw-headers.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
@@ -58,6 +62,19 @@ const scanned = (Reader, start, unit) => (length) => () => {
   const reader = new Reader()
   for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) reader.push(Buffer.from([byte]), 0, 1)
   reader.end()
+}
+/** HPACK's numbers: seven bits a byte, the lowest first. */
+const textLength = (rest) =>
+  rest < 128 ? String.fromCharCode(rest) : String.fromCharCode((rest % 128) + 128) + textLength(Math.floor(rest / 128))
+
+/** One byte at a time. */
+const http2Frames = (unit) => (length) => () => {
+  const reader = new FrameReader(() => 0)
+  for (const byte of Buffer.from(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${fill(unit, length)}`, 'latin1')) reader.read(Buffer.from([byte]), 1)
+}
+const headerBlock = (start, unit) => (length) => () => {
+  const block = Buffer.from(`${start}${fill(unit, length)}`, 'latin1')
+  new HpackDecoder().decode(block, 0, block.length, new RequestHead())
 }
 const llmRequest = (start, unit) => scanned(LlmRequestReader, start, unit)
 
@@ -158,6 +175,15 @@ export const readers = {
   'a request that is no JSON': llmRequest('', 'a"'),
   'a whole answer': scanned(LlmResponseReader, '{"choices":[', '{"message":{"content":"a"}},'),
   'the input of a tool': scanned(LlmResponseReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
+  'empty frames': http2Frames('\0\0\0\x04\0\0\0\0\0'),
+  'frames of 16 KiB': http2Frames(`\0\x40\0\0\0\0\0\0\x01${'x'.repeat(16_384)}`),
+  'a block of numbers': headerBlock('', '\x82'),
+  'a block of fields that are added': headerBlock('', '\x40\x01a\x01b'),
+  'a block of fields that fill the table': headerBlock('', `\x40\x01a\x7f\x49${'b'.repeat(200)}`),
+  'a block of changes of the table': headerBlock('', '\x20\x3f\xe1\x1f'),
+  'a block of Huffman code': headerBlock('', '\x00\x01a\x83\xff\xff\x3f'),
+  'a block of one text': (length) => headerBlock(`\x00\x01a\x7f${textLength(length - 127)}`, 'a')(length),
+  'a status message of escapes': (length) => () => encodedStatusMessage(fill('%ä', length)),
   'a settlement of names': (length) => () => readSettlement(`{${list(length / 10, (i) => `"a${i}":1`).join()}}`),
   'a settlement of lists': (length) => () => readSettlement(`${fill('[', length)}${fill(']', length)}`),
   'a settlement of one text': (length) => () => readSettlement(`{"reservation":"${fill('\\u0061', length)}"}`),

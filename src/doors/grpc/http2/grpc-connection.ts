@@ -73,7 +73,7 @@ export class GrpcConnection {
   /** When a call was last under way. */
   #idleMs: number
   #handled = 0
-  /** When a frame, or a block of several, began that is not here whole. */
+  /** When the frame began that is here in part, or the last one of a block that is. */
   #partialMs = Number.POSITIVE_INFINITY
   /** Of a client that does not keep up: when that began, and how much it had yet to read when we last looked. */
   #stalledMs = Number.POSITIVE_INFINITY
@@ -198,8 +198,8 @@ export class GrpcConnection {
       this.#handled = this.#streams.handled
       this.#idleMs = context.nowMs
     }
-    if (!this.#reader.isInFrame && this.#block === undefined) this.#partialMs = Number.POSITIVE_INFINITY
-    else if (this.#partialMs === Number.POSITIVE_INFINITY) this.#partialMs = context.nowMs
+    const isPartial = this.#reader.isInFrame || this.#block !== undefined
+    if (isPartial && this.#partialMs === Number.POSITIVE_INFINITY) this.#partialMs = context.nowMs
     this.#endIfLeft()
     context.writer.flush()
     if (this.#socket.writableLength > MAX_UNSENT_BYTES && !this.#socket.isPaused()) {
@@ -235,6 +235,7 @@ export class GrpcConnection {
 
   /** Returns the error that ends the connection, or NO_ERROR. */
   #frame(type: number, flags: number, id: number, bytes: Buffer, from: number, to: number): number {
+    this.#partialMs = Number.POSITIVE_INFINITY
     if (!this.#hasSettings && (type !== SETTINGS || (flags & ACK) !== 0)) return PROTOCOL_ERROR
     if (this.#block !== undefined && type !== CONTINUATION) return PROTOCOL_ERROR
     switch (type) {

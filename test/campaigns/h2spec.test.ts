@@ -1,0 +1,55 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { describeWith } from '../support/describe-with.ts'
+import { EchoMethods } from '../support/grpc/echo-methods.ts'
+import { LAYERS, type LayerName, servingCalls } from '../support/grpc/serving-calls.ts'
+import { scratchDirectory } from '../support/service/running.ts'
+
+const H2SPEC = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'edge-test-parts', 'h2spec-v2.2.1', 'h2spec')
+const missing = existsSync(H2SPEC) ? undefined : 'h2spec is not installed; sh scripts/install-test-parts.sh'
+
+/**
+ * h2spec asks for `/` with GET or POST and no gRPC in it. A request that is whole gets 405 or 415 at once, in one HEADERS frame without
+ * a body.
+ */
+const OF_BOTH = {
+  'generic/2: Sends a WINDOW_UPDATE frame on half-closed (remote) stream': 'It waits for DATA. The response has none.',
+  'generic/2: Sends a PRIORITY frame on half-closed (remote) stream': 'It waits for DATA. The response has none.',
+  'http2/5.1.2: Sends HEADERS frames that causes their advertised concurrent stream limit to be exceeded':
+    'Each stream is over before the next begins. test/e2e/grpc/limits.test.ts exceeds the limit with calls that take their time.',
+}
+
+const EXPLAINED: Readonly<Record<LayerName, Readonly<Record<string, string>>>> = {
+  own: OF_BOTH,
+  node: {
+    ...OF_BOTH,
+    'http2/5.1: closed: Sends a DATA frame': 'nghttp2 ignores frames of streams that are over.',
+    'http2/5.1: closed: Sends a DATA frame after sending RST_STREAM frame': 'nghttp2 ignores frames of streams that are over.',
+    'http2/5.1: closed: Sends a HEADERS frame': 'nghttp2 ignores frames of streams that are over.',
+    'http2/5.1: closed: Sends a HEADERS frame after sending RST_STREAM frame': 'nghttp2 ignores frames of streams that are over.',
+    'http2/5.1.1: Sends stream identifier that is numerically smaller than previous': 'nghttp2 takes it for a stream that is over.',
+    'http2/6.7: Sends a PING frame with ACK': 'node:http2 closes the connection: it has sent no PING.',
+    'http2/6.9.1: Sends multiple WINDOW_UPDATE frames increasing the flow control window to above 2^31-1':
+      'node:http2 sends GOAWAY, but with NO_ERROR in place of FLOW_CONTROL_ERROR.',
+  },
+}
+
+describeWith(missing, 'h2spec', () => {
+  test.each(LAYERS)('passes on the %s layer, but for what is explained', async (layer) => {
+    expect((await failuresOf(layer)).sort()).toEqual(Object.keys(EXPLAINED[layer]).sort())
+  })
+})
+
+async function failuresOf(layer: LayerName): Promise<string[]> {
+  const { port } = await servingCalls(layer, { methods: new EchoMethods().methods })
+  const report = join(await scratchDirectory(), 'report.xml')
+  await new Promise<void>((resolve) => execFile(H2SPEC, ['-h', '127.0.0.1', '-p', String(port), '--strict', '-j', report], () => resolve()))
+  const cases = (await readFile(report, 'utf8')).matchAll(/<testcase package="([^"]*)" classname="([^"]*)"[^>]*>([\s\S]*?)<\/testcase>/g)
+  return [...cases]
+    .filter(([, , , outcome]) => outcome!.includes('<error>') || outcome!.includes('<failure'))
+    .map(([, part, name]) => `${part}: ${name}`)
+}
