@@ -19,6 +19,7 @@ import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
 import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
+import { logUnservedDomains } from './runtime/unserved-domains-log.ts'
 import { describeRedisAddress } from './store/redis/link/redis-address.ts'
 import { CounterFamily } from './telemetry/metrics/counter-family.ts'
 import { MetricMemory } from './telemetry/metrics/metric-memory.ts'
@@ -96,6 +97,7 @@ export async function startService(
     await supervisor.activate(bundle, info)
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
+    if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
     noteActive()
   }
   const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, readBundle)

@@ -11,6 +11,8 @@ export interface GoodBundle {
   /** Of its plan's counters, in their order. */
   readonly limits: readonly NamedLimit[]
   readonly blockExpiries: readonly BlockExpiry[]
+  /** The ids of its policies for the rate limit service. */
+  readonly domainPolicies: readonly string[]
 }
 
 export type BundleReading =
@@ -26,7 +28,15 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat): BundleReadi
   const parsed = parseBundle(text, format)
   if (!parsed.ok) return parsed
   const { bundle, warnings } = parsed
-  return { ok: true, bundle: shareBundle(bundle), limits: namedLimitsOf(bundle), blockExpiries: blockExpiriesOf(bundle), warnings }
+  const domainPolicies = bundle.policies.filter(({ spec }) => spec.selector?.domain !== undefined).map(({ id }) => id)
+  return {
+    ok: true,
+    bundle: shareBundle(bundle),
+    limits: namedLimitsOf(bundle),
+    blockExpiries: blockExpiriesOf(bundle),
+    domainPolicies,
+    warnings,
+  }
 }
 
 function decodeUtf8(bytes: Uint8Array): string | undefined {

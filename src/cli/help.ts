@@ -6,6 +6,8 @@ export const HELP = `edge: decides whether a request may proceed (rate limits, L
 Usage:
   edge serve [options]     start the service (edge serve --help lists the options)
   edge validate FILE...    check policy bundles; exit status 0: all valid, 1: a problem
+  edge convert ratelimit FILE...
+                           turn the configuration of envoyproxy/ratelimit into a policy bundle
   edge keygen [--out NAME] create a key pair for signing bundles
   edge sign --key FILE BUNDLE...
                            check policy bundles and sign them
@@ -27,6 +29,15 @@ export const VALIDATE_HELP = `Usage: edge validate FILE...
 
 Checks policy bundles (JSON; YAML when the name ends in .yaml or .yml) and prints every problem with its path.
 Exit status: 0 if all are valid (warnings are allowed), 1 otherwise.
+`
+
+export const CONVERT_HELP = `Usage: edge convert ratelimit [--bundle-version N] FILE...
+
+Reads configuration files of envoyproxy/ratelimit (YAML, a domain each) and prints one policy bundle with the same limits, as
+YAML. The default version is 1. What a bundle cannot express is printed to standard error with its path, and so is what has no
+effect.
+Exit status: 0 if everything was converted; 1 if something could not be expressed (the bundle has the rest), or if a file is
+not valid (nothing is printed).
 `
 
 export const KEYGEN_HELP = `Usage: edge keygen [--out NAME]

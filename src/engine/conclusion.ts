@@ -1,21 +1,36 @@
 import type { PlanRule } from '../policy/plan.ts'
-import type { Allowed, RateLimit, Refused, Rejected } from './decision.ts'
-import type { Run } from './run.ts'
+import type { Allowed, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './decision.ts'
+import type { Group } from './group.ts'
+import type { ReservedCharge } from './reservation.ts'
 import { longestRejection, type Rejection } from './verdict.ts'
 
 export const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
 export const REPEATED_FIELD: Refused = { action: 'refuse', reason: 'repeated_descriptor' }
 export const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable' }
 
+/** The state of a decision at its end. */
+export interface Concluding {
+  /** What is taken, or does not fit. */
+  readonly group: Group
+  readonly limit: RateLimit | undefined
+  readonly wouldRejects: readonly WouldReject[]
+  readonly missingKeys: readonly string[]
+  readonly reserved: readonly ReservedCharge[]
+  readonly holds: readonly ReservedCharge[]
+  readonly matches: { readonly count: number }
+  /** What it shows of the descriptors, the deciding rule's first. */
+  keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[]
+}
+
 /** The decision of a run that no enforcing rule rejects. */
-export function allowed(run: Run): Allowed {
+export function allowed(run: Concluding): Allowed {
   const wouldReject = run.wouldRejects[0]
   const rule = wouldReject?.rule ?? run.limit?.rule
   return conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', run.limit, rule, undefined) as Allowed
 }
 
 /** The decision of a run whose current group does not fit. */
-export function rejected(run: Run): Rejected {
+export function rejected(run: Concluding): Rejected {
   const rejection = longestRejection(run.group)
   const { rule, reason, limitText, retryAfterMs } = rejection
   const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
@@ -23,7 +38,7 @@ export function rejected(run: Run): Rejected {
 }
 
 /** The decision of a run that a block covers. Nothing else of the request counts, and no wait would help. */
-export function blocked(run: Run, rule: PlanRule): Rejected {
+export function blocked(run: Concluding, rule: PlanRule): Rejected {
   return conclude(run, 'reject', 'blocked', undefined, rule, NO_ROOM) as Rejected
 }
 
@@ -31,7 +46,7 @@ const NO_ROOM = { canRetry: false, requested: 0, available: 0 }
 
 /** One object shape for all decisions. */
 function conclude(
-  run: Run,
+  run: Concluding,
   action: 'allow' | 'reject',
   reason: Allowed['reason'],
   limit: RateLimit | undefined,

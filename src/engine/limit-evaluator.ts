@@ -1,14 +1,14 @@
 import { type Clock, WallTime } from '../clock.ts'
-import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { PlanPolicy } from '../policy/plan.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
-import { NO_STORE } from './conclusion.ts'
-import type { Allowed, RateLimit, Refused, Rejected, WouldReject } from './decision.ts'
+import { allowed, blocked, NO_STORE, rejected } from './conclusion.ts'
+import type { Refused, WouldReject } from './decision.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
 import { LimitRun } from './limit-run.ts'
 import { giveBackHits, takeHits } from './limit-taking.ts'
 import { MergedGroup } from './merged-group.ts'
-import { longestRejection, mostConstrained, type Rejection } from './verdict.ts'
+import { longestRejection, mostConstrained } from './verdict.ts'
 
 /** The steps from a call of the rate limit service to its decision, with a given plan. */
 export class LimitEvaluator {
@@ -37,8 +37,8 @@ export class LimitEvaluator {
     run.begin(call, active, nowMs, this.#wallTime.at(nowMs))
     const block = run.findBlock()
     if (block !== undefined) return this.#end(run, { decision: blocked(run, block), statuses: run.blockedStatuses() })
-    run.charge(run.taken)
-    const taken = takeHits(this.#store, run.taken, run)
+    run.charge(run.group)
+    const taken = takeHits(this.#store, run.group, run)
     return taken instanceof Promise ? taken.then((later) => this.#afterTaken(run, later)) : this.#afterTaken(run, taken)
   }
 
@@ -52,14 +52,15 @@ export class LimitEvaluator {
 
   #afterGivenBack(run: LimitRun, given: Outcome): LimitResult | Promise<LimitResult> {
     // What was taken stays taken.
-    if (given === 'unavailable' && run.taken.ruleCount === 0) return this.#refuse(run, NO_STORE)
+    if (given === 'unavailable' && run.group.ruleCount === 0) return this.#refuse(run, NO_STORE)
     return this.#simulate(run)
   }
 
   /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A remote store gets all of them at once. */
   #simulate(run: LimitRun): LimitResult | Promise<LimitResult> {
+    run.limit = mostConstrained(run.group)
     const policies = run.shadowPolicies()
-    if (policies.length === 0) return this.#end(run, { decision: allowed(run, NONE), statuses: run.statuses() })
+    if (policies.length === 0) return this.#allow(run)
     const simulations = policies.map((policy) => this.#simulateOne(run, policy))
     if (!simulations.some((simulation) => simulation instanceof Promise)) {
       return this.#afterSimulated(run, simulations as (WouldReject | undefined)[])
@@ -78,8 +79,12 @@ export class LimitEvaluator {
   }
 
   #afterSimulated(run: LimitRun, simulations: readonly (WouldReject | undefined)[]): LimitResult {
-    const wouldRejects = simulations.filter((one) => one !== undefined)
-    return this.#end(run, { decision: allowed(run, wouldRejects), statuses: run.statuses() })
+    run.wouldRejects = simulations.filter((one) => one !== undefined)
+    return this.#allow(run)
+  }
+
+  #allow(run: LimitRun): LimitResult {
+    return this.#end(run, { decision: allowed(run), statuses: run.statuses() })
   }
 
   #refuse(run: LimitRun, refused: Refused): LimitResult {
@@ -91,53 +96,4 @@ export class LimitEvaluator {
     this.#idle = run
     return result
   }
-}
-
-const NONE: readonly never[] = Object.freeze([])
-const NO_ROOM = { canRetry: false, requested: 0, available: 0 }
-
-function allowed(run: LimitRun, wouldRejects: readonly WouldReject[]): Allowed {
-  const limit = mostConstrained(run.taken)
-  const wouldReject = wouldRejects[0]
-  const rule = wouldReject?.rule ?? limit?.rule
-  return conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', limit, rule, undefined, wouldRejects) as Allowed
-}
-
-function rejected(run: LimitRun): Rejected {
-  const rejection = longestRejection(run.taken)
-  const { rule, reason, limitText, retryAfterMs } = rejection
-  const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
-  return conclude(run, 'reject', reason, limit, rule, rejection, NONE) as Rejected
-}
-
-function blocked(run: LimitRun, rule: PlanRule): Rejected {
-  return conclude(run, 'reject', 'blocked', undefined, rule, NO_ROOM, NONE) as Rejected
-}
-
-/** The same shape as for requests. */
-function conclude(
-  run: LimitRun,
-  action: 'allow' | 'reject',
-  reason: Allowed['reason'],
-  limit: RateLimit | undefined,
-  rule: PlanRule | undefined,
-  rejection: Pick<Rejection, 'canRetry' | 'requested' | 'available'> | undefined,
-  wouldRejects: readonly WouldReject[],
-): Allowed | Rejected {
-  const decision = {
-    action,
-    reason,
-    limit,
-    canRetry: rejection === undefined || rejection.canRetry,
-    requested: rejection === undefined ? 0 : rejection.requested,
-    available: rejection === undefined ? 0 : rejection.available,
-    reservation: undefined,
-    policy: rule?.policy,
-    rule,
-    wouldRejects,
-    missingKeys: NONE,
-    matchedPolicies: run.policyCount,
-    descriptors: NONE,
-  }
-  return decision as Allowed | Rejected
 }

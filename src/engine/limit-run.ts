@@ -1,21 +1,33 @@
 import type { KeySetRule } from '../policy/key-set.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { ActivePlan } from './active-plan.ts'
+import type { Concluding } from './conclusion.ts'
+import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import type { DescriptorStatus, LimitCall } from './limit-call.ts'
 import { blockedStatus, NO_LIMIT, UNLIMITED, worstStatus } from './limit-status.ts'
 import { MergedGroup } from './merged-group.ts'
 
-/** Which rules cover which descriptors of one call. Used again for others. */
-export class LimitRun {
+const NONE: readonly never[] = Object.freeze([])
+const NO_CALL: LimitCall = { domain: '', descriptors: NONE }
+
+/** Which rules cover which descriptors of one call, and what comes of it. Used again for others. */
+export class LimitRun implements Concluding {
   call: LimitCall = NO_CALL
   active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
   /** What enforcing rules take. */
-  readonly taken = new MergedGroup()
+  readonly group = new MergedGroup()
   /** What is given back, to rules of all policies. */
   readonly givenBack = new MergedGroup()
-  policyCount = 0
+  limit: RateLimit | undefined
+  wouldRejects: readonly WouldReject[] = NONE
+  /** Policies of the domain. */
+  readonly matches = { count: 0 }
+  // Nothing is missing in a descriptor that a rule covers, and nothing of a call is settled.
+  readonly missingKeys = NONE
+  readonly reserved = NONE
+  readonly holds = NONE
   /** The descriptors and rules that cover one another, by descriptor and then in bundle order. */
   readonly #descriptors: number[] = []
   readonly #coverings: KeySetRule<PlanRule>[] = []
@@ -31,7 +43,7 @@ export class LimitRun {
     this.nowMs = nowMs
     this.wallMs = wallMs
     const domain = active.plan.domains.get(call.domain)
-    this.policyCount = domain?.policyCount ?? 0
+    this.matches.count = domain?.policyCount ?? 0
     if (domain === undefined) return
     for (let d = 0; d < call.descriptors.length; d++) {
       const { names, values } = call.descriptors[d]!
@@ -43,11 +55,18 @@ export class LimitRun {
   /** Drops the call and all results. */
   end(): void {
     this.call = NO_CALL
-    this.taken.clear()
+    this.limit = undefined
+    this.wouldRejects = NONE
+    this.group.clear()
     this.givenBack.clear()
     this.#descriptors.length = 0
     this.#coverings.length = 0
     this.#entries.length = 0
+  }
+
+  /** Debug sessions ask about requests. */
+  keyedBy(): readonly Descriptor[] {
+    return NONE
   }
 
   /** The first block of the policy, or of any enforcing one, that covers a descriptor that is not given back. */
@@ -81,13 +100,13 @@ export class LimitRun {
       policies ??= new Set()
       policies.add(policy)
     }
-    return policies === undefined ? NO_POLICIES : [...policies].sort((a, b) => a.index - b.index)
+    return policies === undefined ? NONE : [...policies].sort((a, b) => a.index - b.index)
   }
 
   /** By what was taken and given back. Shadow policies change none. */
   statuses(): DescriptorStatus[] {
     return this.#statusesBy((covers, isGivenBack) => {
-      const group = isGivenBack ? this.givenBack : this.taken
+      const group = isGivenBack ? this.givenBack : this.group
       const entries: number[] = []
       let isUnlimited = false
       for (const i of covers) {
@@ -165,9 +184,6 @@ export class LimitRun {
     })
   }
 }
-
-const NO_CALL: LimitCall = { domain: '', descriptors: [] }
-const NO_POLICIES: readonly PlanPolicy[] = []
 
 /** Without a policy: of any enforcing one. */
 function isOf({ policy: own }: PlanRule, policy: PlanPolicy | undefined): boolean {

@@ -62,6 +62,18 @@ describeWithRedis('on Redis', () => {
     expect(await ask(0)).toBe('OK tokens 10/YEAR 3')
   })
 
+  test('tokens that are charged at one instance are missing at all', async () => {
+    const redis = await runningRedis()
+    const edges = await twoSharing(redis.url, { bundle: BUNDLE, env: GRPC })
+    const [one, two] = edges.map((edge) => rateLimitService(edge.grpcPort)) as [JsClient, JsClient]
+    const question = { entries: 'key=k', hits: 0 }
+    expect([await admitted([one], 1, { entries: 'key=k', hits: 30 }), await admitted([two], 1, question)]).toEqual([1, 0])
+    // In debt, it is charged there too: 25 given back are not enough.
+    expect(await admitted([two], 1, { entries: 'key=k', hits: 6 })).toBe(0)
+    expect(await admitted([one], 1, { entries: 'key=k', hits: 25, isNegative: true })).toBe(1)
+    expect(await admitted([two], 1, question)).toBe(0)
+  })
+
   test('without Redis, closed fails with status 14 so that the gateway decides, open allows, and local goes on', async () => {
     const redis = await runningRedis()
     const [closed, open, local] = await Promise.all(

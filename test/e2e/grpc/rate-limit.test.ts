@@ -192,3 +192,10 @@ test('a malformed message fails with status 3 and harms no other call', async ()
   const [bad, good] = await Promise.all([sendBytes(client, Buffer.from([0x0a, 0xff])), shouldRateLimit(client, ['user=a'])])
   expect([bad, good.overall]).toEqual([INVALID_ARGUMENT, 'OK'])
 })
+
+test('policies with a domain and no listener for them are told of', async () => {
+  const published = bundle(1, inDomain(bucketRule('r', [USER], 1)), policy('q', { rules: [] }))
+  expect((await running({ bundle: published })).logged('domains_unserved')).toMatchObject([{ policies: ['p'] }])
+  expect((await running({ bundle: published, env: GRPC })).logged('domains_unserved')).toEqual([])
+  expect((await running({ bundle: bundle(1) })).logged('domains_unserved')).toEqual([])
+})

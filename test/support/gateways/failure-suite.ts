@@ -4,12 +4,13 @@ import { expect, test } from 'vitest'
 import { blockRule, bundle, policy } from '../bundles/bundles.ts'
 import { gateTo } from '../redis/tcp-gate.ts'
 import type { Cli } from '../service/cli.ts'
+import type { Edge } from '../service/edge.ts'
 import { ask, type Fields } from '../service/http.ts'
 import { suspend } from '../service/process-facts.ts'
-import { running, scratchDirectory, serving } from '../service/running.ts'
+import { scratchDirectory, serving } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import type { Gateway } from './gateway.ts'
-import { ALICE, behind, edgeAllowing, oneRule, statusAndReason, TWICE } from './gateway-setup.ts'
+import { ALICE, behind, edgeAllowing, oneRule, portFor, startEdge, statusAndReason, TWICE } from './gateway-setup.ts'
 
 /** Heads around every bound: of the gateway, of its question, of edge. */
 const HEAD_BYTES = [4_000, 7_000, 12_000, 14_500, 15_300, 15_900, 16_300, 30_000, 60_000, 70_000, 200_000, 900_000]
@@ -20,16 +21,17 @@ const EDGE_READS_BYTES = 64 * 1024
 /** What happens while edge cannot decide, and what a client can do to make that happen. */
 export function failureSuite(gateway: Gateway): void {
   test('fails closed: 5xx, and no request reaches the backend, while edge is gone or has no bundle', async () => {
-    const options = { bundle: oneRule(10), env: { EDGE_PORT: String(await serverPort()) } }
-    const edge = await running(options)
+    const env = { EDGE_PORT: String(await serverPort()), EDGE_GRPC_PORT: String(await serverPort()) }
+    const options = { bundle: oneRule(10), env }
+    const edge = await startEdge(options)
     const { port, backend } = await behind(gateway, edge)
     expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
     await edge.stop()
     expect((await ask(port, 'POST', '/', ALICE, 'a body')).status).toBeGreaterThanOrEqual(500)
     expect(backend.seen).toHaveLength(1)
-    await running(options)
+    await startEdge(options)
     expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
-    const unready = await behind(gateway, await running())
+    const unready = await behind(gateway, await startEdge())
     expect((await ask(unready.port, 'GET', '/', ALICE)).status).toBeGreaterThanOrEqual(500)
     expect(unready.backend.seen).toHaveLength(0)
   })
@@ -49,7 +51,7 @@ export function failureSuite(gateway: Gateway): void {
         true,
       ])
     }
-    const unready = await behind(gateway, await running(), 'fail open')
+    const unready = await behind(gateway, await startEdge(), 'fail open')
     expect((await ask(unready.port, 'POST', '/path?query', ALICE, 'a body')).status).toBe(200)
     expect([unready.backend.only.url, String(await unready.backend.only.body())]).toEqual(['/path?query', 'a body'])
   })
@@ -92,7 +94,7 @@ export function failureSuite(gateway: Gateway): void {
   })
 
   test('nor for a head that is too large for the gateway, and it asks with none that is too large for edge', async () => {
-    const gate = await gateTo((await edgeWith([blockRule('all')])).port)
+    const gate = await gateTo(portFor(gateway, await edgeWith([blockRule('all')])))
     const { port, backend } = await behind(gateway, gate, 'fail open')
     const statuses: number[] = []
     for (const bytes of HEAD_BYTES) {
@@ -112,9 +114,9 @@ export function failureSuite(gateway: Gateway): void {
   })
 }
 
-async function edgeWith(rules: readonly object[]): Promise<{ port: number }> {
+async function edgeWith(rules: readonly object[]): Promise<Edge> {
   const limited = oneRule(1) as { policies: Parameters<typeof bundle>[1][] }
-  return running({ bundle: bundle(1, policy('incident', { rules }), ...limited.policies) })
+  return startEdge({ bundle: bundle(1, policy('incident', { rules }), ...limited.policies) })
 }
 
 /** Fields of about so many bytes, none of them larger than a gateway takes. */
@@ -126,5 +128,5 @@ function padding(bytes: number): Fields {
 async function edgeProcess(): Promise<Cli> {
   const file = join(await scratchDirectory(), 'bundle.json')
   await writeFile(file, JSON.stringify(oneRule(10)))
-  return serving({ EDGE_CONFIG_FILE: file })
+  return serving({ EDGE_CONFIG_FILE: file, EDGE_GRPC_PORT: '0' })
 }

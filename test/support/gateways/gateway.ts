@@ -11,12 +11,17 @@ export interface Gateway {
   /** By which it asks. */
   readonly door: Door
   /** The request that a question of this gateway asks about. */
-  asked(question: SeenRequest): AskedAbout
+  asked(question: SeenQuestion): AskedAbout
+  /** How it names a client on this machine, if not by 127.0.0.1. */
+  readonly loopbackAddress?: string
   /** What it cannot do. Its page says so, too. */
   readonly limits: GatewayLimits
   /** For as long as the test runs. Returns its port. */
   start(behind: Neighbours, variant: Variant, owner?: Owner): Promise<number>
 }
+
+/** A question as far as tests look at it. */
+export type SeenQuestion = Pick<SeenRequest, 'method' | 'url' | 'headers'>
 
 /** What becomes of requests while edge cannot decide: they are refused, or go on to the backend. */
 export type Variant = 'fail closed' | 'fail open'
@@ -72,4 +77,9 @@ export function askedInFields(family: 'original' | 'forwarded'): Gateway['asked'
     uri: headers[`x-${family}-uri`]?.toString(),
     host: headers[`x-${family}-host`]?.toString(),
   })
+}
+
+/** Whether it asks at the port for gRPC. */
+export function isGrpc({ door }: Gateway): boolean {
+  return door === 'ext_authz_grpc' || door === 'rate_limit'
 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { blockRule, bundle, policy } from '../bundles/bundles.ts'
-import { running } from '../service/running.ts'
 import type { Gateway } from './gateway.ts'
-import { behind, recordingEdge } from './gateway-setup.ts'
+import { behind, startEdge } from './gateway-setup.ts'
 import { statusOf } from './raw-request.ts'
+import { recordingEdge } from './recording-edge.ts'
 
 /** Spellings of a path that some reader takes for `/api/x`, or that look for a gap between readers. */
 const SPELLINGS = [
@@ -38,7 +38,7 @@ const BELOW_API = SPELLINGS.filter((path) => !path.includes('%2f'))
 /** Paths in odd spelling: edge decides about what the backend will see. */
 export function pathSuite(gateway: Gateway): void {
   test('asks about the path and the host that the backend gets, however they are spelled', async () => {
-    const asked = await recordingEdge()
+    const asked = await recordingEdge(gateway)
     const { port, backend } = await behind(gateway, asked)
     expect(await statusOf(port, SPELLINGS[0])).toBe(200)
     backend.seen.pop()
@@ -54,7 +54,7 @@ export function pathSuite(gateway: Gateway): void {
 
   test('no spelling slips past a rule for the path', async () => {
     const selector = { pathPrefix: '/api' }
-    const edge = await running({ bundle: bundle(1, policy('p', { selector, rules: [blockRule('closed')] })) })
+    const edge = await startEdge({ bundle: bundle(1, policy('p', { selector, rules: [blockRule('closed')] })) })
     const { port, backend } = await behind(gateway, edge, 'fail open')
     expect(await statusOf(port, '/apix')).toBe(200)
     backend.seen.pop()

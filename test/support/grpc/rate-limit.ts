@@ -74,7 +74,7 @@ export async function limitFailure(
 }
 
 /** The message as Envoy sends it. */
-export function limitRequest(descriptors: readonly (AskedDescriptor | string)[], domain: string, hits?: number): object {
+function limitRequest(descriptors: readonly (AskedDescriptor | string)[], domain: string, hits?: number): object {
   const asked = descriptors.map((each) => (typeof each === 'string' ? { entries: each } : each))
   return {
     domain,

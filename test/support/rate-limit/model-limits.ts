@@ -1,6 +1,6 @@
 import type { PolicyText } from '../bundles/bundles.ts'
 
-export interface ModelRule {
+interface ModelRule {
   readonly match: Readonly<Record<string, readonly string[]>> | undefined
   readonly limitKeys: readonly string[]
   readonly kind: 'bucket' | 'window' | 'charge' | 'unlimited' | 'block'

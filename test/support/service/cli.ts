@@ -54,6 +54,11 @@ export class Cli {
     return Number(/listens\s+http:\/\/\S+?:(\d+)/.exec(this.stdout)![1])
   }
 
+  /** To be asked for where EDGE_GRPC_PORT is set. */
+  get grpcPort(): number {
+    return Number(/gRPC\s+http:\/\/\S+?:(\d+)/.exec(this.stdout)![1])
+  }
+
   /** The structured log so far. */
   get log(): Record<string, unknown>[] {
     const lines = this.stderr.split('\n').slice(0, -1)

@@ -1,0 +1,4 @@
+import { ENVOY_EXT_AUTHZ_GRPC } from '../support/gateways/envoy.ts'
+import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
+
+gatewaySuite(ENVOY_EXT_AUTHZ_GRPC)

@@ -1,0 +1,79 @@
+import { writeFile } from 'node:fs/promises'
+import { homedir, networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { readText } from '../../docs/markdown.ts'
+import { scratchDirectory } from '../service/running.ts'
+import { serverPort } from '../service/server-port.ts'
+import { example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { missingUnless, runningGateway } from './gateway-process.ts'
+
+const VERSION = /^version=(.*)$/m.exec(readText('scripts/test-parts/envoy.sh'))![1]!
+const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
+const PROGRAM = join(CACHE, 'edge-test-parts', `envoy-${VERSION}`, 'envoy')
+// One that is killed leaves its shared memory behind; without hot restarts there is none.
+const ARGS = ['-c', 'envoy.yaml', '--disable-hot-restart', '--concurrency', '2', '--log-level', 'warning']
+
+const ENVOY_MISSING = missingUnless(PROGRAM, ['--version'], 'Envoy')
+
+/** In x-forwarded-for, Envoy names clients on its own machine by the first address of that machine. */
+const OWN_ADDRESS = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+
+const SHARED = { missing: ENVOY_MISSING, ...(OWN_ADDRESS && { loopbackAddress: OWN_ADDRESS }), limits: {} }
+
+export const ENVOY_EXT_AUTHZ_HTTP: Gateway = {
+  ...SHARED,
+  name: 'Envoy (ext_authz over HTTP)',
+  door: 'ext_authz',
+  asked: ({ method, url, headers }) => ({ method, uri: url.replace(/^\/v1\/ext-authz/, ''), host: headers.host }),
+  start: envoyWith('envoy-ext-authz-http', 8080),
+}
+
+export const ENVOY_EXT_AUTHZ_GRPC: Gateway = {
+  ...SHARED,
+  name: 'Envoy (ext_authz over gRPC)',
+  door: 'ext_authz_grpc',
+  asked: ({ method, url, headers }) => ({ method, uri: url, host: headers.host }),
+  start: envoyWith('envoy-ext-authz-grpc', 8081),
+}
+
+/** For the suite of its own: what it asks about is not a request. */
+export const ENVOY_RATE_LIMIT: Gateway = {
+  ...SHARED,
+  name: 'Envoy (rate limit service)',
+  door: 'rate_limit',
+  asked: () => ({ method: undefined, uri: undefined, host: undefined }),
+  start: envoyWith('envoy-rate-limit', 8081),
+}
+
+/** The same behind a load balancer, as the page says. */
+export function behindLoadBalancer(gateway: Gateway, name: string): Gateway {
+  const text = substituted(example(`${name}/envoy.yaml`), {
+    'use_remote_address: true\n': 'use_remote_address: true\n                xff_num_trusted_hops: 1\n',
+    '                        - remove: x-forwarded-for\n': '',
+  })
+  return { ...gateway, start: envoyWith(name, 8081, text) }
+}
+
+/** The same with a unix socket, as the page says. */
+export function throughSocket(gateway: Gateway, name: string, path: string): Gateway {
+  const text = substituted(example(`${name}/envoy.yaml`), {
+    'socket_address: { address: 127.0.0.1, port_value: 8081 }': `pipe: { path: ${path} }`,
+  })
+  return { ...gateway, start: envoyWith(name, undefined, text) }
+}
+
+/** Envoy with the example, in which edge has this port, if any. */
+function envoyWith(name: string, edgePort: number | undefined, configuration = example(`${name}/envoy.yaml`)): Gateway['start'] {
+  return async ({ edge, backend }, variant, owner) => {
+    const [directory, port] = [await scratchDirectory(owner), await serverPort()]
+    const text = substituted(variantOf(configuration, variant), {
+      'address: 0.0.0.0, port_value: 10000': `address: 127.0.0.1, port_value: ${port}`,
+      ...(edgePort !== undefined && { [`port_value: ${edgePort}`]: `port_value: ${edge}` }),
+      'port_value: 3000': `port_value: ${backend}`,
+    })
+    await writeFile(join(directory, 'envoy.yaml'), text)
+    return runningGateway({ program: PROGRAM, args: ARGS, directory, port }, owner)
+  }
+}
