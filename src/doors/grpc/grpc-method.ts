@@ -1,4 +1,6 @@
-/** A method of a service, whatever layer carries its calls. It never throws and never rejects. */
+import { INTERNAL } from './grpc-status.ts'
+
+/** A method of a service, whatever layer carries its calls. Where it throws or rejects, its call gets BROKEN. */
 export type GrpcMethod = UnaryMethod | StreamingMethod
 
 /** One message in, one out. */
@@ -37,6 +39,9 @@ export interface GrpcReply {
   /** Undefined unless the status is OK. */
   readonly message: Uint8Array | undefined
 }
+
+/** Its own code failed: the log says why. */
+export const BROKEN: GrpcReply = { status: INTERNAL, statusMessage: 'internal_error', message: undefined }
 
 export function failed(status: number, statusMessage: string): GrpcReply {
   return { status, statusMessage, message: undefined }

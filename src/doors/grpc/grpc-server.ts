@@ -24,7 +24,8 @@ export function newGrpcServer(options: PortOptions, { pipeline, isReady, wire, i
   const watches = new HealthWatches(isReady)
   const all = [new ExtAuthzCheck(pipeline), ...rateLimitMethods(pipeline, ignoredLimits), ...healthMethods(isReady, watches)]
   const methods = new Map(all.map((method) => [method.path, method]))
-  const server = wire === 'own' ? new OwnGrpcServer(methods, options) : new NodeGrpcServer(methods, options)
+  const Server = wire === 'own' ? OwnGrpcServer : NodeGrpcServer
+  const server = new Server(methods, options, (error) => pipeline.logFailure(error))
   return {
     listen: (target) => server.listen(target),
     drain() {

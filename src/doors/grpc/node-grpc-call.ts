@@ -2,7 +2,7 @@ import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type Ser
 import { GrowingBuffer } from '../../growing-buffer.ts'
 import { type CallHead, isEncoded, isRefusal, methodOf, type Refusal } from './call-head.ts'
 import type { GrpcLimits } from './grpc-limits.ts'
-import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from './grpc-method.ts'
+import { BROKEN, failed, type GrpcMethod, type GrpcReply, type StreamingCall } from './grpc-method.ts'
 import { DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status.ts'
 import { timeoutMsOf } from './grpc-timeout.ts'
 import { bodyFailure, framed, PREFIX_BYTES } from './message-frame.ts'
@@ -15,6 +15,7 @@ export interface NodeCallContext {
   /** For the message to arrive. */
   readonly requestTimeoutMs: number
   readonly partial: PartialMessages
+  readonly onFailure: (error: unknown) => void
 }
 
 const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
@@ -103,6 +104,14 @@ export class NodeGrpcCall implements StreamingCall {
     if (failure !== undefined) return this.#reply(failure)
     if (this.isOver) return this.#reply(EXPIRED)
     const message = this.#body.bytes.subarray(PREFIX_BYTES)
+    try {
+      this.#handle(method, message)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #handle(method: GrpcMethod, message: Buffer): void {
     if (method.isStreaming) {
       this.#respond()
       this.#onGone = method.handle(message, this)
@@ -110,8 +119,13 @@ export class NodeGrpcCall implements StreamingCall {
       return
     }
     const answer = method.handle(message, this)
-    if (answer instanceof Promise) void answer.then((later) => this.#reply(later))
+    if (answer instanceof Promise) void answer.then((later) => this.#reply(later)).catch((error: unknown) => this.#fail(error))
     else this.#reply(answer)
+  }
+
+  #fail(error: unknown): void {
+    this.#context.onFailure(error)
+    this.#reply(BROKEN)
   }
 
   #failure(isWhole: boolean): GrpcReply | undefined {

@@ -39,11 +39,12 @@ export class NodeGrpcServer implements ListenerServer {
   #sweep: NodeJS.Timeout
   #isDraining = false
 
-  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, limits = GRPC_LIMITS) {
+  /** `onFailure`: a method failed. */
+  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, onFailure: (error: unknown) => void, limits = GRPC_LIMITS) {
     this.#options = options
     this.#limits = limits
     const { requestTimeoutMs } = options.timeouts
-    const context: NodeCallContext = { methods, limits, requestTimeoutMs, partial: new PartialMessages(limits.maxPartialBytes) }
+    const context: NodeCallContext = { methods, limits, requestTimeoutMs, onFailure, partial: new PartialMessages(limits.maxPartialBytes) }
     this.#connections = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => this.#cutIdle())
     const { maxStreams: maxConcurrentStreams, maxHeaderBytes: maxHeaderListSize } = limits
     this.#server = createServer({

@@ -24,9 +24,10 @@ export class OwnGrpcServer implements ListenerServer {
   /** One timer for all connections and their calls. */
   #sweep: NodeJS.Timeout
 
-  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, limits = GRPC_LIMITS) {
+  /** `onFailure`: a method failed, or the layer did. */
+  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, onFailure: (error: unknown) => void, limits = GRPC_LIMITS) {
     this.#options = options
-    this.#context = new Http2Context(methods, limits, options.timeouts)
+    this.#context = new Http2Context(methods, limits, options.timeouts, onFailure)
     this.#admitted = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => {
       for (const connection of this.#connections) connection.closeIfIdle()
     })

@@ -1,6 +1,6 @@
 import { constants } from 'node:http2'
 import { describe, expect, test } from 'vitest'
-import { ECHO, ECHO_LATER, EchoMethods, FAIL, NEVER, WATCH } from '../../support/grpc/echo-methods.ts'
+import { BREAK_STREAM, ECHO, ECHO_LATER, EchoMethods, FAIL, NEVER, REJECT, THROW, WATCH } from '../../support/grpc/echo-methods.ts'
 import { type CallResult, call, type Fields, grpcClient, grpcFields, prefixed, resultOf } from '../../support/grpc/grpc-client.ts'
 import { LAYERS, type LayerName, servingCalls } from '../../support/grpc/serving-calls.ts'
 import { until } from '../../support/until.ts'
@@ -112,6 +112,32 @@ describe.each(LAYERS)('calls on the %s layer', (layer) => {
     expect(await other).toEqual(reply('other'))
   })
 
+  test.each([THROW, REJECT, BREAK_STREAM])(
+    'a method that fails (%s) is told of once, gets status 13, and harms no other call',
+    async (path) => {
+      const { ask, echo, failures } = await started(layer)
+      const other = ask(NEVER, [prefixed('other')])
+      await until(() => echo.waiting.length === 1)
+      expect(await ask(path, [prefixed('a')])).toMatchObject({ status: 13, statusMessage: 'internal_error', messages: [] })
+      expect(failures).toEqual([new Error('a bug')])
+      echo.waiting[0]!.reply({ status: 0, statusMessage: '', message: Buffer.from('other') })
+      expect(await other).toEqual(reply('other'))
+    },
+  )
+
+  test('a method that fails when its caller has gone is told of, and the connection goes on', async () => {
+    const { ask, session, echo, failures } = await started(layer)
+    const cancelled = session.request({ ...grpcFields(NEVER) }, { endStream: false })
+    cancelled.on('error', () => {})
+    cancelled.end(prefixed('cancelled'))
+    await until(() => echo.waiting.length === 1)
+    cancelled.close(constants.NGHTTP2_CANCEL)
+    await until(() => echo.waiting[0]!.isOver())
+    echo.waiting[0]!.fail(new Error('too late'))
+    expect(await ask(ECHO, [prefixed('next')])).toEqual(reply('next'))
+    expect(failures).toEqual([new Error('too late')])
+  })
+
   test('a stream sends until its method ends it', async () => {
     const { session, echo } = await started(layer)
     const result = call(session, grpcFields(WATCH), prefixed('first'))
@@ -165,14 +191,15 @@ describe.each(LAYERS)('calls on the %s layer', (layer) => {
 interface Started {
   readonly echo: EchoMethods
   readonly session: ReturnType<typeof grpcClient>
+  readonly failures: readonly unknown[]
   ask(path: string, body: readonly Uint8Array[], more?: Fields): Promise<CallResult>
 }
 
 async function started(layer: LayerName, timeouts = {}): Promise<Started> {
   const echo = new EchoMethods()
-  const { port } = await servingCalls(layer, { methods: echo.methods, timeouts })
+  const { port, failures } = await servingCalls(layer, { methods: echo.methods, timeouts })
   const session = grpcClient(port)
-  return { echo, session, ask: (path, body, more) => call(session, grpcFields(path, more), ...body) }
+  return { echo, session, failures, ask: (path, body, more) => call(session, grpcFields(path, more), ...body) }
 }
 
 function reply(message: string): CallResult {

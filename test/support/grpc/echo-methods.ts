@@ -7,6 +7,9 @@ export const ECHO_LATER = '/test.Echo/Later'
 export const NEVER = '/test.Echo/Never'
 export const WATCH = '/test.Echo/Watch'
 export const FAIL = '/test.Echo/Fail'
+export const THROW = '/test.Echo/Throw'
+export const REJECT = '/test.Echo/Reject'
+export const BREAK_STREAM = '/test.Echo/BreakStream'
 
 export class EchoMethods {
   /** How often a method was called. */
@@ -14,7 +17,12 @@ export class EchoMethods {
   /** Watchers that are there. */
   readonly watchers = new Set<StreamingCall>()
   /** Replies that a test gives by itself. */
-  readonly waiting: { readonly message: string; readonly isOver: () => boolean; reply(reply: GrpcReply): void }[] = []
+  readonly waiting: {
+    readonly message: string
+    readonly isOver: () => boolean
+    reply(reply: GrpcReply): void
+    fail(error: Error): void
+  }[] = []
 
   readonly methods: readonly GrpcMethod[] = [
     { path: ECHO, isStreaming: false, handle: (message) => this.#echo(message) },
@@ -25,7 +33,9 @@ export class EchoMethods {
       handle: (message, call) => {
         this.handled++
         const text = Buffer.from(message).toString('latin1')
-        return new Promise((resolve) => this.waiting.push({ message: text, isOver: () => call.isOver, reply: resolve }))
+        return new Promise((resolve, reject) =>
+          this.waiting.push({ message: text, isOver: () => call.isOver, reply: resolve, fail: reject }),
+        )
       },
     },
     {
@@ -43,10 +53,17 @@ export class EchoMethods {
       isStreaming: false,
       handle: (message) => ({ status: 14, statusMessage: Buffer.from(message).toString('utf8'), message: undefined }),
     },
+    { path: THROW, isStreaming: false, handle: broken },
+    { path: REJECT, isStreaming: false, handle: async () => broken() },
+    { path: BREAK_STREAM, isStreaming: true, handle: broken },
   ]
 
   #echo(message: Uint8Array): GrpcReply {
     this.handled++
     return { status: OK, statusMessage: '', message: Buffer.from(message) }
   }
+}
+
+function broken(): never {
+  throw new Error('a bug')
 }

@@ -24,11 +24,14 @@ export interface RunningLayer {
   readonly port: number
   /** Connections that were refused for want of a place. */
   readonly refused: () => number
+  /** What the log would have. */
+  readonly failures: readonly unknown[]
 }
 
 /** A layer with methods of the test's own, on a port of its own, for as long as the test runs. */
 export async function servingCalls(layer: LayerName, { methods, timeouts, limits, places = 1000 }: LayerOptions): Promise<RunningLayer> {
   let refused = 0
+  const failures: unknown[] = []
   const options: PortOptions = {
     timeouts: { keepAliveMs: 60_000, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, ...timeouts },
     peers: 'remote',
@@ -41,8 +44,8 @@ export async function servingCalls(layer: LayerName, { methods, timeouts, limits
   }
   const byPath = new Map(methods.map((method) => [method.path, method]))
   const Server = layer === 'own' ? OwnGrpcServer : NodeGrpcServer
-  const server = new Server(byPath, options, { ...GRPC_LIMITS, ...limits })
+  const server = new Server(byPath, options, (error) => void failures.push(error), { ...GRPC_LIMITS, ...limits })
   const { port } = (await server.listen({ port: 0, host: '127.0.0.1' }))!
   onTestFinished(() => server.close(0))
-  return { server, port, refused: () => refused }
+  return { server, port, refused: () => refused, failures }
 }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
+import { BROKEN, failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
 import { DEADLINE_EXCEEDED } from '../grpc-status.ts'
 import { EMPTY_TABLE, RESPONSE_BLOCK, trailersBlock, trailersOnlyBlock } from './answer-blocks.ts'
 import type { CallStream } from './call-stream.ts'
@@ -33,17 +33,11 @@ export class CallReplies {
 
   /** Has the method answer, now or later. */
   handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
-    if (method.isStreaming) {
-      this.#headers(stream.id, RESPONSE_BLOCK, false)
-      stream.hasResponded = true
-      const onGone = method.handle(message, this.#streamingCall(stream))
-      if (stream.isClosed) onGone()
-      else stream.onGone = onGone
-      return
+    try {
+      this.#handle(stream, method, message)
+    } catch (error) {
+      this.#fail(stream, error)
     }
-    const answer = method.handle(message, stream)
-    if (answer instanceof Promise) void answer.then((later) => this.#replyLater(stream, later))
-    else this.reply(stream, answer)
   }
 
   /** Once; what comes later goes nowhere. */
@@ -68,6 +62,26 @@ export class CallReplies {
   /** All in one. */
   refuse(id: number, reply: GrpcReply, httpStatus: number): void {
     this.#headers(id, trailersOnlyBlock(httpStatus, reply), true)
+  }
+
+  #handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
+    if (method.isStreaming) {
+      this.#headers(stream.id, RESPONSE_BLOCK, false)
+      stream.hasResponded = true
+      const onGone = method.handle(message, this.#streamingCall(stream))
+      if (stream.isClosed) onGone()
+      else stream.onGone = onGone
+      return
+    }
+    const answer = method.handle(message, stream)
+    if (answer instanceof Promise)
+      void answer.then((later) => this.#replyLater(stream, later)).catch((error: unknown) => this.#fail(stream, error))
+    else this.reply(stream, answer)
+  }
+
+  #fail(stream: CallStream, error: unknown): void {
+    this.#context.onFailure(error)
+    this.#replyLater(stream, BROKEN)
   }
 
   #streamingCall(stream: CallStream): StreamingCall {

@@ -67,9 +67,9 @@ export class GrpcConnection {
       this.#partialMs = Number.POSITIVE_INFINITY
       return this.#incoming.take(type, flags, id, bytes, from, to)
     })
-    shareReads(socket, (length) => this.#read(READ_BUFFER, length))
+    shareReads(socket, (length) => this.#tryRead(READ_BUFFER, length))
     // Where reads cannot be shared, they come this way.
-    socket.on('data', (chunk: Buffer) => this.#read(chunk, chunk.length))
+    socket.on('data', (chunk: Buffer) => this.#tryRead(chunk, chunk.length))
     socket.on('error', () => {}) // its 'close' follows
     socket.on('close', () => {
       this.#streams.close()
@@ -80,24 +80,11 @@ export class GrpcConnection {
 
   /** Ends what has taken too long. */
   check(nowMs: number): void {
-    const { keepAliveMs, headersTimeoutMs } = this.#context.timeouts
-    this.#context.nowMs = nowMs
-    if (this.#state === 'ended') {
-      if (nowMs - this.#stateMs > LINGER_MS) this.#socket.destroy()
-      return
+    try {
+      this.#check(nowMs)
+    } catch (error) {
+      this.#break(error)
     }
-    if (!this.#incoming.hasSettings && nowMs - this.#bornMs > headersTimeoutMs) return void this.#socket.destroy()
-    if (nowMs - this.#partialMs > headersTimeoutMs) return void this.#socket.destroy()
-    if (this.#hasStalled(nowMs, keepAliveMs)) return void this.#socket.destroy()
-    this.#streams.check(nowMs)
-    if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, TOO_MUCH_WAITS)
-    if (this.#streams.size > 0) this.#idleMs = nowMs
-    if (this.#state === 'serving') {
-      if (this.#incoming.hasSettings && nowMs - this.#idleMs > keepAliveMs) this.#leaveAtOnce()
-      else if (this.#context.isDraining || nowMs - this.#bornMs > this.#maxAgeMs) this.leave()
-    } else if (this.#state === 'leaving' && nowMs - this.#stateMs > LEAVE_MS) this.#leaveAtOnce()
-    this.#endIfLeft()
-    this.#context.writer.flush()
   }
 
   /** Asks the client to go elsewhere; what it has sent meanwhile is still served. One that has just come makes a call first. */
@@ -122,6 +109,27 @@ export class GrpcConnection {
 
   closeIfIdle(): void {
     if (this.#incoming.hasSettings && this.#streams.size === 0 && this.#socket.writableLength === 0) this.#socket.destroy()
+  }
+
+  #check(nowMs: number): void {
+    const { keepAliveMs, headersTimeoutMs } = this.#context.timeouts
+    this.#context.nowMs = nowMs
+    if (this.#state === 'ended') {
+      if (nowMs - this.#stateMs > LINGER_MS) this.#socket.destroy()
+      return
+    }
+    if (!this.#incoming.hasSettings && nowMs - this.#bornMs > headersTimeoutMs) return void this.#socket.destroy()
+    if (nowMs - this.#partialMs > headersTimeoutMs) return void this.#socket.destroy()
+    if (this.#hasStalled(nowMs, keepAliveMs)) return void this.#socket.destroy()
+    this.#streams.check(nowMs)
+    if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, TOO_MUCH_WAITS)
+    if (this.#streams.size > 0) this.#idleMs = nowMs
+    if (this.#state === 'serving') {
+      if (this.#incoming.hasSettings && nowMs - this.#idleMs > keepAliveMs) this.#leaveAtOnce()
+      else if (this.#context.isDraining || nowMs - this.#bornMs > this.#maxAgeMs) this.leave()
+    } else if (this.#state === 'leaving' && nowMs - this.#stateMs > LEAVE_MS) this.#leaveAtOnce()
+    this.#endIfLeft()
+    this.#context.writer.flush()
   }
 
   #leaveAtOnce(): void {
@@ -157,6 +165,14 @@ export class GrpcConnection {
     return nowMs - this.#stalledMs > maxMs || unsent > this.#context.limits.maxWaitingBytes * 2
   }
 
+  #tryRead(chunk: Buffer, length: number): void {
+    try {
+      this.#read(chunk, length)
+    } catch (error) {
+      this.#break(error)
+    }
+  }
+
   /** `chunk` may be shared: what is needed beyond this turn is copied. */
   #read(chunk: Buffer, length: number): void {
     if (this.#state === 'ended') return
@@ -185,6 +201,12 @@ export class GrpcConnection {
     if (!chunk.includes(HTTP1)) return this.#fail(PROTOCOL_ERROR, 'not HTTP/2')
     this.#socket.write(NOT_HTTP2, 'latin1')
     this.#end()
+  }
+
+  /** Our own code failed: other connections go on. */
+  #break(error: unknown): void {
+    this.#context.onFailure(error)
+    this.#socket.destroy()
   }
 
   #fail(error: number, reason: string): void {

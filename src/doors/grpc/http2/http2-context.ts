@@ -11,6 +11,8 @@ export class Http2Context {
   readonly methods: ReadonlyMap<string, GrpcMethod>
   readonly limits: GrpcLimits
   readonly timeouts: ListenerTimeouts
+  /** A method failed, or we did. */
+  readonly onFailure: (error: unknown) => void
   readonly writer = new FrameWriter()
   readonly head = new RequestHead()
   readonly partial: PartialMessages
@@ -21,10 +23,16 @@ export class Http2Context {
   /** Connections are asked to go as soon as they have had a call. */
   isDraining = false
 
-  constructor(methods: ReadonlyMap<string, GrpcMethod>, limits: GrpcLimits, timeouts: ListenerTimeouts) {
+  constructor(
+    methods: ReadonlyMap<string, GrpcMethod>,
+    limits: GrpcLimits,
+    timeouts: ListenerTimeouts,
+    onFailure: (error: unknown) => void,
+  ) {
     this.methods = methods
     this.limits = limits
     this.timeouts = timeouts
+    this.onFailure = onFailure
     this.partial = new PartialMessages(limits.maxPartialBytes)
     this.plainRules = { maxBytes: limits.maxMessageBytes, isEncoded: false }
     this.encodedRules = { maxBytes: limits.maxMessageBytes, isEncoded: true }
