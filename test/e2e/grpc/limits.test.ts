@@ -104,6 +104,24 @@ test('cancelling calls as fast as they are made ends the connection (CVE-2023-44
   await other()
 })
 
+test.each<[what: string, frames: (id: number) => Buffer]>([
+  ['an empty WINDOW_UPDATE', (id) => windowUpdate(id, 0)],
+  ['a window that is too large', (id) => windowUpdate(id, 2 ** 31 - 1)],
+  ['DATA behind the end', (id) => data(id, prefixed('b'))],
+  ['a head behind the end', (id) => headers(id, plainBlock([['x', 'y']]), true)],
+])('so does making us cancel them, by %s (CVE-2025-8671)', async (_what, frames) => {
+  const { client, echo, other } = await started({ resetBurst: 100, resetsPerSecond: 0 })
+  const block = head(NEVER)
+  client.send(
+    hello(),
+    ...Array.from({ length: 1000 }, (_, i) => [headers(2 * i + 1, block), data(2 * i + 1, prefixed('a')), frames(2 * i + 1)]).flat(),
+  )
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  expect(echo.handled).toBe(101)
+  expect(echo.waiting.every(({ isOver }) => isOver())).toBe(true)
+  await other()
+})
+
 test('calls that are answered before they are cancelled may be cancelled at will', async () => {
   const { client, echo } = await started({ resetBurst: 10, resetsPerSecond: 0, controlBurst: 100, controlsPerSecond: 0 })
   client.send(hello(), ...Array.from({ length: 500 }, (_, i) => [asked(2 * i + 1, ECHO, 'a'), reset(2 * i + 1)]).flat())
@@ -118,12 +136,14 @@ test.each<[what: string, flood: () => Buffer]>([
   ['WINDOW_UPDATE', () => windowUpdate(0, 1)],
   ['RST_STREAM of streams that are over', () => reset(1)],
   ['empty DATA', () => data(3, Buffer.alloc(0), false)],
+  ['empty DATA of a call that was refused', () => data(7, Buffer.alloc(0), false)],
   ['frames that nobody knows', () => frame(0x42, 0, 0)],
   ['DATA of streams that are over', () => data(1, Buffer.alloc(1))],
 ])('a flood of %s ends the connection', async (_what, flood) => {
   const { client, other } = await started({ controlBurst: 1000, controlsPerSecond: 0 })
-  client.send(hello(), asked(1, ECHO, 'a'), headers(3, head(ECHO)), ...Array.from({ length: 900 }, flood), asked(5, ECHO, 'b'))
-  expect(await client.ended(5)).toMatchObject(served)
+  const begun = [asked(1, ECHO, 'a'), headers(3, head(ECHO)), headers(7, head('/no.Such/Method'))]
+  client.send(hello(), ...begun, ...Array.from({ length: 900 }, flood), asked(9, ECHO, 'b'))
+  expect(await client.ended(9)).toMatchObject(served)
   client.send(...Array.from({ length: 200 }, flood))
   expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
   await client.closed()

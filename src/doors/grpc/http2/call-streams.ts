@@ -9,7 +9,7 @@ import { NO_MEMORY } from '../partial-messages.ts'
 import { CallReplies, EXPIRED } from './call-replies.ts'
 import { CallStream } from './call-stream.ts'
 import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
-import type { FrameBudget } from './frame-budget.ts'
+import type { FrameBudgets } from './frame-budget.ts'
 import type { Http2Context } from './http2-context.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import type { RequestHead } from './request-head.ts'
@@ -28,7 +28,7 @@ export class CallStreams {
   readonly #context: Http2Context
   readonly #socket: Socket
   readonly #settings: PeerSettings
-  readonly #controls: FrameBudget
+  readonly #budgets: FrameBudgets
   readonly #streams = new Map<number, CallStream>()
   readonly #cut = new Set<number>()
   readonly #replies: CallReplies
@@ -39,11 +39,11 @@ export class CallStreams {
   /** Calls that a method has seen. */
   handled = 0
 
-  constructor(context: Http2Context, socket: Socket, settings: PeerSettings, controls: FrameBudget) {
+  constructor(context: Http2Context, socket: Socket, settings: PeerSettings, budgets: FrameBudgets) {
     this.#context = context
     this.#socket = socket
     this.#settings = settings
-    this.#controls = controls
+    this.#budgets = budgets
     this.#replies = new CallReplies(context, socket, settings, (stream) => {
       if (!stream.hasEnded) this.#noteCut(stream.id)
       this.#forget(stream)
@@ -88,7 +88,7 @@ export class CallStreams {
   /** `flowBytes` is what the frame takes from the window: its padding, too. */
   data(id: number, bytes: Buffer, from: number, to: number, flowBytes: number, isEnd: boolean): number {
     const stream = this.#streams.get(id)
-    if (stream === undefined) return this.#dataOfNone(id, isEnd)
+    if (stream === undefined) return this.#dataOfNone(id, from === to, isEnd)
     if (stream.hasEnded) return this.#abort(stream, STREAM_CLOSED)
     const length = to - from
     if (!this.#widenReceive(stream, flowBytes, isEnd)) return this.#abort(stream, FLOW_CONTROL_ERROR)
@@ -149,7 +149,7 @@ export class CallStreams {
   check(nowMs: number): void {
     const { requestTimeoutMs, keepAliveMs } = this.#context.timeouts
     for (const stream of this.#streams.values()) {
-      if (stream.waiting !== undefined && nowMs - stream.waiting.sinceMs > keepAliveMs) this.#abort(stream, CANCEL)
+      if (stream.waiting !== undefined && nowMs - stream.waiting.sinceMs > keepAliveMs) this.#cancel(stream, CANCEL)
       else if (stream.isPastDeadline(nowMs)) this.#replies.reply(stream, EXPIRED)
       else if (!stream.hasEnded && nowMs - stream.bornMs > requestTimeoutMs) this.#replies.reply(stream, TOO_SLOW)
     }
@@ -165,14 +165,14 @@ export class CallStreams {
     for (const stream of this.#streams.values()) this.#forget(stream)
   }
 
-  #dataOfNone(id: number, isEnd: boolean): number {
+  #dataOfNone(id: number, isEmpty: boolean, isEnd: boolean): number {
     if (id > this.lastId || id % 2 === 0) return PROTOCOL_ERROR
     if (!this.#cut.has(id)) {
       this.#context.writer.reset(this.#socket, id, STREAM_CLOSED)
       return this.#countControl()
     }
     if (isEnd) this.#cut.delete(id)
-    return NO_ERROR
+    return isEmpty ? this.#countControl() : NO_ERROR
   }
 
   /** The window is larger than a message, so most calls need no more; those that are padded may. */
@@ -218,16 +218,22 @@ export class CallStreams {
     else if (stream.isPastDeadline(this.#context.nowMs)) this.#replies.reply(stream, EXPIRED)
     else {
       this.handled++
-      this.#controls.add(this.#context.limits.controlsPerCall)
+      this.#budgets.controls.add(this.#context.limits.controlsPerCall)
       this.#replies.handle(stream, stream.method, bytes.subarray(from + PREFIX_BYTES, to))
     }
     return NO_ERROR
   }
 
-  /** Ends one stream for an error. */
+  /** Ends one stream for an error of the client. Its work may go on, as if the client had cancelled it (CVE-2025-8671). */
   #abort(stream: CallStream, error: number): number {
+    this.#cancel(stream, error)
+    return this.#budgets.resets.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+  }
+
+  #cancel(stream: CallStream, error: number): void {
     this.#forget(stream)
-    return this.#reject(stream.id, error, stream.hasEnded)
+    this.#context.writer.reset(this.#socket, stream.id, error)
+    if (!stream.hasEnded) this.#noteCut(stream.id)
   }
 
   /** No call begins. */
@@ -257,7 +263,7 @@ export class CallStreams {
   }
 
   #countControl(): number {
-    return this.#controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+    return this.#budgets.controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
   }
 }
 

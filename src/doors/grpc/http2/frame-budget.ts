@@ -1,3 +1,11 @@
+/** Of one connection. */
+export interface FrameBudgets {
+  /** Frames that carry no call. */
+  readonly controls: FrameBudget
+  /** Calls that the client cancels, or makes us cancel, while they are under way. */
+  readonly resets: FrameBudget
+}
+
 /** How much of something a peer may do: so much at once, and so much more each second. */
 export class FrameBudget {
   readonly #burst: number

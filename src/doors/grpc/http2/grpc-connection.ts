@@ -57,10 +57,13 @@ export class GrpcConnection {
     this.#stateMs = nowMs
     this.#idleMs = nowMs
     this.#maxAgeMs = limits.maxAgeMs * (1 + Math.random() / 10)
-    const controls = new FrameBudget(limits.controlBurst, limits.controlsPerSecond, nowMs)
+    const budgets = {
+      controls: new FrameBudget(limits.controlBurst, limits.controlsPerSecond, nowMs),
+      resets: new FrameBudget(limits.resetBurst, limits.resetsPerSecond, nowMs),
+    }
     const settings = new PeerSettings()
-    this.#streams = new CallStreams(context, socket, settings, controls)
-    this.#incoming = new IncomingFrames(context, socket, { streams: this.#streams, settings, controls }, (payload) => {
+    this.#streams = new CallStreams(context, socket, settings, budgets)
+    this.#incoming = new IncomingFrames(context, socket, { streams: this.#streams, settings, budgets }, (payload) => {
       if (this.#state === 'leaving' && LEAVE_PING.equals(payload)) this.#leaveAtOnce()
     })
     this.#reader = new FrameReader((type, flags, id, bytes, from, to) => {

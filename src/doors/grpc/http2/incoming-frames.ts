@@ -25,7 +25,7 @@ import {
   STREAM_CLOSED,
   WINDOW_UPDATE,
 } from './frame.ts'
-import { FrameBudget } from './frame-budget.ts'
+import type { FrameBudgets } from './frame-budget.ts'
 import { HeaderBlock } from './header-block.ts'
 import { HpackDecoder } from './hpack-decoder.ts'
 import type { Http2Context } from './http2-context.ts'
@@ -38,7 +38,7 @@ const CONNECTION_WINDOW = 4 * 1024 * 1024
 interface ConnectionParts {
   readonly streams: CallStreams
   readonly settings: PeerSettings
-  readonly controls: FrameBudget
+  readonly budgets: FrameBudgets
 }
 
 /** What each frame of a client means (RFC 9113 6), whether it may come now, and what it changes. */
@@ -47,8 +47,7 @@ export class IncomingFrames {
   readonly #socket: Socket
   readonly #streams: CallStreams
   readonly #settings: PeerSettings
-  readonly #controls: FrameBudget
-  readonly #resets: FrameBudget
+  readonly #budgets: FrameBudgets
   readonly #onPong: (payload: Buffer) => void
   readonly #decoder = new HpackDecoder()
   #block: HeaderBlock | undefined
@@ -58,14 +57,12 @@ export class IncomingFrames {
   #hasSettings = false
 
   /** `onPong`: a ping of ours came back. */
-  constructor(context: Http2Context, socket: Socket, { streams, settings, controls }: ConnectionParts, onPong: (payload: Buffer) => void) {
-    const { limits, nowMs } = context
+  constructor(context: Http2Context, socket: Socket, { streams, settings, budgets }: ConnectionParts, onPong: (payload: Buffer) => void) {
     this.#context = context
     this.#socket = socket
     this.#streams = streams
     this.#settings = settings
-    this.#controls = controls
-    this.#resets = new FrameBudget(limits.resetBurst, limits.resetsPerSecond, nowMs)
+    this.#budgets = budgets
     this.#onPong = onPong
   }
 
@@ -184,7 +181,7 @@ export class IncomingFrames {
     if (length !== 4) return FRAME_SIZE_ERROR
     if (!this.#streams.reset(id)) return this.#countControl()
     // CVE-2023-44487: a call that is cancelled makes room for the next, though its work may go on.
-    return this.#resets.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+    return this.#budgets.resets.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
   }
 
   #readSettings(flags: number, id: number, bytes: Buffer, from: number, to: number): number {
@@ -224,7 +221,7 @@ export class IncomingFrames {
   }
 
   #countControl(): number {
-    return this.#controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+    return this.#budgets.controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
   }
 }
 
