@@ -3,12 +3,17 @@ export interface GrpcLimits {
   readonly maxMessageBytes: number
   /** Of one connection at a time. */
   readonly maxStreams: number
+  /** Of all connections of a worker. Beyond it, a connection may have `fairStreams`. */
+  readonly maxWorkerStreams: number
+  readonly fairStreams: number
   /** Of a block of header fields: as it is sent, and as HTTP/2 counts it when it is decoded. */
   readonly maxHeaderBytes: number
-  /** Messages that have come in part, all calls of a worker together. */
+  /** Messages and blocks of header fields that have come in part, all calls of a worker together. */
   readonly maxPartialBytes: number
   /** Replies of one connection that wait for its flow-control windows. */
   readonly maxWaitingBytes: number
+  /** Replies that wait to be sent, all connections of a worker together. Beyond it, those that are far behind are cut. */
+  readonly maxUnsentBytes: number
   /** Calls that a connection may cancel while they are under way: at once, and how many more each second. */
   readonly resetBurst: number
   readonly resetsPerSecond: number
@@ -23,9 +28,12 @@ export interface GrpcLimits {
 export const GRPC_LIMITS: GrpcLimits = {
   maxMessageBytes: 1024 * 1024,
   maxStreams: 1000,
+  maxWorkerStreams: 50_000,
+  fairStreams: 100,
   maxHeaderBytes: 64 * 1024,
   maxPartialBytes: 64 * 1024 * 1024,
   maxWaitingBytes: 4 * 1024 * 1024,
+  maxUnsentBytes: 64 * 1024 * 1024,
   resetBurst: 1000,
   resetsPerSecond: 100,
   controlBurst: 10_000,

@@ -67,6 +67,11 @@ export class OwnGrpcServer implements ListenerServer {
 
   #check(): void {
     const nowMs = performance.now()
-    for (const connection of this.#connections) connection.check(nowMs)
+    let unsentBytes = 0
+    for (const connection of this.#connections) {
+      connection.check(nowMs)
+      unsentBytes += connection.unsentBytes
+    }
+    if (unsentBytes > this.#context.limits.maxUnsentBytes) for (const connection of this.#connections) connection.cutIfBehind()
   }
 }

@@ -62,6 +62,20 @@ test('streams above the limit are refused, and others go on', async () => {
   expect(client.result(5)).toMatchObject({ ...served, messages: ['5'] })
 })
 
+test('a worker that has too many calls refuses those of connections that have many', async () => {
+  const { client, echo, port } = await started({ maxWorkerStreams: 5, fairStreams: 2 })
+  client.send(hello(), ...[1, 3, 5, 7, 9, 11].map((id) => asked(id, NEVER, `${id}`)))
+  expect(await client.ended(11)).toMatchObject({ resetCode: http2.REFUSED_STREAM })
+  const second = new RawHttp2(port)
+  second.send(hello(), ...[1, 3, 5].map((id) => asked(id, NEVER, `second ${id}`)))
+  expect(await second.ended(5)).toMatchObject({ resetCode: http2.REFUSED_STREAM })
+  expect(echo.waiting.map(({ message }) => message)).toEqual(['1', '3', '5', '7', '9', 'second 1', 'second 3'])
+  client.socket.destroy()
+  await until(() => echo.waiting[0]!.isOver())
+  second.send(asked(7, ECHO, 'room again'))
+  expect(await second.ended(7)).toMatchObject(served)
+})
+
 test('a head above the limit ends its stream alone', async () => {
   const { client } = await started({ maxHeaderBytes: 2000 })
   client.send(hello(), headers(1, head(ECHO, [['x-long', 'x'.repeat(2000)]])), asked(3, ECHO, 'a'))
@@ -88,6 +102,28 @@ test.each<[what: string, frames: (block: Buffer) => Buffer[]]>([
   client.send(hello(), frame(http2.HEADERS, 0, 1), ...frames(head(ECHO)))
   expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
   await client.closed()
+  await other()
+})
+
+test('heads that are here in part have a limit in sum, with messages', async () => {
+  const { client, port, other } = await started({ maxPartialBytes: 1000 })
+  const part = frame(http2.HEADERS, 0, 1, plainBlock([['x', 'y'.repeat(600)]]))
+  client.send(hello(), part)
+  client.send(ping())
+  expect(await client.goAway()).toBe(http2.PROTOCOL_ERROR) // here, and forgotten
+  const second = new RawHttp2(port)
+  const third = new RawHttp2(port)
+  second.send(
+    hello(),
+    headers(1, head(NEVER)),
+    data(1, prefixed('z'.repeat(600)).subarray(0, 600), false),
+    headers(3, head(ECHO)),
+    data(3, prefixed('a')),
+  )
+  expect(await second.ended(3)).toMatchObject(served)
+  third.send(hello(), part)
+  expect(await third.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  second.socket.destroy()
   await other()
 })
 
@@ -201,6 +237,28 @@ test('replies that no window lets through have a limit', async () => {
   const { client, other } = await started({ maxWaitingBytes: 1000 })
   client.send(hello([INITIAL_WINDOW, 0]), ...Array.from({ length: 50 }, (_, i) => asked(2 * i + 1, ECHO, 'x'.repeat(50))))
   expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  await other()
+})
+
+test('replies that wait have a limit in sum: connections that are far behind are cut, and others go on', async () => {
+  const { client, port, other } = await started({ maxUnsentBytes: 150_000 })
+  const behind = (connection: RawHttp2, id: number): void => {
+    const body = prefixed('x'.repeat(70_000))
+    const pieces = [0, 1, 2, 3, 4].map((i) => data(id, body.subarray(i * 16_000, (i + 1) * 16_000), i === 4))
+    connection.send(headers(id, head(ECHO)), ...pieces)
+  }
+  const second = new RawHttp2(port)
+  const little = new RawHttp2(port)
+  for (const connection of [client, second, little]) connection.send(hello([INITIAL_WINDOW, 0]))
+  little.send(asked(1, ECHO, 'little'))
+  behind(client, 1)
+  behind(second, 1)
+  await until(() => second.result(1).fields[':status'] === '200')
+  behind(second, 3)
+  await client.closed()
+  await second.closed()
+  little.send(windowUpdate(1, 100))
+  expect(await little.ended(1)).toMatchObject({ ...served, messages: ['little'] })
   await other()
 })
 

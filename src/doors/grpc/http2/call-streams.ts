@@ -70,7 +70,7 @@ export class CallStreams {
     this.lastId = id
     if (head.bytes > limits.maxHeaderBytes) return this.#reject(id, ENHANCE_YOUR_CALM, isEnd)
     if (head.isMalformed || (isEnd && head.contentLength > 0)) return this.#reject(id, PROTOCOL_ERROR, isEnd)
-    if (this.#streams.size >= limits.maxStreams || id > this.maxId) return this.#reject(id, REFUSED_STREAM, isEnd)
+    if (!this.#hasRoom() || id > this.maxId) return this.#reject(id, REFUSED_STREAM, isEnd)
     const timeoutMs = timeoutMsOf(head.timeout)
     const method = methodOf(methods, head, timeoutMs)
     const rules = isEncoded(head.encoding) ? encodedRules : plainRules
@@ -81,6 +81,7 @@ export class CallStreams {
     else if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
     const lifeMs = isRefusal(method) ? Number.POSITIVE_INFINITY : timeoutMs
     const { initialWindow } = this.#settings
+    this.#context.streams++
     this.#streams.set(id, new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs))
     return NO_ERROR
   }
@@ -140,7 +141,12 @@ export class CallStreams {
     return NO_ERROR
   }
 
-  /** More waits for the client's windows than may. */
+  /** What waits for the client's windows. */
+  get waitingBytes(): number {
+    return this.#replies.windows.waitingBytes
+  }
+
+  /** More of it than may. */
   get isFull(): boolean {
     return this.#replies.windows.isFull
   }
@@ -254,8 +260,14 @@ export class CallStreams {
     if (this.#cut.size > MAX_CUT) for (const oldest of this.#cut) return void this.#cut.delete(oldest)
   }
 
+  /** A worker that has too many calls takes them from the connections that have most. */
+  #hasRoom(): boolean {
+    const { limits, streams } = this.#context
+    return this.#streams.size < (streams < limits.maxWorkerStreams ? limits.maxStreams : limits.fairStreams)
+  }
+
   #forget(stream: CallStream): void {
-    this.#streams.delete(stream.id)
+    if (this.#streams.delete(stream.id)) this.#context.streams--
     stream.isClosed = true
     this.#replies.windows.forget(stream)
     if (stream.body !== undefined) this.#context.partial.giveBack(stream.body.size)

@@ -75,7 +75,7 @@ export class GrpcConnection {
     socket.on('data', (chunk: Buffer) => this.#tryRead(chunk, chunk.length))
     socket.on('error', () => {}) // its 'close' follows
     socket.on('close', () => {
-      this.#streams.close()
+      this.#close()
       onGone(this)
     })
     socket.setNoDelay(true)
@@ -108,6 +108,16 @@ export class GrpcConnection {
     this.#leaveAtOnce()
     this.#endIfLeft()
     this.#context.writer.flush()
+  }
+
+  /** What waits to be sent: in the socket, or for the client's windows. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength + this.#streams.waitingBytes
+  }
+
+  /** For want of memory. */
+  cutIfBehind(): void {
+    if (this.unsentBytes > MAX_UNSENT_BYTES) this.#socket.destroy()
   }
 
   closeIfIdle(): void {
@@ -216,6 +226,11 @@ export class GrpcConnection {
     this.#incoming.begin()
     this.#context.writer.goAway(this.#socket, this.#streams.lastId, error, reason)
     this.#end()
+    this.#close()
+  }
+
+  #close(): void {
     this.#streams.close()
+    this.#incoming.close()
   }
 }

@@ -18,6 +18,8 @@ export class Http2Context {
   readonly partial: PartialMessages
   readonly plainRules: MessageRules
   readonly encodedRules: MessageRules
+  /** Calls that are under way. */
+  streams = 0
   /** When the turn began. */
   nowMs = performance.now()
   /** Connections are asked to go as soon as they have had a call. */

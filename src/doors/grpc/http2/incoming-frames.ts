@@ -89,6 +89,12 @@ export class IncomingFrames {
     writer.windowUpdate(this.#socket, 0, CONNECTION_WINDOW - DEFAULT_WINDOW)
   }
 
+  /** Forgets what is here in part. */
+  close(): void {
+    this.#block?.giveBack()
+    this.#block = undefined
+  }
+
   /** Returns the error that ends the connection, or NO_ERROR. */
   take(type: number, flags: number, id: number, bytes: Buffer, from: number, to: number): number {
     if (!this.#hasSettings && (type !== SETTINGS || (flags & ACK) !== 0)) return PROTOCOL_ERROR
@@ -151,7 +157,8 @@ export class IncomingFrames {
     if (begin > end) return PROTOCOL_ERROR
     const isEnd = (flags & END_STREAM) !== 0
     if ((flags & END_HEADERS) !== 0) return this.#head(id, isEnd, bytes, begin, end)
-    this.#block = new HeaderBlock(id, isEnd, this.#context.limits.maxHeaderBytes)
+    const { limits, partial } = this.#context
+    this.#block = new HeaderBlock(id, isEnd, limits.maxHeaderBytes, partial)
     return this.#block.add(bytes.subarray(begin, end)) ? NO_ERROR : ENHANCE_YOUR_CALM
   }
 
@@ -160,7 +167,7 @@ export class IncomingFrames {
     if (block === undefined || block.streamId !== id) return PROTOCOL_ERROR
     if (!block.add(bytes.subarray(from, to))) return ENHANCE_YOUR_CALM
     if ((flags & END_HEADERS) === 0) return NO_ERROR
-    this.#block = undefined
+    this.close()
     return this.#head(id, block.isEnd, block.bytes, 0, block.bytes.length)
   }
 

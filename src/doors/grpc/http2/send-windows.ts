@@ -23,6 +23,10 @@ export class SendWindows {
     this.#onSent = onSent
   }
 
+  get waitingBytes(): number {
+    return this.#waitingBytes
+  }
+
   get isFull(): boolean {
     return this.#waitingBytes > this.#context.limits.maxWaitingBytes
   }
