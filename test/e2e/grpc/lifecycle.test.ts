@@ -126,6 +126,19 @@ describe.each(LAYERS)('on the %s layer', (layer) => {
   }
 })
 
+test('a call that our own layer gets when it has just asked an idle client to go is served', async () => {
+  const echo = new EchoMethods()
+  const { port } = await servingCalls('own', { methods: echo.methods, timeouts: { keepAliveMs: 50 } })
+  const client = new RawHttp2(port)
+  client.send(hello(), asked(1, ECHO, 'a'))
+  await until(() => goAways(client).length === 1)
+  expect(goAways(client)).toEqual([LAST_STREAM])
+  client.send(asked(3, ECHO, 'b'))
+  expect(await client.ended(3)).toMatchObject({ fields: { 'grpc-status': '0' }, messages: ['b'] })
+  answerPings(client)
+  await client.closed()
+})
+
 test('draining on our own layer also serves calls that were on their way when the client was asked to go', async () => {
   const echo = new EchoMethods()
   const { server, port } = await servingCalls('own', { methods: echo.methods })

@@ -18,7 +18,7 @@ import {
 } from '../../support/grpc/frames.ts'
 import { prefixed } from '../../support/grpc/grpc-client.ts'
 import { RawHttp2 } from '../../support/grpc/raw-http2.ts'
-import { servingCalls } from '../../support/grpc/serving-calls.ts'
+import { LAYERS, type LayerName, servingCalls } from '../../support/grpc/serving-calls.ts'
 import { until } from '../../support/until.ts'
 
 const HEADER_TABLE_SIZE = 1
@@ -281,14 +281,14 @@ test('a client that has no table for fields is told that ours is empty, once', a
   expect(blocks).toEqual([0x20, 0, 0x88, 0])
 })
 
-test('a reply that no window lets through is given up after a while', async () => {
-  const { client } = await started({}, { keepAliveMs: 100 })
+test.each(LAYERS)('a reply that no window lets through is given up after a while on the %s layer', async (layer) => {
+  const { client } = await started({}, { keepAliveMs: 100 }, layer)
   client.send(hello([INITIAL_WINDOW, 0]), asked(1, ECHO, 'a'))
   expect(await client.ended(1)).toMatchObject({ resetCode: http2.CANCEL })
 })
 
-test('a client that does not read is not read from, and is cut after a while', async () => {
-  const { client, echo, other } = await started({}, { keepAliveMs: 200 })
+test.each(LAYERS)('a client that does not read is not read from, and is cut after a while, on the %s layer', async (layer) => {
+  const { client, echo, other } = await started({}, { keepAliveMs: 200 }, layer)
   client.socket.pause()
   const block = integer(0x40, 6, 0)
   const added = Buffer.concat([...callFields(ECHO).map(([name, value]) => Buffer.concat([block, plainText(name), plainText(value)]))])
@@ -345,7 +345,7 @@ test('a connection without calls is closed after a while, pings or not', async (
   const pings = setInterval(() => client.send(ping()), 20)
   await client.closed()
   clearInterval(pings)
-  expect(client.goAwayCodes()).toEqual([http2.NO_ERROR])
+  expect(client.goAwayCodes()).toEqual([http2.NO_ERROR, http2.NO_ERROR])
 })
 
 test('a request in HTTP/1.1 learns what this port is', async () => {
@@ -364,9 +364,9 @@ interface Started {
   other(): Promise<void>
 }
 
-async function started(limits: Partial<GrpcLimits> = {}, timeouts = {}): Promise<Started> {
+async function started(limits: Partial<GrpcLimits> = {}, timeouts = {}, layer: LayerName = 'own'): Promise<Started> {
   const echo = new EchoMethods()
-  const { port } = await servingCalls('own', { methods: echo.methods, limits, timeouts })
+  const { port } = await servingCalls(layer, { methods: echo.methods, limits, timeouts })
   const other = async (): Promise<void> => {
     const client = new RawHttp2(port)
     client.send(hello(), asked(1, ECHO, 'other'))

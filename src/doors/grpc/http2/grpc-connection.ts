@@ -92,13 +92,7 @@ export class GrpcConnection {
 
   /** Asks the client to go elsewhere; what it has sent meanwhile is still served. One that has just come makes a call first. */
   leave(): void {
-    if (this.#state !== 'serving' || !(this.#streams.size > 0 || this.#streams.handled > 0)) return
-    const { writer } = this.#context
-    writer.goAway(this.#socket, MAX_STREAM_ID, NO_ERROR, '')
-    // RFC 9113 6.8: when it comes back, the client has read the other one, too.
-    writer.ping(this.#socket, LEAVE_PING, 0, false)
-    writer.flush()
-    this.#enter('leaving')
+    if (this.#state === 'serving' && (this.#streams.size > 0 || this.#streams.handled > 0)) this.#askToLeave()
   }
 
   /** Serves the calls that are here, and closes. */
@@ -138,11 +132,20 @@ export class GrpcConnection {
     if (this.#streams.isFull) return this.#fail(ENHANCE_YOUR_CALM, TOO_MUCH_WAITS)
     if (this.#streams.size > 0) this.#idleMs = nowMs
     if (this.#state === 'serving') {
-      if (this.#incoming.hasSettings && nowMs - this.#idleMs > keepAliveMs) this.#leaveAtOnce()
+      if (this.#incoming.hasSettings && nowMs - this.#idleMs > keepAliveMs) this.#askToLeave()
       else if (this.#context.isDraining || nowMs - this.#bornMs > this.#maxAgeMs) this.leave()
     } else if (this.#state === 'leaving' && nowMs - this.#stateMs > LEAVE_MS) this.#leaveAtOnce()
     this.#endIfLeft()
     this.#context.writer.flush()
+  }
+
+  #askToLeave(): void {
+    const { writer } = this.#context
+    writer.goAway(this.#socket, MAX_STREAM_ID, NO_ERROR, '')
+    // RFC 9113 6.8: when it comes back, the client has read the other one, too.
+    writer.ping(this.#socket, LEAVE_PING, 0, false)
+    writer.flush()
+    this.#enter('leaving')
   }
 
   #leaveAtOnce(): void {
