@@ -35,6 +35,9 @@ export class NodeGrpcCall implements StreamingCall {
   #arrivalTimer: NodeJS.Timeout | undefined
   #onGone = (): void => {}
   #hasReplied = false
+  /** While something waits to be sent: since when, and how much it was when we last looked. */
+  #waitingMs = Number.POSITIVE_INFINITY
+  #unsent = 0
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, context: NodeCallContext) {
     this.#stream = stream
@@ -66,6 +69,20 @@ export class NodeGrpcCall implements StreamingCall {
 
   end(status: number, statusMessage: string): void {
     this.#reply(failed(status, statusMessage))
+  }
+
+  /** How long the client has taken nothing of what waits for it. */
+  stuckMs(nowMs: number): number {
+    const { writableLength } = this.#stream
+    const isWaiting = this.#hasReplied || writableLength > 0
+    if (!isWaiting || writableLength < this.#unsent) this.#waitingMs = Number.POSITIVE_INFINITY
+    this.#unsent = writableLength
+    if (isWaiting) this.#waitingMs = Math.min(this.#waitingMs, nowMs)
+    return isWaiting ? nowMs - this.#waitingMs : 0
+  }
+
+  cancel(): void {
+    this.#stream.close(constants.NGHTTP2_CANCEL)
   }
 
   /** What would never end by itself ends now. */
@@ -146,7 +163,9 @@ export class NodeGrpcCall implements StreamingCall {
     if (reply.message === undefined && !stream.headersSent) {
       stream.respond({ ':status': httpStatus, 'content-type': 'application/grpc', ...trailers }, { endStream: true })
     } else {
-      stream.on('wantTrailers', () => stream.sendTrailers(trailers))
+      stream.on('wantTrailers', () => {
+        if (!stream.closed) stream.sendTrailers(trailers)
+      })
       this.#respond()
       stream.end(reply.message && framed(reply.message))
     }

@@ -14,6 +14,7 @@ import { PartialMessages } from './partial-messages.ts'
 
 const SWEEP_MS = 250
 const CLOSING_SWEEP_MS = 50
+const LINGER_MS = 1000
 /** HTTP/2 counts 32 bytes for a field besides its text. */
 const FIELD_BYTES = 32
 
@@ -130,9 +131,18 @@ export class NodeGrpcServer implements ListenerServer {
     const nowMs = performance.now()
     const { keepAliveMs, headersTimeoutMs } = this.#options.timeouts
     for (const [session, state] of this.#sessions) {
-      if (!state.isReady && nowMs - state.bornMs > headersTimeoutMs) session.destroy()
+      const idleMs = state.calls.size === 0 ? nowMs - state.idleSinceMs : 0
+      let unreadMs = idleMs
+      for (const call of state.calls) {
+        const stuckMs = call.stuckMs(nowMs)
+        if (stuckMs > keepAliveMs) call.cancel()
+        unreadMs = Math.max(unreadMs, stuckMs)
+      }
+      // Neither the end of a call nor GOAWAY got through.
+      if (unreadMs > keepAliveMs + LINGER_MS) state.socket.destroy()
+      else if (!state.isReady && nowMs - state.bornMs > headersTimeoutMs) session.destroy()
       else if (this.#isDraining || nowMs - state.bornMs > state.maxAgeMs) this.#goAway(session, state)
-      else if (state.isReady && state.calls.size === 0 && nowMs - state.idleSinceMs > keepAliveMs) session.close()
+      else if (state.isReady && idleMs > keepAliveMs) session.close()
     }
   }
 
