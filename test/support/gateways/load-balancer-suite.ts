@@ -18,6 +18,7 @@ export function loadBalancerSuite(gateway: Gateway): void {
         ['X-Original-Method', 'DELETE'],
         ['X-Original-URI', '/free'],
       ])
+      expect(asked.seen).toHaveLength(1)
       expect(gateway.asked(asked.seen[0]!)).toMatchObject({ method: 'GET', uri: '/original' })
       expect(asked.seen[0]!.headers['x-forwarded-for']).toMatch(/^203\.0\.113\.9(, 127\.0\.0\.1)*$/)
     })
