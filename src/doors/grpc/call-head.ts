@@ -1,7 +1,7 @@
 import { failed, type GrpcMethod, type GrpcReply } from './grpc-method.ts'
 import { INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED } from './grpc-status.ts'
 
-/** What a call's header fields say. '' where a field is absent; where it is repeated, its values joined by `, `. */
+/** What a call's header fields say. '' where a field is absent; where it is repeated, something with `, ` in it. */
 export interface CallHead {
   readonly method: string
   readonly path: string

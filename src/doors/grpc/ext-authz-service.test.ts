@@ -53,7 +53,7 @@ describe('a call', () => {
 
   test('that is over takes nothing', () => {
     const { check } = serving(new MapStore())
-    expect(check.handle(message('a'), { isOver: true })).toMatchObject({ status: 1, message: undefined })
+    expect(check.handle(message('a'), { isOver: true })).toMatchObject({ status: 4, message: undefined })
     expect(codeOf(check.handle(message('a'), CALL))).toBe(0)
   })
 

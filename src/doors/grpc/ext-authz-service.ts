@@ -3,7 +3,8 @@ import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { ExtAuthzRequest } from './ext-authz-request.ts'
 import { ExtAuthzResponse } from './ext-authz-response.ts'
 import { failed, type GrpcCall, type GrpcReply, type UnaryMethod } from './grpc-method.ts'
-import { CANCELLED, INTERNAL } from './grpc-status.ts'
+import { INTERNAL } from './grpc-status.ts'
+import { EXPIRED } from './layer-replies.ts'
 import { MalformedMessage } from './protobuf-reader.ts'
 
 /** More are in use at a time only while a store is slow. */
@@ -23,7 +24,7 @@ export class ExtAuthzCheck implements UnaryMethod {
   }
 
   handle(message: Uint8Array, call: GrpcCall): GrpcReply | Promise<GrpcReply> {
-    if (call.isOver) return failed(CANCELLED, 'the call is over')
+    if (call.isOver) return EXPIRED
     const request = this.#requests.pop() ?? new ExtAuthzRequest()
     try {
       request.read(message)

@@ -1,6 +1,4 @@
-import { INTERNAL } from './grpc-status.ts'
-
-/** A method of a service, whatever layer carries its calls. Where it throws or rejects, its call gets BROKEN. */
+/** A method of a service, whatever layer carries its calls. Where it throws or rejects, its call gets status 13. */
 export type GrpcMethod = UnaryMethod | StreamingMethod
 
 /** One message in, one out. */
@@ -22,7 +20,7 @@ interface StreamingMethod {
 
 /** What a method may know of its call. */
 export interface GrpcCall {
-  /** Cancelled, or past its deadline: nothing more may be taken for it, and its reply goes nowhere. */
+  /** Past its deadline, or cancelled: nothing more may be taken for it. The reply is EXPIRED; of a cancelled call it goes nowhere. */
   readonly isOver: boolean
 }
 
@@ -39,9 +37,6 @@ export interface GrpcReply {
   /** Undefined unless the status is OK. */
   readonly message: Uint8Array | undefined
 }
-
-/** Its own code failed: the log says why. */
-export const BROKEN: GrpcReply = { status: INTERNAL, statusMessage: 'internal_error', message: undefined }
 
 export function failed(status: number, statusMessage: string): GrpcReply {
   return { status, statusMessage, message: undefined }

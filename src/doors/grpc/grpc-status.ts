@@ -1,6 +1,5 @@
 /** The statuses of a gRPC call that are used here. */
 export const OK = 0
-export const CANCELLED = 1
 export const INVALID_ARGUMENT = 3
 export const DEADLINE_EXCEEDED = 4
 export const NOT_FOUND = 5

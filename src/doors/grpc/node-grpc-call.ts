@@ -2,9 +2,9 @@ import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type Ser
 import { GrowingBuffer } from '../../growing-buffer.ts'
 import { type CallHead, isEncoded, isRefusal, methodOf, type Refusal } from './call-head.ts'
 import type { GrpcLimits } from './grpc-limits.ts'
-import { BROKEN, failed, type GrpcMethod, type GrpcReply, type StreamingCall } from './grpc-method.ts'
-import { DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status.ts'
+import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from './grpc-method.ts'
 import { timeoutMsOf } from './grpc-timeout.ts'
+import { BROKEN, CLOSING, EXPIRED, TOO_SLOW } from './layer-replies.ts'
 import { bodyFailure, framed, PREFIX_BYTES } from './message-frame.ts'
 import { NO_MEMORY, type PartialMessages } from './partial-messages.ts'
 import { encodedStatusMessage } from './status-message.ts'
@@ -18,9 +18,6 @@ export interface NodeCallContext {
   readonly onFailure: (error: unknown) => void
 }
 
-const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
-const TOO_SLOW = failed(DEADLINE_EXCEEDED, 'the message took too long to arrive')
-const CLOSING = failed(UNAVAILABLE, 'the server is closing')
 /** The longest wait of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 

@@ -9,7 +9,7 @@ import { DecisionMetrics } from '../../telemetry/metrics/decision-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../../telemetry/metrics/metric-memory.ts'
 import { QuestionMetrics } from '../../telemetry/metrics/question-metrics.ts'
 import type { GrpcReply, UnaryMethod } from './grpc-method.ts'
-import { CANCELLED, INTERNAL, OK } from './grpc-status.ts'
+import { DEADLINE_EXCEEDED, INTERNAL, OK } from './grpc-status.ts'
 import { ProtobufWriter } from './protobuf-writer.ts'
 import { rateLimitMethods } from './rate-limit-service.ts'
 
@@ -45,7 +45,7 @@ function message(): Uint8Array {
 
 test('a call that is over takes nothing', () => {
   const service = serviceOn(new MapStore())
-  expect(service.handle(message(), { isOver: true })).toMatchObject({ status: CANCELLED })
+  expect(service.handle(message(), { isOver: true })).toMatchObject({ status: DEADLINE_EXCEEDED })
   const reply = service.handle(message(), { isOver: false }) as GrpcReply
   // overall_code OK: what was left is there.
   expect([reply.status, ...reply.message!.subarray(0, 2)]).toEqual([OK, 8, 1])

@@ -1,7 +1,8 @@
 import type { DecisionPipeline, LimitAnswer } from '../../decide/decision-pipeline.ts'
 import type { Series } from '../../telemetry/metrics/counter-family.ts'
 import { failed, type GrpcMethod, type GrpcReply } from './grpc-method.ts'
-import { CANCELLED, INTERNAL, INVALID_ARGUMENT, OK, UNAVAILABLE } from './grpc-status.ts'
+import { INTERNAL, INVALID_ARGUMENT, OK, UNAVAILABLE } from './grpc-status.ts'
+import { EXPIRED } from './layer-replies.ts'
 import { MalformedMessage } from './protobuf-reader.ts'
 import { type RateLimitRequest, RateLimitRequestReader } from './rate-limit-request.ts'
 import { RateLimitResponseWriter } from './rate-limit-response.ts'
@@ -32,7 +33,7 @@ export function rateLimitMethods(pipeline: DecisionPipeline, ignoredLimits: Seri
       path: '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
       isStreaming: false,
       handle(message, call) {
-        if (call.isOver) return failed(CANCELLED, 'the call is over')
+        if (call.isOver) return EXPIRED
         const request = read(message)
         if ('status' in request) return request
         ignoredLimits.count += request.ignoredLimits

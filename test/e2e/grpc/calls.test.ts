@@ -1,8 +1,11 @@
 import { constants } from 'node:http2'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { DecisionPipeline } from '../../../src/decide/decision-pipeline.ts'
+import { newGrpcServer } from '../../../src/doors/grpc/grpc-server.ts'
+import type { Series } from '../../../src/telemetry/metrics/counter-family.ts'
 import { BREAK_STREAM, ECHO, ECHO_LATER, EchoMethods, FAIL, NEVER, REJECT, THROW, WATCH } from '../../support/grpc/echo-methods.ts'
 import { type CallResult, call, type Fields, grpcClient, grpcFields, prefixed, resultOf } from '../../support/grpc/grpc-client.ts'
-import { LAYERS, type LayerName, servingCalls } from '../../support/grpc/serving-calls.ts'
+import { grpcOptions, LAYERS, type LayerName, servingCalls } from '../../support/grpc/serving-calls.ts'
 import { until } from '../../support/until.ts'
 
 describe.each(LAYERS)('calls on the %s layer', (layer) => {
@@ -186,6 +189,23 @@ describe.each(LAYERS)('calls on the %s layer', (layer) => {
     const results = await Promise.all(texts.map((text, i) => ask(i % 2 === 0 ? ECHO : ECHO_LATER, [prefixed(text)])))
     expect(results).toEqual(texts.map(reply))
   })
+})
+
+test.each(LAYERS)('the log has what fails in a method, once, on the %s layer', async (wire) => {
+  const logged: unknown[] = []
+  const broken = new Error('a bug')
+  const server = newGrpcServer(grpcOptions(), {
+    pipeline: { logFailure: (error: unknown) => void logged.push(error) } as DecisionPipeline,
+    isReady: () => {
+      throw broken
+    },
+    wire,
+    ignoredLimits: { count: 0 } as Series,
+  })
+  onTestFinished(() => server.close(0))
+  const { port } = (await server.listen({ port: 0, host: '127.0.0.1' }))!
+  expect(await call(grpcClient(port), grpcFields('/grpc.health.v1.Health/Check'), prefixed(''))).toMatchObject({ status: 13 })
+  expect(logged).toEqual([broken])
 })
 
 interface Started {

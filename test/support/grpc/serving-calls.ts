@@ -32,20 +32,25 @@ export interface RunningLayer {
 export async function servingCalls(layer: LayerName, { methods, timeouts, limits, places = 1000 }: LayerOptions): Promise<RunningLayer> {
   let refused = 0
   const failures: unknown[] = []
-  const options: PortOptions = {
-    timeouts: { keepAliveMs: 60_000, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, ...timeouts },
-    peers: 'remote',
-    shares: new ConnectionShares(newSharesBuffer(1), 1),
-    places: new ConnectionPlaces(newPlacesBuffer(1), 1, 'grpc', places),
-    onFull: () => {
-      refused++
-    },
-    onAcceptError: () => {},
-  }
+  const options = grpcOptions(timeouts, places, () => {
+    refused++
+  })
   const byPath = new Map(methods.map((method) => [method.path, method]))
   const Server = layer === 'own' ? OwnGrpcServer : NodeGrpcServer
   const server = new Server(byPath, options, (error) => void failures.push(error), { ...GRPC_LIMITS, ...limits })
   const { port } = (await server.listen({ port: 0, host: '127.0.0.1' }))!
   onTestFinished(() => server.close(0))
   return { server, port, refused: () => refused, failures }
+}
+
+/** What the listener of gRPC is told. */
+export function grpcOptions(timeouts: Partial<ListenerTimeouts> = {}, places = 1000, onFull: () => void = () => {}): PortOptions {
+  return {
+    timeouts: { keepAliveMs: 60_000, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, ...timeouts },
+    peers: 'remote',
+    shares: new ConnectionShares(newSharesBuffer(1), 1),
+    places: new ConnectionPlaces(newPlacesBuffer(1), 1, 'grpc', places),
+    onFull,
+    onAcceptError: () => {},
+  }
 }

@@ -1,14 +1,12 @@
 import type { Socket } from 'node:net'
-import { BROKEN, failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
-import { DEADLINE_EXCEEDED } from '../grpc-status.ts'
+import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
+import { BROKEN, EXPIRED } from '../layer-replies.ts'
 import { EMPTY_TABLE, RESPONSE_BLOCK, trailersBlock, trailersOnlyBlock } from './answer-blocks.ts'
 import type { CallStream } from './call-stream.ts'
 import { NO_ERROR } from './frame.ts'
 import type { Http2Context } from './http2-context.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import { SendWindows } from './send-windows.ts'
-
-export const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
 
 /** What the calls of one connection are answered. */
 export class CallReplies {

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 import { GrowingBuffer } from '../../../growing-buffer.ts'
 import { isEncoded, isRefusal, methodOf } from '../call-head.ts'
-import { failed, type GrpcReply } from '../grpc-method.ts'
-import { DEADLINE_EXCEEDED, UNAVAILABLE } from '../grpc-status.ts'
+import type { GrpcReply } from '../grpc-method.ts'
 import { timeoutMsOf } from '../grpc-timeout.ts'
+import { CLOSING, EXPIRED, TOO_SLOW } from '../layer-replies.ts'
 import { bodyFailure, PREFIX_BYTES } from '../message-frame.ts'
 import { NO_MEMORY } from '../partial-messages.ts'
-import { CallReplies, EXPIRED } from './call-replies.ts'
+import { CallReplies } from './call-replies.ts'
 import { CallStream } from './call-stream.ts'
 import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
 import type { FrameBudgets } from './frame-budget.ts'
@@ -14,8 +14,6 @@ import type { Http2Context } from './http2-context.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import type { RequestHead } from './request-head.ts'
 
-const TOO_SLOW = failed(DEADLINE_EXCEEDED, 'the message took too long to arrive')
-const CLOSING = failed(UNAVAILABLE, 'the server is closing')
 const NO_BYTES = Buffer.alloc(0)
 /** Streams that we ended before the client did, of which frames may still come. */
 const MAX_CUT = 1000

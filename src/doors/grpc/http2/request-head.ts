@@ -17,6 +17,8 @@ import {
 
 const UNKNOWN_LENGTH = -1
 const REQUIRED = (1 << METHOD) | (1 << PATH) | (1 << SCHEME)
+/** A value that came more than once: joined, it would be no valid one either, and as long as the client likes. */
+const REPEATED = ', '
 const LENGTH_FORMAT = /^[0-9]{1,15}$/
 
 /** The header fields of one request, or its trailers. One is used for all of them. */
@@ -80,10 +82,10 @@ export class RequestHead implements CallHead {
         if (!isRepeated) this.contentType = value
         break
       case TIMEOUT:
-        this.timeout = isRepeated ? `${this.timeout}, ${value}` : value
+        this.timeout = isRepeated ? REPEATED : value
         break
       case ENCODING:
-        this.encoding = isRepeated ? `${this.encoding}, ${value}` : value
+        this.encoding = isRepeated ? REPEATED : value
         break
       case TE:
         if (value.toLowerCase() !== 'trailers') this.isMalformed = true
