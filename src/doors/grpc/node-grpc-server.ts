@@ -1,4 +1,4 @@
-import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { AdmittedConnections } from '../../listen/admitted-connections.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
@@ -37,6 +37,8 @@ export class NodeGrpcServer implements ListenerServer {
   readonly #connections: AdmittedConnections
   readonly #sessions = new Map<ServerHttp2Session, Session>()
   readonly #limits: GrpcLimits
+  /** Of all sessions. */
+  #calls = 0
   #sweep: NodeJS.Timeout
   #isDraining = false
 
@@ -60,11 +62,16 @@ export class NodeGrpcServer implements ListenerServer {
     })
     this.#server.on('stream', (stream, headers) => {
       const session = this.#sessions.get(stream.session as ServerHttp2Session)
+      if (session === undefined || !this.#hasRoom(session)) {
+        stream.on('error', () => {}) // its 'close' follows
+        return stream.close(constants.NGHTTP2_REFUSED_STREAM)
+      }
       const call = new NodeGrpcCall(stream, headers, context)
-      if (session === undefined) return
       session.calls.add(call)
+      this.#calls++
       stream.on('close', () => {
         session.calls.delete(call)
+        this.#calls--
         session.hasServed = true
         session.idleSinceMs = performance.now()
       })
@@ -125,6 +132,11 @@ export class NodeGrpcServer implements ListenerServer {
   /** Clients that have just come make a call first. In one step: nghttp2 serves no calls that come behind any GOAWAY; clients repeat them. */
   #goAway(session: ServerHttp2Session, { hasServed, calls }: Session): void {
     if (hasServed || calls.size > 0) session.close()
+  }
+
+  #hasRoom({ calls }: Session): boolean {
+    const { maxWorkerStreams, fairStreams } = this.#limits
+    return this.#calls < maxWorkerStreams || calls.size < fairStreams
   }
 
   #check(): void {

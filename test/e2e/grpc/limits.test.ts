@@ -62,8 +62,8 @@ test('streams above the limit are refused, and others go on', async () => {
   expect(client.result(5)).toMatchObject({ ...served, messages: ['5'] })
 })
 
-test('a worker that has too many calls refuses those of connections that have many', async () => {
-  const { client, echo, port } = await started({ maxWorkerStreams: 5, fairStreams: 2 })
+test.each(LAYERS)('a worker that has too many calls refuses those of connections that have many, on the %s layer', async (layer) => {
+  const { client, echo, port } = await started({ maxWorkerStreams: 5, fairStreams: 2 }, {}, layer)
   client.send(hello(), ...[1, 3, 5, 7, 9, 11].map((id) => asked(id, NEVER, `${id}`)))
   expect(await client.ended(11)).toMatchObject({ resetCode: http2.REFUSED_STREAM })
   const second = new RawHttp2(port)
