@@ -31,6 +31,7 @@ export class LimitEvaluator {
 
   /** Takes for all descriptors, or for none. Returns a promise only if the store does. */
   decide(active: ActivePlan, call: LimitCall): LimitResult | Promise<LimitResult> {
+    this.turnTo(active)
     const run = this.#idle ?? new LimitRun()
     this.#idle = undefined
     const nowMs = this.#clock.nowMs()
