@@ -52,8 +52,10 @@ export class LimitEvaluator {
   }
 
   #afterGivenBack(run: LimitRun, given: Outcome): LimitResult | Promise<LimitResult> {
+    if (given !== 'unavailable') return this.#simulate(run)
+    if (run.group.ruleCount === 0) return this.#refuse(run, NO_STORE)
     // What was taken stays taken.
-    if (given === 'unavailable' && run.group.ruleCount === 0) return this.#refuse(run, NO_STORE)
+    run.forgetGivenBack()
     return this.#simulate(run)
   }
 
