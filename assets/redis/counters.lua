@@ -10,7 +10,7 @@
 --           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts), else 0
 --         and then the arguments of the kind (`columns`)
 -- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, the last reset of the
---         counter, or 0; 0 or a warning: 1000 × the percentage that is reached, plus the one before; and what was refunded. Or 2 and the time, and nothing was done: a row does not name the window of that time.
+--         counter, or 0; 0 or a warning: 1000 × the percentage that is reached, plus the one before; and what was refunded, as far as it matters to the calling instance. Or 2 and the time, and nothing was done: a row does not name the window of that time.
 --
 -- Records expire when they equal a new one, or some time later. A lost record is restored from what the first calling instance has spent
 -- itself. An existing record is lowered to `most`, unless it is settled: calls of an instance's workers overtake each other, and what one of
@@ -160,6 +160,11 @@ local function refunded_field(row)
   return string.format('%.0f.25', row.number)
 end
 
+local function read_refunded(row)
+  local refunded = tonumber(redis.call('HGET', row.key, refunded_field(row)))
+  return refunded and is_finite(refunded) and refunded or 0
+end
+
 local function warned_field(row)
   return string.format('%.0f.5', row.number)
 end
@@ -202,13 +207,16 @@ function window.read(row)
   if used and not is_finite(used) then used = nil end
   row.exists = used and true
   row.used = used or 0
-  row.refunded = used and tonumber(redis.call('HGET', row.key, refunded_field(row))) or 0
-  if not is_finite(row.refunded) then row.refunded = 0 end
   set_begun(row, used and tonumber(redis.call('HGET', row.key, -row.number)) or 0)
   row.left = row.size - row.used
   if isReturn then return end
   local isBelieved = row.number == row.present and row.reset <= row.moment
-  local most = isBelieved and row.most + row.refunded or row.size
+  local most = isBelieved and row.most or row.size
+  if used and most < row.left then
+    -- The own count of an instance is lower than that of all: something was refunded, or Redis has lost data.
+    row.refunded = read_refunded(row)
+    most = most + row.refunded
+  end
   if not used then row.used = math.max(0, row.size - most) end
   row.left = math.min(row.size - row.used, most)
   if row.over == 0 then row.left = math.max(0, row.left) end
@@ -242,8 +250,7 @@ function window.give_back(row)
   local isOver = wall < row.presentStart or wall >= row.ends
   if not row.exists and (row.cost > 0 or isOver) then return end
   if action == 'refund' then
-    row.refunded = row.refunded + math.min(row.cost, row.used)
-    redis.call('HSET', row.key, refunded_field(row), exact(row.refunded))
+    redis.call('HSET', row.key, refunded_field(row), exact(read_refunded(row) + math.min(row.cost, row.used)))
   end
   row.used = row.used - row.cost
   window.write(row)
@@ -396,6 +403,6 @@ for _, row in ipairs(rows) do
   reply[#reply + 1] = exact(row.leased)
   reply[#reply + 1] = exact(row.reset)
   reply[#reply + 1] = row.warning
-  reply[#reply + 1] = exact(row.refunded)
+  reply[#reply + 1] = row.refunded > 0 and exact(row.refunded) or 0
 end
 return table.concat(reply, ' ')

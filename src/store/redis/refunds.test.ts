@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ClockedInstance } from '../../../test/support/redis/clocked-instance.ts'
 import { ClockedLink } from '../../../test/support/redis/clocked-link.ts'
@@ -6,6 +7,7 @@ import { type RedisServer, runningRedis } from '../../../test/support/redis/redi
 import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { thisSuite } from '../../../test/support/service/suite-owner.ts'
 import { bucketLimit, dayLimit, overdrawn } from '../../../test/support/store/charging.ts'
+import { canOverdraw } from '../../limiter/limit.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 
 const SIZE = 100
@@ -90,9 +92,46 @@ describeWithRedis('hits that are given back at another instance than the one tha
       await redis.command('FLUSHALL')
       await other.take(1, other.openLeasable(limit))
       // Redis has lost what it knew, and the own count has not.
-      expect(await taker.take(20, counter)).toMatchObject({ outcome: canTakeAnyway(limit) })
-      expect(taker.ownLeft(counter)).toBe(canTakeAnyway(limit) ? -10 : 10)
+      expect(await taker.take(20, counter)).toMatchObject({ outcome: canOverdraw(limit) })
+      expect(taker.ownLeft(counter)).toBe(canOverdraw(limit) ? -10 : 10)
     })
+  })
+
+  const step = fc.record({
+    at: fc.nat(2),
+    action: fc.constantFrom('take', 'take', 'take', 'refund', 'pass' as const),
+    tokens: fc.integer({ min: 1, max: SIZE }),
+  })
+
+  test.each([
+    ['a bucket', bucketLimit(1, SIZE), 1],
+    ['a window', dayLimit(SIZE), 0],
+    ['a bucket that can be overdrawn', overdrawn(bucketLimit(1, SIZE)), 1],
+    ['a window that can be overdrawn', overdrawn(dayLimit(SIZE)), 0],
+  ] as const)('of %s are there for all instances: together they count as one', async (_, limit, perMs) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        prefixes++
+        const instances = [0, 1, 2].map(() => new ClockedInstance(link, `edge:${prefixes}:`))
+        let left = SIZE
+        for (const { at, action, tokens } of steps) {
+          const one = instances[at]!
+          const counter = one.openLeasable(limit)
+          if (action === 'take') {
+            const fits = canOverdraw(limit) ? left > 0 : left >= tokens
+            if (fits) left -= tokens
+            expect(await one.take(tokens, counter)).toMatchObject({ outcome: fits, levels: [left] })
+          } else if (action === 'refund') {
+            await one.refund(counter, tokens)
+            left = Math.min(SIZE, left + tokens)
+          } else {
+            pass(tokens)
+            left = Math.min(SIZE, left + tokens * perMs)
+          }
+        }
+      }),
+      { numRuns: 60 },
+    )
   })
 
   test('of a bucket are remembered until the taker has refilled by its own count', async () => {
@@ -113,7 +152,3 @@ describeWithRedis('hits that are given back at another instance than the one tha
     expect(await redis.command('STRLEN', taker.keyOf(counter))).toBe(40)
   })
 })
-
-function canTakeAnyway(limit: object): boolean {
-  return 'canOverdraw' in limit && limit.canOverdraw === true
-}
