@@ -265,7 +265,8 @@ export class CallStreams {
   }
 
   #forget(stream: CallStream): void {
-    if (this.#streams.delete(stream.id)) this.#context.streams--
+    if (!stream.isClosed) this.#context.streams--
+    this.#streams.delete(stream.id)
     stream.isClosed = true
     this.#replies.windows.forget(stream)
     if (stream.body !== undefined) this.#context.partial.giveBack(stream.body.size)
