@@ -1,28 +1,20 @@
-import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readText } from '../docs/markdown.ts'
 import { describeWith } from '../support/describe-with.ts'
+import { ratelimitMissing, SOURCES } from '../support/ratelimit/ratelimit.ts'
 import { command } from '../support/service/command.ts'
 import { scratchDirectory } from '../support/service/running.ts'
 
-const VERSION = /^version=(.*)$/m.exec(readText('scripts/test-parts/ratelimit-configurations.sh'))![1]!
-const GO = spawnSync('go', ['env', 'GOMODCACHE'], {
-  env: { ...process.env, PATH: `${process.env['PATH']}${delimiter}/usr/local/go/bin` },
-  encoding: 'utf8',
-})
-const MODULE = join((GO.stdout ?? '').trim() || '/nowhere', 'github.com/envoyproxy', `ratelimit@${VERSION}`)
-
-describeWith(missing(), 'edge convert on the configurations that envoyproxy/ratelimit publishes', () => {
+describeWith(ratelimitMissing(), 'edge convert on the configurations that envoyproxy/ratelimit publishes', () => {
   test('its examples: everything but `replaces`', async () => {
-    expect(await outcomeOf(join(MODULE, 'examples/ratelimit/config/config.yaml'))).toEqual({ status: 0, named: [] })
-    expect(await outcomeOf(join(MODULE, 'examples/ratelimit/config/example.yaml'))).toEqual({ status: 1, named: ['replaces'] })
+    expect(await outcomeOf(join(SOURCES, 'examples/ratelimit/config/config.yaml'))).toEqual({ status: 0, named: [] })
+    expect(await outcomeOf(join(SOURCES, 'examples/ratelimit/config/example.yaml'))).toEqual({ status: 1, named: ['replaces'] })
   })
 
   test('those of its README', async () => {
-    const readme = readFileSync(join(MODULE, 'README.md'), 'utf8')
+    const readme = readFileSync(join(SOURCES, 'README.md'), 'utf8')
     const blocks = [...readme.matchAll(/^```yaml\n(domain: [^<][\s\S]*?)^```$/gm)].map((match) => match[1]!)
     expect(blocks.length).toBeGreaterThanOrEqual(12)
     const file = join(await scratchDirectory(), 'block.yaml')
@@ -34,7 +26,7 @@ describeWith(missing(), 'edge convert on the configurations that envoyproxy/rate
   })
 
   test('those of its own tests: what it refuses is refused, and the rest is converted', async () => {
-    const directory = join(MODULE, 'test/config')
+    const directory = join(SOURCES, 'test/config')
     const refused = []
     for (const name of readdirSync(directory).filter((file) => file.endsWith('.yaml'))) {
       const { status, named } = await outcomeOf(join(directory, name))
@@ -55,15 +47,6 @@ describeWith(missing(), 'edge convert on the configurations that envoyproxy/rate
     ])
   })
 })
-
-function missing(): string | undefined {
-  try {
-    readdirSync(MODULE)
-    return undefined
-  } catch {
-    return 'the configurations of envoyproxy/ratelimit are not there: sh scripts/install-test-parts.sh'
-  }
-}
 
 /** What cannot be expressed, each once. What is printed loads. */
 async function outcomeOf(file: string): Promise<{ status: number; named: string[] }> {

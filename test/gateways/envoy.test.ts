@@ -1,10 +1,18 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { blockRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { describeWith } from '../support/describe-with.ts'
-import { behindLoadBalancer, ENVOY_EXT_AUTHZ_GRPC, ENVOY_EXT_AUTHZ_HTTP, ENVOY_RATE_LIMIT } from '../support/gateways/envoy.ts'
+import {
+  behindLoadBalancer,
+  ENVOY_EXT_AUTHZ_GRPC,
+  ENVOY_EXT_AUTHZ_HTTP,
+  ENVOY_RATE_LIMIT,
+  throughSocket,
+} from '../support/gateways/envoy.ts'
 import { behind, startEdge } from '../support/gateways/gateway-setup.ts'
 import { statusOf } from '../support/gateways/raw-request.ts'
 import { ask } from '../support/service/http.ts'
+import { scratchDirectory } from '../support/service/running.ts'
 
 const HOST = 'Host: 127.0.0.1\r\n'
 /** What no text of gRPC may hold, in each place that Envoy tells edge of. */
@@ -53,5 +61,17 @@ describeWith(ENVOY_EXT_AUTHZ_HTTP.missing, 'Envoy behind another load balancer',
     const { port } = await behind(gateway, await startEdge({ bundle: bundle(1, policy('p', { selector: { domain: 'api' }, rules })) }))
     expect((await ask(port, 'GET', '/', [['X-Forwarded-For', client]])).status).toBe(429)
     expect((await ask(port, 'GET', '/', [['X-Forwarded-For', `${client}, 192.0.2.7`]])).status).toBe(200)
+  })
+})
+
+describeWith(ENVOY_EXT_AUTHZ_HTTP.missing, 'Envoy with a unix socket', () => {
+  test('asks edge through it', async () => {
+    const path = join(await scratchDirectory(), 'grpc.sock')
+    const gateway = throughSocket(ENVOY_EXT_AUTHZ_GRPC, 'envoy-ext-authz-grpc', path)
+    const rules = [blockRule('banned', { 'header:x-api-key': 'mallory' })]
+    const edge = await startEdge({ bundle: bundle(1, policy('p', { rules })), env: { EDGE_GRPC_SOCKET: path } })
+    const { port } = await behind(gateway, edge)
+    expect((await ask(port, 'GET', '/', [['X-Api-Key', 'mallory']])).status).toBe(403)
+    expect((await ask(port, 'GET', '/', [['X-Api-Key', 'alice']])).status).toBe(200)
   })
 })

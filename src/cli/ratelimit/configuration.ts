@@ -35,7 +35,7 @@ export interface Limit {
   readonly isReplacing: boolean
 }
 
-export const UNITS = ['second', 'minute', 'hour', 'day', 'week', 'month', 'year'] as const
+const UNITS = ['second', 'minute', 'hour', 'day', 'week', 'month', 'year'] as const
 export type Unit = (typeof UNITS)[number]
 
 export type ReadConfiguration = { readonly configuration: Configuration } | { readonly problems: readonly Problem[] }

@@ -11,7 +11,7 @@ export interface UnaryMethod {
 }
 
 /** One message in, any number out. */
-export interface StreamingMethod {
+interface StreamingMethod {
   readonly path: string
   readonly isStreaming: true
   /** Returns what ends it when the caller has gone. */

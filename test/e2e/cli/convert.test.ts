@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { load } from 'js-yaml'
 import { describe, expect, type TestContext, test } from 'vitest'
+import { codeBlocks, readText } from '../../docs/markdown.ts'
 import { command, type Said } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 
@@ -129,6 +130,18 @@ descriptors:
     expect(status).toBe(0)
     expect(await command('validate', to)).toEqual({ status: 0, stdout: `${to}: ok, version 1, 2 policies\n`, stderr: '' })
     expect(await readFile(from, 'utf8')).toBe(MESSAGING)
+  })
+
+  test('the example of the documentation is converted whole', async (t) => {
+    const [before] = codeBlocks(readText('docs/moving.md'), 'yaml')
+    const { status, stdout, stderr } = await converted(t, { 'a.yaml': before! })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(rulesOf(stdout).map(({ name }) => name)).toEqual([
+      'remote_address',
+      'remote_address=203.0.113.9',
+      'remote_address=192.0.2.10',
+      'user',
+    ])
   })
 
   test('values are what the file has: no number is rounded, none loses its zeros', async (t) => {

@@ -33,7 +33,16 @@ const VARIABLES = [
 
 const SECRETS = new Set(['EDGE_CONFIG_TOKEN', 'EDGE_DEBUG_SESSION_SECRET'])
 
-const COMMANDS = ['edge serve', 'edge validate FILE', 'edge keygen', 'edge sign', 'edge fake-llm', 'edge --version', 'edge --help']
+const COMMANDS = [
+  'edge serve',
+  'edge validate FILE',
+  'edge convert ratelimit FILE',
+  'edge keygen',
+  'edge sign',
+  'edge fake-llm',
+  'edge --version',
+  'edge --help',
+]
 
 describe.concurrent('the program', () => {
   test('prints what it was asked for, and exits with 0', async (t) => {
@@ -78,6 +87,7 @@ describe('help', () => {
 
   test.each([
     ['validate', 'FILE...'],
+    ['convert', 'ratelimit [--bundle-version N] FILE...'],
     ['keygen', '[--out NAME]'],
     ['sign', '--key FILE BUNDLE...'],
   ])('edge %s --help', async (name, usage) => {

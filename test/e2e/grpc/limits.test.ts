@@ -21,6 +21,7 @@ import { RawHttp2 } from '../../support/grpc/raw-http2.ts'
 import { servingCalls } from '../../support/grpc/serving-calls.ts'
 import { until } from '../../support/until.ts'
 
+const HEADER_TABLE_SIZE = 1
 const INITIAL_WINDOW = 4
 const head = (path: string, more: readonly (readonly [string, string])[] = []): Buffer => plainBlock(callFields(path, more))
 const asked = (streamId: number, path: string, message: string): Buffer =>
@@ -181,6 +182,25 @@ test('replies that no window lets through have a limit', async () => {
   client.send(hello([INITIAL_WINDOW, 0]), ...Array.from({ length: 50 }, (_, i) => asked(2 * i + 1, ECHO, 'x'.repeat(50))))
   expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
   await other()
+})
+
+test('so have the messages of a stream', async () => {
+  const { client, echo, other } = await started({ maxWaitingBytes: 1000 })
+  client.send(hello([INITIAL_WINDOW, 0]), asked(1, WATCH, 'a'))
+  await until(() => echo.watchers.size === 1)
+  const [watcher] = echo.watchers
+  for (let i = 0; i < 50; i++) watcher!.send(Buffer.alloc(50))
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  expect([watcher!.isOver, echo.watchers.size]).toEqual([true, 0])
+  await other()
+})
+
+test('a client that has no table for fields is told that ours is empty, once', async () => {
+  const { client } = await started()
+  client.send(hello([HEADER_TABLE_SIZE, 0]), asked(1, ECHO, 'a'), asked(3, ECHO, 'b'))
+  expect(await client.ended(3)).toMatchObject(served)
+  const blocks = client.frames.filter(({ type }) => type === http2.HEADERS).map(({ payload }) => payload[0])
+  expect(blocks).toEqual([0x20, 0, 0x88, 0])
 })
 
 test('a reply that no window lets through is given up after a while', async () => {

@@ -2,12 +2,17 @@ import { createServer, Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { READ_BUFFER, shareReads } from '../../../src/listen/shared-reads.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { ECHO, EchoMethods } from '../../support/grpc/echo-methods.ts'
+import { callFields, data, headers, hello, plainBlock } from '../../support/grpc/frames.ts'
+import { prefixed } from '../../support/grpc/grpc-client.ts'
+import { RawHttp2 } from '../../support/grpc/raw-http2.ts'
+import { servingCalls } from '../../support/grpc/serving-calls.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
 import { startServer } from '../../support/service/two-wires.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 
-test('the fast wire serves pieces, pipelines and what it hands over with the shared buffer', async () => {
+test('the fast wire serves pieces, pipelines and what it hands over with the shared buffer; so does gRPC', async () => {
   expect(await shareOne()).toBeTypeOf('function')
   await expectServed()
 })
@@ -53,6 +58,18 @@ async function expectServed(): Promise<void> {
   client.send(Buffer.from('GET /livez HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n'))
   await client.sees('\r\n\r\nok')
   expect(readAnswers(client.received).map(({ status }) => status)).toEqual([200, 200, 200, 429, 200])
+  await expectCallServed()
+}
+
+/** Over gRPC, in pieces. */
+async function expectCallServed(): Promise<void> {
+  const { port } = await servingCalls('own', { methods: new EchoMethods().methods })
+  const client = new RawHttp2(port)
+  const call = Buffer.concat([hello(), headers(1, plainBlock(callFields(ECHO))), data(1, prefixed('a'))])
+  client.send(call.subarray(0, 60))
+  await until(() => client.frames.length > 0)
+  client.send(call.subarray(60))
+  expect(await client.ended(1)).toMatchObject({ fields: { 'grpc-status': '0' }, messages: ['a'] })
 }
 
 async function shareOne(): Promise<ReturnType<typeof shareReads>> {

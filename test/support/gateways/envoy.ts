@@ -56,13 +56,21 @@ export function behindLoadBalancer(gateway: Gateway, name: string): Gateway {
   return { ...gateway, start: envoyWith(name, 8081, text) }
 }
 
-/** Envoy with the example, in which edge has this port. */
-function envoyWith(name: string, edgePort: number, configuration = example(`${name}/envoy.yaml`)): Gateway['start'] {
+/** The same with a unix socket, as the page says. */
+export function throughSocket(gateway: Gateway, name: string, path: string): Gateway {
+  const text = substituted(example(`${name}/envoy.yaml`), {
+    'socket_address: { address: 127.0.0.1, port_value: 8081 }': `pipe: { path: ${path} }`,
+  })
+  return { ...gateway, start: envoyWith(name, undefined, text) }
+}
+
+/** Envoy with the example, in which edge has this port, if any. */
+function envoyWith(name: string, edgePort: number | undefined, configuration = example(`${name}/envoy.yaml`)): Gateway['start'] {
   return async ({ edge, backend }, variant, owner) => {
     const [directory, port] = [await scratchDirectory(owner), await serverPort()]
     const text = substituted(variantOf(configuration, variant), {
       'address: 0.0.0.0, port_value: 10000': `address: 127.0.0.1, port_value: ${port}`,
-      [`port_value: ${edgePort}`]: `port_value: ${edge}`,
+      ...(edgePort !== undefined && { [`port_value: ${edgePort}`]: `port_value: ${edge}` }),
       'port_value: 3000': `port_value: ${backend}`,
     })
     await writeFile(join(directory, 'envoy.yaml'), text)

@@ -1,21 +1,19 @@
 import type { Socket } from 'node:net'
 import { GrowingBuffer } from '../../../growing-buffer.ts'
 import { isEncoded, isRefusal, methodOf } from '../call-head.ts'
-import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../grpc-method.ts'
+import { failed, type GrpcReply } from '../grpc-method.ts'
 import { DEADLINE_EXCEEDED, UNAVAILABLE } from '../grpc-status.ts'
 import { timeoutMsOf } from '../grpc-timeout.ts'
 import { bodyFailure, PREFIX_BYTES } from '../message-frame.ts'
 import { NO_MEMORY } from '../partial-messages.ts'
-import { EMPTY_TABLE, RESPONSE_BLOCK, trailersBlock, trailersOnlyBlock } from './answer-blocks.ts'
+import { CallReplies, EXPIRED } from './call-replies.ts'
 import { CallStream } from './call-stream.ts'
 import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
 import type { FrameBudget } from './frame-budget.ts'
 import type { Http2Context } from './http2-context.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import type { RequestHead } from './request-head.ts'
-import { SendWindows } from './send-windows.ts'
 
-const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
 const TOO_SLOW = failed(DEADLINE_EXCEEDED, 'the message took too long to arrive')
 const CLOSING = failed(UNAVAILABLE, 'the server is closing')
 const NO_BYTES = Buffer.alloc(0)
@@ -33,8 +31,7 @@ export class CallStreams {
   readonly #controls: FrameBudget
   readonly #streams = new Map<number, CallStream>()
   readonly #cut = new Set<number>()
-  readonly #windows: SendWindows
-  #hasEmptiedTable = false
+  readonly #replies: CallReplies
   /** The largest number that the client has used. */
   lastId = 0
   /** Larger numbers are refused: the client was told. */
@@ -47,9 +44,9 @@ export class CallStreams {
     this.#socket = socket
     this.#settings = settings
     this.#controls = controls
-    this.#windows = new SendWindows(context, socket, (stream, trailers) => {
-      this.#headers(stream.id, trailers, true)
-      this.#finish(stream)
+    this.#replies = new CallReplies(context, socket, settings, (stream) => {
+      if (!stream.hasEnded) this.#noteCut(stream.id)
+      this.#forget(stream)
     })
   }
 
@@ -127,25 +124,25 @@ export class CallStreams {
 
   /** Returns false where the connection's window would be too large. */
   widen(bytes: number): boolean {
-    return this.#windows.widen(bytes)
+    return this.#replies.windows.widen(bytes)
   }
 
   widenStream(id: number, bytes: number): number {
     const stream = this.#streams.get(id)
     if (stream === undefined) return bytes === 0 ? this.#reject(id, PROTOCOL_ERROR, true) : NO_ERROR
     if (bytes === 0) return this.#abort(stream, PROTOCOL_ERROR)
-    return this.#windows.widenStream(stream, bytes) ? NO_ERROR : this.#abort(stream, FLOW_CONTROL_ERROR)
+    return this.#replies.windows.widenStream(stream, bytes) ? NO_ERROR : this.#abort(stream, FLOW_CONTROL_ERROR)
   }
 
   /** RFC 9113 6.9.2: a change of the initial window changes those of all streams. */
   changeWindows(bytes: number): number {
-    for (const stream of this.#streams.values()) if (!this.#windows.widenStream(stream, bytes)) return FLOW_CONTROL_ERROR
+    for (const stream of this.#streams.values()) if (!this.#replies.windows.widenStream(stream, bytes)) return FLOW_CONTROL_ERROR
     return NO_ERROR
   }
 
   /** More waits for the client's windows than may. */
   get isFull(): boolean {
-    return this.#windows.isFull
+    return this.#replies.windows.isFull
   }
 
   /** Ends calls whose time is over. */
@@ -153,14 +150,14 @@ export class CallStreams {
     const { requestTimeoutMs, keepAliveMs } = this.#context.timeouts
     for (const stream of this.#streams.values()) {
       if (stream.waiting !== undefined && nowMs - stream.waiting.sinceMs > keepAliveMs) this.#abort(stream, CANCEL)
-      else if (stream.isPastDeadline(nowMs)) this.#reply(stream, EXPIRED)
-      else if (!stream.hasEnded && nowMs - stream.bornMs > requestTimeoutMs) this.#reply(stream, TOO_SLOW)
+      else if (stream.isPastDeadline(nowMs)) this.#replies.reply(stream, EXPIRED)
+      else if (!stream.hasEnded && nowMs - stream.bornMs > requestTimeoutMs) this.#replies.reply(stream, TOO_SLOW)
     }
   }
 
   /** What would never end by itself ends now. */
   endStreaming(): void {
-    for (const stream of this.#streams.values()) if (stream.hasResponded && !stream.hasReplied) this.#reply(stream, CLOSING)
+    for (const stream of this.#streams.values()) if (stream.hasResponded && !stream.hasReplied) this.#replies.reply(stream, CLOSING)
   }
 
   /** The connection is gone. */
@@ -193,14 +190,14 @@ export class CallStreams {
   #collect(stream: CallStream, piece: Buffer, isEnd: boolean): boolean {
     if (isEnd) stream.hasEnded = true
     if (!this.#context.partial.take(piece.length)) {
-      this.#reply(stream, NO_MEMORY)
+      this.#replies.reply(stream, NO_MEMORY)
       return false
     }
     stream.body ??= new GrowingBuffer()
     stream.body.add(piece)
     const failure = isEnd ? undefined : bodyFailure(stream.body.bytes, 0, stream.body.size, false, stream.rules)
     if (failure === undefined) return true
-    this.#reply(stream, failure)
+    this.#replies.reply(stream, failure)
     return false
   }
 
@@ -217,73 +214,14 @@ export class CallStreams {
       return this.#refuse(stream.id, stream.method.reply, stream.method.httpStatus, true)
     }
     const failure = bodyFailure(bytes, from, to - from, true, stream.rules)
-    if (failure !== undefined) this.#reply(stream, failure)
-    else if (stream.isPastDeadline(this.#context.nowMs)) this.#reply(stream, EXPIRED)
-    else this.#handle(stream, stream.method, bytes.subarray(from + PREFIX_BYTES, to))
-    return NO_ERROR
-  }
-
-  #handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
-    this.handled++
-    this.#controls.add(this.#context.limits.controlsPerCall)
-    if (method.isStreaming) {
-      this.#headers(stream.id, RESPONSE_BLOCK, false)
-      stream.hasResponded = true
-      const onGone = method.handle(message, this.#streamingCall(stream))
-      if (stream.isClosed) onGone()
-      else stream.onGone = onGone
-      return
-    }
-    const answer = method.handle(message, stream)
-    if (answer instanceof Promise) void answer.then((later) => this.#replyLater(stream, later))
-    else this.#reply(stream, answer)
-  }
-
-  #streamingCall(stream: CallStream): StreamingCall {
-    return {
-      get isOver() {
-        return stream.isOver
-      },
-      send: (message) => {
-        if (stream.isClosed || stream.hasReplied) return
-        this.#windows.send(stream, message)
-        if (this.#windows.isFull) this.#abort(stream, ENHANCE_YOUR_CALM)
-        this.#context.writer.flushSoon()
-      },
-      end: (status, statusMessage) => this.#replyLater(stream, failed(status, statusMessage)),
-    }
-  }
-
-  #replyLater(stream: CallStream, reply: GrpcReply): void {
-    this.#reply(stream, stream.isPastDeadline(performance.now()) ? EXPIRED : reply)
-    this.#context.writer.flushSoon()
-  }
-
-  #reply(stream: CallStream, reply: GrpcReply): void {
-    if (stream.isClosed || stream.hasReplied) return
-    stream.hasReplied = true
-    if (!stream.hasResponded) {
-      if (reply.message === undefined) {
-        this.#headers(stream.id, trailersOnlyBlock(200, reply), true)
-        return this.#finish(stream)
-      }
-      this.#headers(stream.id, RESPONSE_BLOCK, false)
-    }
-    if (reply.message !== undefined) this.#windows.send(stream, reply.message)
-    if (stream.waiting !== undefined) stream.waiting.trailers = trailersBlock(reply)
+    if (failure !== undefined) this.#replies.reply(stream, failure)
+    else if (stream.isPastDeadline(this.#context.nowMs)) this.#replies.reply(stream, EXPIRED)
     else {
-      this.#headers(stream.id, trailersBlock(reply), true)
-      this.#finish(stream)
+      this.handled++
+      this.#controls.add(this.#context.limits.controlsPerCall)
+      this.#replies.handle(stream, stream.method, bytes.subarray(from + PREFIX_BYTES, to))
     }
-  }
-
-  /** All is sent. RFC 9113 8.1: the client need not send the rest. */
-  #finish(stream: CallStream): void {
-    if (!stream.hasEnded) {
-      this.#context.writer.reset(this.#socket, stream.id, NO_ERROR)
-      this.#noteCut(stream.id)
-    }
-    this.#forget(stream)
+    return NO_ERROR
   }
 
   /** Ends one stream for an error. */
@@ -294,7 +232,7 @@ export class CallStreams {
 
   /** No call begins. */
   #refuse(id: number, reply: GrpcReply, httpStatus: number, isEnd: boolean): number {
-    this.#headers(id, trailersOnlyBlock(httpStatus, reply), true)
+    this.#replies.refuse(id, reply, httpStatus)
     if (isEnd) return this.#countControl()
     return this.#reject(id, NO_ERROR, isEnd)
   }
@@ -313,19 +251,13 @@ export class CallStreams {
   #forget(stream: CallStream): void {
     this.#streams.delete(stream.id)
     stream.isClosed = true
-    this.#windows.forget(stream)
+    this.#replies.windows.forget(stream)
     if (stream.body !== undefined) this.#context.partial.giveBack(stream.body.size)
     stream.onGone?.()
   }
 
   #countControl(): number {
     return this.#controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
-  }
-
-  #headers(id: number, block: Buffer, isEnd: boolean): void {
-    const mustEmpty = this.#settings.hasSmallTable && !this.#hasEmptiedTable
-    if (mustEmpty) this.#hasEmptiedTable = true
-    this.#context.writer.headers(this.#socket, id, block, isEnd, mustEmpty ? EMPTY_TABLE : -1)
   }
 }
 

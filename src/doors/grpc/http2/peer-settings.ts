@@ -2,11 +2,11 @@ import { DEFAULT_WINDOW, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, MAX_WINDOW, NO_ER
 import { MAX_TABLE_BYTES } from './hpack-table.ts'
 
 /** RFC 9113 6.5.2. */
-export const HEADER_TABLE_SIZE = 1
-export const ENABLE_PUSH = 2
+const HEADER_TABLE_SIZE = 1
+const ENABLE_PUSH = 2
 export const MAX_CONCURRENT_STREAMS = 3
 export const INITIAL_WINDOW_SIZE = 4
-export const MAX_FRAME_SIZE = 5
+const MAX_FRAME_SIZE = 5
 export const MAX_HEADER_LIST_SIZE = 6
 
 const SETTING_BYTES = 6

@@ -1,0 +1,234 @@
+import type { Socket } from 'node:net'
+import { type CallStreams, streamWindow } from './call-streams.ts'
+import {
+  ACK,
+  COMPRESSION_ERROR,
+  CONTINUATION,
+  DATA,
+  DEFAULT_WINDOW,
+  END_HEADERS,
+  END_STREAM,
+  ENHANCE_YOUR_CALM,
+  FLOW_CONTROL_ERROR,
+  FRAME_SIZE_ERROR,
+  GOAWAY,
+  HAS_PRIORITY,
+  HEADERS,
+  NO_ERROR,
+  PADDED,
+  PING,
+  PRIORITY,
+  PROTOCOL_ERROR,
+  PUSH_PROMISE,
+  RST_STREAM,
+  SETTINGS,
+  STREAM_CLOSED,
+  WINDOW_UPDATE,
+} from './frame.ts'
+import { FrameBudget } from './frame-budget.ts'
+import { HeaderBlock } from './header-block.ts'
+import { HpackDecoder } from './hpack-decoder.ts'
+import type { Http2Context } from './http2-context.ts'
+import { INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_HEADER_LIST_SIZE, type PeerSettings } from './peer-settings.ts'
+
+/** Of the whole connection. */
+const CONNECTION_WINDOW = 4 * 1024 * 1024
+
+/** What the frames of a connection change. */
+interface ConnectionParts {
+  readonly streams: CallStreams
+  readonly settings: PeerSettings
+  readonly controls: FrameBudget
+}
+
+/** What each frame of a client means (RFC 9113 6), whether it may come now, and what it changes. */
+export class IncomingFrames {
+  readonly #context: Http2Context
+  readonly #socket: Socket
+  readonly #streams: CallStreams
+  readonly #settings: PeerSettings
+  readonly #controls: FrameBudget
+  readonly #resets: FrameBudget
+  readonly #onPong: (payload: Buffer) => void
+  readonly #decoder = new HpackDecoder()
+  #block: HeaderBlock | undefined
+  /** What the client has sent since we last gave it leave for more. */
+  #unacknowledged = 0
+  #hasBegun = false
+  #hasSettings = false
+
+  /** `onPong`: a ping of ours came back. */
+  constructor(context: Http2Context, socket: Socket, { streams, settings, controls }: ConnectionParts, onPong: (payload: Buffer) => void) {
+    const { limits, nowMs } = context
+    this.#context = context
+    this.#socket = socket
+    this.#streams = streams
+    this.#settings = settings
+    this.#controls = controls
+    this.#resets = new FrameBudget(limits.resetBurst, limits.resetsPerSecond, nowMs)
+    this.#onPong = onPong
+  }
+
+  /** Whether the client has said how it wants to be spoken to. */
+  get hasSettings(): boolean {
+    return this.#hasSettings
+  }
+
+  /** Whether a header block is here in part. */
+  get isInBlock(): boolean {
+    return this.#block !== undefined
+  }
+
+  /** Says how we want to be spoken to, unless that is done. */
+  begin(): void {
+    if (this.#hasBegun) return
+    this.#hasBegun = true
+    const { limits, writer } = this.#context
+    writer.settings(this.#socket, [
+      [MAX_CONCURRENT_STREAMS, limits.maxStreams],
+      [INITIAL_WINDOW_SIZE, streamWindow(limits.maxMessageBytes)],
+      [MAX_HEADER_LIST_SIZE, limits.maxHeaderBytes],
+    ])
+    writer.windowUpdate(this.#socket, 0, CONNECTION_WINDOW - DEFAULT_WINDOW)
+  }
+
+  /** Returns the error that ends the connection, or NO_ERROR. */
+  take(type: number, flags: number, id: number, bytes: Buffer, from: number, to: number): number {
+    if (!this.#hasSettings && (type !== SETTINGS || (flags & ACK) !== 0)) return PROTOCOL_ERROR
+    if (this.#block !== undefined && type !== CONTINUATION) return PROTOCOL_ERROR
+    switch (type) {
+      case DATA:
+        return this.#data(flags, id, bytes, from, to)
+      case HEADERS:
+        return this.#headers(flags, id, bytes, from, to)
+      case PRIORITY:
+        if (to - from !== 5) return FRAME_SIZE_ERROR
+        return id === 0 || isOwnDependency(id, bytes, from) ? PROTOCOL_ERROR : this.#countControl()
+      case RST_STREAM:
+        return this.#reset(id, to - from)
+      case SETTINGS:
+        return this.#readSettings(flags, id, bytes, from, to)
+      case PUSH_PROMISE:
+        return PROTOCOL_ERROR
+      case PING:
+        return this.#ping(flags, id, bytes, from, to)
+      case GOAWAY:
+        if (id !== 0) return PROTOCOL_ERROR
+        return to - from >= 8 ? this.#countControl() : FRAME_SIZE_ERROR
+      case WINDOW_UPDATE:
+        return this.#widen(id, bytes, from, to)
+      case CONTINUATION:
+        return this.#continue(flags, id, bytes, from, to)
+      default:
+        // RFC 9113 5.5: frames that we do not know mean nothing.
+        return this.#countControl()
+    }
+  }
+
+  #data(flags: number, id: number, bytes: Buffer, from: number, to: number): number {
+    if (id === 0) return PROTOCOL_ERROR
+    this.#unacknowledged += to - from
+    if (this.#unacknowledged > CONNECTION_WINDOW) return FLOW_CONTROL_ERROR
+    if (this.#unacknowledged >= CONNECTION_WINDOW / 2) {
+      this.#context.writer.windowUpdate(this.#socket, 0, this.#unacknowledged)
+      this.#unacknowledged = 0
+    }
+    const isEnd = (flags & END_STREAM) !== 0
+    if ((flags & PADDED) === 0) return this.#streams.data(id, bytes, from, to, to - from, isEnd)
+    const end = to - (bytes[from] ?? 0)
+    return from + 1 > end || from === to ? PROTOCOL_ERROR : this.#streams.data(id, bytes, from + 1, end, to - from, isEnd)
+  }
+
+  #headers(flags: number, id: number, bytes: Buffer, from: number, to: number): number {
+    if (id % 2 === 0) return PROTOCOL_ERROR
+    let begin = from
+    let end = to
+    if ((flags & PADDED) !== 0) {
+      if (begin === to) return PROTOCOL_ERROR
+      end -= bytes[begin++]!
+    }
+    if ((flags & HAS_PRIORITY) !== 0) {
+      if (begin + 5 > end || isOwnDependency(id, bytes, begin)) return PROTOCOL_ERROR
+      begin += 5
+    }
+    if (begin > end) return PROTOCOL_ERROR
+    const isEnd = (flags & END_STREAM) !== 0
+    if ((flags & END_HEADERS) !== 0) return this.#head(id, isEnd, bytes, begin, end)
+    this.#block = new HeaderBlock(id, isEnd, this.#context.limits.maxHeaderBytes)
+    return this.#block.add(bytes.subarray(begin, end)) ? NO_ERROR : ENHANCE_YOUR_CALM
+  }
+
+  #continue(flags: number, id: number, bytes: Buffer, from: number, to: number): number {
+    const block = this.#block
+    if (block === undefined || block.streamId !== id) return PROTOCOL_ERROR
+    if (!block.add(bytes.subarray(from, to))) return ENHANCE_YOUR_CALM
+    if ((flags & END_HEADERS) === 0) return NO_ERROR
+    this.#block = undefined
+    return this.#head(id, block.isEnd, block.bytes, 0, block.bytes.length)
+  }
+
+  /** Every block is decoded, whatever becomes of it: the next one may depend on it. */
+  #head(id: number, isEnd: boolean, bytes: Buffer, from: number, to: number): number {
+    const { head } = this.#context
+    const isTrailers = this.#streams.has(id)
+    head.begin(isTrailers)
+    if (!this.#decoder.decode(bytes, from, to, head)) return COMPRESSION_ERROR
+    head.end()
+    if (isTrailers) return this.#streams.trailers(id, head, isEnd)
+    if (id > this.#streams.lastId) return this.#streams.begin(id, head, isEnd)
+    return this.#streams.isCut(id) ? this.#countControl() : STREAM_CLOSED
+  }
+
+  #reset(id: number, length: number): number {
+    if (id === 0 || this.#isIdle(id)) return PROTOCOL_ERROR
+    if (length !== 4) return FRAME_SIZE_ERROR
+    if (!this.#streams.reset(id)) return this.#countControl()
+    // CVE-2023-44487: a call that is cancelled makes room for the next, though its work may go on.
+    return this.#resets.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+  }
+
+  #readSettings(flags: number, id: number, bytes: Buffer, from: number, to: number): number {
+    if (id !== 0) return PROTOCOL_ERROR
+    if ((flags & ACK) !== 0) return to === from ? this.#countControl() : FRAME_SIZE_ERROR
+    const { initialWindow } = this.#settings
+    const error = this.#settings.read(bytes, from, to)
+    if (error !== NO_ERROR) return error
+    this.#hasSettings = true
+    this.begin()
+    this.#context.writer.settingsAck(this.#socket)
+    const change = this.#settings.initialWindow - initialWindow
+    const windowError = change === 0 ? NO_ERROR : this.#streams.changeWindows(change)
+    return windowError === NO_ERROR ? this.#countControl() : windowError
+  }
+
+  #ping(flags: number, id: number, bytes: Buffer, from: number, to: number): number {
+    if (id !== 0) return PROTOCOL_ERROR
+    if (to - from !== 8) return FRAME_SIZE_ERROR
+    if ((flags & ACK) === 0) this.#context.writer.ping(this.#socket, bytes, from, true)
+    else this.#onPong(bytes.subarray(from, to))
+    return this.#countControl()
+  }
+
+  #widen(id: number, bytes: Buffer, from: number, to: number): number {
+    if (to - from !== 4) return FRAME_SIZE_ERROR
+    if (this.#isIdle(id)) return PROTOCOL_ERROR
+    const increment = bytes.readUInt32BE(from) % 2 ** 31
+    if (id === 0 && increment === 0) return PROTOCOL_ERROR
+    if (id === 0 && !this.#streams.widen(increment)) return FLOW_CONTROL_ERROR
+    const error = id === 0 ? NO_ERROR : this.#streams.widenStream(id, increment)
+    return error === NO_ERROR ? this.#countControl() : error
+  }
+
+  #isIdle(id: number): boolean {
+    return id > this.#streams.lastId || (id !== 0 && id % 2 === 0)
+  }
+
+  #countControl(): number {
+    return this.#controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+  }
+}
+
+/** RFC 7540 5.3.1: a stream cannot depend on itself. */
+function isOwnDependency(id: number, bytes: Buffer, from: number): boolean {
+  return bytes.readUInt32BE(from) % 2 ** 31 === id
+}
