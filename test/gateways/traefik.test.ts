@@ -1,3 +1,4 @@
+import { readText } from '../docs/markdown.ts'
 import { example, type Gateway, substituted } from '../support/gateways/gateway.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
@@ -13,7 +14,17 @@ function behindLoadBalancer(): Gateway {
   })
   const routes = substituted(example('traefik/dynamic.yml'), {
     'forwardAuth:\n': 'forwardAuth:\n        trustForwardHeader: true\n',
-    'customRequestHeaders:\n': 'customRequestHeaders:\n          X-Forwarded-Method: ""\n          X-Forwarded-Uri: ""\n',
+    '          # Clients must not set these themselves.\n': `          # Clients must not set these themselves.\n${cleared()}`,
   })
   return traefikWith(settings, routes)
+}
+
+function cleared(): string {
+  const page = readText('docs/gateways/traefik.md')
+  return ['X-Forwarded-Method', 'X-Forwarded-Uri', 'X-Forwarded-Host']
+    .map((name) => {
+      if (!page.includes(`\`${name}\``)) throw new Error('the page has changed')
+      return `          ${name}: ""\n`
+    })
+    .join('')
 }
