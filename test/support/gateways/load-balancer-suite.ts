@@ -21,7 +21,11 @@ export function loadBalancerSuite(gateway: Gateway): void {
         ['X-Original-Host', 'free.example'],
       ])
       expect(asked.seen).toHaveLength(1)
-      expect(gateway.asked(asked.seen[0]!)).toEqual({ method: 'GET', uri: '/original', host: expect.stringMatching(/^127\.0\.0\.1(:\d+)?$/) })
+      expect(gateway.asked(asked.seen[0]!)).toEqual({
+        method: 'GET',
+        uri: '/original',
+        host: expect.stringMatching(/^127\.0\.0\.1(:\d+)?$/),
+      })
       expect(asked.seen[0]!.headers['x-forwarded-for']).toMatch(/^203\.0\.113\.9(, 127\.0\.0\.1)*$/)
     })
   })
