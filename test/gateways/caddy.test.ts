@@ -7,17 +7,11 @@ import { behind, startEdge } from '../support/gateways/gateway-setup.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
 import { statusOf } from '../support/gateways/raw-request.ts'
-import { documented, unixSocketSuite } from '../support/gateways/unix-socket-suite.ts'
+import { socketSuite } from '../support/gateways/socket-suite.ts'
 
 gatewaySuite(CADDY)
+socketSuite(CADDY)
 loadBalancerSuite(caddyWith(substituted(example('caddy/Caddyfile'), { 'method GET\n': 'method GET\n\t\ttrusted_proxies 127.0.0.1/32\n' })))
-
-unixSocketSuite({
-  ...CADDY,
-  address: documented('caddy', 'reverse_proxy unix//run/edge/edge.sock {'),
-  with: (address) =>
-    caddyWith(substituted(example('caddy/Caddyfile'), { 'reverse_proxy 127.0.0.1:8080 {': `# not 127.0.0.1:8080\n${address}` })),
-})
 
 describeWith(CADDY.missing, 'Caddy with the documented configuration, and requests for the path that it asks at', () => {
   test.each(['/v1/forward-auth', '/v1/forward-auth?', '/v1/forward-auth?{http.request.uuid}'])(

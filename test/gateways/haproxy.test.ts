@@ -6,19 +6,12 @@ import { behind, edgeAllowing } from '../support/gateways/gateway-setup.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { HAPROXY, haproxyWith } from '../support/gateways/haproxy.ts'
 import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
-import { documented, unixSocketSuite } from '../support/gateways/unix-socket-suite.ts'
+import { socketSuite } from '../support/gateways/socket-suite.ts'
 import { ask } from '../support/service/http.ts'
 
 gatewaySuite(HAPROXY)
+socketSuite(HAPROXY)
 loadBalancerSuite(haproxyWith({ cfg: behindLoadBalancer() }))
-unixSocketSuite({
-  ...HAPROXY,
-  address: documented('haproxy', 'server edge1 unix@/run/edge/edge.sock'),
-  with: (address) =>
-    haproxyWith({
-      cfg: substituted(example('haproxy/haproxy.cfg'), { 'server edge1 127.0.0.1:8080': `# not 127.0.0.1:8080\n    ${address}` }),
-    }),
-})
 
 describeWith(HAPROXY.missing, 'HAProxy with the documented configuration, and an error in Lua', () => {
   test('refuses with 503, even where it fails open', async () => {

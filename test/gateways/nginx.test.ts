@@ -7,19 +7,14 @@ import { ALICE, behind, edgeAllowing } from '../support/gateways/gateway-setup.t
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
 import { NGINX, nginxWith } from '../support/gateways/nginx.ts'
-import { documented, unixSocketSuite } from '../support/gateways/unix-socket-suite.ts'
+import { socketSuite } from '../support/gateways/socket-suite.ts'
 import { ask } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 
 gatewaySuite(NGINX)
+socketSuite(NGINX)
 loadBalancerSuite(nginxWith(`set_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n${example('nginx/edge.conf')}`))
-
-unixSocketSuite({
-  ...NGINX,
-  address: documented('nginx', 'server unix:/run/edge/edge.sock;'),
-  with: (address) => nginxWith(substituted(example('nginx/edge.conf'), { 'server 127.0.0.1:8080;': `${address} # not 127.0.0.1:8080` })),
-})
 
 describeWith(NGINX.missing, 'nginx with the documented configuration, and a cost by path', () => {
   test('charges it however the path is spelled, and no forged one', async () => {

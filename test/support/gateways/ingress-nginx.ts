@@ -40,7 +40,7 @@ function settingsOf(example: string): Settings {
   }
 }
 
-function configuration({ httpSnippet, annotation }: Settings, port: number, edge: number, backend: number): string {
+function configuration({ httpSnippet, annotation }: Settings, port: number, edge: number | string, backend: number): string {
   return `
 map $http_upgrade $connection_upgrade { default upgrade; "" ""; }
 upstream upstream_balancer { server 127.0.0.1:${backend}; keepalive 32; }
