@@ -2,8 +2,10 @@ import { describeWith } from '../describe-with.ts'
 import { failureSuite } from './failure-suite.ts'
 import { forgerySuite } from './forgery-suite.ts'
 import type { Gateway } from './gateway.ts'
+import { hostSuite } from './host-suite.ts'
 import { pathSuite } from './path-suite.ts'
 import { trafficSuite } from './traffic-suite.ts'
+import { upgradeSuite } from './upgrade-suite.ts'
 
 /** What every gateway must do with the configuration that the documentation recommends. */
 export function gatewaySuite(gateway: Gateway): void {
@@ -11,6 +13,8 @@ export function gatewaySuite(gateway: Gateway): void {
     trafficSuite(gateway)
     failureSuite(gateway)
     forgerySuite(gateway)
+    hostSuite(gateway)
     pathSuite(gateway)
+    upgradeSuite(gateway)
   })
 }
