@@ -7,7 +7,7 @@ import { MEASURED, OTHERS, startProgram } from '../support/processes.mjs'
 import { newScratchDirectory } from '../support/scratch.mjs'
 import { DESCRIPTOR, DOMAIN } from './grpc-methods.mjs'
 
-const INSTALLER = readFileSync(new URL('../install-ratelimit.sh', import.meta.url), 'utf8')
+const INSTALLER = readFileSync(new URL('../../scripts/test-parts/ratelimit.sh', import.meta.url), 'utf8')
 const VERSION = /^version=(.*)$/m.exec(INSTALLER)[1]
 
 export function ratelimitVersion() {
