@@ -56,7 +56,7 @@ export const SETTINGS = {
     env: 'EDGE_PORT',
     flag: 'port',
     fallback: '8080',
-    about: 'port to listen on; off: none, but a unix socket or gRPC alone',
+    about: 'port to listen on, or off to listen only on a unix socket or for gRPC',
     read: (text) => readPortOrOff(text!),
   },
   host: { env: 'EDGE_HOST', flag: 'host', about: 'address to listen on; all interfaces when unset', read: readHost },

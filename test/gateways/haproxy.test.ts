@@ -6,9 +6,11 @@ import { behind, edgeAllowing } from '../support/gateways/gateway-setup.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { HAPROXY, haproxyWith } from '../support/gateways/haproxy.ts'
 import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
+import { socketSuite } from '../support/gateways/socket-suite.ts'
 import { ask } from '../support/service/http.ts'
 
 gatewaySuite(HAPROXY)
+socketSuite(HAPROXY)
 loadBalancerSuite(haproxyWith({ cfg: behindLoadBalancer() }))
 
 describeWith(HAPROXY.missing, 'HAProxy with the documented configuration, and an error in Lua', () => {

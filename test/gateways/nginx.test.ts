@@ -7,11 +7,13 @@ import { ALICE, behind } from '../support/gateways/gateway-setup.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
 import { NGINX, nginxWith } from '../support/gateways/nginx.ts'
+import { socketSuite } from '../support/gateways/socket-suite.ts'
 import { ask } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 
 gatewaySuite(NGINX)
+socketSuite(NGINX)
 loadBalancerSuite(nginxWith(`set_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n${example('nginx/edge.conf')}`))
 
 describeWith(NGINX.missing, 'nginx with the documented configuration, and a cost by path', () => {

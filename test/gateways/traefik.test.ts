@@ -13,7 +13,8 @@ function behindLoadBalancer(): Gateway {
   })
   const routes = substituted(example('traefik/dynamic.yml'), {
     'forwardAuth:\n': 'forwardAuth:\n        trustForwardHeader: true\n',
-    'customRequestHeaders:\n': 'customRequestHeaders:\n          X-Forwarded-Method: ""\n          X-Forwarded-Uri: ""\n',
+    'customRequestHeaders:\n':
+      'customRequestHeaders:\n          X-Forwarded-Method: ""\n          X-Forwarded-Uri: ""\n          X-Forwarded-Host: ""\n',
   })
   return traefikWith(settings, routes)
 }

@@ -72,7 +72,7 @@ export class NodeGrpcCall implements StreamingCall {
     if (this.#stream.headersSent) this.#reply(CLOSING)
   }
 
-  /** What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word. */
+  /** A request that is not gRPC gets its response when it is complete. A call gets it at once: its client may send nothing more before. */
   #refuse({ httpStatus, reply }: Refusal): void {
     if (httpStatus === 200) return this.#reply(reply)
     this.#stream.resume()

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
-import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { addressOf, askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
 export const CADDY: Gateway = caddyWith(example('caddy/Caddyfile'))
@@ -20,7 +20,7 @@ export function caddyWith(caddyfile: string, goEnv: Readonly<Record<string, stri
       const caddyfileHere = substituted(variantOf(caddyfile, variant), {
         '{\n\tservers': '{\n\tadmin off\n\tservers',
         ':80 {': `:${port} {\nbind 127.0.0.1\n`,
-        '127.0.0.1:8080': `127.0.0.1:${edge}`,
+        '127.0.0.1:8080': addressOf(edge, 'unix/'),
         '127.0.0.1:3000': `127.0.0.1:${backend}`,
       })
       await writeFile(join(directory, 'Caddyfile'), caddyfileHere)

@@ -48,6 +48,7 @@ export function forgerySuite(gateway: Gateway): void {
       ])
       expect([field, Object.keys(CLEARED).filter((name) => name.toLowerCase() in question.headers)]).toEqual([field, []])
       expect([field, addresses(question.headers['x-forwarded-for'])]).toEqual([field, [gateway.loopbackAddress ?? '127.0.0.1']])
+      expect([field, addresses(backend.seen.at(-1)!.headers['x-forwarded-for'])]).toEqual([field, [gateway.loopbackAddress ?? '127.0.0.1']])
     }
     expect([asked.seen.length, backend.seen.length]).toEqual([spellings.length, spellings.length])
   })

@@ -47,7 +47,7 @@ export async function runningGateway(command: GatewayCommand, owner: Owner = thi
   return port
 }
 
-export function isListening(port: number): Promise<boolean> {
+function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
     socket.once('error', () => resolve(false))

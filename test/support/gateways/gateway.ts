@@ -26,9 +26,10 @@ export type SeenQuestion = Pick<SeenRequest, 'method' | 'url' | 'headers'>
 /** What becomes of requests while edge cannot decide: they are refused, or go on to the backend. */
 export type Variant = 'fail closed' | 'fail open'
 
-/** Ports. */
 interface Neighbours {
-  readonly edge: number
+  /** A port, or the path of a unix socket. */
+  readonly edge: number | string
+  /** A port. */
   readonly backend: number
 }
 
@@ -70,6 +71,11 @@ export function substituted(text: string, substitutes: Readonly<Record<string, s
     if (!result.includes(from)) throw new Error(`the example has changed: ${JSON.stringify(from)} is not there`)
     return result.replaceAll(from, to)
   }, text)
+}
+
+/** Where edge is, as a gateway writes it that puts this before the path of a unix socket. */
+export function addressOf(edge: number | string, beforePath: string): string {
+  return typeof edge === 'number' ? `127.0.0.1:${edge}` : `${beforePath}${edge}`
 }
 
 /** Questions whose method, URI and host are in fields. */

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
-import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { addressOf, askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
 export const HAPROXY: Gateway = haproxyWith({})
@@ -21,7 +21,7 @@ export function haproxyWith({ cfg = example('haproxy/haproxy.cfg'), lua = exampl
       const socket = { 'abns@edge': `abns@edge-test-${port}` }
       const configuration = substituted(cfg, {
         'bind :80\n': `bind 127.0.0.1:${port}\n`,
-        '127.0.0.1:8080': `127.0.0.1:${edge}`,
+        '127.0.0.1:8080': addressOf(edge, 'unix@'),
         '127.0.0.1:3000': `127.0.0.1:${backend}`,
         ...socket,
       })

@@ -27,7 +27,7 @@ function annotationsOf(ingress: string): (name: string) => string {
   }
 }
 
-function configuration(annotation: (name: string) => string, port: number, edge: number, backend: number): string {
+function configuration(annotation: (name: string) => string, port: number, edge: number | string, backend: number): string {
   const keepalive = annotation('auth-keepalive')
   const target = substituted(annotation('auth-url'), { 'edge.default.svc.cluster.local:8080': 'auth-upstream' })
   return `

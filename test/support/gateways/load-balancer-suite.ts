@@ -15,11 +15,17 @@ export function loadBalancerSuite(gateway: Gateway): void {
         ['X-Forwarded-For', '203.0.113.9'],
         ['X-Forwarded-Method', 'DELETE'],
         ['X-Forwarded-Uri', '/free'],
+        ['X-Forwarded-Host', 'free.example'],
         ['X-Original-Method', 'DELETE'],
         ['X-Original-URI', '/free'],
+        ['X-Original-Host', 'free.example'],
       ])
       expect(asked.seen).toHaveLength(1)
-      expect(gateway.asked(asked.seen[0]!)).toMatchObject({ method: 'GET', uri: '/original' })
+      expect(gateway.asked(asked.seen[0]!)).toEqual({
+        method: 'GET',
+        uri: '/original',
+        host: expect.stringMatching(/^127\.0\.0\.1(:\d+)?$/),
+      })
       expect(asked.seen[0]!.headers['x-forwarded-for']).toMatch(/^203\.0\.113\.9(, 127\.0\.0\.1)*$/)
     })
   })

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scratchDirectory, thisTest } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
-import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { addressOf, askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
 export const NGINX: Gateway = nginxWith(example('nginx/edge.conf'))
@@ -20,7 +20,7 @@ export function nginxWith(configuration: string): Gateway {
         (port) =>
           substituted(variantOf(configuration, variant), {
             'listen 80;': `listen 127.0.0.1:${port};`,
-            '127.0.0.1:8080': `127.0.0.1:${edge}`,
+            '127.0.0.1:8080': addressOf(edge, 'unix:'),
             '127.0.0.1:3000': `127.0.0.1:${backend}`,
           }),
         owner,

@@ -1,14 +1,12 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { accessSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { isListening } from '../gateways/gateway-process.ts'
+import { runningGateway } from '../gateways/gateway-process.ts'
 import { runningRedis } from '../redis/redis-server.ts'
-import { scratchDirectory, thisTest } from '../service/running.ts'
+import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { testPart, versionOf } from '../test-part.ts'
-import { until } from '../until.ts'
 
 const PROGRAM = testPart('ratelimit')
 const GO = spawnSync('go', ['env', 'GOMODCACHE'], {
@@ -37,37 +35,19 @@ export async function runningRatelimit(configurations: readonly string[]): Promi
   await mkdir(join(directory, 'config'))
   for (const [i, text] of configurations.entries()) await writeFile(join(directory, 'config', `${i}.yaml`), text)
   const [port, httpPort, debugPort] = [await serverPort(), await serverPort(), await serverPort()]
-  const child = spawn(PROGRAM, [], {
-    env: {
-      HOST: '127.0.0.1',
-      PORT: String(httpPort),
-      GRPC_HOST: '127.0.0.1',
-      GRPC_PORT: String(port),
-      DEBUG_HOST: '127.0.0.1',
-      DEBUG_PORT: String(debugPort),
-      RUNTIME_ROOT: directory,
-      RUNTIME_WATCH_ROOT: 'false',
-      REDIS_SOCKET_TYPE: 'tcp',
-      REDIS_URL: `127.0.0.1:${redis.port}`,
-      DISABLE_STATS: 'true',
-      LOG_LEVEL: 'error',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const ended = once(child, 'exit')
-  let complaints = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (text: Buffer) => {
-      complaints += text
-    })
+  const env = {
+    HOST: '127.0.0.1',
+    PORT: String(httpPort),
+    GRPC_HOST: '127.0.0.1',
+    GRPC_PORT: String(port),
+    DEBUG_HOST: '127.0.0.1',
+    DEBUG_PORT: String(debugPort),
+    RUNTIME_ROOT: directory,
+    RUNTIME_WATCH_ROOT: 'false',
+    REDIS_SOCKET_TYPE: 'tcp',
+    REDIS_URL: `127.0.0.1:${redis.port}`,
+    DISABLE_STATS: 'true',
+    LOG_LEVEL: 'error',
   }
-  thisTest.onTestFinished(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
-  await until(() => {
-    if (child.exitCode !== null) throw new Error(`ratelimit does not start: ${complaints}`)
-    return isListening(port)
-  })
-  return port
+  return runningGateway({ program: PROGRAM, args: [], directory, port, env })
 }

@@ -75,7 +75,7 @@ export class CallStreams {
     const method = methodOf(methods, head, timeoutMs)
     const rules = isEncoded(head.encoding) ? encodedRules : plainRules
     if (isRefusal(method)) {
-      // What is no gRPC gets its response when it is whole, as from any server. A call may be waiting for the first word.
+      // A request that is not gRPC gets its response when it is complete. A call gets it at once: its client may send nothing more before.
       if (isEnd || method.httpStatus === 200) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
     } else if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
     else if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
