@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, budgetRule, bundle, llmRule, policy } from '../test/support/bundles/bundles.ts'
 import { ManualClock } from '../test/support/service/manual-clock.ts'
-import { type BudgetWarning, createEngine } from './index.ts'
+import { type BudgetWarning, createEngine, type PlainDescriptor } from './index.ts'
 
 const REQUEST = { method: 'GET', uri: '/api', headers: { 'X-Key': 'ann' } }
 const NAME = { policy: 'p', rule: 'r', values: { 'header:x-key': 'ann' } }
@@ -27,6 +27,52 @@ describe('a cost', () => {
     expect(() => engine.decide(REQUEST, options)).toThrow(/^cost: expected a finite number of at least 0, got /)
     expect(() => engine.explain(REQUEST, options)).toThrow(RangeError)
     expect(engine.decide(REQUEST, { cost: 0 })).toMatchObject({ limit: { remaining: 10 } })
+  })
+})
+
+describe('a call of the rate limit service', () => {
+  const rules = [bucketRule('user', ['descriptor:user'], 10), bucketRule('pair', ['descriptor:path', 'descriptor:path#2'], 10)]
+  const BUNDLE = bundle(1, policy('p', { selector: { domain: 'd' }, rules }))
+  const newLimits = () => {
+    const engine = createEngine({ storeBytes: 64 * 1024, clock: new ManualClock() })
+    engine.load(JSON.stringify(BUNDLE))
+    const ask = (...descriptors: PlainDescriptor[]) => engine.decideDescriptors({ domain: 'd', descriptors })
+    return { engine, ask }
+  }
+
+  test('takes for all descriptors or for none, with one hit unless it says another number', () => {
+    const { ask } = newLimits()
+    const path = [
+      ['path', 'a'],
+      ['path', 'b'],
+    ] as const
+    const both = ask({ entries: { user: 'ann' } }, { entries: path, hits: 4 })
+    expect(both).toMatchObject({ decision: { action: 'allow' }, statuses: [{ remaining: 9 }, { rule: { name: 'pair' }, remaining: 6 }] })
+    const { decision, statuses } = ask({ entries: { user: 'ann' } }, { entries: path, hits: 7 })
+    expect([decision.action, statuses.map(({ isOver }) => isOver)]).toEqual(['reject', [false, true]])
+    expect(ask({ entries: { user: 'ann' }, hits: 0 })).toMatchObject({ statuses: [{ remaining: 9 }] })
+    expect(ask({ entries: { user: 'ann' }, hits: 2, isGivenBack: true })).toMatchObject({ statuses: [{ remaining: 10 }] })
+    expect(path[0]).toEqual(['path', 'a'])
+  })
+
+  test('with hits that cannot be taken, or an ambiguous entry, is refused', () => {
+    const { ask } = newLimits()
+    for (const hits of [-1, Number.NaN, '3'])
+      expect(() => ask({ entries: { user: 'ann' }, hits: hits as number })).toThrow(/^hits: expected a finite number of at least 0, got /)
+    const ambiguous = [
+      ['a', 'x'],
+      ['a', 'y'],
+      ['a#2', 'z'],
+    ] as const
+    expect(() => ask({ entries: ambiguous })).toThrow(RangeError)
+    expect(ask({ entries: { user: 'ann' }, hits: 0 })).toMatchObject({ statuses: [{ remaining: 10 }] })
+  })
+
+  test('without a bundle is not decided', () => {
+    expect(createEngine({ storeBytes: 64 * 1024 }).decideDescriptors({ domain: 'd', descriptors: [] })).toEqual({
+      decision: { action: 'refuse', reason: 'no_bundle_loaded' },
+      statuses: [],
+    })
   })
 })
 

@@ -6,6 +6,8 @@ import type { Decision } from './engine/decision.ts'
 import { Engine } from './engine/engine.ts'
 import type { Explanation } from './engine/explanation.ts'
 import type { CounterName, Inspection } from './engine/inspection.ts'
+import type { LimitResult } from './engine/limit-call.ts'
+import { limitCallOf, type PlainLimitCall } from './engine/plain-limit-call.ts'
 import type { BundleFormat } from './policy/bundle-format.ts'
 import { compileBundle } from './policy/compile.ts'
 import { type ParsedBundle, parseBundle } from './policy/parse.ts'
@@ -21,6 +23,8 @@ export type { CounterStatus } from './engine/counter-status.ts'
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
 export type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/explanation.ts'
 export type { CounterName, Inspection, InspectionError } from './engine/inspection.ts'
+export type { DescriptorStatus, LimitResult } from './engine/limit-call.ts'
+export type { PlainDescriptor, PlainLimitCall } from './engine/plain-limit-call.ts'
 export type { Reason } from './engine/reasons.ts'
 export { type BundleFormat, formatOf } from './policy/bundle-format.ts'
 export { type ParsedBundle, parseBundle } from './policy/parse.ts'
@@ -49,6 +53,11 @@ export interface EmbeddedEngine {
    * of one; 0 takes nothing. A RangeError is thrown where it is not a finite number of at least 0.
    */
   decide(request: PlainRequest, options?: { readonly explain?: boolean; readonly cost?: number }): Decision
+  /**
+   * Decides a call of the rate limit service, by the policies of its domain: takes for all of its descriptors, or for none. A RangeError is
+   * thrown where hits are not a finite number of at least 0, or two entries of a descriptor have one name.
+   */
+  decideDescriptors(call: PlainLimitCall): LimitResult
   /** What the request would get now, and every policy, rule, descriptor and counter that leads to it. Nothing is taken. */
   explain(request: PlainRequest, options?: { readonly cost?: number }): Explanation
   /** How the counters of a rule stand for one caller. Nothing is taken. */
@@ -77,6 +86,7 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
     // The embedded store answers at once, and so the engine does.
     decide: (request, { explain, cost } = {}) =>
       engine.decide(new PlainRequestView(request), { withDescriptors: explain, given: cost }) as Decision,
+    decideDescriptors: (call) => engine.decideDescriptors(limitCallOf(call)) as LimitResult,
     explain: (request, { cost } = {}) =>
       engine.explain(new PlainRequestView(request), { withDescriptors: true, given: cost }) as Explanation,
     counters: (name) => engine.inspect(name) as Inspection,

@@ -1,20 +1,23 @@
 -- Counters of all kinds, all or nothing. Runs after clock.lua, which sets the time.
 --
 -- KEYS    one per row
--- ARGV    take, check, settle, give_back, renew or reset; then for each row:
+-- ARGV    take, check, settle, refund, give_back, renew or reset; then for each row:
 --           kind    of the limit, as in src/limiter/limit.ts
---           cost    tokens to take; for settle and give_back, tokens to give back, or below zero to charge; for renew, holds to move
+--           cost    tokens to take; for settle, refund and give_back, tokens to give back, or below zero to charge; for renew, holds to move
 --           size    the most that the limit can grant at one moment
 --           most    take, check: the most that can be left, given what the calling instance alone has spent
---           moment  take, check, reset: the last reset that the calling instance knows; settle, give_back, renew: when it was taken
+--           moment  take, check, reset: the last reset that the calling instance knows; settle, refund, give_back, renew: when it was taken
 --           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts), else 0
 --         and then the arguments of the kind (`columns`)
 -- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, the last reset of the
---         counter, or 0, and 0 or a warning: 1000 × the percentage that is reached, plus the one before. Or 2 and the time, and nothing was done: a row does not name the window of that time.
+--         counter, or 0; 0 or a warning: 1000 × the percentage that is reached, plus the one before; and what was refunded, as far as it matters to the calling instance. Or 2 and the time, and nothing was done: a row does not name the window of that time.
 --
 -- Records expire when they equal a new one, or some time later. A lost record is restored from what the first calling instance has spent
 -- itself. An existing record is lowered to `most`, unless it is settled: calls of an instance's workers overtake each other, and what one of
 -- them gives back or charges would be lost or counted twice.
+--
+-- A refund is a settlement by whoever asks for it: nobody knows which instance took, and that instance still counts it. So the record adds up what
+-- was refunded, `most` of every instance is raised by as much, and instances that learn of it correct their own counts.
 --
 -- A record has the time when it was created. If that was after a take, the record does not include it, and nothing of that take is given back
 -- to it. A settlement is: the instance that created the record may have counted the reservation as spent, and a budget must not lose unused
@@ -33,7 +36,7 @@ local RESET_KEPT_MS = 86400000
 local TICK_MS = 0.001
 
 local action = ARGV[1]
-local isReturn = action == 'settle' or action == 'give_back' or action == 'renew'
+local isReturn = action == 'settle' or action == 'refund' or action == 'give_back' or action == 'renew'
 
 local function whole(ms)
   return string.format('%.0f', math.min(math.max(math.ceil(ms), 1), MAX_TTL_MS))
@@ -55,7 +58,8 @@ local function set_begun(row, begun)
   row.reset = math.max(0, -row.begun)
 end
 
--- Tokens that are refilled continuously. A string: level, the time of that level, size, rate, when the record was created.
+-- Tokens that are refilled continuously. A string: level, the time of that level, size, rate, when the record was created, and what was refunded
+-- if anything was.
 local bucket = {
   -- Tokens per ms; for how many ms it has had this limit; take: tokens to lease beyond the cost, or -1 for a counter that is
   -- settled; give_back: 1 to keep back what refill has replaced since then.
@@ -80,6 +84,8 @@ function bucket.read(row)
   if not level then return end
   row.exists = true
   set_begun(row, #record >= 40 and struct.unpack('<d', record, 33) or 0)
+  if #record >= 48 then row.refunded = struct.unpack('<d', record, 41) end
+  if not is_finite(row.refunded) then row.refunded = 0 end
   if action == 'give_back' and row.more > 0 then
     -- A lease goes back under the limit that it was obtained with, which may have changed: the next take applies the new one.
     row.level, row.at, row.size, row.rate = level, at, size, rate
@@ -99,17 +105,19 @@ function bucket.read(row)
   row.level = math.min(level, row.size)
   if isReturn then return end
   if wall - row.reset >= RESET_KEPT_MS then row.reset = 0 end
-  local most = row.reset > row.moment and row.size or row.most
+  local most = row.reset > row.moment and row.size or row.most + row.refunded
   row.left = math.min(row.level, most)
   if row.more >= 0 then row.level = row.left end
 end
 
 function bucket.write(row)
-  -- Other instances may have another limit, under which the record lives longer.
-  local rest = row.at - now + (row.size - row.level) / row.rate
+  -- Other instances may have another limit, under which the record lives longer. By own counts, what was refunded has yet to be refilled.
+  local rest = row.at - now + (row.size - row.level + row.refunded) / row.rate
   if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
   if row.begun < 0 then rest = math.max(rest, RESET_KEPT_MS - row.begun - wall) end
-  redis.call('SET', row.key, struct.pack('<ddddd', row.level, row.at, row.size, row.rate, row.begun), 'PX', whole(rest))
+  local record = struct.pack('<ddddd', row.level, row.at, row.size, row.rate, row.begun)
+  if row.refunded > 0 then record = record .. struct.pack('<d', row.refunded) end
+  redis.call('SET', row.key, record, 'PX', whole(rest))
 end
 
 function bucket.take(row)
@@ -127,23 +135,35 @@ function bucket.give_back(row)
   -- If the bucket was full otherwise, refill has replaced leased tokens meanwhile. What it can have replaced is kept back, or
   -- a window would count it twice.
   if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.moment) * row.rate) end
-  row.level = math.min(row.level + back, row.size)
+  local before = row.level
+  row.level = math.min(before + back, row.size)
+  -- No own count is behind by more: instances correct theirs whenever they ask.
+  if action == 'refund' then row.refunded = math.min(row.refunded + row.level - before, 2 * row.size) end
   bucket.write(row)
 end
 
 function bucket.reset(row)
-  row.level, row.left, row.at = row.size, row.size, now
+  row.level, row.left, row.at, row.refunded = row.size, row.size, now, 0
   bucket.write(row)
 end
 
--- Tokens for one window of a calendar. A hash: under the window's number what is used, under its negative when the record was created, and
--- under the number and a half the highest percentage that was warned of. All three are removed together.
+-- Tokens for one window of a calendar. A hash: under the window's number what is used, under its negative when the record was created,
+-- under the number and a quarter what was refunded, and under the number and a half the highest percentage that was warned of. All are removed together.
 local window = {
   -- The numbers and starts of three consecutive windows; then the end of the last one. The middle one is that of the calling instance's
-  -- clock, and `most` and `moment` refer to it; for settle and give_back, it is the one that was taken from.
+  -- clock, and `most` and `moment` refer to it; for settle, refund and give_back, it is the one that was taken from.
   -- Then the shares to warn of, such as '80:800,95:950' (percentage, from how many tokens), or 0; give_back: the warning to withdraw, or 0.
   columns = { 'previous', 'previousStart', 'present', 'presentStart', 'following', 'followingStart', 'followingEnd', 'warnings' },
 }
+
+local function refunded_field(row)
+  return string.format('%.0f.25', row.number)
+end
+
+local function read_refunded(row)
+  local refunded = tonumber(redis.call('HGET', row.key, refunded_field(row)))
+  return refunded and is_finite(refunded) and refunded or 0
+end
 
 local function warned_field(row)
   return string.format('%.0f.5', row.number)
@@ -192,6 +212,11 @@ function window.read(row)
   if isReturn then return end
   local isBelieved = row.number == row.present and row.reset <= row.moment
   local most = isBelieved and row.most or row.size
+  if used and most < row.left then
+    -- The own count of an instance is lower than that of all: something was refunded, or Redis has lost data.
+    row.refunded = read_refunded(row)
+    most = most + row.refunded
+  end
   if not used then row.used = math.max(0, row.size - most) end
   row.left = math.min(row.size - row.used, most)
   if row.over == 0 then row.left = math.max(0, row.left) end
@@ -224,6 +249,9 @@ function window.give_back(row)
   -- A window without a record has nothing to give back to, and a debt of a window that has ended is dropped.
   local isOver = wall < row.presentStart or wall >= row.ends
   if not row.exists and (row.cost > 0 or isOver) then return end
+  if action == 'refund' then
+    redis.call('HSET', row.key, refunded_field(row), exact(read_refunded(row) + math.min(row.cost, row.used)))
+  end
   row.used = row.used - row.cost
   window.write(row)
   if action == 'give_back' then withdraw_warning(row) elseif row.cost < 0 then warn(row) end
@@ -232,7 +260,7 @@ end
 function window.reset(row)
   row.used, row.left = 0, row.size
   window.write(row)
-  redis.call('HDEL', row.key, warned_field(row))
+  redis.call('HDEL', row.key, warned_field(row), refunded_field(row))
 end
 
 -- Requests in flight. A hash: under the number of a slice of time the holds that were taken or last renewed in it, and under `reset` when the
@@ -343,7 +371,7 @@ local rows = {}
 local fits = true
 
 for i, key in ipairs(KEYS) do
-  local row = { key = key, leased = 0, warning = 0 }
+  local row = { key = key, leased = 0, warning = 0, refunded = 0 }
   read_columns(row, { 'kind' })
   local kind = KINDS[row.kind]
   read_columns(row, COLUMNS)
@@ -375,5 +403,6 @@ for _, row in ipairs(rows) do
   reply[#reply + 1] = exact(row.leased)
   reply[#reply + 1] = exact(row.reset)
   reply[#reply + 1] = row.warning
+  reply[#reply + 1] = row.refunded > 0 and exact(row.refunded) or 0
 end
 return table.concat(reply, ' ')

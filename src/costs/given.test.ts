@@ -14,7 +14,7 @@ test('it needs no body, may be pre-fetched and is taken for good', () => {
 })
 
 test('a number of at least 0 may be given', () => {
-  expect([0, 1, 0.1, Number.MAX_VALUE].map(checkedGiven)).toEqual([0, 1, 0.1, Number.MAX_VALUE])
+  expect([0, 1, 0.1, Number.MAX_VALUE].map((given) => checkedGiven(given))).toEqual([0, 1, 0.1, Number.MAX_VALUE])
 })
 
 test.each([

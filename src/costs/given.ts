@@ -9,9 +9,9 @@ export const GIVEN: Cost = Object.freeze({
 } satisfies Cost)
 
 /** Throws a RangeError for a number that cannot be taken: a negative one would add tokens, and NaN would pass every comparison. */
-export function checkedGiven(given: number): number {
+export function checkedGiven(given: number, name = 'cost'): number {
   if (Number.isFinite(given) && given >= 0) return given
-  throw new RangeError(`cost: expected a finite number of at least 0, got ${shown(given)}`)
+  throw new RangeError(`${name}: expected a finite number of at least 0, got ${shown(given)}`)
 }
 
 function shown(value: unknown): string {

@@ -13,6 +13,7 @@ import {
 import { descriptor, limitEngine, told } from '../../test/support/rate-limit/limit-engine.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../test/support/store/async-store.ts'
+import { MapStore } from '../../test/support/store/map-store.ts'
 import { PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/embedded-store.ts'
 import { Engine } from './engine.ts'
@@ -302,6 +303,19 @@ test('without a bundle nothing is decided', () => {
     decision: { action: 'refuse', reason: 'no_bundle_loaded' },
     statuses: [],
   })
+})
+
+test('what was taken stays taken where hits cannot be given back, and their status has no limit', () => {
+  const store = new MapStore()
+  const rules = [bucketRule('plan', [PLAN], 5), bucketRule('user', [USER], 5)]
+  const { engine } = limitEngine(bundle(1, policy('p', { selector: { domain: 'd' }, rules })), store)
+  const ask = (...descriptors: LimitDescriptor[]) => engine.decideDescriptors({ domain: 'd', descriptors }) as LimitResult
+  ask(descriptor('user=a', 4))
+  expect(told(ask(descriptor('user=a', 1, true), descriptor('plan=x')))).toBe('allow, ok user 2, ok plan 4')
+  const takeAll = store.takeAll.bind(store)
+  store.takeAll = (...asked) => (asked[0].costs[0] === 0 ? ('unavailable' as never) : takeAll(...asked))
+  expect(told(ask(descriptor('user=a', 1, true), descriptor('plan=x')))).toBe('allow, ok - 0, ok plan 3')
+  expect(ask(descriptor('user=a', 1, true)).decision).toEqual({ action: 'refuse', reason: 'store_unavailable' })
 })
 
 test('a remote store decides the same, however late it is', async () => {

@@ -31,6 +31,7 @@ export class LimitEvaluator {
 
   /** Takes for all descriptors, or for none. Returns a promise only if the store does. */
   decide(active: ActivePlan, call: LimitCall): LimitResult | Promise<LimitResult> {
+    this.turnTo(active)
     const run = this.#idle ?? new LimitRun()
     this.#idle = undefined
     const nowMs = this.#clock.nowMs()
@@ -51,8 +52,10 @@ export class LimitEvaluator {
   }
 
   #afterGivenBack(run: LimitRun, given: Outcome): LimitResult | Promise<LimitResult> {
+    if (given !== 'unavailable') return this.#simulate(run)
+    if (run.group.ruleCount === 0) return this.#refuse(run, NO_STORE)
     // What was taken stays taken.
-    if (given === 'unavailable' && run.group.ruleCount === 0) return this.#refuse(run, NO_STORE)
+    run.forgetGivenBack()
     return this.#simulate(run)
   }
 

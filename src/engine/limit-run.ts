@@ -91,6 +91,11 @@ export class LimitRun implements Concluding {
     return this.givenBack.ruleCount > 0
   }
 
+  /** It could not be given back, and nothing is known of its limits. */
+  forgetGivenBack(): void {
+    for (let i = 0; i < this.#entries.length; i++) if (this.#isGivenBack(i)) this.#entries[i] = -1
+  }
+
   /** Those in shadow mode that cover a descriptor, in bundle order. */
   shadowPolicies(): readonly PlanPolicy[] {
     let policies: Set<PlanPolicy> | undefined

@@ -42,7 +42,7 @@ export function giveBackHits(store: CounterStore, group: MergedGroup, moment: Mo
       results.levels[row] = Math.min(results.levels[row]! + amounts[row]!, algorithmOf(limit).size(limit))
       results.waitsMs[row] = 0
     }
-    const done = store.settleAll(charges, takenOf(results), moment.nowMs, moment.wallMs)
+    const done = store.settleAll(charges, { ...takenOf(results), isTakerUnknown: true }, moment.nowMs, moment.wallMs)
     return done instanceof Promise ? done.then(() => true) : true
   })
 }

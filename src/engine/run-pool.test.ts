@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../../test/support/bundles/bundles.ts'
+import { descriptor } from '../../test/support/rate-limit/limit-engine.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../test/support/store/async-store.ts'
 import { compileBundle } from '../policy/compile.ts'
@@ -41,6 +42,15 @@ test('decisions that a new plan has overtaken keep neither alive when they are o
   expect(await survivors(gone)).toBe(0)
 })
 
+test('calls of the rate limit service that a new plan has overtaken do not keep theirs alive, once there is another call', async () => {
+  const store = new AsyncStore()
+  const engine = new Engine({ store, clock: new ManualClock() })
+  const gone: WeakRef<object>[] = []
+  await callOnce(engine, store, gone)
+  void engine.decideDescriptors({ domain: 'd', descriptors: [descriptor('user=a')] })
+  expect(await survivors(gone)).toBe(0)
+})
+
 test('a request that is refused or only looked at is let go of too, with the counters of its plan', async () => {
   const gone: WeakRef<object>[] = []
   const store = newEmbeddedStore(64 * 1024)
@@ -64,9 +74,9 @@ test('a request that is refused or only looked at is let go of too, with the cou
     }
   }
   look()
-  // Six counters, the plan, three requests.
+  // Seven counters, the plan, three requests.
   const count = gone.length
-  expect(count).toBe(10)
+  expect(count).toBe(11)
   engine.activate(newPlan(2))
   expect(engine.plan!.version).toBe(2n)
   // Those behind them are the counters of the new plan.
@@ -107,13 +117,26 @@ async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<objec
   for (const decision of await Promise.all(decisions)) gone.push(new WeakRef(decision))
 }
 
+async function callOnce(engine: Engine, store: AsyncStore, gone: WeakRef<object>[]): Promise<void> {
+  const plan = newPlan(1)
+  engine.activate(plan)
+  gone.push(new WeakRef(plan), ...plan.policies.map((each) => new WeakRef(each)))
+  const call = { domain: 'd', descriptors: [descriptor('user=a'), descriptor('user=b')] }
+  gone.push(new WeakRef(call))
+  const result = engine.decideDescriptors(call)
+  engine.activate(newPlan(2))
+  await store.answerAll(() => 0)
+  gone.push(new WeakRef(await result))
+}
+
 function newPlan(version: number): Plan {
   const rules = [
     bucketRule('a', ['header:x-key', 'ip:address'], 100),
     bucketRule('b', ['jwt:sub', 'header:x-absent'], 100),
     llmRule('c', ['bearer'], { tokens_per_minute: 1000 }),
   ]
-  const parsed = parseBundle(JSON.stringify(bundle(version, policy('p', { rules }), policy('s', { mode: 'shadow', rules }))))
+  const limits = policy('d', { selector: { domain: 'd' }, rules: [bucketRule('d', ['descriptor:user'], 100)] })
+  const parsed = parseBundle(JSON.stringify(bundle(version, policy('p', { rules }), policy('s', { mode: 'shadow', rules }), limits)))
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   return compileBundle(parsed.bundle)
 }

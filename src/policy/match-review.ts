@@ -39,7 +39,8 @@ export function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], 
   }
 }
 
-function* patternSurprises(given: string | readonly string[], path: string): Generator<Problem> {
+/** A pattern that means something else than it seems to. */
+export function* patternSurprises(given: string | readonly string[], path: string): Generator<Problem> {
   for (const pattern of typeof given === 'string' ? [given] : given) {
     if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text: ${JSON.stringify(pattern)}` }
   }

@@ -47,6 +47,18 @@ describe('a selector with hosts and methods', () => {
   })
 })
 
+test('a small budget of tokens in a domain is not warned of: its tokens are the hits of calls', () => {
+  const rules = [llmRule('r', ['descriptor:user'], { tokens_per_minute: 10, tokens_per_day: 20 })]
+  expect(review(policy('a', { selector: { domain: 'd' }, rules }))).toEqual({ problems: [], warnings: [] })
+})
+
+test('a * inside a pattern is warned of in the descriptors of a selector too', () => {
+  const selector = { domain: 'd', descriptors: { 'descriptor:plan': ['fr*e', 'pro*'] } }
+  expect(review(policy('a', { selector, rules: [bucketRule('r', [], 1)] })).warnings).toEqual([
+    'policies[0].spec.selector.descriptors["descriptor:plan"]: only a * at the end stands for any text: "fr*e"',
+  ])
+})
+
 describe('a budget that can never cover one request is warned of', () => {
   const prefix = 'policies[0].spec.rules[0].algorithm_config: a request without max_tokens reserves'
 

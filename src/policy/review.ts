@@ -3,7 +3,7 @@ import { fixedWindowSurprises } from './algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from './algorithms/token-bucket-llm.ts'
 import { domainContradictions } from './domain-review.ts'
-import { matchSurprises, repeatedElse } from './match-review.ts'
+import { matchSurprises, patternSurprises, repeatedElse } from './match-review.ts'
 import { encodePathText, normalizePath } from './path.ts'
 import { PathPrefixes } from './path-prefixes.ts'
 import { priceSurprises } from './price-tables.ts'
@@ -64,6 +64,8 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
     const { selector = {}, rules } = policy.spec
     yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
     yield* matchSurprises(policy.spec, ['policies', p, 'spec', 'rules'])
+    // What a request takes, and calls of the rate limit service say that themselves.
+    if (selector.domain !== undefined) continue
     for (const [r, rule] of rules.entries()) {
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
       for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
@@ -88,7 +90,8 @@ function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
   }
 }
 
-function* selectorSurprises({ pathPrefix, pathExact, exceptPaths = [] }: Selector, path: Path): Generator<Problem> {
+function* selectorSurprises({ pathPrefix, pathExact, exceptPaths = [], descriptors = {} }: Selector, path: Path): Generator<Problem> {
+  for (const [key, given] of Object.entries(descriptors)) yield* patternSurprises(given, formatPath([...path, 'descriptors', key]))
   const paths: [Path, string | undefined][] = [
     [['pathPrefix'], pathPrefix],
     [['pathExact'], pathExact],

@@ -146,6 +146,21 @@ export class EmbeddedStore implements CounterStore {
     return isNew
   }
 
+  /** Raises a counter to what is known to be left, if it is lower. */
+  raiseRow(charges: Charges, row: number, left: number, nowMs: number, wallMs: number): void {
+    const rows = this.#rows
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    rows.locate(charges, wallMs)
+    rows.lock()
+    readRow(rows, charges, row, nowMs, wallMs)
+    const missing = left - algorithm.left(limit, rows.records[row]!)
+    if (rows.slots[row]! >= 0 && missing > 0) {
+      algorithm.settle(limit, rows.records[row]!, missing)
+      writeRow(rows, rows.order.indexOf(row), nowMs, wallMs)
+    }
+    rows.unlock()
+  }
+
   /** As `checkAll`; also writes the moment of each counter's last reset, or 0, into `resetsMs`. */
   checkWithResets(charges: Charges, results: ChargeResults, resetsMs: Float64Array, nowMs: number, wallMs: number): boolean {
     const rows = this.#locate(charges, results, wallMs)

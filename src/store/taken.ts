@@ -8,4 +8,6 @@ export interface Taken {
   /** Later than every reset before the take, and no later than any after it, even if the clock was set back. */
   readonly momentMs: number
   readonly from: TakenFrom
+  /** Nobody knows which instance took it: all of them correct their own counts. */
+  readonly isTakerUnknown?: boolean
 }

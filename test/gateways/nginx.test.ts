@@ -3,7 +3,7 @@ import { codeBlocks, readText } from '../docs/markdown.ts'
 import { bundle, policy, rateRule } from '../support/bundles/bundles.ts'
 import { describeWith } from '../support/describe-with.ts'
 import { example, substituted } from '../support/gateways/gateway.ts'
-import { ALICE, behind } from '../support/gateways/gateway-setup.ts'
+import { ALICE, behind, edgeAllowing } from '../support/gateways/gateway-setup.ts'
 import { gatewaySuite } from '../support/gateways/gateway-suite.ts'
 import { loadBalancerSuite } from '../support/gateways/load-balancer-suite.ts'
 import { NGINX, nginxWith } from '../support/gateways/nginx.ts'
@@ -27,6 +27,16 @@ describeWith(NGINX.missing, 'nginx with the documented configuration, and a cost
       left.push(headers['ratelimit-remaining'])
     }
     expect(left).toEqual(['999', '979', '959', '939', '919'])
+  })
+})
+
+describeWith(NGINX.missing, 'nginx that fails open, and does not know what edge said', () => {
+  test('lets nothing through', async () => {
+    const unasked = substituted(example('nginx/edge.conf'), { 'auth_request_set $edge_status $upstream_status;': 'set $edge_status "";' })
+    const { port, backend } = await behind(nginxWith(unasked), await edgeAllowing(1), 'fail open')
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    expect((await ask(port, 'GET', '/', ALICE)).status).toBe(503)
+    expect(backend.seen).toHaveLength(1)
   })
 })
 

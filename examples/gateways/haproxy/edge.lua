@@ -8,6 +8,8 @@ local IS_FAIL_OPEN = false -- fail closed
 local SOCKET = "abns@edge"
 -- HAProxy gives up on edge before that.
 local TIMEOUT_MS = 5000
+-- Lua's HTTP client crashes, and HAProxy with it, if a question has more header fields than tune.http.maxhdr allows (101).
+local MAX_FIELDS = 80
 
 local function set_of(names)
   local set = {}
@@ -36,14 +38,15 @@ local RATELIMIT_FIELDS = {
 -- On a reject the client gets all fields but these, which belong to the connection to edge.
 local NOT_PASSED_BACK = set_of({ "connection", "content-length", "keep-alive" })
 
--- What edge is asked about, and the other fields of the request. A field that comes twice is passed on twice.
+-- What edge is asked about, and the other fields of the request, and how many these are. A field that comes twice is passed on twice.
 local function question_fields(txn)
-  local fields = {}
+  local fields, count = {}, 0
   for name, values in pairs(txn.http:req_get_headers()) do
     if not NOT_PASSED_ON[name] then
       fields[name] = {}
       for i = 0, #values do
         fields[name][i + 1] = values[i]
+        count = count + 1
       end
     end
   end
@@ -52,7 +55,7 @@ local function question_fields(txn)
   fields["x-original-uri"] = { txn.f:pathq() }
   fields["x-original-host"] = { txn.f:req_fhdr("host") }
   fields["x-forwarded-for"] = { txn.f:src() }
-  return fields
+  return fields, count
 end
 
 local function allow(txn, fields)
@@ -75,10 +78,14 @@ local function reject(txn, status, fields)
 end
 
 core.register_action("edge", { "http-req" }, function(txn)
+  local fields, count = question_fields(txn)
+  if count > MAX_FIELDS then
+    return reject(txn, 431, {})
+  end
   local answer = core.httpclient():post({
     url = "http://127.0.0.1/v1/decision",
     dst = SOCKET,
-    headers = question_fields(txn),
+    headers = fields,
     timeout = TIMEOUT_MS,
   })
   local status = answer and answer.status or 0

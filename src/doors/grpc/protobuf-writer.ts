@@ -32,12 +32,15 @@ export class ProtobufWriter {
   }
 
   text(field: number, text: string): void {
-    this.#string(field, text, 'utf8')
-  }
-
-  /** A byte for each character. */
-  byteText(field: number, text: string): void {
-    this.#string(field, text, 'latin1')
+    const length = utf8Bytes(text)
+    this.#room(20 + length)
+    this.#varint(field * 8 + LENGTH)
+    this.#varint(length)
+    const bytes = this.#bytes
+    const at = this.#at
+    this.#at = at + length
+    if (length > SHORT || length !== text.length) bytes.write(text, at, 'utf8')
+    else for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i)
   }
 
   /** Begins a message inside this one that is written next and has this many bytes. */
@@ -64,18 +67,6 @@ export class ProtobufWriter {
     this.#at = from
     this.#varint(length)
     this.#at += length
-  }
-
-  #string(field: number, text: string, encoding: 'utf8' | 'latin1'): void {
-    const length = encoding === 'latin1' ? text.length : utf8Bytes(text)
-    this.#room(20 + length)
-    this.#varint(field * 8 + LENGTH)
-    this.#varint(length)
-    const bytes = this.#bytes
-    const at = this.#at
-    this.#at = at + length
-    if (length > SHORT || length !== text.length) bytes.write(text, at, encoding)
-    else for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i)
   }
 
   #varint(value: number): void {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MalformedMessage } from './protobuf-reader.ts'
 import { ProtobufWriter } from './protobuf-writer.ts'
-import { RateLimitRequestReader } from './rate-limit-request.ts'
+import { InvalidCall, RateLimitRequestReader } from './rate-limit-request.ts'
 
 const DOMAIN = 1
 const DESCRIPTORS = 2
@@ -127,7 +127,7 @@ test('any bytes are read or refused, and a reader survives them', () => {
         for (const { hits, names } of reader.read(bytes).descriptors)
           expect(Number.isFinite(hits) && hits >= 0 && names.length <= 64).toBe(true)
       } catch (error) {
-        expect(error).toBeInstanceOf(MalformedMessage)
+        expect(error instanceof MalformedMessage || error instanceof InvalidCall).toBe(true)
       }
       expect(reader.read(whole).domain).toBe('d')
     }),

@@ -1,9 +1,12 @@
 import { descriptorOf, type LimitCall, type LimitDescriptor } from '../../engine/limit-call.ts'
-import { MalformedMessage, ProtobufReader } from './protobuf-reader.ts'
+import { ProtobufReader } from './protobuf-reader.ts'
 
 /** More than any gateway sends. They bound what one call can cost. */
 const MAX_DESCRIPTORS = 100
 const MAX_ENTRIES = 64
+
+/** The message can be read, and asks for nothing that can be decided. */
+export class InvalidCall extends Error {}
 
 export interface RateLimitRequest extends LimitCall {
   /** How many limits the caller sent along. They are not for it to choose. */
@@ -16,7 +19,7 @@ export class RateLimitRequestReader {
   #ignoredLimits = 0
   #hits = 0
 
-  /** Throws MalformedMessage, with a sentence for the caller. */
+  /** Throws MalformedMessage or InvalidCall, with a sentence for the caller. */
   read(message: Uint8Array): RateLimitRequest {
     this.#reader.begin(message)
     try {
@@ -35,13 +38,13 @@ export class RateLimitRequestReader {
     for (let field = reader.next(); field !== 0; field = reader.next()) {
       if (field === 1) domain = reader.text()
       else if (field === 2) {
-        if (found.length === MAX_DESCRIPTORS) throw new MalformedMessage(`expected at most ${MAX_DESCRIPTORS} descriptors`)
+        if (found.length === MAX_DESCRIPTORS) throw new InvalidCall(`expected at most ${MAX_DESCRIPTORS} descriptors`)
         found.push(this.#descriptor())
       } else if (field === 3) this.#hits = reader.number()
       else reader.skip()
     }
-    if (domain === '') throw new MalformedMessage('expected a domain that is not empty')
-    if (found.length === 0) throw new MalformedMessage('expected at least one descriptor')
+    if (domain === '') throw new InvalidCall('expected a domain that is not empty')
+    if (found.length === 0) throw new InvalidCall('expected at least one descriptor')
     return { domain, descriptors: found.map((each, index) => this.#finished(each, index)), ignoredLimits: this.#ignoredLimits }
   }
 
@@ -63,7 +66,7 @@ export class RateLimitRequestReader {
   }
 
   #entry({ keys, values }: FoundDescriptor): void {
-    if (keys.length === MAX_ENTRIES) throw new MalformedMessage(`expected at most ${MAX_ENTRIES} entries in a descriptor`)
+    if (keys.length === MAX_ENTRIES) throw new InvalidCall(`expected at most ${MAX_ENTRIES} entries in a descriptor`)
     const reader = this.#reader
     let key = ''
     let value = ''
@@ -74,7 +77,7 @@ export class RateLimitRequestReader {
       else reader.skip()
     }
     reader.leave(outerEnd)
-    if (key === '') throw new MalformedMessage('expected a key in each entry of a descriptor')
+    if (key === '') throw new InvalidCall('expected a key in each entry of a descriptor')
     keys.push(key)
     values.push(value)
   }
@@ -95,7 +98,7 @@ export class RateLimitRequestReader {
   /** The descriptor's hits win; without any, a call is one hit. */
   #finished({ keys, values, hits, isNegative }: FoundDescriptor, index: number): LimitDescriptor {
     const descriptor = descriptorOf(keys, values, hits ?? (this.#hits || 1), isNegative)
-    if (descriptor === undefined) throw new MalformedMessage(`expected each entry of descriptor ${index} only once`)
+    if (descriptor === undefined) throw new InvalidCall(`expected each entry of descriptor ${index} only once`)
     return descriptor
   }
 }

@@ -22,8 +22,8 @@ export class RateLimitResponseWriter {
     const headers = answerHeaders(answer)
     for (let i = 0; i < headers.length; i += 2) {
       const header = writer.open(3)
-      writer.byteText(1, headers[i]!)
-      writer.byteText(2, headers[i + 1]!)
+      writer.text(1, headers[i]!)
+      writer.text(2, headers[i + 1]!)
       writer.close(header)
     }
     return writer.finish()

@@ -3,7 +3,7 @@ import type { Series } from '../../telemetry/metrics/counter-family.ts'
 import { failed, type GrpcMethod, type GrpcReply } from './grpc-method.ts'
 import { CANCELLED, INTERNAL, INVALID_ARGUMENT, OK, UNAVAILABLE } from './grpc-status.ts'
 import { MalformedMessage } from './protobuf-reader.ts'
-import { type RateLimitRequest, RateLimitRequestReader } from './rate-limit-request.ts'
+import { InvalidCall, type RateLimitRequest, RateLimitRequestReader } from './rate-limit-request.ts'
 import { RateLimitResponseWriter } from './rate-limit-response.ts'
 
 /** `envoy.service.ratelimit.v3.RateLimitService`. `ignoredLimits` counts limits that callers send along. */
@@ -15,9 +15,11 @@ export function rateLimitMethods(pipeline: DecisionPipeline, ignoredLimits: Seri
     try {
       return requests.read(message)
     } catch (error) {
-      if (!(error instanceof MalformedMessage)) return reply({ answer: pipeline.fail('rate_limit', error), statuses: [] })
+      const isInvalid = error instanceof InvalidCall
+      if (!isInvalid && !(error instanceof MalformedMessage)) return reply({ answer: pipeline.fail('rate_limit', error), statuses: [] })
       pipeline.refuse('rate_limit', 'bad_request', error.message)
-      return failed(INVALID_ARGUMENT, error.message)
+      // As gRPC libraries have it, a message that cannot be read is status 13.
+      return failed(isInvalid ? INVALID_ARGUMENT : INTERNAL, error.message)
     }
   }
 

@@ -8,6 +8,7 @@ import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '
 import type { EmbeddedStore } from '../embedded-store.ts'
 import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
+import { applyRefunds } from './apply-refunds.ts'
 import { applyResets } from './apply-resets.ts'
 import type { Corrections } from './corrections.ts'
 import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
@@ -191,9 +192,10 @@ export class FleetStore implements CounterStore {
   }
 
   #conclude({ action, charges, results, request }: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
-    const { shared, leases, listener } = this.#parts
+    const { shared, local, leases, clock, listener } = this.#parts
     listener.onDecided('redis')
     this.#applyResets(calls, charges)
+    applyRefunds(calls, charges, local, clock.nowMs())
     const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
     if (fits && !holds) {
       void shared.giveBack(calls)

@@ -58,7 +58,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
         await redis.command('FLUSHALL')
         await other.take(SIZE)
         refused++
-        return `0 ${Date.now()} 0 0 0 0`
+        return `0 ${Date.now()} 0 0 0 0 0`
       },
     })
     const charges = new Charges()

@@ -13,7 +13,7 @@ import type { CounterRow, QuestionRow, ReturnRow } from './counter-rows.ts'
 import { windowsAround } from './windows-around.ts'
 
 export type QuestionAction = 'take' | 'check' | 'reset'
-type ReturnAction = 'settle' | 'give_back' | 'renew'
+type ReturnAction = 'settle' | 'refund' | 'give_back' | 'renew'
 
 /** Sent in place of the tokens to lease. */
 const SETTLED = -1

@@ -31,7 +31,7 @@ export class ScriptCalls {
   }
 
   /** Rejects with a LinkError. */
-  async giveBack(action: 'settle' | 'give_back', rows: readonly ReturnRow[]): Promise<ScriptReply> {
+  async giveBack(action: 'settle' | 'refund' | 'give_back', rows: readonly ReturnRow[]): Promise<ScriptReply> {
     return readReply(await this.#link.run(this.#script, keysOf(rows), returnArguments(action, rows)), rows.length)
   }
 

@@ -8,6 +8,7 @@ import { isOutcomeUnknown, type UnknownOutcomeListener } from './unknown-outcome
 import { UnsentSettlements } from './unsent-settlements.ts'
 
 interface Settlement extends RowGroup<ReturnRow> {
+  readonly action: 'settle' | 'refund'
   /** How often Redis replied with an error. */
   refusals: number
 }
@@ -29,8 +30,8 @@ export class Settlements {
   }
 
   /** Resolves when it is done, kept for later, or its outcome is unknown; then to false. Never rejects. */
-  async settle(rows: readonly ReturnRow[]): Promise<boolean> {
-    const groups = await Promise.all(groupsOf(this.#link, rows).map((group) => this.#settle({ ...group, refusals: 0 })))
+  async settle(action: 'settle' | 'refund', rows: readonly ReturnRow[]): Promise<boolean> {
+    const groups = await Promise.all(groupsOf(this.#link, rows).map((group) => this.#settle({ ...group, action, refusals: 0 })))
     return groups.every((isKnown) => isKnown)
   }
 
@@ -46,7 +47,7 @@ export class Settlements {
       return true
     }
     try {
-      const { warnings } = await this.#calls.giveBack('settle', settlement.rows)
+      const { warnings } = await this.#calls.giveBack(settlement.action, settlement.rows)
       for (const [i, row] of settlement.rows.entries()) if (warnings[i]! > 0) row.onWarning?.(warnedPercent(warnings[i]!))
       return true
     } catch (error) {

@@ -57,7 +57,7 @@ describeWithRedis('instances that have different limits for one rule', () => {
 })
 
 test('a reply that the script cannot have sent leaves the decision to the failure mode', async () => {
-  for (const reply of ['OK', '', '1', '1 2 3', '1 2 3 0 0', '1 2 x 0 0 0', '2', '2 x', '2 1 0 0 0 0 0']) {
+  for (const reply of ['OK', '', '1', '1 2 3', '1 2 3 0 0 0', '1 2 x 0 0 0 0', '2', '2 x', '2 1 0 0 0 0 0 0']) {
     const link = { groupOf: () => 0, isUsable: () => true, run: async () => reply }
     const unknown: string[] = []
     const shared = new SharedCounters(

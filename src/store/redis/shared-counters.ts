@@ -97,7 +97,8 @@ export class SharedCounters {
 
   /** Resolves when it is done, kept for later, or its outcome is unknown; then to false. Never rejects. */
   settle(charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): Promise<boolean> {
-    return this.#settlements.settle(settlementRows(this.#keys, charges, taken, nowMs, onWarning))
+    const action = taken.isTakerUnknown === true ? 'refund' : 'settle'
+    return this.#settlements.settle(action, settlementRows(this.#keys, charges, taken, nowMs, onWarning))
   }
 
   /** What names the counter of a row in Redis, without the prefix. */

@@ -27,7 +27,7 @@ test("while Redis is unreachable, an instance's own count warns", async () => {
 })
 
 test('an instance that has warned does not warn again when Redis is unreachable', async () => {
-  const { store, counter } = storeOn(['1 0 20 0 0 80000'])
+  const { store, counter } = storeOn(['1 0 20 0 0 80000 0'])
   expect((await takeRows(store, [{ counter, cost: 80 }], 0)).warnings).toEqual([80])
   expect((await takeRows(store, [{ counter, cost: 1 }], 0)).warnings).toBeUndefined()
 })
@@ -41,7 +41,7 @@ test('a settlement that is sent later warns then', async () => {
   charges.add(counter, -80)
   await store.settleAll(charges, taken, 0, 0, (_row, percent) => warned.push(percent))
   expect(warned).toEqual([])
-  replies.push('1 0 20 0 0 80000')
+  replies.push('1 0 20 0 0 80000 0')
   await shared.sendUnsent()
   expect(warned).toEqual([80])
 })

@@ -74,6 +74,22 @@ describeWithRedis('on Redis', () => {
     expect(await admitted([two], 1, question)).toBe(0)
   })
 
+  for (const mode of ['exact', 'leased']) {
+    test(`hits that are given back at another instance can be taken again where they were taken, ${mode}`, async () => {
+      const redis = await runningRedis()
+      const edges = await twoSharing(redis.url, { bundle: BUNDLE, env: { ...GRPC, EDGE_REDIS_MODE: mode } })
+      const [one, two] = edges.map((edge) => rateLimitService(edge.grpcPort)) as [JsClient, JsClient]
+      for (const entries of ['user=a', 'plan=a', 'key=a']) {
+        for (let i = 0; i < 4; i++) {
+          expect([entries, await admitted([one], 1, { entries, hits: LIMIT })]).toEqual([entries, 1])
+          expect(await admitted([two], 1, { entries, hits: 0 })).toBe(0)
+          expect(await admitted([two], 1, { entries, hits: LIMIT, isNegative: true })).toBe(1)
+        }
+        expect(await admitted([one], 1, { entries, hits: 3 }, { entries, hits: LIMIT - 3 })).toBe(1)
+      }
+    })
+  }
+
   test('without Redis, closed fails with status 14 so that the gateway decides, open allows, and local goes on', async () => {
     const redis = await runningRedis()
     const [closed, open, local] = await Promise.all(

@@ -145,6 +145,15 @@ export class FleetInstance {
     return this.store.resetAll(chargesOf([counter]), time.nowMs(), time.wallMs())
   }
 
+  /** Gives back what any instance took. */
+  async refund(counter: ReturnType<FleetStore['open']>, tokens: number): Promise<void> {
+    const { time } = this.#fleet
+    const charges = chargesOf([counter])
+    charges.costs[0] = tokens
+    const taken = { wallMs: time.wallMs(), momentMs: time.wallMs(), from: 'shared', isTakerUnknown: true } as const
+    await this.store.settleAll(charges, taken, time.nowMs(), time.wallMs())
+  }
+
   /** What its own counters have left for the caller. */
   ownLeft(counter: ReturnType<FleetStore['open']>): number {
     const { time } = this.#fleet

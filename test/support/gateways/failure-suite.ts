@@ -15,6 +15,9 @@ import { ALICE, behind, edgeAllowing, oneRule, portFor, startEdge, statusAndReas
 /** Heads around every bound: of the gateway, of its question, of edge. */
 const HEAD_BYTES = [4_000, 7_000, 12_000, 14_500, 15_300, 15_900, 16_300, 30_000, 60_000, 70_000, 200_000, 900_000]
 
+/** Around the usual bounds, which are 100 and 101 and more than a thousand. */
+const FIELD_COUNTS = [50, ...Array.from({ length: 24 }, (_, i) => 80 + i), 128, 500, 1_000, 2_000, 3_000]
+
 /** A server that refuses a head while it comes resets the connection: the gateway may take it for gone. */
 const EDGE_READS_BYTES = 64 * 1024
 
@@ -112,6 +115,21 @@ export function failureSuite(gateway: Gateway): void {
     expect(statuses.filter((status) => status >= 500 || (status >= 100 && status < 400))).toEqual([])
     expect([statuses[0], backend.seen.length]).toEqual([403, 0])
   })
+
+  test('nor for a head of many fields, and no number of them breaks it', async () => {
+    const { port, backend } = await behind(gateway, await edgeWith([blockRule('all')]), 'fail open')
+    for (const count of FIELD_COUNTS) {
+      const status = await statusWithFields(port, count)
+      expect([count, status]).toEqual([count, expect.toSatisfy((code: number) => code >= 400 && code < 500)])
+    }
+    expect([await statusWithFields(port, 1), backend.seen.length]).toEqual([403, 0])
+  })
+}
+
+/** Sends that many fields of a few bytes each. */
+async function statusWithFields(port: number, count: number): Promise<number> {
+  const fields = Array.from({ length: count }, (_, i) => [`F${i}`, ''] as const)
+  return (await ask(port, 'GET', '/', fields)).status
 }
 
 async function edgeWith(rules: readonly object[]): Promise<Edge> {

@@ -67,6 +67,7 @@ export function forgerySuite(gateway: Gateway): void {
       const question = asked.seen.at(-1)!
       expect([name, gateway.asked(question)]).toMatchObject([name, { method: 'GET', uri: '/original' }])
       expect([name, Object.keys(CLEARED).filter((cleared) => cleared.toLowerCase() in question.headers)]).toEqual([name, []])
+      expect([name, addresses(question.headers['x-forwarded-for'])]).toEqual([name, [gateway.loopbackAddress ?? '127.0.0.1']])
     }
     expect(asked.seen).toHaveLength(FORGED.length - refused)
   })

@@ -3,8 +3,10 @@ import { connectionSuite } from './connection-suite.ts'
 import { failureSuite } from './failure-suite.ts'
 import { forgerySuite } from './forgery-suite.ts'
 import type { Gateway } from './gateway.ts'
+import { hostSuite } from './host-suite.ts'
 import { pathSuite } from './path-suite.ts'
 import { trafficSuite } from './traffic-suite.ts'
+import { upgradeSuite } from './upgrade-suite.ts'
 
 /** What every gateway must do with the configuration that the documentation recommends. */
 export function gatewaySuite(gateway: Gateway): void {
@@ -13,6 +15,8 @@ export function gatewaySuite(gateway: Gateway): void {
     connectionSuite(gateway)
     failureSuite(gateway)
     forgerySuite(gateway)
+    hostSuite(gateway)
     pathSuite(gateway)
+    upgradeSuite(gateway)
   })
 }

@@ -1,4 +1,4 @@
-import { load } from 'js-yaml'
+import { loadAll } from 'js-yaml'
 import { example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { NGINX, runningNginx } from './nginx.ts'
 
@@ -13,27 +13,38 @@ export const INGRESS_NGINX: Gateway = {
   },
   limits: { noDebugFields: true },
   start: ({ edge, backend }, variant, owner) => {
-    const annotations = annotationsOf(variantOf(example('ingress-nginx/ingress.yaml'), variant))
-    return runningNginx((port) => configuration(annotations, port, edge, backend), owner)
+    const settings = settingsOf(variantOf(example('ingress-nginx/ingress.yaml'), variant))
+    return runningNginx((port) => configuration(settings, port, edge, backend), owner)
   },
 }
 
-function annotationsOf(ingress: string): (name: string) => string {
-  const { metadata } = load(ingress) as { metadata: { annotations: Record<string, string> } }
-  return (name) => {
-    const value = metadata.annotations[`nginx.ingress.kubernetes.io/${name}`]
-    if (value === undefined) throw new Error(`there is no annotation ${name}`)
-    return value
+interface Settings {
+  /** Of the controller. */
+  readonly httpSnippet: string
+  annotation(name: string): string
+}
+
+function settingsOf(example: string): Settings {
+  const [configMap, ingress] = loadAll(example) as [
+    { data: { 'http-snippet': string } },
+    { metadata: { annotations: Record<string, string> } },
+  ]
+  const { annotations } = ingress.metadata
+  return {
+    httpSnippet: configMap.data['http-snippet'],
+    annotation(name) {
+      const value = annotations[`nginx.ingress.kubernetes.io/${name}`]
+      if (value === undefined) throw new Error(`there is no annotation ${name}`)
+      return value
+    },
   }
 }
 
-function configuration(annotation: (name: string) => string, port: number, edge: number | string, backend: number): string {
-  const keepalive = annotation('auth-keepalive')
-  const target = substituted(annotation('auth-url'), { 'edge.default.svc.cluster.local:8080': 'auth-upstream' })
+function configuration({ httpSnippet, annotation }: Settings, port: number, edge: number | string, backend: number): string {
   return `
 map $http_upgrade $connection_upgrade { default upgrade; "" ""; }
 upstream upstream_balancer { server 127.0.0.1:${backend}; keepalive 32; }
-upstream auth-upstream { server 127.0.0.1:${edge}; keepalive ${keepalive}; }
+${substituted(httpSnippet, { 'edge.default.svc.cluster.local:8080': `127.0.0.1:${edge}` })}
 server {
   listen 127.0.0.1:${port};
   location = /_external-auth {
@@ -41,7 +52,7 @@ server {
     proxy_pass_request_body off;
     proxy_set_header Content-Length "";
     proxy_set_header X-Forwarded-Proto "";
-    proxy_set_header Host edge.default.svc.cluster.local;
+    proxy_set_header Host ${new URL(annotation('auth-url')).host};
     proxy_set_header X-Original-URL $scheme://$http_host$request_uri;
     proxy_set_header X-Original-Method $request_method;
     proxy_set_header X-Sent-From "nginx-ingress-controller";
@@ -52,9 +63,8 @@ server {
     proxy_pass_request_headers on;
     client_max_body_size ${annotation('proxy-body-size')};
     proxy_http_version 1.1;
-    proxy_set_header Connection "";
     ${annotation('auth-snippet')}
-    set $target ${target};
+    set $target ${annotation('auth-url')};
     proxy_pass $target;
   }
   location / {

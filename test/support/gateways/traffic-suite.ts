@@ -82,11 +82,11 @@ export function trafficSuite(gateway: Gateway): void {
     const asked = await recordingEdge(gateway)
     const { port, backend } = await behind(gateway, asked)
     echoMessages(backend)
-    await send(port, { 'Transfer-Encoding': 'chunked' })
+    await send(port, { 'Transfer-Encoding': 'chunked', TE: 'trailers', Trailer: 'X-Sum' })
     await send(port, { Expect: '100-continue', 'Content-Length': String(LARGE.length) })
     await once(openWebSocket(port), 'open')
     for (const { headers } of asked.seen) {
-      const foreign = ['transfer-encoding', 'expect', 'upgrade'].filter((name) => name in headers)
+      const foreign = ['transfer-encoding', 'te', 'trailer', 'expect', 'upgrade'].filter((name) => name in headers)
       expect([foreign, headers['content-length'] ?? '0']).toEqual([[], '0'])
       expect([undefined, gateway.limits.noKeepAlive ? 'close' : 'keep-alive']).toContain(headers.connection?.toLowerCase())
     }

@@ -77,6 +77,11 @@ export class ClockedInstance {
     return this.store.open({ identity: [name], limit, sinceMs: 0 })
   }
 
+  /** As a rule's counter that is not settled. */
+  openLeasable(limit: Limit): FleetCounter {
+    return this.store.open({ identity: ['rule'], limit, sinceMs: 0, isLeasable: true })
+  }
+
   keyOf(counter: FleetCounter): string {
     return this.#shared.keyOf(chargesOf(0, [counter]), 0)
   }
@@ -99,6 +104,12 @@ export class ClockedInstance {
   async settle(counter: FleetCounter, cost: number, takenWallMs: number): Promise<void> {
     const taken = { wallMs: takenWallMs, momentMs: takenWallMs, from: 'shared' } as const
     await this.store.settleAll(chargesOf(cost, [counter]), taken, this.#link.nowMs, this.wallMs)
+  }
+
+  /** Gives back what any instance took. */
+  async refund(counter: FleetCounter, cost: number): Promise<void> {
+    const { taken } = await this.take(0, counter)
+    await this.store.settleAll(chargesOf(cost, [counter]), { ...taken, isTakerUnknown: true }, this.#link.nowMs, this.wallMs)
   }
 
   /** Gives back what another instance took. */

@@ -21,7 +21,7 @@ test('a decision whose answer comes in one turn with that of a renewal before it
     const [cost, more] = [Number(args[2]), Number(args[9])]
     const leased = Math.min(more, Math.floor((level - cost) / 2))
     level -= cost + leased
-    const reply = `1 ${nowMs} ${level} ${leased} 0 0`
+    const reply = `1 ${nowMs} ${level} ${leased} 0 0 0`
     return isHeld ? new Promise((resolve) => held.push(() => resolve(reply))) : Promise.resolve(reply)
   }
   const clock = { nowMs: () => nowMs, wallMs: () => nowMs }

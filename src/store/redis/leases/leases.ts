@@ -1,6 +1,7 @@
 import type { BucketLimit } from '../../../limiter/limit.ts'
 import type { ChargeResults } from '../../charge-results.ts'
 import type { Charges } from '../../charges.ts'
+import { applyRefunds } from '../apply-refunds.ts'
 import { applyResets } from '../apply-resets.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
 import { type Grant, grantOf, type QuestionCall } from '../question-call.ts'
@@ -146,6 +147,7 @@ export class Leases {
     const { shared, local, clock } = this.#parts
     return leaseAlone(row, charges, shared, local, sentMs, (lease) => {
       applyResets(lease.calls, lease.charges, local, clock.nowMs(), (alone) => this.forget(alone, 0))
+      applyRefunds(lease.calls, lease.charges, local, clock.nowMs())
       this.#add(row, lease.key, 0, lease.grant, lease.level, sentMs)
     })
   }
