@@ -42,9 +42,7 @@ async function startPeer(overGrpc) {
   const name = 'envoyproxy/ratelimit'
   const file = findRatelimit()
   if (file !== undefined) return overGrpc(name, 'shouldRateLimit', MANY_STREAMS, (limit) => startRatelimit(file, limit))
-  console.error(
-    '\n*** envoyproxy/ratelimit OR redis-server IS NOT INSTALLED: its row stays empty. See scripts/test-parts/ratelimit.sh ***\n',
-  )
+  console.error('\n*** envoyproxy/ratelimit OR redis-server IS NOT INSTALLED: its row stays empty. See scripts/install-test-parts.sh ***\n')
   return { name, isMissing: true }
 }
 

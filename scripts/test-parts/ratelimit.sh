@@ -8,7 +8,7 @@ directory=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts/ratelimit-$version
 
 PATH=$PATH:/usr/local/go/bin
 if ! command -v go >/dev/null; then
-  printf '\nNot installed: envoyproxy/ratelimit. To run all tests, install Go, then run this script again.\n\n' >&2
+  printf '\nNot installed: envoyproxy/ratelimit. To run all tests, install Go 1.25 or later, then run this script again.\n\n' >&2
   exit 1
 fi
 [ ! -x "$directory/ratelimit" ] || [ ! -d "$(go env GOMODCACHE)/$module@$version" ] || exit 0

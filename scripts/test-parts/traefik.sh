@@ -20,7 +20,12 @@ trap 'exit 1' INT TERM
 {
   printf 'Building Traefik %s. This takes some minutes.\n' "$version"
   # `go install` refuses a module whose go.mod replaces others, so it is built in a copy, which has to be writable.
-  sources=$(go mod download -json "$module@$version" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
+  if ! go mod download -json "$module@$version" >"$scratch/module.json"; then
+    # The reason is in there.
+    cat "$scratch/module.json"
+    exit 1
+  fi
+  sources=$(sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p' "$scratch/module.json")
   cp -R "$sources" "$scratch/source"
   chmod -R u+w "$scratch/source"
   cd "$scratch/source"

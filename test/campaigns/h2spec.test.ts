@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { describeWith } from '../support/describe-with.ts'
 import { EchoMethods } from '../support/grpc/echo-methods.ts'
 import { LAYERS, type LayerName, servingCalls } from '../support/grpc/serving-calls.ts'
 import { scratchDirectory } from '../support/service/running.ts'
+import { testPart } from '../support/test-part.ts'
 
-const H2SPEC = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'edge-test-parts', 'h2spec-v2.2.1', 'h2spec')
-const missing = existsSync(H2SPEC) ? undefined : 'h2spec is not installed; sh scripts/install-test-parts.sh'
+const H2SPEC = testPart('h2spec')
+const missing = existsSync(H2SPEC) ? undefined : 'h2spec is not installed: sh scripts/install-test-parts.sh'
 
 /**
  * h2spec asks for `/` with GET or POST and no gRPC in it. A request that is whole gets 405 or 415 at once, in one HEADERS frame without

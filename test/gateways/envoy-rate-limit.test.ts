@@ -15,6 +15,7 @@ import { gateTo } from '../support/redis/tcp-gate.ts'
 import type { Edge } from '../support/service/edge.ts'
 import { ask, type Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
+import { suspend } from '../support/service/process-facts.ts'
 import { scratchDirectory, serving } from '../support/service/running.ts'
 import { until } from '../support/until.ts'
 
@@ -122,7 +123,7 @@ describeWith(ENVOY_RATE_LIMIT.missing, `${ENVOY_RATE_LIMIT.name} with the docume
     const edge = await serving({ EDGE_CONFIG_FILE: file, EDGE_GRPC_PORT: '0' })
     const [closed, open] = [await behind(ENVOY_RATE_LIMIT, edge), await behind(ENVOY_RATE_LIMIT, edge, 'fail open')]
     for (const { port } of [closed, open]) expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
-    edge.process.kill('SIGSTOP')
+    await suspend(edge)
     expect((await ask(closed.port, 'GET', '/', BOB)).status).toBe(503)
     expect((await ask(open.port, 'GET', '/', BOB)).status).toBe(200)
     edge.process.kill('SIGCONT')

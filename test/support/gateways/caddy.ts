@@ -8,13 +8,13 @@ import { missingUnless, runningGateway } from './gateway-process.ts'
 export const CADDY: Gateway = caddyWith(example('caddy/Caddyfile'))
 
 /** With this Caddyfile in place of the example. */
-export function caddyWith(caddyfile: string): Gateway {
+export function caddyWith(caddyfile: string, goEnv: Readonly<Record<string, string>> = {}): Gateway {
   return {
     name: 'Caddy',
     missing: missingUnless('caddy', ['version'], 'Caddy'),
     door: 'forward_auth',
     asked: askedInFields('forwarded'),
-    limits: {},
+    limits: { noKeepAlive: true },
     async start({ edge, backend }, variant, owner) {
       const [directory, port] = [await scratchDirectory(owner), await serverPort()]
       const caddyfileHere = substituted(variantOf(caddyfile, variant), {
@@ -24,7 +24,7 @@ export function caddyWith(caddyfile: string): Gateway {
         '127.0.0.1:3000': `127.0.0.1:${backend}`,
       })
       await writeFile(join(directory, 'Caddyfile'), caddyfileHere)
-      const env = { HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory }
+      const env = { ...goEnv, HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory }
       return runningGateway({ program: 'caddy', args: ['run', '--config', 'Caddyfile'], directory, port, env }, owner)
     },
   }

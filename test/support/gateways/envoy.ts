@@ -1,15 +1,13 @@
 import { writeFile } from 'node:fs/promises'
-import { homedir, networkInterfaces } from 'node:os'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { readText } from '../../docs/markdown.ts'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
+import { testPart } from '../test-part.ts'
 import { example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
-const VERSION = /^version=(.*)$/m.exec(readText('scripts/test-parts/envoy.sh'))![1]!
-const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
-const PROGRAM = join(CACHE, 'edge-test-parts', `envoy-${VERSION}`, 'envoy')
+const PROGRAM = testPart('envoy')
 // One that is killed leaves its shared memory behind; without hot restarts there is none.
 const ARGS = ['-c', 'envoy.yaml', '--disable-hot-restart', '--concurrency', '2', '--log-level', 'warning']
 

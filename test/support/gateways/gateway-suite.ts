@@ -1,4 +1,5 @@
 import { describeWith } from '../describe-with.ts'
+import { connectionSuite } from './connection-suite.ts'
 import { failureSuite } from './failure-suite.ts'
 import { forgerySuite } from './forgery-suite.ts'
 import type { Gateway } from './gateway.ts'
@@ -11,6 +12,7 @@ import { upgradeSuite } from './upgrade-suite.ts'
 export function gatewaySuite(gateway: Gateway): void {
   describeWith(gateway.missing, `${gateway.name} with the documented configuration`, () => {
     trafficSuite(gateway)
+    connectionSuite(gateway)
     failureSuite(gateway)
     forgerySuite(gateway)
     hostSuite(gateway)

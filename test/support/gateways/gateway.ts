@@ -44,6 +44,8 @@ interface GatewayLimits {
   readonly noRateLimitOnAllow?: boolean
   /** Rejects carry no fields of debug sessions. */
   readonly noDebugFields?: boolean
+  /** Every question comes on a connection of its own. */
+  readonly noKeepAlive?: boolean
 }
 
 /** A file of the example. */

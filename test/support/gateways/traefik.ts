@@ -1,16 +1,13 @@
 import { writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { readText } from '../../docs/markdown.ts'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
+import { testPart } from '../test-part.ts'
 import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 import { statusOf } from './raw-request.ts'
 
-const VERSION = /^version=(.*)$/m.exec(readText('scripts/test-parts/traefik.sh'))![1]!
-const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
-const PROGRAM = join(CACHE, 'edge-test-parts', `traefik-${VERSION}`, 'traefik')
+const PROGRAM = testPart('traefik')
 const READY = '/ready-for-tests'
 
 export const TRAEFIK: Gateway = traefikWith(example('traefik/traefik.yml'), example('traefik/dynamic.yml'))

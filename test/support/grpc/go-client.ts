@@ -1,21 +1,18 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { type Owner, thisTest } from '../service/running.ts'
+import { testPart } from '../test-part.ts'
 import { until } from '../until.ts'
 
 const SOURCES = join(import.meta.dirname, 'go-client')
-const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
-const PROGRAM = join(CACHE, 'edge-test-parts', `go-grpc-client-${digestOf('main.go', 'go.mod', 'go.sum')}`, 'go-grpc-client')
+const PROGRAM = testPart('go-grpc-client', digestOf('main.go', 'go.mod', 'go.sum'))
 
 /** What tests with this client lack. */
-export const missingGoClient = existsSync(PROGRAM)
-  ? undefined
-  : 'it needs the gRPC client in Go: run sh scripts/test-parts/go-grpc-client.sh'
+export const missingGoClient = existsSync(PROGRAM) ? undefined : 'the gRPC client in Go is not installed: sh scripts/install-test-parts.sh'
 
 interface GoEvent {
   readonly id: number

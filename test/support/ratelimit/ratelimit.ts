@@ -1,24 +1,21 @@
 import { spawnSync } from 'node:child_process'
 import { accessSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { readText } from '../../docs/markdown.ts'
 import { runningGateway } from '../gateways/gateway-process.ts'
 import { runningRedis } from '../redis/redis-server.ts'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
+import { testPart, versionOf } from '../test-part.ts'
 
-const VERSION = /^version=(.*)$/m.exec(readText('scripts/test-parts/ratelimit.sh'))![1]!
-const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
-const PROGRAM = join(CACHE, 'edge-test-parts', `ratelimit-${VERSION}`, 'ratelimit')
+const PROGRAM = testPart('ratelimit')
 const GO = spawnSync('go', ['env', 'GOMODCACHE'], {
   env: { ...process.env, PATH: `${process.env['PATH']}${delimiter}/usr/local/go/bin` },
   encoding: 'utf8',
 })
 
 /** The sources of envoyproxy/ratelimit. */
-export const SOURCES = join((GO.stdout ?? '').trim() || '/nowhere', 'github.com/envoyproxy', `ratelimit@${VERSION}`)
+export const SOURCES = join((GO.stdout ?? '').trim() || '/nowhere', 'github.com/envoyproxy', `ratelimit@${versionOf('ratelimit')}`)
 
 /** What is not installed, and how it is. */
 export function ratelimitMissing(): string | undefined {
