@@ -1,26 +1,28 @@
 import { LENGTH, VARINT } from './protobuf-reader.ts'
 
-const INITIAL_BYTES = 4096
+const SLAB_BYTES = 8192
 const MORE = 0x80
-/** The longest length that a message inside may have, in bytes of its varint: 2 MiB. */
-const LENGTH_BYTES = 3
+/** What a message inside is given for its length. Most are shorter than 128 bytes. */
+const LENGTH_BYTES = 1
 /** For texts up to this length, mostly ASCII, a loop is quicker than a call of native code. */
 const SHORT = 32
+const ZERO = 48
 
-/** Writes Protocol Buffers messages. One is used for many messages. */
+/** Writes Protocol Buffers messages, one behind the other into the same memory while there is room. One is used for many messages. */
 export class ProtobufWriter {
-  #bytes = Buffer.allocUnsafe(INITIAL_BYTES)
+  #bytes = Buffer.allocUnsafeSlow(SLAB_BYTES)
+  /** Where the message begins. */
+  #from = 0
   #at = 0
 
+  /** Drops what was written of a message. */
   clear(): void {
-    this.#at = 0
+    this.#at = this.#from
   }
 
-  /** A copy of what was written. */
   finish(): Uint8Array {
-    const message = Buffer.allocUnsafe(this.#at)
-    this.#bytes.copy(message, 0, 0, this.#at)
-    this.#at = 0
+    const message = this.#bytes.subarray(this.#from, this.#at)
+    this.#from = this.#at
     return message
   }
 
@@ -52,18 +54,42 @@ export class ProtobufWriter {
     this.#room(10 + LENGTH_BYTES)
     this.#varint(field * 8 + LENGTH)
     this.#at += LENGTH_BYTES
-    return this.#at
+    return this.#at - this.#from
   }
 
-  close(contentAt: number): void {
+  close(opened: number): void {
+    const contentAt = this.#from + opened
     const length = this.#at - contentAt
-    // Its length takes fewer bytes than were kept for it.
-    const bytes = length < 0x80 ? 1 : length < 0x4000 ? 2 : 3
-    const from = contentAt - LENGTH_BYTES
-    this.#bytes.copyWithin(from + bytes, contentAt, this.#at)
-    this.#at = from
+    const more = varintBytes(length) - LENGTH_BYTES
+    if (more > 0) {
+      this.#room(more)
+      this.#bytes.copyWithin(this.#from + opened + more, this.#from + opened, this.#at)
+    }
+    this.#at = this.#from + opened - LENGTH_BYTES
     this.#varint(length)
     this.#at += length
+  }
+
+  /** Characters of a text that was opened as if it were a message: a byte for each. */
+  characters(text: string): void {
+    this.#room(text.length)
+    const bytes = this.#bytes
+    const at = this.#at
+    for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i)
+    this.#at = at + text.length
+  }
+
+  /** The same for a whole number of at least 0. */
+  digits(value: number): void {
+    const count = digitsOf(value)
+    this.#room(count)
+    let rest = value
+    for (let at = this.#at + count - 1; at >= this.#at; at--) {
+      const tenth = Math.floor(rest / 10)
+      this.#bytes[at] = ZERO + rest - tenth * 10
+      rest = tenth
+    }
+    this.#at += count
   }
 
   #string(field: number, text: string, encoding: 'utf8' | 'latin1'): void {
@@ -87,11 +113,15 @@ export class ProtobufWriter {
     this.#bytes[this.#at++] = rest
   }
 
+  /** What is written of the message moves where there is more. */
   #room(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return
-    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + bytes))
-    this.#bytes.copy(larger, 0, 0, this.#at)
+    const written = this.#at - this.#from
+    const larger = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, (written + bytes) * 2))
+    this.#bytes.copy(larger, 0, this.#from, this.#at)
     this.#bytes = larger
+    this.#from = 0
+    this.#at = written
   }
 }
 
@@ -112,4 +142,10 @@ export function varintBytes(value: number): number {
   let bytes = 1
   for (let rest = value; rest >= MORE; rest = Math.floor(rest / MORE)) bytes++
   return bytes
+}
+
+function digitsOf(value: number): number {
+  let count = 1
+  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) count++
+  return count
 }

@@ -33,7 +33,7 @@ export class RateLimitRequestReader {
     this.#ignoredLimits = 0
     this.#hits = 0
     for (let field = reader.next(); field !== 0; field = reader.next()) {
-      if (field === 1) domain = reader.text()
+      if (field === 1) domain = reader.knownText()
       else if (field === 2) {
         if (found.length === MAX_DESCRIPTORS) throw new MalformedMessage(`expected at most ${MAX_DESCRIPTORS} descriptors`)
         found.push(this.#descriptor())
@@ -69,7 +69,7 @@ export class RateLimitRequestReader {
     let value = ''
     const outerEnd = reader.enter()
     for (let field = reader.next(); field !== 0; field = reader.next()) {
-      if (field === 1) key = reader.text()
+      if (field === 1) key = reader.knownText()
       else if (field === 2) value = reader.text()
       else reader.skip()
     }

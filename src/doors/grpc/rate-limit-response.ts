@@ -1,8 +1,15 @@
 import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
+import { resetSeconds } from '../../decide/rate-limit-headers.ts'
+import type { RateLimit } from '../../engine/decision.ts'
 import type { DescriptorStatus } from '../../engine/limit-call.ts'
+import type { HeaderList } from '../../http/header-list.ts'
 import type { LimitUnit } from '../../policy/stated-limit.ts'
 import { ProtobufWriter } from './protobuf-writer.ts'
 
+/** Of `response_headers_to_add`, and of each of them. */
+const HEADER = 3
+const HEADER_KEY = 1
+const HEADER_VALUE = 2
 const CODE_OK = 1
 const CODE_OVER_LIMIT = 2
 const UNITS: Readonly<Record<LimitUnit, number>> = { second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 }
@@ -19,14 +26,53 @@ export class RateLimitResponseWriter {
     writer.clear()
     writer.number(1, answer.decision?.action === 'allow' ? CODE_OK : CODE_OVER_LIMIT)
     for (let i = 0; i < statuses.length; i++) this.#status(statuses[i]!)
-    const headers = answerHeaders(answer)
+    const { decision } = answer
+    if (decision?.action === 'allow' && decision.limit !== undefined) this.#rateLimit(decision.limit)
+    else this.#headers(answerHeaders(answer))
+    return writer.finish()
+  }
+
+  #headers(headers: HeaderList): void {
+    const writer = this.#writer
     for (let i = 0; i < headers.length; i += 2) {
-      const header = writer.open(3)
-      writer.byteText(1, headers[i]!)
-      writer.byteText(2, headers[i + 1]!)
+      const header = writer.open(HEADER)
+      writer.byteText(HEADER_KEY, headers[i]!)
+      writer.byteText(HEADER_VALUE, headers[i + 1]!)
       writer.close(header)
     }
-    return writer.finish()
+  }
+
+  /** What nearly all answers have: the same as `answerHeaders`, with no texts in between. */
+  #rateLimit(limit: RateLimit): void {
+    const writer = this.#writer
+    const { limitText, remaining, rule } = limit
+    const resetS = resetSeconds(limit)
+    const limitHeader = writer.open(HEADER)
+    writer.byteText(HEADER_KEY, 'RateLimit-Limit')
+    writer.byteText(HEADER_VALUE, limitText)
+    writer.close(limitHeader)
+    this.#number('RateLimit-Remaining', remaining)
+    this.#number('RateLimit-Reset', resetS)
+    const header = writer.open(HEADER)
+    writer.byteText(HEADER_KEY, 'RateLimit')
+    const value = writer.open(HEADER_VALUE)
+    writer.characters(rule.policy.quotedId)
+    writer.characters(';r=')
+    writer.digits(remaining)
+    writer.characters(';t=')
+    writer.digits(resetS)
+    writer.close(value)
+    writer.close(header)
+  }
+
+  #number(name: string, number: number): void {
+    const writer = this.#writer
+    const header = writer.open(HEADER)
+    writer.byteText(HEADER_KEY, name)
+    const value = writer.open(HEADER_VALUE)
+    writer.digits(number)
+    writer.close(value)
+    writer.close(header)
   }
 
   #status({ isOver, rule, stated, remaining, resetMs }: DescriptorStatus): void {
