@@ -179,12 +179,13 @@ export class LimitRun implements Concluding {
 
   /** The rules of each descriptor follow each other in the lists. */
   #statusesBy(statusOf: (from: number, to: number) => DescriptorStatus): DescriptorStatus[] {
-    const statuses: DescriptorStatus[] = []
+    const count = this.call.descriptors.length
+    const statuses = new Array<DescriptorStatus>(count)
     let to = 0
-    for (let d = 0; d < this.call.descriptors.length; d++) {
+    for (let d = 0; d < count; d++) {
       const from = to
       while (to < this.#count && this.#descriptors[to] === d) to++
-      statuses.push(statusOf(from, to))
+      statuses[d] = statusOf(from, to)
     }
     return statuses
   }

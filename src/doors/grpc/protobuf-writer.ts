@@ -6,7 +6,6 @@ const MORE = 0x80
 const LENGTH_BYTES = 1
 /** For texts up to this length, mostly ASCII, a loop is quicker than a call of native code. */
 const SHORT = 32
-const ZERO = 48
 
 /** Writes Protocol Buffers messages, one behind the other into the same memory while there is room. One is used for many messages. */
 export class ProtobufWriter {
@@ -79,19 +78,6 @@ export class ProtobufWriter {
     this.#at = at + text.length
   }
 
-  /** The same for a whole number of at least 0. */
-  digits(value: number): void {
-    const count = digitsOf(value)
-    this.#room(count)
-    let rest = value
-    for (let at = this.#at + count - 1; at >= this.#at; at--) {
-      const tenth = Math.floor(rest / 10)
-      this.#bytes[at] = ZERO + rest - tenth * 10
-      rest = tenth
-    }
-    this.#at += count
-  }
-
   #string(field: number, text: string, encoding: 'utf8' | 'latin1'): void {
     const length = encoding === 'latin1' ? text.length : utf8Bytes(text)
     this.#room(20 + length)
@@ -142,10 +128,4 @@ export function varintBytes(value: number): number {
   let bytes = 1
   for (let rest = value; rest >= MORE; rest = Math.floor(rest / MORE)) bytes++
   return bytes
-}
-
-function digitsOf(value: number): number {
-  let count = 1
-  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) count++
-  return count
 }

@@ -62,8 +62,8 @@ export class RateLimitRequestReader {
     return found
   }
 
-  #entry({ keys, values }: FoundDescriptor): void {
-    if (keys.length === MAX_ENTRIES) throw new MalformedMessage(`expected at most ${MAX_ENTRIES} entries in a descriptor`)
+  #entry(found: FoundDescriptor): void {
+    if (found.keys.length === MAX_ENTRIES) throw new MalformedMessage(`expected at most ${MAX_ENTRIES} entries in a descriptor`)
     const reader = this.#reader
     let key = ''
     let value = ''
@@ -75,8 +75,14 @@ export class RateLimitRequestReader {
     }
     reader.leave(outerEnd)
     if (key === '') throw new MalformedMessage('expected a key in each entry of a descriptor')
-    keys.push(key)
-    values.push(value)
+    // Most have one: a list that was empty would get room for many.
+    if (found.keys.length === 0) {
+      found.keys = [key]
+      found.values = [value]
+    } else {
+      found.keys.push(key)
+      found.values.push(value)
+    }
   }
 
   /** A message around a number: an empty one is 0, which is not the same as none. */
@@ -101,8 +107,8 @@ export class RateLimitRequestReader {
 }
 
 interface FoundDescriptor {
-  readonly keys: string[]
-  readonly values: string[]
+  keys: string[]
+  values: string[]
   /** Undefined where it has none of its own. */
   hits: number | undefined
   isNegative: boolean
