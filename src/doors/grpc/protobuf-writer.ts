@@ -19,6 +19,7 @@ export class ProtobufWriter {
     this.#at = this.#from
   }
 
+  /** The message may be kept: what comes next is written behind it. */
   finish(): Uint8Array {
     const message = this.#bytes.subarray(this.#from, this.#at)
     this.#from = this.#at
@@ -57,8 +58,7 @@ export class ProtobufWriter {
   }
 
   close(opened: number): void {
-    const contentAt = this.#from + opened
-    const length = this.#at - contentAt
+    const length = this.#at - this.#from - opened
     const more = varintBytes(length) - LENGTH_BYTES
     if (more > 0) {
       this.#room(more)
