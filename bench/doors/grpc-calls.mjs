@@ -9,7 +9,7 @@ const HEADERS = 0x1
 const END_STREAM = 0x1
 const END_HEADERS = 0x4
 
-/** So many differ in their key and their tracing fields, more than a cache of header blocks would keep. */
+/** So many differ in their key and their tracing fields, more than a cache of header blocks would keep. They are called in turn, from a multiple of CYCLE on. */
 const CALL_COUNT = 8192
 
 /** A call: HEADERS and DATA. The numbers of their stream are written by `writeCall`. */
@@ -18,7 +18,7 @@ export function newCalls(methodName, isIndexing, keyOf = distinctKey) {
   const blocks = newHeaderBlocks(path, isIndexing)
   const callOf = (i, write) => {
     const ids = tracingOf(i)
-    const block = write(ids)
+    const block = write(ids, i - 1)
     const message = request({ key: keyOf(i), ...ids })
     const body = Buffer.alloc(5 + message.length)
     body.writeUInt32BE(message.length, 1)

@@ -2,6 +2,7 @@
 import { newCalls } from './grpc-calls.mjs'
 import { GrpcConnection } from './grpc-connection.mjs'
 import { METHODS } from './grpc-methods.mjs'
+import { CYCLE } from './header-blocks.mjs'
 
 const calls = new Map()
 
@@ -15,7 +16,7 @@ async function run({ port, path, method, ms, connections, streams }) {
   const start = performance.now()
   const endMs = start + ms
   const lanes = Array.from({ length: connections }, (_, i) => {
-    const startAt = i * 1009
+    const startAt = i * 63 * CYCLE
     return keepCalling({ port, path, calls: prepared[i % 2], startAt, outcomeOf: METHODS[method].outcome }, streams, endMs, total)
   })
   await Promise.all(lanes)

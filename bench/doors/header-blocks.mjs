@@ -1,5 +1,4 @@
-// Header blocks (HPACK, RFC 7541) as two kinds of clients write them. No block refers to what another call has added to the dynamic table, so each may be sent
-// at any time.
+// Header blocks (HPACK, RFC 7541) as two kinds of clients write them.
 
 /** Without Huffman coding. `prefix`: 0x00 is not indexed, 0x40 is added to the dynamic table. */
 function literal(prefix, name, value) {
@@ -32,22 +31,30 @@ function constants(path) {
   ]
 }
 
+/** A client that adds fields with each call has pushed the constant ones out of the table after a while, and adds them again. Here: every so many calls. */
+export const CYCLE = 16
+
 /**
- * `indexing`: the fields of a call that differ each time are added to the dynamic table, as grpc-go and nghttp2 do. Otherwise only those that stay the same
- * are, by the first call of a connection, and later ones refer to them.
+ * The fields that stay the same are added to the dynamic table, and later calls refer to them. `isIndexing`: those that differ each time are added, too, as
+ * grpc-go and nghttp2 do; all else in the table moves back by two with each call. `later` is given how many calls were made before, without the first.
  */
 export function newHeaderBlocks(path, isIndexing) {
   const fields = constants(path)
-  const whole = (prefix) => Buffer.concat([POST_HTTP, ...fields.map(([name, value]) => literal(prefix, name, value))])
+  const whole = Buffer.concat([POST_HTTP, ...fields.map(([name, value]) => literal(INDEXED, name, value))])
   // The dynamic table begins at 62, with what was added last.
-  const references = Buffer.concat([POST_HTTP, Buffer.from(fields.map((_, i) => 0x80 | (62 + fields.length - 1 - i)))])
-  const [first, later] = isIndexing ? [whole(NOT_INDEXED), whole(NOT_INDEXED)] : [whole(INDEXED), references]
+  const references = (addedSince) =>
+    Buffer.concat([POST_HTTP, Buffer.from(fields.map((_, i) => 0x80 | (62 + addedSince + fields.length - 1 - i)))])
   const tracing = ({ requestId, traceparent }) => {
     const prefix = isIndexing ? INDEXED : NOT_INDEXED
     return Buffer.concat([literal(prefix, 'x-request-id', requestId), literal(prefix, 'traceparent', traceparent)])
   }
+  const later = (calls) => {
+    if (!isIndexing) return references(0)
+    const sinceAdded = calls % CYCLE
+    return sinceAdded === CYCLE - 1 ? whole : references(2 * (sinceAdded + 1))
+  }
   return {
-    first: (ids) => Buffer.concat([first, tracing(ids)]),
-    later: (ids) => Buffer.concat([later, tracing(ids)]),
+    first: (ids) => Buffer.concat([whole, tracing(ids)]),
+    later: (ids, calls) => Buffer.concat([later(calls), tracing(ids)]),
   }
 }

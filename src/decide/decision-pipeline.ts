@@ -64,7 +64,7 @@ export class DecisionPipeline {
     const { engine, clock } = this.#parts
     const startMs = clock.nowMs()
     try {
-      const result = engine.decideDescriptors(call)
+      const result = engine.decideDescriptors(call, startMs)
       if (!(result instanceof Promise)) return this.#concludeLimits(result, startMs)
       return result.then(
         (later) => this.#concludeLimits(later, startMs),

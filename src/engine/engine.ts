@@ -89,9 +89,9 @@ export class Engine {
   }
 
   /** Decides a call of the rate limit service: takes for all of its descriptors, or for none. Returns a promise only if the store does. */
-  decideDescriptors(call: LimitCall): LimitResult | Promise<LimitResult> {
+  decideDescriptors(call: LimitCall, nowMs = this.#clock.nowMs()): LimitResult | Promise<LimitResult> {
     const { active } = this.#plans
-    return active === undefined ? { decision: NO_BUNDLE, statuses: [] } : this.#limitEvaluator.decide(active, call)
+    return active === undefined ? { decision: NO_BUNDLE, statuses: [] } : this.#limitEvaluator.decide(active, call, nowMs)
   }
 
   /** The block of the active plan, if any, that ends streams under way and covers this request. */

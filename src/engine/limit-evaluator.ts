@@ -13,14 +13,12 @@ import { longestRejection, mostConstrained } from './verdict.ts'
 /** The steps from a call of the rate limit service to its decision, with a given plan. */
 export class LimitEvaluator {
   readonly #store: CounterStore
-  readonly #clock: Clock
   readonly #wallTime: WallTime
   /** A store in memory needs one run. */
   #idle: LimitRun | undefined
 
   constructor(store: CounterStore, clock: Clock) {
     this.#store = store
-    this.#clock = clock
     this.#wallTime = new WallTime(clock)
   }
 
@@ -30,11 +28,10 @@ export class LimitEvaluator {
   }
 
   /** Takes for all descriptors, or for none. Returns a promise only if the store does. */
-  decide(active: ActivePlan, call: LimitCall): LimitResult | Promise<LimitResult> {
+  decide(active: ActivePlan, call: LimitCall, nowMs: number): LimitResult | Promise<LimitResult> {
     this.turnTo(active)
     const run = this.#idle ?? new LimitRun()
     this.#idle = undefined
-    const nowMs = this.#clock.nowMs()
     run.begin(call, active, nowMs, this.#wallTime.at(nowMs))
     const block = run.findBlock()
     if (block !== undefined) return this.#end(run, { decision: blocked(run, block), statuses: run.blockedStatuses() })

@@ -28,12 +28,16 @@ export class LimitRun implements Concluding {
   readonly missingKeys = NONE
   readonly reserved = NONE
   readonly holds = NONE
+  /** So many of the three lists below are of this call. */
+  #count = 0
   /** The descriptors and rules that cover one another, by descriptor and then in bundle order. */
   readonly #descriptors: number[] = []
   readonly #coverings: KeySetRule<PlanRule>[] = []
   /** Where their charges are in their group; -1: nothing is charged. */
   readonly #entries: number[] = []
+  /** Of one descriptor: its rules, and the entries of those that enforce. */
   readonly #found: KeySetRule<PlanRule>[] = []
+  readonly #charged: number[] = []
   readonly #matched = new Set<PlanPolicy>()
 
   /** Finds the rules. */
@@ -47,8 +51,8 @@ export class LimitRun implements Concluding {
     if (domain === undefined) return
     for (let d = 0; d < call.descriptors.length; d++) {
       const { names, values } = call.descriptors[d]!
-      domain.find(names)?.find(values, this.#found)
-      this.#addApplying(d)
+      const rules = domain.find(names)
+      if (rules !== undefined) this.#addApplying(d, rules.find(values, this.#found))
     }
   }
 
@@ -59,9 +63,7 @@ export class LimitRun implements Concluding {
     this.wouldRejects = NONE
     this.group.clear()
     this.givenBack.clear()
-    this.#descriptors.length = 0
-    this.#coverings.length = 0
-    this.#entries.length = 0
+    this.#count = 0
   }
 
   /** Debug sessions ask about requests. */
@@ -71,13 +73,13 @@ export class LimitRun implements Concluding {
 
   /** The first block of the policy, or of any enforcing one, that covers a descriptor that is not given back. */
   findBlock(policy?: PlanPolicy): PlanRule | undefined {
-    for (let i = 0; i < this.#coverings.length; i++) if (this.#isBlocked(i, policy)) return this.#coverings[i]!.rule
+    for (let i = 0; i < this.#count; i++) if (this.#isBlocked(i, policy)) return this.#coverings[i]!.rule
     return undefined
   }
 
   /** Charges the descriptors to the rules of the policy, or of all enforcing ones. */
   charge(group: MergedGroup, policy?: PlanPolicy): void {
-    for (let i = 0; i < this.#coverings.length; i++) {
+    for (let i = 0; i < this.#count; i++) {
       const { rule } = this.#coverings[i]!
       if (rule.counters.length > 0 && isOf(rule, policy) && !this.#isGivenBack(i)) this.#add(group, i)
     }
@@ -85,7 +87,7 @@ export class LimitRun implements Concluding {
 
   /** Whether there is anything to give back. */
   chargeGivenBack(): boolean {
-    for (let i = 0; i < this.#coverings.length; i++) {
+    for (let i = 0; i < this.#count; i++) {
       if (this.#isGivenBack(i) && this.#coverings[i]!.rule.counters.length > 0) this.#add(this.givenBack, i)
     }
     return this.givenBack.ruleCount > 0
@@ -99,7 +101,7 @@ export class LimitRun implements Concluding {
   /** Those in shadow mode that cover a descriptor, in bundle order. */
   shadowPolicies(): readonly PlanPolicy[] {
     let policies: Set<PlanPolicy> | undefined
-    for (let i = 0; i < this.#coverings.length; i++) {
+    for (let i = 0; i < this.#count; i++) {
       const { policy } = this.#coverings[i]!.rule
       if (!policy.isShadow) continue
       policies ??= new Set()
@@ -110,49 +112,37 @@ export class LimitRun implements Concluding {
 
   /** By what was taken and given back. Shadow policies change none. */
   statuses(): DescriptorStatus[] {
-    return this.#statusesBy((covers, isGivenBack) => {
-      const group = isGivenBack ? this.givenBack : this.group
-      const entries: number[] = []
-      let isUnlimited = false
-      for (const i of covers) {
-        const { rule } = this.#coverings[i]!
-        if (this.#entries[i]! >= 0) entries.push(this.#entries[i]!)
-        else if (rule.counters.length === 0 && rule.block === undefined) isUnlimited = true
-      }
-      if (entries.length > 0) return worstStatus(group, entries)
-      return isUnlimited ? UNLIMITED : NO_LIMIT
-    })
+    return this.#statusesBy((from, to) => this.#status(from, to))
   }
 
   /** Where a block has rejected the call: no other limit was looked at. */
   blockedStatuses(): DescriptorStatus[] {
-    return this.#statusesBy((covers) => {
-      const block = covers.find((i) => this.#isBlocked(i, undefined))
-      return block === undefined ? NO_LIMIT : blockedStatus(this.#coverings[block]!.rule)
+    return this.#statusesBy((from, to) => {
+      for (let i = from; i < to; i++) if (this.#isBlocked(i, undefined)) return blockedStatus(this.#coverings[i]!.rule)
+      return NO_LIMIT
     })
   }
 
   /** Of the rules that were found for the descriptor, those that apply. An `else` does where no other rule of its policy with a match does. */
-  #addApplying(descriptor: number): void {
-    const found = this.#found
-    const hasElse = this.#noteMatched()
-    for (let i = 0; i < found.length; i++) {
-      const covering = found[i]!
+  #addApplying(descriptor: number, foundCount: number): void {
+    const hasElse = this.#noteMatched(foundCount)
+    for (let i = 0; i < foundCount; i++) {
+      const covering = this.#found[i]!
       if (this.#isOver(covering.rule) || (covering.isElse && this.#matched.has(covering.rule.policy))) continue
-      this.#descriptors.push(descriptor)
-      this.#coverings.push(covering)
-      this.#entries.push(-1)
+      const at = this.#count++
+      this.#descriptors[at] = descriptor
+      this.#coverings[at] = covering
+      this.#entries[at] = -1
     }
-    found.length = 0
     if (hasElse) this.#matched.clear()
   }
 
   /** Notes the policies of which a rule with a match applies, where there is an `else` to know it. */
-  #noteMatched(): boolean {
+  #noteMatched(foundCount: number): boolean {
     const found = this.#found
     let hasElse = false
-    for (let i = 0; i < found.length && !hasElse; i++) hasElse = found[i]!.isElse
-    for (let i = 0; hasElse && i < found.length; i++) {
+    for (let i = 0; i < foundCount && !hasElse; i++) hasElse = found[i]!.isElse
+    for (let i = 0; hasElse && i < foundCount; i++) {
       const { isMatched, rule } = found[i]!
       if (isMatched && !this.#isOver(rule)) this.#matched.add(rule.policy)
     }
@@ -179,14 +169,30 @@ export class LimitRun implements Concluding {
     this.#entries[i] = group.charge(this.#coverings[i]!, values, hits, this.active!, descriptors.length > 1)
   }
 
-  /** `covers` are the places of the rules of enforcing policies. */
-  #statusesBy(statusOf: (covers: readonly number[], isGivenBack: boolean) => DescriptorStatus): DescriptorStatus[] {
-    let i = 0
-    return this.call.descriptors.map(({ isGivenBack }, d) => {
-      const covers: number[] = []
-      for (; this.#descriptors[i] === d; i++) if (!this.#coverings[i]!.rule.policy.isShadow) covers.push(i)
-      return statusOf(covers, isGivenBack)
-    })
+  #status(from: number, to: number): DescriptorStatus {
+    let charged = 0
+    let isUnlimited = false
+    for (let i = from; i < to; i++) {
+      const { rule } = this.#coverings[i]!
+      if (rule.policy.isShadow) continue
+      if (this.#entries[i]! >= 0) this.#charged[charged++] = this.#entries[i]!
+      else if (rule.counters.length === 0 && rule.block === undefined) isUnlimited = true
+    }
+    if (charged > 0) return worstStatus(this.#isGivenBack(from) ? this.givenBack : this.group, this.#charged, charged)
+    return isUnlimited ? UNLIMITED : NO_LIMIT
+  }
+
+  /** The rules of each descriptor follow each other in the lists. */
+  #statusesBy(statusOf: (from: number, to: number) => DescriptorStatus): DescriptorStatus[] {
+    const count = this.call.descriptors.length
+    const statuses = new Array<DescriptorStatus>(count)
+    let to = 0
+    for (let d = 0; d < count; d++) {
+      const from = to
+      while (to < this.#count && this.#descriptors[to] === d) to++
+      statuses[d] = statusOf(from, to)
+    }
+    return statuses
   }
 }
 

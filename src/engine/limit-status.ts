@@ -15,17 +15,17 @@ export function blockedStatus(rule: PlanRule): DescriptorStatus {
   return { isOver: true, rule, stated: undefined, remaining: 0, resetMs: 0 }
 }
 
-/** The worst of a descriptor's rules: the one with the longest wait, else the one with the smallest share left. The first on ties. */
-export function worstStatus(group: MergedGroup, entries: readonly number[]): DescriptorStatus {
+/** The worst of the first `count` entries: the one with the longest wait, else the one with the smallest share left. The first on ties. */
+export function worstStatus(group: MergedGroup, entries: readonly number[], count: number): DescriptorStatus {
   let over = -1
   let longestMs = 0
-  for (let i = 0; i < entries.length; i++) {
+  for (let i = 0; i < count; i++) {
     const waitMs = ruleWaitMs(group, entries[i]!)
     if (waitMs <= longestMs) continue
     longestMs = waitMs
     over = entries[i]!
   }
-  return over >= 0 ? overStatus(group, over) : scarcestStatus(group, entries)
+  return over >= 0 ? overStatus(group, over) : scarcestStatus(group, entries, count)
 }
 
 function overStatus(group: MergedGroup, entry: number): DescriptorStatus {
@@ -35,13 +35,13 @@ function overStatus(group: MergedGroup, entry: number): DescriptorStatus {
   return { isOver: true, rule, stated: group.coverings[entry]!.stated[c], remaining: 0, resetMs: retryAfterMs }
 }
 
-function scarcestStatus(group: MergedGroup, entries: readonly number[]): DescriptorStatus {
+function scarcestStatus(group: MergedGroup, entries: readonly number[], count: number): DescriptorStatus {
   const { levels, wallMs } = group.results
   let scarcest: KeySetRule<PlanRule> | undefined
   let counter = 0
   let level = 0
   let share = Number.POSITIVE_INFINITY
-  for (let i = 0; i < entries.length; i++) {
+  for (let i = 0; i < count; i++) {
     const covering = group.coverings[entries[i]!]!
     const { counters } = covering.rule
     for (let c = 0; c < counters.length; c++) {

@@ -54,21 +54,21 @@ export class KeySet<R> {
     }
   }
 
-  /** Adds the rules whose conditions hold, in bundle order. `values` are in the order of the names. */
-  find(values: readonly string[], found: KeySetRule<R>[]): void {
-    const first = found.length
-    addThoseThatHold(this.#tried, values, found)
+  /** Puts the rules whose conditions hold into `found`, from its beginning and in bundle order. Returns how many. `values` are in the order of the names. */
+  find(values: readonly string[], found: KeySetRule<R>[]): number {
+    let count = addThoseThatHold(this.#tried, values, found, 0)
     let isSorted = true
     for (let position = 0; position < this.#byValue.length; position++) {
       const list = this.#byValue[position]?.get(values[position]!)
       if (list === undefined) continue
-      const before = found.length
-      addThoseThatHold(list, values, found)
-      if (before > first && found.length > before) isSorted = false
+      const before = count
+      count = addThoseThatHold(list, values, found, before)
+      if (before > 0 && count > before) isSorted = false
     }
-    if (isSorted) return
-    const sorted = found.slice(first).sort((a, b) => a.order - b.order)
-    for (const [i, rule] of sorted.entries()) found[first + i] = rule
+    if (isSorted) return count
+    const sorted = found.slice(0, count).sort((a, b) => a.order - b.order)
+    for (let i = 0; i < count; i++) found[i] = sorted[i]!
+    return count
   }
 
   /** The condition on whole values that the fewest rules share so far. */
@@ -88,11 +88,13 @@ export class KeySet<R> {
   }
 }
 
-function addThoseThatHold<R>(rules: readonly KeySetRule<R>[], values: readonly string[], found: KeySetRule<R>[]): void {
+function addThoseThatHold<R>(rules: readonly KeySetRule<R>[], values: readonly string[], found: KeySetRule<R>[], from: number): number {
+  let count = from
   for (let i = 0; i < rules.length; i++) {
     const rule = rules[i]!
-    if (holds(rule.conditions, values)) found.push(rule)
+    if (holds(rule.conditions, values)) found[count++] = rule
   }
+  return count
 }
 
 function holds(conditions: readonly Condition[], values: readonly string[]): boolean {

@@ -1,3 +1,5 @@
+import { KnownTexts } from './known-texts.ts'
+
 /** The bytes are not a message. */
 export class MalformedMessage extends Error {}
 
@@ -20,6 +22,7 @@ export class ProtobufReader {
   #bytes: Buffer = NO_BYTES
   #at = 0
   #end = 0
+  readonly #known = new KnownTexts()
   /** Of the field that `next` found. */
   wireType = VARINT
   /** Where the value that `value` found ends. */
@@ -31,7 +34,7 @@ export class ProtobufReader {
   }
 
   begin(message: Uint8Array): void {
-    this.#bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
+    this.#bytes = Buffer.isBuffer(message) ? message : Buffer.from(message.buffer, message.byteOffset, message.byteLength)
     this.#at = 0
     this.#end = message.byteLength
   }
@@ -100,6 +103,12 @@ export class ProtobufReader {
   /** A text in UTF-8. */
   text(): string {
     return this.#string('utf8')
+  }
+
+  /** The same for a text that comes again and again. */
+  knownText(): string {
+    const at = this.value()
+    return this.#known.read(this.#bytes, at, this.valueEnd)
   }
 
   /** A character for each byte, as header fields are read elsewhere. */

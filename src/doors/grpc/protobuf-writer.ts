@@ -1,26 +1,28 @@
 import { LENGTH, VARINT } from './protobuf-reader.ts'
 
-const INITIAL_BYTES = 4096
+const SLAB_BYTES = 8192
 const MORE = 0x80
-/** The longest length that a message inside may have, in bytes of its varint: 2 MiB. */
-const LENGTH_BYTES = 3
+/** What a message inside is given for its length. Most are shorter than 128 bytes. */
+const LENGTH_BYTES = 1
 /** For texts up to this length, mostly ASCII, a loop is quicker than a call of native code. */
 const SHORT = 32
 
-/** Writes Protocol Buffers messages. One is used for many messages. */
+/** Writes Protocol Buffers messages, one behind the other into the same memory while there is room. One is used for many messages. */
 export class ProtobufWriter {
-  #bytes = Buffer.allocUnsafe(INITIAL_BYTES)
+  #bytes = Buffer.allocUnsafeSlow(SLAB_BYTES)
+  /** Where the message begins. */
+  #from = 0
   #at = 0
 
+  /** Drops what was written of a message. */
   clear(): void {
-    this.#at = 0
+    this.#at = this.#from
   }
 
-  /** A copy of what was written. */
+  /** The message may be kept: what comes next is written behind it. */
   finish(): Uint8Array {
-    const message = Buffer.allocUnsafe(this.#at)
-    this.#bytes.copy(message, 0, 0, this.#at)
-    this.#at = 0
+    const message = this.#bytes.subarray(this.#from, this.#at)
+    this.#from = this.#at
     return message
   }
 
@@ -55,18 +57,28 @@ export class ProtobufWriter {
     this.#room(10 + LENGTH_BYTES)
     this.#varint(field * 8 + LENGTH)
     this.#at += LENGTH_BYTES
-    return this.#at
+    return this.#at - this.#from
   }
 
-  close(contentAt: number): void {
-    const length = this.#at - contentAt
-    // Its length takes fewer bytes than were kept for it.
-    const bytes = length < 0x80 ? 1 : length < 0x4000 ? 2 : 3
-    const from = contentAt - LENGTH_BYTES
-    this.#bytes.copyWithin(from + bytes, contentAt, this.#at)
-    this.#at = from
+  close(opened: number): void {
+    const length = this.#at - this.#from - opened
+    const more = varintBytes(length) - LENGTH_BYTES
+    if (more > 0) {
+      this.#room(more)
+      this.#bytes.copyWithin(this.#from + opened + more, this.#from + opened, this.#at)
+    }
+    this.#at = this.#from + opened - LENGTH_BYTES
     this.#varint(length)
     this.#at += length
+  }
+
+  /** Characters of a text in ASCII that was opened as if it were a message. */
+  characters(text: string): void {
+    this.#room(text.length)
+    const bytes = this.#bytes
+    const at = this.#at
+    for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i)
+    this.#at = at + text.length
   }
 
   #varint(value: number): void {
@@ -78,11 +90,15 @@ export class ProtobufWriter {
     this.#bytes[this.#at++] = rest
   }
 
+  /** What is written of the message moves where there is more. */
   #room(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return
-    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + bytes))
-    this.#bytes.copy(larger, 0, 0, this.#at)
+    const written = this.#at - this.#from
+    const larger = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, (written + bytes) * 2))
+    this.#bytes.copy(larger, 0, this.#from, this.#at)
     this.#bytes = larger
+    this.#from = 0
+    this.#at = written
   }
 }
 

@@ -36,7 +36,7 @@ export class RateLimitRequestReader {
     this.#ignoredLimits = 0
     this.#hits = 0
     for (let field = reader.next(); field !== 0; field = reader.next()) {
-      if (field === 1) domain = reader.text()
+      if (field === 1) domain = reader.knownText()
       else if (field === 2) {
         if (found.length === MAX_DESCRIPTORS) throw new InvalidCall(`expected at most ${MAX_DESCRIPTORS} descriptors`)
         found.push(this.#descriptor())
@@ -65,21 +65,27 @@ export class RateLimitRequestReader {
     return found
   }
 
-  #entry({ keys, values }: FoundDescriptor): void {
-    if (keys.length === MAX_ENTRIES) throw new InvalidCall(`expected at most ${MAX_ENTRIES} entries in a descriptor`)
+  #entry(found: FoundDescriptor): void {
+    if (found.keys.length === MAX_ENTRIES) throw new InvalidCall(`expected at most ${MAX_ENTRIES} entries in a descriptor`)
     const reader = this.#reader
     let key = ''
     let value = ''
     const outerEnd = reader.enter()
     for (let field = reader.next(); field !== 0; field = reader.next()) {
-      if (field === 1) key = reader.text()
+      if (field === 1) key = reader.knownText()
       else if (field === 2) value = reader.text()
       else reader.skip()
     }
     reader.leave(outerEnd)
     if (key === '') throw new InvalidCall('expected a key in each entry of a descriptor')
-    keys.push(key)
-    values.push(value)
+    // Most have one: a list that was empty would get room for many.
+    if (found.keys.length === 0) {
+      found.keys = [key]
+      found.values = [value]
+    } else {
+      found.keys.push(key)
+      found.values.push(value)
+    }
   }
 
   /** A message around a number: an empty one is 0, which is not the same as none. */
@@ -104,8 +110,8 @@ export class RateLimitRequestReader {
 }
 
 interface FoundDescriptor {
-  readonly keys: string[]
-  readonly values: string[]
+  keys: string[]
+  values: string[]
   /** Undefined where it has none of its own. */
   hits: number | undefined
   isNegative: boolean

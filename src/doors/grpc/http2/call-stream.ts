@@ -49,7 +49,7 @@ export class CallStream implements GrpcCall {
   }
 
   get isOver(): boolean {
-    return this.isClosed || this.hasReplied || this.isPastDeadline(performance.now())
+    return this.isClosed || this.hasReplied || (this.deadlineMs !== Number.POSITIVE_INFINITY && this.isPastDeadline(performance.now()))
   }
 
   isPastDeadline(nowMs: number): boolean {

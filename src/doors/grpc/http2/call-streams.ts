@@ -11,6 +11,7 @@ import { CallStream } from './call-stream.ts'
 import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
 import type { FrameBudgets } from './frame-budget.ts'
 import type { Http2Context } from './http2-context.ts'
+import { OpenStreams } from './open-streams.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import type { RequestHead } from './request-head.ts'
 
@@ -27,7 +28,7 @@ export class CallStreams {
   readonly #socket: Socket
   readonly #settings: PeerSettings
   readonly #budgets: FrameBudgets
-  readonly #streams = new Map<number, CallStream>()
+  readonly #streams = new OpenStreams()
   readonly #cut = new Set<number>()
   readonly #replies: CallReplies
   /** The largest number that the client has used. */
@@ -54,7 +55,7 @@ export class CallStreams {
   }
 
   has(id: number): boolean {
-    return this.#streams.has(id)
+    return this.#streams.get(id) !== undefined
   }
 
   /** Whether frames of it may come though it is over. */
@@ -80,7 +81,7 @@ export class CallStreams {
     const lifeMs = isRefusal(method) ? Number.POSITIVE_INFINITY : timeoutMs
     const { initialWindow } = this.#settings
     this.#context.streams++
-    this.#streams.set(id, new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs))
+    this.#streams.add(new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs))
     return NO_ERROR
   }
 
@@ -135,7 +136,7 @@ export class CallStreams {
 
   /** RFC 9113 6.9.2: a change of the initial window changes those of all streams. */
   changeWindows(bytes: number): number {
-    for (const stream of this.#streams.values()) if (!this.#replies.windows.widenStream(stream, bytes)) return FLOW_CONTROL_ERROR
+    for (const stream of this.#streams.all()) if (!this.#replies.windows.widenStream(stream, bytes)) return FLOW_CONTROL_ERROR
     return NO_ERROR
   }
 
@@ -152,7 +153,7 @@ export class CallStreams {
   /** Ends calls whose time is over. */
   check(nowMs: number): void {
     const { requestTimeoutMs, keepAliveMs } = this.#context.timeouts
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams.all()) {
       if (stream.waiting !== undefined && nowMs - stream.waiting.sinceMs > keepAliveMs) this.#cancel(stream, CANCEL)
       else if (stream.isPastDeadline(nowMs)) this.#replies.reply(stream, EXPIRED)
       else if (!stream.hasEnded && nowMs - stream.bornMs > requestTimeoutMs) this.#replies.reply(stream, TOO_SLOW)
@@ -161,12 +162,12 @@ export class CallStreams {
 
   /** What would never end by itself ends now. */
   endStreaming(): void {
-    for (const stream of this.#streams.values()) if (stream.hasResponded && !stream.hasReplied) this.#replies.reply(stream, CLOSING)
+    for (const stream of this.#streams.all()) if (stream.hasResponded && !stream.hasReplied) this.#replies.reply(stream, CLOSING)
   }
 
   /** The connection is gone. */
   close(): void {
-    for (const stream of this.#streams.values()) this.#forget(stream)
+    for (const stream of this.#streams.all()) this.#forget(stream)
   }
 
   #dataOfNone(id: number, isEmpty: boolean, isEnd: boolean): number {
@@ -266,7 +267,7 @@ export class CallStreams {
 
   #forget(stream: CallStream): void {
     if (!stream.isClosed) this.#context.streams--
-    this.#streams.delete(stream.id)
+    this.#streams.delete(stream)
     stream.isClosed = true
     this.#replies.windows.forget(stream)
     if (stream.body !== undefined) this.#context.partial.giveBack(stream.body.size)

@@ -36,11 +36,11 @@ export class FrameWriter {
   flush(): void {
     const socket = this.#socket
     if (this.#at === 0 || socket === undefined) return
-    const bytes = Buffer.allocUnsafe(this.#at)
-    this.#bytes.copy(bytes, 0, 0, this.#at)
+    // A text is made and written sooner than a buffer of this size, and keeps no pool of buffers alive while a client does not read.
+    const text = this.#bytes.toString('latin1', 0, this.#at)
     this.#at = 0
     this.#socket = undefined
-    if (!socket.destroyed && socket.writable) socket.write(bytes)
+    if (socket.writable) socket.write(text, 'latin1')
   }
 
   /** When all that is resolved at this moment has been written. */

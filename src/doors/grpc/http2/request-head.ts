@@ -88,7 +88,7 @@ export class RequestHead implements CallHead {
         this.encoding = isRepeated ? REPEATED : value
         break
       case TE:
-        if (value.toLowerCase() !== 'trailers') this.isMalformed = true
+        if (value !== 'trailers' && value.toLowerCase() !== 'trailers') this.isMalformed = true
         break
       case CONTENT_LENGTH:
         if (isRepeated || !LENGTH_FORMAT.test(value)) this.isMalformed = true
