@@ -1,12 +1,12 @@
 import { watch } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import type { Cli } from '../../support/service/cli.ts'
-import { Load } from '../../support/service/load.ts'
-import { original } from '../../support/service/wire.ts'
-import { BURST, HARDLY_ANY, KeptCounters, saves, take } from '../../support/state/kept-counters.ts'
-import { until } from '../../support/until.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import type { Cli } from '../support/service/cli.ts'
+import { Load } from '../support/service/load.ts'
+import { original } from '../support/service/wire.ts'
+import { BURST, HARDLY_ANY, KeptCounters, saves, take } from '../support/state/kept-counters.ts'
+import { until } from '../support/until.ts'
 
 const LARGE_BURST = 1_000_000
 

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { runningFleet } from '../../support/fleet/fleet.ts'
-import { runningCluster } from '../../support/redis/redis-cluster.ts'
-import { runningSentinels } from '../../support/redis/redis-sentinel.ts'
-import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { RespConnection } from '../../support/redis/resp.ts'
-import { gateTo, type TcpGate } from '../../support/redis/tcp-gate.ts'
-import { until } from '../../support/until.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { runningFleet } from '../support/fleet/fleet.ts'
+import { runningCluster } from '../support/redis/redis-cluster.ts'
+import { runningSentinels } from '../support/redis/redis-sentinel.ts'
+import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { RespConnection } from '../support/redis/resp.ts'
+import { gateTo, type TcpGate } from '../support/redis/tcp-gate.ts'
+import { until } from '../support/until.ts'
 
 // What other suites take for granted of the parts that they stand on.
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { hashSlot } from '../../../src/store/redis/link/hash-slot.ts'
-import { openLink, type RecordedLink } from '../../support/redis/recorded-link.ts'
-import { RedisCluster } from '../../support/redis/redis-cluster.ts'
-import type { RedisServer } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { thisTest } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
+import { hashSlot } from '../../src/store/redis/link/hash-slot.ts'
+import { openLink, type RecordedLink } from '../support/redis/recorded-link.ts'
+import { RedisCluster } from '../support/redis/redis-cluster.ts'
+import type { RedisServer } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { thisTest } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 
 const KEYS = Array.from({ length: 12 }, (_, i) => `edge:${i}`)
 

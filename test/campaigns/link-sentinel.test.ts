@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { openLink, usableLink } from '../../support/redis/recorded-link.ts'
-import { MASTER_NAME, runningSentinels } from '../../support/redis/redis-sentinel.ts'
-import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { until } from '../../support/until.ts'
+import { openLink, usableLink } from '../support/redis/recorded-link.ts'
+import { MASTER_NAME, runningSentinels } from '../support/redis/redis-sentinel.ts'
+import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { until } from '../support/until.ts'
 
 describeWithRedis('a link to a master that sentinels name', () => {
   test('goes to the next master when the old one dies', async () => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { BundleServer } from '../../support/bundles/bundle-server.ts'
-import { urlEnv } from '../../support/bundles/bundle-url.ts'
-import { bundle } from '../../support/bundles/bundles.ts'
-import { ask } from '../../support/service/http.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
-import { serverPort } from '../../support/service/server-port.ts'
-import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
+import { BundleServer } from '../support/bundles/bundle-server.ts'
+import { urlEnv } from '../support/bundles/bundle-url.ts'
+import { bundle } from '../support/bundles/bundles.ts'
+import { ask } from '../support/service/http.ts'
+import { metricsOf } from '../support/service/metrics.ts'
+import { serverPort } from '../support/service/server-port.ts'
+import { until } from '../support/until.ts'
+import { mortalEdge } from '../support/workers/mortal-edge.ts'
 
 const DRAIN_MS = 600_000
 
