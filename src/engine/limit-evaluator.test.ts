@@ -312,6 +312,8 @@ test('what was taken stays taken where hits cannot be given back, and their stat
   const ask = (...descriptors: LimitDescriptor[]) => engine.decideDescriptors({ domain: 'd', descriptors }) as LimitResult
   ask(descriptor('user=a', 4))
   expect(told(ask(descriptor('user=a', 1, true), descriptor('plan=x')))).toBe('allow, ok user 2, ok plan 4')
+  // A call with more descriptors leaves nothing behind for the next.
+  ask(descriptor('user=b', 0), descriptor('user=c', 0), descriptor('plan=x', 0))
   const takeAll = store.takeAll.bind(store)
   store.takeAll = (...asked) => (asked[0].costs[0] === 0 ? ('unavailable' as never) : takeAll(...asked))
   expect(told(ask(descriptor('user=a', 1, true), descriptor('plan=x')))).toBe('allow, ok - 0, ok plan 3')

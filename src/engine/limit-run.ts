@@ -95,7 +95,7 @@ export class LimitRun implements Concluding {
 
   /** It could not be given back, and nothing is known of its limits. */
   forgetGivenBack(): void {
-    for (let i = 0; i < this.#entries.length; i++) if (this.#isGivenBack(i)) this.#entries[i] = -1
+    for (let i = 0; i < this.#count; i++) if (this.#isGivenBack(i)) this.#entries[i] = -1
   }
 
   /** Those in shadow mode that cover a descriptor, in bundle order. */
