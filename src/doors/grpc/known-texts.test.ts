@@ -19,3 +19,10 @@ test('a text is the same whether it is known or not: ASCII, other characters, by
     }),
   )
 })
+
+test('bytes that are no UTF-8 are not taken for a text whose characters have their numbers', () => {
+  const known = new KnownTexts()
+  const [text, other] = [Buffer.from('\u0084\u00e9'), Buffer.from([0x84, 0xe9])]
+  expect(known.read(text, 0, text.length)).toBe('\u0084\u00e9')
+  expect(known.read(other, 0, other.length)).toBe('\ufffd\ufffd')
+})

@@ -14,12 +14,13 @@ export class KnownTexts {
     const known = this.#texts[slot]!
     if (known.length === length && isWritten(known, bytes, from)) return known
     const text = bytes.toString('utf8', from, to)
-    this.#texts[slot] = text
+    // As long as its bytes: ASCII, which can be told by its bytes.
+    if (text.length === length) this.#texts[slot] = text
     return text
   }
 }
 
-/** Whether each character is the byte at its place. That holds for ASCII only: other characters take several bytes. */
+/** Whether each character is the byte at its place. */
 function isWritten(text: string, bytes: Buffer, from: number): boolean {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[from + i]) return false
   return true
