@@ -11,6 +11,7 @@ import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-addre
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
+import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -80,7 +81,9 @@ export async function startService(
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const evictionWatch = new EvictionWatch(counters.table, logger)
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
-  const supervisor = new Supervisor({ host, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
+  const startedMs = clock.nowMs()
+  const desk: DeskHandlers = { uptime: () => ({ uptimeS: Math.floor((clock.nowMs() - startedMs) / 1000) }) }
+  const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('./bundle/bundle-intake.ts'),

@@ -8,6 +8,7 @@ import type { StoreStats } from '../store/counter-store.ts'
 import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { type AdminApi, API_PATH } from './api/admin-api.ts'
 import { DebugEndpoints } from './debug-endpoints.ts'
 import { type Health, handleLivez, handleReadyz } from './health-endpoints.ts'
 import { MetricsEndpoint } from './metrics-endpoint.ts'
@@ -21,6 +22,8 @@ export interface AdminRouteParts extends Health {
   readonly metricMemory: MetricMemory
   readonly shares: ConnectionShares
   readonly debugSessions: DebugSessions | undefined
+  /** Undefined where operators have no token. */
+  readonly api: AdminApi | undefined
   readonly wrongSecrets: WrongSecrets
 }
 
@@ -31,6 +34,8 @@ export function* adminRoutes(parts: AdminRouteParts): Generator<Route> {
   yield { path: '/livez', methods, handle: handleLivez }
   yield { path: '/readyz', methods, handle: (_req, res) => handleReadyz(parts, res) }
   yield { path: '/metrics', methods, handle: (_req, res) => metrics.handle(res) }
+  const { api } = parts
+  if (api !== undefined) yield { path: API_PATH, methods: undefined, handle: (req, res) => api.handle(req, res) }
   // Without a secret there is nothing here to find.
   if (parts.debugSessions === undefined) return
   const { clock, logger, metricMemory, wrongSecrets } = parts

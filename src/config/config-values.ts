@@ -98,6 +98,38 @@ export function readToken(text: string | undefined): string | undefined {
   return text || undefined
 }
 
+/** Whoever guesses it can lift every limit. The message must not show it. */
+export function readAdminToken(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^[\x21-\x7e]{32,}$/.test(text)) {
+    throw new BadValue(`a token of at least ${LONG_SECRET_CHARACTERS} visible ASCII characters; create one with openssl rand -base64 32`)
+  }
+  return text
+}
+
+/** A query is allowed: some receivers are told apart by it. The value is not repeated in the message. */
+export function readEventsUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  const url = readHttpUrl(text)
+  if (`${url.username}${url.password}${url.hash}` !== '') throw new BadValue('a URL without user, password or fragment')
+  return url
+}
+
+const MIN_EVENTS_SECRET_BYTES = 24
+const EVENTS_SECRET_PREFIX = 'whsec_'
+
+/** The key's bytes, as Standard Webhooks writes them. The message must not show it. */
+export function readEventsSecret(text: string | undefined): Buffer | undefined {
+  if (text === undefined) return undefined
+  const base64 = text.startsWith(EVENTS_SECRET_PREFIX) ? text.slice(EVENTS_SECRET_PREFIX.length) : ''
+  const key = /^[A-Za-z0-9+/]+={0,2}$/.test(base64) ? Buffer.from(base64, 'base64') : Buffer.alloc(0)
+  if (key.length < MIN_EVENTS_SECRET_BYTES) {
+    throw new BadValue(
+      `${EVENTS_SECRET_PREFIX} and at least ${MIN_EVENTS_SECRET_BYTES} bytes in base64; create them with openssl rand -base64 32`,
+    )
+  }
+  return key
+}
+
 /** The value is not repeated in the message: it might be the private key by mistake. */
 export function readKeys(text: string | undefined): readonly KeyObject[] {
   if (text === undefined) return []

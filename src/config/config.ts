@@ -41,9 +41,17 @@ function* contradictions(config: ServerConfig): Generator<string> {
     yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
   yield* configContradictions(config)
+  yield* adminContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
   }
+}
+
+function* adminContradictions({ adminPort, adminToken, eventsUrl, eventsSecret }: ServerConfig): Generator<string> {
+  if (adminToken !== undefined && adminPort === undefined)
+    yield 'EDGE_ADMIN_PORT: expected a port, because EDGE_ADMIN_TOKEN is set and the admin API is served nowhere else'
+  if (eventsUrl !== undefined && eventsSecret === undefined)
+    yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and what is posted there is signed'
 }
 
 /** Each names a port of its own. */

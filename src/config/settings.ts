@@ -1,12 +1,15 @@
 import { DEFAULT_TRUSTED_PROXIES } from '../request/client-address.ts'
 import { MIN_TABLE_BYTES } from '../store/table-layout.ts'
 import {
+  readAdminToken,
   readAny,
   readBackendUrl,
   readChoice,
   readConfigUrl,
   readConnections,
   readDurationMs,
+  readEventsSecret,
+  readEventsUrl,
   readHost,
   readKeys,
   readLongSecret,
@@ -194,6 +197,29 @@ export const SETTINGS = {
     flag: 'admin-port',
     about: 'separate port for /livez, /readyz, /metrics and the debug endpoints',
     read: (text) => (text === undefined ? undefined : readPort(text)),
+  },
+  adminToken: {
+    env: 'EDGE_ADMIN_TOKEN',
+    about: 'bearer token of the admin API on EDGE_ADMIN_PORT, at least 32 characters; without it the API returns 404',
+    read: readAdminToken,
+  },
+  top: {
+    env: 'EDGE_TOP',
+    flag: 'top',
+    fallback: 'on',
+    about: 'whether the admin API can list callers that are rejected most, with their values: on or off',
+    read: (text) => readChoice(text!, SWITCH) === 'on',
+  },
+  eventsUrl: {
+    env: 'EDGE_EVENTS_URL',
+    flag: 'events-url',
+    about: 'URL that events are posted to in batches, http or https, signed with EDGE_EVENTS_SECRET',
+    read: readEventsUrl,
+  },
+  eventsSecret: {
+    env: 'EDGE_EVENTS_SECRET',
+    about: 'secret that signs what is posted to EDGE_EVENTS_URL: whsec_ and at least 24 bytes in base64',
+    read: readEventsSecret,
   },
   grpcPort: {
     env: 'EDGE_GRPC_PORT',

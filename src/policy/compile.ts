@@ -176,6 +176,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   return Object.freeze({
     policy,
     name: rule.name,
+    source: rule,
     limitKeys,
     keyIndexes: keys.map((key) => parts.keyIndex(key)),
     match: matched?.map(({ key, patterns }) => ({ keyIndex: parts.keyIndex(key), patterns })),

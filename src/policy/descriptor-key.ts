@@ -81,3 +81,8 @@ function isText(name: string): boolean {
 function bytesOf(name: string): string {
   return Buffer.from(name, 'utf8').toString('latin1')
 }
+
+/** Whether its values are credentials, which nobody may read: bearer tokens and cookies. `text`: as `DescriptorKey.text`. */
+export function isCredential(text: string): boolean {
+  return text === 'bearer' || text === 'header:authorization' || text.startsWith('cookie:')
+}

@@ -7,7 +7,7 @@ import type { PathPrefixes } from './path-prefixes.ts'
 import type { Patterns } from './patterns.ts'
 import type { PlanCounter } from './plan-counter.ts'
 import type { RouteIndex } from './routes.ts'
-import type { Selector } from './schema.ts'
+import type { Rule, Selector } from './schema.ts'
 
 /** A bundle compiled for speed: all that does not depend on the request is computed once. Frozen. */
 export interface Plan {
@@ -58,6 +58,8 @@ export interface PlanPolicy {
 export interface PlanRule {
   readonly policy: PlanPolicy
   readonly name: string
+  /** As written. */
+  readonly source: Rule
   readonly limitKeys: readonly string[]
   readonly keyIndexes: readonly number[]
   /** All must hold for the rule to apply. Undefined where it has no `match`, or `match: else`. */

@@ -23,17 +23,20 @@ type MainServers = (parts: MainServerParts) => (options: PortOptions) => Listene
 /** The code of the servers that the settings open. */
 export interface ServerCode {
   readonly mainServers: MainServers
+  /** Undefined where operators have no token. */
+  readonly newAdminApi: typeof import('./admin-api-parts.ts').newAdminApi | undefined
   /** Undefined where no gRPC is served. */
   readonly newGrpcServer: typeof import('../doors/grpc/grpc-server.ts').newGrpcServer | undefined
 }
 
 /** Loads what is needed and no more. The code of both modes would take a third of a worker's startup. */
-export async function loadServerCode({ mode, grpcPort, grpcSocket }: ServerConfig): Promise<ServerCode> {
-  const [mainServers, grpc] = await Promise.all([
+export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }: ServerConfig): Promise<ServerCode> {
+  const [mainServers, grpc, adminApi] = await Promise.all([
     mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer(),
     grpcPort === undefined && grpcSocket === undefined ? undefined : import('../doors/grpc/grpc-server.ts'),
+    adminToken === undefined ? undefined : import('./admin-api-parts.ts'),
   ])
-  return { mainServers, newGrpcServer: grpc?.newGrpcServer }
+  return { mainServers, newGrpcServer: grpc?.newGrpcServer, newAdminApi: adminApi?.newAdminApi }
 }
 
 async function loadDecisionServer(): Promise<MainServers> {

@@ -5,6 +5,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { ConnectionParts } from '../listen/port-options.ts'
 import type { BodyMemory } from '../proxy/body-memory.ts'
 import type { ReservationsParts } from '../reservations/reservations.ts'
+import type { DeskLink } from './desk/desk-link.ts'
 
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
 
@@ -14,6 +15,7 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly logouts: Logouts
   readonly bodyMemory: BodyMemory
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>
+  readonly desk: DeskLink
   /** Calls back each time that a plan has become active. */
   readonly onPlanActive: (listener: () => void) => void
 }

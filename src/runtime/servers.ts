@@ -35,11 +35,14 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
   })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
   const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined
-  const admin = new AdminEndpoints(adminRoutes({ ...parts, ...health, debugSessions, mode: config.mode }), {
-    clock,
-    logger,
-    failures: new CounterFamily(metricMemory, 'edge_admin_failures_total').series(),
-  })
+  const admin = new AdminEndpoints(
+    adminRoutes({ ...parts, ...health, debugSessions, api: code.newAdminApi?.(config, parts), mode: config.mode }),
+    {
+      clock,
+      logger,
+      failures: new CounterFamily(metricMemory, 'edge_admin_failures_total').series(),
+    },
+  )
   const open = openListeners(config)
   const hasAdminListener = open.includes('admin')
   const portOptions = portOptionsOf(config, parts)

@@ -24,6 +24,9 @@ import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { resultOf } from './desk/call-result.ts'
+import type { WorkerHandlers } from './desk/desk-calls.ts'
+import { DeskLink } from './desk/desk-link.ts'
 import type { Fleet } from './fleet.ts'
 import { loadServerCode, type ServerCode } from './server-code.ts'
 import { newServers } from './servers.ts'
@@ -54,6 +57,8 @@ export class Worker {
   readonly #servers: ListenerServers
   readonly #vitals: Vitals
   readonly #planListeners: (() => void)[] = []
+  readonly #desk: DeskLink
+  readonly #calls: WorkerHandlers
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -65,6 +70,8 @@ export class Worker {
     )
     const owner = ownerNumber(worker)
     this.#fleet = fleet
+    this.#desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
+    this.#calls = { ping: () => ({ worker }) }
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
@@ -88,6 +95,7 @@ export class Worker {
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
       reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },
+      desk: this.#desk,
       onPlanActive: (listener) => this.#planListeners.push(listener),
       places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
     })
@@ -127,6 +135,12 @@ export class Worker {
         return this.#parts.send({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
+      case 'overrides':
+        return
+      case 'desk_answer':
+        return this.#desk.note(message.call, message.result)
+      case 'worker_call':
+        return this.#answer(message)
       case 'drain':
         return this.#servers.drain()
       case 'close':
@@ -159,6 +173,11 @@ export class Worker {
     const plan = builder.build()
     yield* this.#engine.prepare(generation, plan, sincesMs)
     return plan
+  }
+
+  async #answer({ call, name, ask }: ToWorker & { type: 'worker_call' }): Promise<void> {
+    const handle = this.#calls[name] as (ask: unknown) => unknown
+    this.#parts.send({ type: 'worker_answer', call, result: await resultOf(() => handle(ask)) })
   }
 
   async #listen({ listener, target }: ToWorker & { type: 'listen' }): Promise<void> {

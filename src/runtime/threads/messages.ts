@@ -2,7 +2,9 @@ import type { SharedBundle } from '../../bundle/shared-bundle.ts'
 import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
+import type { TimedOverride } from '../../overrides/override.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
+import type { CallResult, DeskName, WorkerCallName } from '../desk/desk-calls.ts'
 
 /** What the supervisor sends to a worker. */
 export type ToWorker =
@@ -20,6 +22,10 @@ export type ToWorker =
   /** The worker replies 'up' at once, and 'ready' when everything sent before is done. */
   | { readonly type: 'get_ready' }
   | { readonly type: 'listen'; readonly listener: ListenerName; readonly target: ListenTarget }
+  /** All overrides that are in force, or will be. */
+  | { readonly type: 'overrides'; readonly overrides: readonly TimedOverride[] }
+  | { readonly type: 'desk_answer'; readonly call: number; readonly result: CallResult }
+  | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
 
@@ -30,6 +36,9 @@ export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'listening'; readonly listener: ListenerName; readonly address: ListenAddress }
   | { readonly type: 'cannot_listen'; readonly listener: ListenerName; readonly error: ListenError }
+  /** For an operator, see `desk/desk-calls`. */
+  | { readonly type: 'desk_call'; readonly call: number; readonly name: DeskName; readonly ask: unknown }
+  | { readonly type: 'worker_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'closed' }
 
 /** As much of an error as gets from one thread to another. */

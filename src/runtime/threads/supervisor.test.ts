@@ -75,6 +75,7 @@ function supervised(): Supervised {
     metrics,
     logger,
     nowMs: () => clock.nowMs(),
+    desk: { uptime: () => ({ uptimeS: 0 }) },
     pause: async () => {},
   })
   return { supervisor, host, clock }

@@ -5,9 +5,13 @@ import { type LimitAges, limitAges } from '../../engine/limit-ages.ts'
 import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { ListenerName, OpeningPhase } from '../../listen/listeners.ts'
+import type { TimedOverride } from '../../overrides/override.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { resultOf } from '../desk/call-result.ts'
+import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
+import { OpenWorkerCalls } from '../desk/worker-calls.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { WorkerCleanup } from '../worker-cleanup.ts'
 import { Activation } from './activation.ts'
@@ -27,6 +31,8 @@ export interface SupervisorParts {
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly nowMs: () => number
+  /** What workers ask for operators. */
+  readonly desk: DeskHandlers
   /** Before something is tried again. */
   readonly pause: (ms: number) => Promise<unknown>
 }
@@ -44,6 +50,8 @@ export class Supervisor {
   /** Of the bundle that holds. A worker that comes later cannot know what was before it. */
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
+  readonly #workerCalls = new OpenWorkerCalls()
+  #overrides: readonly TimedOverride[] = []
   #isDraining = false
   #onClosed: (() => void) | undefined
 
@@ -72,6 +80,20 @@ export class Supervisor {
     await this.#activation.begin(content, living, (message) => this.#sendAll(message))
     this.#ages = ages
     this.#sendAll({ type: 'plan_active' })
+  }
+
+  /** Sends all workers what is overridden, and those that come later too. */
+  setOverrides(overrides: readonly TimedOverride[]): void {
+    this.#overrides = overrides
+    this.#sendAll({ type: 'overrides', overrides })
+  }
+
+  /** Asks all workers. Those that do not answer in time are left out. */
+  askWorkers<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
+    const living = this.#slots.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
+    return this.#workerCalls.askAll(name, ask, living, (worker, call) =>
+      this.#slots[worker - 1]!.link?.send({ type: 'worker_call', call, name, ask }),
+    )
   }
 
   /** Done when the first workers are up; until then nothing can become active. Rejects when one dies before. */
@@ -129,6 +151,7 @@ export class Supervisor {
       onExit: (error) => this.#onExit(slot, error),
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
+    if (this.#overrides.length > 0) slot.link.send({ type: 'overrides', overrides: this.#overrides })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })
     slot.link.send({ type: 'get_ready' })
@@ -151,10 +174,19 @@ export class Supervisor {
         return this.#onListening(slot, message.listener, message.address)
       case 'cannot_listen':
         return this.#listeners.noteFailure(message.listener, slot, message.error)
+      case 'desk_call':
+        return void this.#answer(slot, message)
+      case 'worker_answer':
+        return this.#workerCalls.note(slot.worker, message.call, message.result)
       case 'closed':
         slot.state = 'closed'
         return this.#noteClosed()
     }
+  }
+
+  async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'desk_call' }): Promise<void> {
+    const handle = this.#parts.desk[name] as (ask: unknown) => unknown
+    link?.send({ type: 'desk_answer', call, result: await resultOf(() => handle(ask)) })
   }
 
   #onListening(slot: WorkerSlot, name: ListenerName, address: ListenAddress): void {
@@ -169,6 +201,7 @@ export class Supervisor {
     const isExpected = slot.state === 'closed'
     slot.link = undefined
     this.#listeners.leave(slot.worker)
+    this.#workerCalls.leave(slot.worker)
     const freedLocks = this.#cleanup.cleanUp(slot.worker)
     this.#activation.leave(slot.worker)
     if (isExpected) return

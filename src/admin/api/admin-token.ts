@@ -1,0 +1,20 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+
+/** The bearer token of operators, compared in constant time. */
+export class AdminToken {
+  readonly #digest: Buffer
+
+  constructor(token: string) {
+    this.#digest = digestOf(token)
+  }
+
+  /** `authorization`: the value of the header field; undefined where it is missing or repeated. */
+  isIn(authorization: string | undefined): boolean {
+    const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+    return token !== undefined && timingSafeEqual(digestOf(token), this.#digest)
+  }
+}
+
+function digestOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}

@@ -1,0 +1,63 @@
+export type ApiErrorCode =
+  | 'bad_request'
+  | 'missing_reason'
+  | 'bad_until'
+  | 'wrong_values'
+  | 'unauthorized'
+  | 'csrf'
+  | 'too_many_attempts'
+  | 'not_found'
+  | 'unknown_policy'
+  | 'unknown_rule'
+  | 'unknown_override'
+  | 'top_off'
+  | 'method_not_allowed'
+  | 'override_exists'
+  | 'store_unavailable'
+  | 'internal_error'
+
+/** The status of each code. */
+const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
+  bad_request: 400,
+  missing_reason: 400,
+  bad_until: 400,
+  wrong_values: 400,
+  unauthorized: 401,
+  csrf: 403,
+  too_many_attempts: 429,
+  not_found: 404,
+  unknown_policy: 404,
+  unknown_rule: 404,
+  unknown_override: 404,
+  top_off: 404,
+  method_not_allowed: 405,
+  override_exists: 409,
+  store_unavailable: 503,
+  internal_error: 500,
+}
+
+/** What an operator asked cannot be done; the message says why. Nothing was changed. */
+export class ApiError extends Error {
+  readonly code: ApiErrorCode
+
+  constructor(code: ApiErrorCode, message: string) {
+    super(message)
+    this.code = code
+  }
+
+  get status(): number {
+    return STATUSES[this.code]
+  }
+}
+
+/** The body of the response. */
+export function errorBody({ code, message, status }: ApiError): unknown {
+  return { error: { message, type: typeOf(status), code } }
+}
+
+function typeOf(status: number): string {
+  if (status === 401) return 'authentication_error'
+  if (status === 403) return 'permission_error'
+  if (status === 429) return 'rate_limit_error'
+  return status >= 500 ? 'server_error' : 'invalid_request_error'
+}

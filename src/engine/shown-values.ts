@@ -1,0 +1,8 @@
+import { isCredential } from '../policy/descriptor-key.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { NameOf } from './placed-charge.ts'
+
+/** A caller's values by the rule's limit keys, as operators may see them: credentials are digests. */
+export function shownValues({ limitKeys }: Pick<PlanRule, 'limitKeys'>, values: readonly string[], nameOf: NameOf): Record<string, string> {
+  return Object.fromEntries(limitKeys.map((key, i) => [key, isCredential(key) ? nameOf([values[i]!]) : values[i]!]))
+}

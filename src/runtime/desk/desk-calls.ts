@@ -1,0 +1,28 @@
+import type { ApiErrorCode } from '../../admin/api/api-error.ts'
+
+/** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
+export interface DeskCalls {
+  readonly uptime: { readonly ask: undefined; readonly answer: { readonly uptimeS: number } }
+}
+
+/** What the main thread asks all workers. */
+export interface WorkerCalls {
+  readonly ping: { readonly ask: undefined; readonly answer: { readonly worker: number } }
+}
+
+export type DeskName = keyof DeskCalls
+export type WorkerCallName = keyof WorkerCalls
+
+/** The result of a call on its way between threads. */
+export type CallResult =
+  | { readonly ok: true; readonly answer: unknown }
+  | { readonly ok: false; readonly code: ApiErrorCode | undefined; readonly message: string }
+
+/** Handlers by name. What they throw reaches the caller; an ApiError stays one. */
+export type DeskHandlers = {
+  readonly [Name in DeskName]: (ask: DeskCalls[Name]['ask']) => DeskCalls[Name]['answer'] | Promise<DeskCalls[Name]['answer']>
+}
+
+export type WorkerHandlers = {
+  readonly [Name in WorkerCallName]: (ask: WorkerCalls[Name]['ask']) => WorkerCalls[Name]['answer'] | Promise<WorkerCalls[Name]['answer']>
+}
