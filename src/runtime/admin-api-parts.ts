@@ -1,3 +1,4 @@
+import { Access } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
@@ -6,9 +7,10 @@ import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** The admin API of a worker. `config` has a token. */
 export function newAdminApi(config: ServerOptions, parts: ServerParts): AdminApi {
-  const { wrongSecrets, logger, clock } = parts
+  const { wrongTokens, logger, clock } = parts
   const token = new AdminToken(config.adminToken!)
-  return new AdminApi({ token, wrongSecrets, logger, nowMs: () => clock.nowMs() }, apiRoutes(parts))
+  const access = new Access({ token, wrongTokens, logger, nowMs: () => clock.nowMs() })
+  return new AdminApi(access, apiRoutes(parts))
 }
 
 /** Everything below `/admin/v1/`. */
