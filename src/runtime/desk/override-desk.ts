@@ -3,11 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import type { Clock } from '../../clock.ts'
-import type { Override, OverrideChange, OverrideSubject, TimedOverride } from '../../overrides/override.ts'
+import type { Override, TimedOverride } from '../../overrides/override.ts'
 import { type EntryChange, MAX_ENTRIES, OverrideBook } from '../../overrides/override-book.ts'
 import { encodeEntry, MAX_ENTRY_BYTES } from '../../overrides/override-codec.ts'
 import { type EndedEntry, type SetEntry, subjectKey } from '../../overrides/override-entry.ts'
+import type { EndOrder, ListedOverride, OverrideOrder, Until } from '../../overrides/override-order.ts'
 import type { OverrideShelf } from '../../overrides/override-shelf.ts'
+import { show } from '../../policy/problem.ts'
 import { logEnded, logSet } from './override-log.ts'
 
 /** The longest that an override may last: what is to stay belongs in the bundle. */
@@ -19,32 +21,6 @@ const LOOK_MS = 1000
 const TOLERATED_STEP_MS = 20
 /** The longest that a response waits for its override to be in force. */
 const MAX_FORCE_MS = 2000
-
-/** What an operator wants, checked against the rule. */
-export interface OverrideOrder {
-  readonly subject: OverrideSubject
-  readonly change: OverrideChange
-  readonly until: Until
-  readonly actor: string
-  readonly reason: string
-  /** The id of the override whose place it takes. */
-  readonly replace: string | undefined
-}
-
-/** A moment, or so much later than now. */
-export type Until = { readonly atMs: number } | { readonly inMs: number }
-
-export interface EndOrder {
-  readonly id: string
-  readonly actor: string
-  readonly reason: string
-}
-
-/** An override as operators see it. */
-export interface ListedOverride {
-  readonly override: Override
-  readonly isDurable: boolean
-}
 
 export interface OverrideDeskParts {
   readonly clock: Clock
@@ -213,11 +189,11 @@ function untilMsOf(until: Until, wallMs: number): number {
 }
 
 function otherThere(id: string | undefined, replace: string | undefined): ApiError {
-  if (id === undefined) return new ApiError('override_exists', `there is no override ${replace} here any more: leave replace out`)
-  const way = replace === undefined ? `send "replace": "${id}" to put this one in its place` : `replace names ${replace}`
+  if (id === undefined) return new ApiError('override_exists', `there is no override ${show(replace)} here any more: leave replace out`)
+  const way = replace === undefined ? `send "replace": "${id}" to put this one in its place` : `replace names ${show(replace)}`
   return new ApiError('override_exists', `override ${id} is in force for this already: ${way}`)
 }
 
 function noSuch(id: string): ApiError {
-  return new ApiError('unknown_override', `there is no override ${id}: it is over, was ended or replaced, or never was`)
+  return new ApiError('unknown_override', `there is no override ${show(id)}: it is over, was ended or replaced, or never was`)
 }
