@@ -2,19 +2,27 @@ import { Access } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
+import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
+import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import type { ExplainRequest } from '../decide/request-explanation.ts'
+import type { CounterName, Inspection } from '../engine/inspection.ts'
+import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
+import { resetCounters } from './reset-counters.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
-/** The admin API of a worker. `config` has a token. */
-export function newAdminApi(config: ServerOptions, parts: ServerParts): AdminApi {
+/** The admin API of a worker. `config` has a token. `explain`: as its mode responds. */
+export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): AdminApi {
   const { wrongTokens, logger, clock } = parts
   const token = new AdminToken(config.adminToken!)
   const access = new Access({ token, wrongTokens, logger, nowMs: () => clock.nowMs() })
-  return new AdminApi(access, apiRoutes(parts))
+  return new AdminApi(access, apiRoutes(config, parts, explain))
 }
 
 /** Everything below `/admin/v1/`. */
-function* apiRoutes({ desk }: ServerParts): Generator<ApiRoute> {
+function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
+  const { desk } = parts
   yield {
     method: 'GET',
     path: 'status',
@@ -23,4 +31,15 @@ function* apiRoutes({ desk }: ServerParts): Generator<ApiRoute> {
       return { status: 200, json: { version: VERSION, uptime_s: uptimeS } }
     },
   }
+  yield explainEndpoint(explain, parts.reservations.nameOf)
+  yield* counterRoutes(config, parts)
+}
+
+function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, reservations }: ServerParts): Generator<ApiRoute> {
+  const { nameOf } = reservations
+  const plan = (): Plan | undefined => engine.plan
+  yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
+  const reset = (name: CounterName): Promise<Inspection | 'unknown'> => resetCounters(engine, name)
+  const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
+  yield resetEndpoint({ plan, reset, save, nameOf, logger })
 }
