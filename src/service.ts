@@ -82,7 +82,10 @@ export async function startService(
   const evictionWatch = new EvictionWatch(counters.table, logger)
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
-  const desk: DeskHandlers = { uptime: () => ({ uptimeS: Math.floor((clock.nowMs() - startedMs) / 1000) }) }
+  const desk: DeskHandlers = {
+    uptime: () => ({ uptimeS: Math.floor((clock.nowMs() - startedMs) / 1000) }),
+    save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+  }
   const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([

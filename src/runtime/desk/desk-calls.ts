@@ -3,6 +3,8 @@ import type { ApiErrorCode } from '../../admin/api/api-error.ts'
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
   readonly uptime: { readonly ask: undefined; readonly answer: { readonly uptimeS: number } }
+  /** Saves the state file now. `isSaved`: whether all that was there before the call is in it; false where there is none. */
+  readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
 }
 
 /** What the main thread asks all workers. */

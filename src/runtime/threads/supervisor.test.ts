@@ -75,7 +75,7 @@ function supervised(): Supervised {
     metrics,
     logger,
     nowMs: () => clock.nowMs(),
-    desk: { uptime: () => ({ uptimeS: 0 }) },
+    desk: { uptime: () => ({ uptimeS: 0 }), save_state: () => ({ isSaved: false }) },
     pause: async () => {},
   })
   return { supervisor, host, clock }
