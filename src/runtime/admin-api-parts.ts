@@ -5,6 +5,7 @@ import type { ApiRoute } from '../admin/api/api-route.ts'
 import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { CounterName, Inspection } from '../engine/inspection.ts'
 import type { Plan } from '../policy/plan.ts'
@@ -22,17 +23,14 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
 
 /** Everything below `/admin/v1/`. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
-  const { desk } = parts
-  yield {
-    method: 'GET',
-    path: 'status',
-    handle: async () => {
-      const { uptimeS } = await desk.ask('uptime', undefined)
-      return { status: 200, json: { version: VERSION, uptime_s: uptimeS } }
-    },
-  }
+  yield statusRoute(config, parts)
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
+}
+
+function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {
+  const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
+  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
 }
 
 function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, reservations }: ServerParts): Generator<ApiRoute> {
