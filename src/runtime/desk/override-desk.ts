@@ -65,6 +65,12 @@ export class OverrideDesk {
     return this.book.list(shelf.wallMs()).map((override) => this.#listed(override))
   }
 
+  /** The override that stops all enforcement, if there is one. */
+  get shadowAll(): ListedOverride | undefined {
+    const shadow = this.#isLoading ? undefined : this.book.overrideOf('all_policies', this.#shelf!.wallMs())
+    return shadow && this.#listed(shadow)
+  }
+
   /** Done when it is kept, if it can be, and in force in all workers of this instance. */
   async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
     const shelf = this.#shelfOf()
@@ -184,7 +190,8 @@ const LAST_MS = 8.64e15
 function untilMsOf(until: Until, wallMs: number): number {
   const untilMs = 'atMs' in until ? until.atMs : wallMs + until.inMs
   if (untilMs <= wallMs) throw new ApiError('bad_until', `until: ${new Date(untilMs).toISOString()} is in the past`)
-  if (untilMs > wallMs + MAX_MS) throw new ApiError('bad_until', `until: at most ${MAX_DAYS} days from now; what is to stay belongs in the bundle`)
+  if (untilMs > wallMs + MAX_MS)
+    throw new ApiError('bad_until', `until: at most ${MAX_DAYS} days from now; what is to stay belongs in the bundle`)
   return untilMs
 }
 
