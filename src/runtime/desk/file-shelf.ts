@@ -11,7 +11,7 @@ import type { StateKeeper } from '../state-keeper.ts'
 import { logEnded } from './override-log.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
-const NOTICE_MS = 200
+const NOTICE_MS = 100
 /** Of a section: larger ones are split. */
 const SECTION_CHARACTERS = 256 * 1024
 
@@ -89,8 +89,8 @@ export class FileShelf implements OverrideShelf {
 
   async close(): Promise<void> {}
 
-  #newEntry(content: Omit<Override, 'sinceMs' | 'createdMs'>, momentMs: number, wallMs: number, nowMs: number): SetEntry {
-    const override = { ...content, createdMs: wallMs, sinceMs: wallMs + NOTICE_MS }
+  #newEntry(content: Omit<Override, 'sinceMs'>, momentMs: number, wallMs: number, nowMs: number): SetEntry {
+    const override = { ...content, sinceMs: wallMs + NOTICE_MS }
     this.#times.set(override, { fromMs: nowMs + NOTICE_MS, putMs: nowMs })
     return { kind: 'set', momentMs, forgetMs: override.untilMs, override }
   }
