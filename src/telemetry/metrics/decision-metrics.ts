@@ -41,8 +41,9 @@ export class DecisionMetrics {
     const { action, reason, policy, rule } = decision
     if (policy === undefined || rule === undefined) return this.#passWithoutPolicy
     if (reason === 'all_rules_passed') return this.#kept(this.#passes, policy, () => this.#series(action, reason, policy))
-    // An LLM rule has two reasons to reject; all others have one series.
-    if (action === 'reject' && rule.counters.length <= 1) return this.#kept(this.#rejects, rule, () => this.#series(action, reason, policy))
+    // An LLM rule has two reasons to reject, and an override may block any rule; all others have one series.
+    if (action === 'reject' && rule.counters.length <= 1 && reason === (rule.counters[0]?.reason ?? 'blocked'))
+      return this.#kept(this.#rejects, rule, () => this.#series(action, reason, policy))
     return this.#series(action, reason, policy)
   }
 
