@@ -37,13 +37,15 @@ export class AdminClient {
 
   /** The response of an instance that did what was asked; otherwise throws an AdminProblem. */
   async ask(request: AdminRequest, signal?: AbortSignal): Promise<AdminResponse> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs)
     let status: number
     let text: string
     try {
-      const res = await this.#send(request, signal)
+      const res = await this.#send(request, signal === undefined ? timeout : AbortSignal.any([timeout, signal]))
       status = res.statusCode!
       text = await readText(res)
     } catch (error) {
+      if (timeout.aborted) throw new AdminProblem(`${this.#place} did not respond within ${this.#timeoutMs / 1000} s`)
       throw error instanceof AdminProblem ? error : new AdminProblem(this.#unreachable(error as NodeJS.ErrnoException))
     }
     const json = parse(text)
@@ -52,18 +54,17 @@ export class AdminClient {
     return { text, json }
   }
 
-  #send({ method, path, query = {}, body }: AdminRequest, signal: AbortSignal | undefined): Promise<IncomingMessage> {
+  #send({ method, path, query = {}, body }: AdminRequest, signal: AbortSignal): Promise<IncomingMessage> {
     const { base, token, actor } = this.#address
     const url = new URL(`admin/v1/${path}`, base)
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-    const timeout = AbortSignal.timeout(this.#timeoutMs)
     const content = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     return new Promise((resolve, reject) => {
       const req = (url.protocol === 'https:' ? requestHttps : requestHttp)({
         ...urlToHttpOptions(url),
         method,
         agent: false,
-        signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+        signal,
         headers: {
           Authorization: `Bearer ${token}`,
           Accept: 'application/json',
@@ -81,8 +82,7 @@ export class AdminClient {
     return this.#address.base.href
   }
 
-  #unreachable({ name, code, message }: NodeJS.ErrnoException): string {
-    if (name === 'AbortError' || name === 'TimeoutError') return `${this.#place} did not respond within ${this.#timeoutMs / 1000} s`
+  #unreachable({ code, message }: NodeJS.ErrnoException): string {
     return `${this.#place} is unreachable: ${printableText(REASONS[code ?? ''] ?? message)}`
   }
 

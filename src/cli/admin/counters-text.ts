@@ -1,6 +1,5 @@
 import { callerText } from './caller-values.ts'
 import { levelText, resetText } from './counter-text.ts'
-import { changeText } from './override-text.ts'
 import type { CountersResponse } from './responses.ts'
 import { listText } from './table.ts'
 
@@ -14,6 +13,6 @@ export function countersText({ policy, rule, mode, values, counters, holds, over
   for (const counter of counters) rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}`])
   if (counters.length === 0) rows.push(['limit', 'none: this rule counts nothing'])
   if (typeof holds === 'number') rows.push(['in flight', String(holds)])
-  if (override) rows.push(['override', `${override.id}: ${changeText(override)} until ${override.until}`])
+  if (override) rows.push(['override', `${override}, see edge override --list`])
   return listText(rows, '')
 }

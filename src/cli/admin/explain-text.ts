@@ -1,6 +1,5 @@
 import { countText, durationText, numberText } from './amounts.ts'
 import { levelText, resetText } from './counter-text.ts'
-import { changeText } from './override-text.ts'
 import type { ExplainedPolicyResponse, ExplainedRuleResponse, ExplainResponse } from './responses.ts'
 import { listText } from './table.ts'
 
@@ -58,7 +57,7 @@ function allowedText(policy: string | null | undefined, rule: string | null | un
 
 function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleResponse): string {
   const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'everybody together'
-  if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override.id}` : ''}.`
+  if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
   const left = empty.map(levelText).join(', ')
   const need = `${caller} has ${left || 'nothing left'}, and this request takes ${costText(cost, empty[0]?.kind)}.`
@@ -83,7 +82,7 @@ function ruleText({ name, applied, why, cost, descriptors, counters, override }:
     const wait = counter.wait_s === 0 ? '' : '; too little'
     rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}${wait}`])
   }
-  if (override) rows.push(['override', `${override.id}: ${changeText(override)} until ${override.until}`])
+  if (override) rows.push(['override', `${override}, see edge override --list`])
   const takes = counters.length === 0 ? 'applies' : `takes ${costText(cost, counters[0]!.kind)}`
   return `    ${name}: ${takes}\n${listText(rows, '      ')}`
 }

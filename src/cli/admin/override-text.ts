@@ -17,7 +17,7 @@ export function overrideText(override: OverrideResponse): string {
 }
 
 /** What it changes, in a few words. */
-export function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideResponse): string {
+function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideResponse): string {
   if (isShadowAll) return 'nothing is enforced'
   if (multiply !== undefined) return `limit times ${multiply}`
   if (set !== undefined)

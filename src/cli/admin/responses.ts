@@ -31,7 +31,8 @@ export interface CountersResponse {
   readonly values: CallerValues
   readonly counters: readonly CounterResponse[]
   readonly holds?: number | null
-  readonly override?: OverrideResponse | null
+  /** Its id. */
+  readonly override?: string | null
 }
 
 export interface ExplainResponse {
@@ -60,7 +61,8 @@ export interface ExplainedRuleResponse {
   readonly descriptors: readonly { readonly key: string; readonly value?: string | null }[]
   /** `wait_s` is null where the request can never pass. */
   readonly counters: readonly (CounterResponse & { readonly wait_s: number | null })[]
-  readonly override?: OverrideResponse | null
+  /** Its id. */
+  readonly override?: string | null
 }
 
 export interface OverrideResponse {

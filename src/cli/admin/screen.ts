@@ -21,13 +21,18 @@ export interface Terminal {
 }
 
 /** Asks again every two seconds and shows the newest response, until q or Ctrl-C; once where the output is not a terminal. */
-export async function showRepeatedly(client: AdminClient, question: Question, terminal: Terminal = process): Promise<void> {
+export async function showRepeatedly(
+  client: AdminClient,
+  question: Question,
+  terminal: Terminal = process,
+  intervalMs = INTERVAL_MS,
+): Promise<void> {
   if (question.isJson || !terminal.stdout.isTTY) return showOnce(client, question)
   let text = await ask(client, question) // what is wrong at first is wrong for good: a token, a policy
   const screen = new Screen(terminal)
   try {
     screen.draw(text, 'q quits')
-    while (await screen.pause(INTERVAL_MS)) {
+    while (await screen.pause(intervalMs)) {
       let note = 'q quits'
       try {
         text = await ask(client, question, screen.closing)
