@@ -1,4 +1,5 @@
 import { UsageProblem } from './admin-problem.ts'
+import { valueBytes } from './field-bytes.ts'
 import type { CallerValues } from './responses.ts'
 
 /** `KEY=VALUE` arguments, such as `header:x-api-key=alice`. A value may contain `=`. */
@@ -9,7 +10,7 @@ export function readCallerValues(args: readonly string[]): CallerValues {
     if (end < 1) throw new UsageProblem(`expected KEY=VALUE, such as header:x-api-key=alice, got ${JSON.stringify(arg)}`)
     const key = arg.slice(0, end)
     if (values.has(key)) throw new UsageProblem(`${key} is given twice`)
-    values.set(key, arg.slice(end + 1))
+    values.set(key, valueBytes(key, arg.slice(end + 1)))
   }
   return Object.fromEntries(values)
 }

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { UsageProblem } from './admin-problem.ts'
 import { explainText } from './explain-text.ts'
+import { fieldBytes } from './field-bytes.ts'
 import { EXPLAIN_HELP } from './help.ts'
 import { printableText } from './printable.ts'
 import type { ExplainResponse } from './responses.ts'
@@ -51,7 +52,7 @@ function readHeaders(lines: readonly string[]): Record<string, string | string[]
     const end = line.indexOf(':')
     if (end < 1) throw new UsageProblem(`-H: expected 'Name: value', got ${JSON.stringify(line)}`)
     const name = line.slice(0, end).trim().toLowerCase()
-    headers.set(name, [...(headers.get(name) ?? []), line.slice(end + 1).trim()])
+    headers.set(name, [...(headers.get(name) ?? []), fieldBytes(line.slice(end + 1).trim())])
   }
   return Object.fromEntries([...headers].map(([name, values]) => [name, values.length === 1 ? values[0]! : values]))
 }

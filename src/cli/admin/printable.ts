@@ -1,3 +1,5 @@
+import { textOfBytes } from './field-bytes.ts'
+
 /**
  * What a terminal would obey or hide: control characters, and marks that turn the direction of text. U+0080 to U+009F are
  * control characters too: U+009B alone begins an escape sequence.
@@ -10,9 +12,9 @@ export function printableText(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }
 
-/** The same for every text in a JSON value, names included. */
+/** The same for every text in a response, names included. */
 export function printable(value: unknown): unknown {
-  if (typeof value === 'string') return printableText(value)
+  if (typeof value === 'string') return printableText(textOfBytes(value))
   if (Array.isArray(value)) return value.map(printable)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [printableText(name), printable(member)]))

@@ -24,6 +24,13 @@ describe('what a command asks', () => {
       '/admin/v1/counters/reset',
       { policy: 'api', rule: 'r', values: { 'header:x-k': 'a' }, reason: 'why' },
     ],
+    [
+      'counters api r header:x-k=Zoë jwt:sub=Zoë',
+      'POST',
+      '/admin/v1/counters',
+      { policy: 'api', rule: 'r', values: { 'header:x-k': 'ZoÃ«', 'jwt:sub': 'Zoë' } },
+    ],
+    ['explain -H x-k:Zoë /x', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x', headers: { 'x-k': 'ZoÃ«' } }],
     ['explain /x', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x', headers: {} }],
     ['explain -d {} /x', 'POST', '/admin/v1/explain', { method: 'POST', uri: '/x', headers: {}, body: '{}' }],
     [
