@@ -15,6 +15,7 @@ import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { Problems } from './runtime/desk/problems.ts'
+import { RecentActivity } from './runtime/desk/recent-activity.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -86,7 +87,8 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
-  const desk: DeskHandlers = { status }
+  const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
+  const desk: DeskHandlers = { status, activity: (policies) => recent?.of(policies) ?? [] }
   const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
@@ -213,6 +215,7 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
+    recent?.stop()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
   }

@@ -2,6 +2,7 @@ import { Access } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import { VERSION } from '../version.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
@@ -15,7 +16,8 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts): AdminApi
 }
 
 /** Everything below `/admin/v1/`. */
-function* apiRoutes({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): Generator<ApiRoute> {
+function* apiRoutes({ mode, redisMode }: ServerOptions, { engine, desk, storeStats, hasSharedStore }: ServerParts): Generator<ApiRoute> {
   const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
+  yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
   yield statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
 }

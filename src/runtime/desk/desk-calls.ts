@@ -1,8 +1,10 @@
 import type { ApiErrorCode } from '../../admin/api/api-error.ts'
+import type { PolicyActivity } from '../../admin/api/policies/policy-activity.ts'
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
+  readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
 }
 
