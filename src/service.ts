@@ -88,7 +88,11 @@ export async function startService(
   const startedMs = clock.nowMs()
   const problems = new Problems()
   const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
-  const desk: DeskHandlers = { status, activity: (policies) => recent?.of(policies) ?? [] }
+  const desk: DeskHandlers = {
+    status,
+    activity: (policies) => recent?.of(policies) ?? [],
+    save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+  }
   const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([

@@ -6,6 +6,8 @@ import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 export interface DeskCalls {
   readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
+  /** Saves the state file now. `isSaved`: whether all that was there before the call is in it; false where there is none. */
+  readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
 }
 
 /** What the main thread asks all workers. */
