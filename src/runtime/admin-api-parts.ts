@@ -1,6 +1,7 @@
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
 import { VERSION } from '../version.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
@@ -12,7 +13,7 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts): AdminApi
 }
 
 /** Everything below `/admin/v1/`. */
-function* apiRoutes({ desk }: ServerParts): Generator<ApiRoute> {
+function* apiRoutes({ desk, eventStreams }: ServerParts): Generator<ApiRoute> {
   yield {
     method: 'GET',
     path: 'status',
@@ -21,4 +22,5 @@ function* apiRoutes({ desk }: ServerParts): Generator<ApiRoute> {
       return { status: 200, json: { version: VERSION, uptime_s: uptimeS } }
     },
   }
+  yield eventsEndpoint(eventStreams!)
 }

@@ -20,6 +20,8 @@ export interface SharedMemory {
   readonly places: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
+  /** The one word that says whether anybody watches events. */
+  readonly eventWatch: SharedArrayBuffer
   readonly reservations: ReservationMemory
 }
 
@@ -39,6 +41,7 @@ export function newSharedMemory(
     places: newPlacesBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
+    eventWatch: new SharedArrayBuffer(4),
     reservations,
   }
 }

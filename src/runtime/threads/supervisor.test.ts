@@ -75,7 +75,7 @@ function supervised(): Supervised {
     metrics,
     logger,
     nowMs: () => clock.nowMs(),
-    desk: { uptime: () => ({ uptimeS: 0 }) },
+    desk: { uptime: () => ({ uptimeS: 0 }), open_events: () => undefined, close_events: () => undefined },
     pause: async () => {},
   })
   return { supervisor, host, clock }
