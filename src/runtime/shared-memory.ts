@@ -20,6 +20,7 @@ export interface SharedMemory {
   readonly places: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
+  readonly wrongTokens: SharedArrayBuffer
   /** The one word that says whether anybody watches events. */
   readonly eventWatch: SharedArrayBuffer
   readonly reservations: ReservationMemory
@@ -41,6 +42,7 @@ export function newSharedMemory(
     places: newPlacesBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
+    wrongTokens: newWrongSecretsBuffer(),
     eventWatch: new SharedArrayBuffer(4),
     reservations,
   }

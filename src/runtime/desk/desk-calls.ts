@@ -1,11 +1,12 @@
 import type { ApiErrorCode } from '../../admin/api/api-error.ts'
+import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
+  readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
   /** Somebody wants to watch events at this worker; from the answer on they come. */
   readonly open_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
   readonly close_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
-  readonly uptime: { readonly ask: undefined; readonly answer: { readonly uptimeS: number } }
 }
 
 /** What the main thread asks all workers. */

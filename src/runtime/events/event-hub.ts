@@ -3,6 +3,7 @@ import { EventOutbox } from '../../telemetry/events/event-outbox.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import { CounterFamily } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { type LogEvent, PROBLEM_EVENTS, type Problems } from '../desk/problems.ts'
 import type { ToWorker } from '../threads/messages.ts'
 import { EventWatch } from './event-watch.ts'
 import type { Webhook } from './webhook.ts'
@@ -10,6 +11,7 @@ import type { Webhook } from './webhook.ts'
 export interface EventHubParts {
   /** Tells all threads whether anybody watches. */
   readonly eventWatch: SharedArrayBuffer
+  readonly problems: Problems
   /** Of all workers together. */
   readonly maxReaders: number
   readonly metrics: MetricMemory
@@ -44,7 +46,9 @@ export class EventHub {
   }
 
   publish(event: PublishedEvent): void {
-    this.#parts.webhook?.offer(event)
+    const { problems, wallMs, webhook } = this.#parts
+    if (PROBLEM_EVENTS.has(event.name)) problems.note(JSON.parse(event.line) as LogEvent, wallMs())
+    webhook?.offer(event)
     for (const { outbox } of this.#reading.values()) outbox.add(event)
   }
 

@@ -6,12 +6,14 @@ import { connectionLimits } from '../../listen/connection-limits.ts'
 import { CounterFamily } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { VERSION } from '../../version.ts'
+import type { Problems } from '../desk/problems.ts'
 import type { ToWorker } from '../threads/messages.ts'
 import { EventHub } from './event-hub.ts'
 import type { Webhook } from './webhook.ts'
 
 interface OpenParts {
   readonly eventWatch: SharedArrayBuffer
+  readonly problems: Problems
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly clock: Clock

@@ -7,6 +7,7 @@ import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import { CounterFamily } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import type { DeskLink } from '../desk/desk-link.ts'
+import { PROBLEM_EVENTS } from '../desk/problems.ts'
 import type { FromWorker } from '../threads/messages.ts'
 import { EventWatch } from './event-watch.ts'
 
@@ -42,7 +43,8 @@ export class WorkerEvents {
       wallMs,
     })
     tap?.listen((event) => {
-      if (watch.isOn) this.#outbox.add(event)
+      const isProblem = PROBLEM_EVENTS.has(event.name)
+      if (isProblem || watch.isOn) this.#outbox.add(event, isProblem)
     })
     const giveBack = (): void => void desk.ask('close_events', { worker }).catch(() => {}) // the main thread is slow, and gets it later
     this.streams = new EventStreams({

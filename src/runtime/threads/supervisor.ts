@@ -101,6 +101,11 @@ export class Supervisor {
     return this.#workerCalls.askAll(name, ask, living, (worker, call) => this.send(worker, { type: 'worker_call', call, name, ask }))
   }
 
+  /** How many workers run, whether or not they accept requests yet. */
+  get livingCount(): number {
+    return this.#slots.filter(({ state }) => state === 'up' || state === 'ready').length
+  }
+
   /** Done when the first workers are up; until then nothing can become active. Rejects when one dies before. */
   up(): Promise<void> {
     return this.#start.up

@@ -27,10 +27,10 @@ export class EventOutbox {
     this.#parts = parts
   }
 
-  /** `mustArrive`: never dropped. Such events are rare. */
-  add(event: PublishedEvent, mustArrive = false): void {
-    const isFull = this.#waiting.length >= MAX_EVENTS || this.#characters + event.line.length > MAX_CHARACTERS
-    if (isFull && !mustArrive) {
+  /** Those that are `urgent` have as much room again as all others. */
+  add(event: PublishedEvent, isUrgent = false): void {
+    const share = isUrgent ? 2 : 1
+    if (this.#waiting.length >= share * MAX_EVENTS || this.#characters + event.line.length > share * MAX_CHARACTERS) {
       this.#dropped++
       return this.#parts.onDropped(1)
     }
