@@ -16,6 +16,7 @@ import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { Problems } from './runtime/desk/problems.ts'
 import { RecentActivity } from './runtime/desk/recent-activity.ts'
+import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -26,6 +27,7 @@ import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
 import { logUnservedDomains } from './runtime/unserved-domains-log.ts'
 import { describeRedisAddress } from './store/redis/link/redis-address.ts'
+import type { EventTap } from './telemetry/events/event-tap.ts'
 import { CounterFamily } from './telemetry/metrics/counter-family.ts'
 import { MetricMemory } from './telemetry/metrics/metric-memory.ts'
 import { VERSION } from './version.ts'
@@ -66,13 +68,15 @@ export interface StartOptions {
   readonly pause?: (ms: number) => Promise<unknown>
   /** How bundles are read; else on this thread. */
   readonly readBundle?: ReadBundle
+  /** Of the logger, for those who watch events. */
+  readonly tap?: EventTap | undefined
 }
 
 export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle }: StartOptions = {},
+  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle, tap }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   const sockets = await bindListeners(config, host)
@@ -88,12 +92,17 @@ export async function startService(
   const startedMs = clock.nowMs()
   const problems = new Problems()
   const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
+  const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
+  const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
+  tap?.listen((event) => events?.publish(event))
   const desk: DeskHandlers = {
     status,
     activity: (policies) => recent?.of(policies) ?? [],
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+    open_events: ({ worker }) => events!.openStream(worker),
+    close_events: ({ worker }) => events!.closeStream(worker),
   }
-  const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
+  const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('./bundle/bundle-intake.ts'),
@@ -211,7 +220,9 @@ export async function startService(
   async function stop(reason: string, drainMs: number): Promise<void> {
     const redisMs = config.redis === undefined ? 0 : LAST_REDIS_CALLS * config.redisTimeoutMs
     const closeMs = closingMs(config) + redisMs + CLOSE_SLACK_MS
-    logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: drainMs + closeMs }, 'shutting down')
+    const upToMs = drainMs + closeMs + (events?.closeMs ?? 0)
+    logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
+    events?.flush()
     supervisor.drain()
     await pause(drainMs)
     await supervisor.close(closeMs)
@@ -222,6 +233,7 @@ export async function startService(
     recent?.stop()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
+    await events?.close()
   }
 }
 

@@ -8,6 +8,9 @@ export interface DeskCalls {
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
   /** Saves the state file now. `isSaved`: whether all that was there before the call is in it; false where there is none. */
   readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
+  /** Somebody wants to watch events at this worker; from the answer on they come. */
+  readonly open_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
+  readonly close_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
 }
 
 /** What the main thread asks all workers. */
