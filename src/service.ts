@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
+import type { TopAsk } from './admin/api/top-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -15,6 +16,7 @@ import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { Problems } from './runtime/desk/problems.ts'
+import { answerTop, type TopResponse } from './runtime/desk/top-desk.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -86,7 +88,7 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
-  const desk: DeskHandlers = { status }
+  const desk: DeskHandlers = { status, top }
   const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
@@ -174,6 +176,10 @@ export async function startService(
       shadowAll: undefined,
       problems,
     })
+  }
+
+  function top(ask: TopAsk): Promise<TopResponse> {
+    return answerTop(ask, (filter) => supervisor.askWorkers('top', filter), clock, startedMs)
   }
 
   /** What operators look at opens first, what requests come to when there is nothing more to wait for. */

@@ -3,6 +3,7 @@ import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
+import { topEndpoint } from '../admin/api/top-endpoint.ts'
 import { VERSION } from '../version.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
@@ -15,7 +16,9 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts): AdminApi
 }
 
 /** Everything below `/admin/v1/`. */
-function* apiRoutes({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): Generator<ApiRoute> {
+function* apiRoutes(config: ServerOptions, { engine, desk, storeStats, hasSharedStore }: ServerParts): Generator<ApiRoute> {
+  const { mode, redisMode } = config
   const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
   yield statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
+  yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
 }

@@ -1,14 +1,19 @@
 import type { ApiErrorCode } from '../../admin/api/api-error.ts'
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
+import type { TopAsk } from '../../admin/api/top-endpoint.ts'
+import type { TopReport } from '../../top/top-callers.ts'
+import type { TopFilter } from '../../top/top-filter.ts'
+import type { TopResponse } from './top-desk.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
+  readonly top: { readonly ask: TopAsk; readonly answer: TopResponse }
 }
 
 /** What the main thread asks all workers. */
 export interface WorkerCalls {
-  readonly ping: { readonly ask: undefined; readonly answer: { readonly worker: number } }
+  readonly top: { readonly ask: TopFilter; readonly answer: TopReport }
 }
 
 export type DeskName = keyof DeskCalls
