@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
+import type { TopAsk } from './admin/api/top-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -16,6 +17,7 @@ import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { Problems } from './runtime/desk/problems.ts'
 import { RecentActivity } from './runtime/desk/recent-activity.ts'
+import { answerTop, type TopResponse } from './runtime/desk/top-desk.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
@@ -100,6 +102,7 @@ export async function startService(
     activity: (policies) => recent?.of(policies) ?? [],
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
     open_events: ({ worker }) => events!.openStream(worker),
+    top,
     close_events: ({ worker }) => events!.closeStream(worker),
   }
   const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
@@ -189,6 +192,10 @@ export async function startService(
       shadowAll: undefined,
       problems,
     })
+  }
+
+  function top(ask: TopAsk): Promise<TopResponse> {
+    return answerTop(ask, (filter) => supervisor.askWorkers('top', filter), clock, startedMs)
   }
 
   /** What operators look at opens first, what requests come to when there is nothing more to wait for. */

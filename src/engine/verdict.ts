@@ -8,6 +8,8 @@ import type { Group } from './group.ts'
 
 export interface Rejection {
   readonly rule: PlanRule
+  /** Of the rule's counters in the group. */
+  readonly firstRow: number
   readonly reason: LimitReason
   readonly limitText: string
   readonly retryAfterMs: number
@@ -39,6 +41,7 @@ export function rejectionBy(group: Group, index: number): Rejection {
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
   return {
     rule,
+    firstRow,
     reason: rejecting.reason,
     limitText: rejecting.limitText,
     retryAfterMs,

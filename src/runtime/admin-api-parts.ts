@@ -8,6 +8,7 @@ import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
 import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
+import { topEndpoint } from '../admin/api/top-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { CounterName, Inspection } from '../engine/inspection.ts'
 import type { Plan } from '../policy/plan.ts'
@@ -30,6 +31,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
+  yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
   yield eventsEndpoint(parts.eventStreams!)
 }
 

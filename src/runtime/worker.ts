@@ -25,6 +25,7 @@ import { SharedTable } from '../store/shared-table.ts'
 import type { EventTap } from '../telemetry/events/event-tap.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { TopCallers } from '../top/top-callers.ts'
 import { resultOf } from './desk/call-result.ts'
 import type { WorkerHandlers } from './desk/desk-calls.ts'
 import { DeskLink } from './desk/desk-link.ts'
@@ -48,6 +49,9 @@ export interface WorkerParts {
   readonly send: (message: FromWorker) => void
 }
 
+/** How often what is kept of callers is looked through for what is too old. */
+const SWEEP_MS = 60_000
+
 type PrepareMessage = ToWorker & { readonly type: 'prepare' }
 
 /** A thread that serves: an engine and its sockets, on the memory that all threads share. Acts on the supervisor's messages. */
@@ -64,6 +68,7 @@ export class Worker {
   readonly #desk: DeskLink
   readonly #calls: WorkerHandlers
   readonly #events: WorkerEvents | undefined
+  readonly #sweep: NodeJS.Timeout | undefined
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -76,7 +81,6 @@ export class Worker {
     const owner = ownerNumber(worker)
     this.#fleet = fleet
     this.#desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-    this.#calls = { ping: () => ({ worker }) }
     const events = { ...parts, eventWatch: memory.eventWatch, desk: this.#desk, metricMemory, wallMs: () => clock.wallMs() }
     this.#events = hasEvents(config) ? new WorkerEvents(events) : undefined
     const store = fleet?.store ?? local
@@ -87,7 +91,11 @@ export class Worker {
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning })
+    const isWatched = config.adminToken !== undefined && config.top
+    const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, nameOf }) : undefined
+    this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, callerWatch: top })
+    this.#calls = { top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs()) }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
@@ -158,6 +166,7 @@ export class Worker {
         return this.#servers.drain()
       case 'close':
         this.#vitals.stop()
+        clearInterval(this.#sweep)
         await this.#servers.close()
         await this.#fleet?.close()
         this.#events?.flush()
