@@ -1,12 +1,11 @@
 import type { RuleName } from './caller-ids.ts'
 import type { NearCaller } from './near-callers.ts'
-import type { RejectedCaller, RejectedPeriod } from './rejected-callers.ts'
-import { PERIOD_MS } from './rejected-callers.ts'
+import { PERIOD_MS, type RejectedCaller, type RejectedPeriod } from './rejected-callers.ts'
 import type { TopReport } from './top-callers.ts'
 
 /** Of all threads, worst first. */
 export interface Top {
-  /** Rejects are counted since then, on the monotonic clock. */
+  /** Rejects are counted since then, on the monotonic clock; -Infinity where no thread answered. */
   readonly sinceMs: number
   /** No count is too low, and none is too high by more than this. Who is not listed was rejected at most as often as the last who could be. */
   readonly maxError: number
@@ -19,9 +18,9 @@ export interface ShownCaller extends Pick<RuleName, 'policy' | 'rule'> {
 }
 
 /** Adds up what the threads know, and keeps the first `limit` callers of each list. */
-export function mergedTop(reports: readonly TopReport[], limit: number, nowMs: number): Top {
+export function mergedTop(reports: readonly TopReport[], limit: number): Top {
   // A thread may have answered before a period began that another one is in.
-  const oldest = Math.floor(nowMs / PERIOD_MS) - 1
+  const oldest = Math.max(...reports.map(({ period }) => period)) - 1
   const periods = reports.flatMap(({ rejected }) => rejected).filter(({ number }) => number >= oldest)
   const maxError = sum(periods.map((period) => period.maxError))
   const rejected = [...mergedCounts(periods, maxError)].sort((a, b) => b.count - a.count).slice(0, limit)

@@ -49,7 +49,7 @@ export class RejectedCallers {
 
   /** Forgets what is too old. */
   turnTo(nowMs: number): void {
-    const number = Math.floor(nowMs / PERIOD_MS)
+    const number = periodAt(nowMs)
     if (number <= this.#current.number) return
     const oldest = this.#previous
     forget(oldest)
@@ -64,6 +64,10 @@ export class RejectedCallers {
     this.turnTo(nowMs)
     return [this.#previous, this.#current].filter(({ summary }) => summary.length > 0).map((period) => readPeriod(period, filter))
   }
+}
+
+export function periodAt(nowMs: number): number {
+  return Math.floor(nowMs / PERIOD_MS)
 }
 
 interface Period {

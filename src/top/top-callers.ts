@@ -4,7 +4,7 @@ import type { Plan, PlanRule } from '../policy/plan.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { CallerIds } from './caller-ids.ts'
 import { type NearCaller, NearCallers } from './near-callers.ts'
-import { RejectedCallers, type RejectedPeriod } from './rejected-callers.ts'
+import { periodAt, RejectedCallers, type RejectedPeriod } from './rejected-callers.ts'
 import type { TopFilter } from './top-filter.ts'
 
 export interface TopCallersParts {
@@ -17,6 +17,8 @@ export interface TopCallersParts {
 
 /** What one thread knows of the callers that are rejected most, and of those nearest to a limit. */
 export interface TopReport {
+  /** The current one. */
+  readonly period: number
   readonly rejected: readonly RejectedPeriod[]
   readonly nearest: readonly NearCaller[]
 }
@@ -42,7 +44,7 @@ export class TopCallers implements CallerWatch {
 
   async report(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number): Promise<TopReport> {
     const rejected = this.#rejected.read(filter, nowMs)
-    return { rejected, nearest: await this.#near.look(filter, plan, nowMs, wallMs) }
+    return { period: periodAt(nowMs), rejected, nearest: await this.#near.look(filter, plan, nowMs, wallMs) }
   }
 
   /** Forgets what is too old, even if nobody asks any more. */

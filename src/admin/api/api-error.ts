@@ -14,6 +14,7 @@ export type ApiErrorCode =
   | 'method_not_allowed'
   | 'override_exists'
   | 'store_unavailable'
+  | 'too_many_readers'
   | 'internal_error'
 
 /** The status of each code. */
@@ -33,6 +34,7 @@ const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
   method_not_allowed: 405,
   override_exists: 409,
   store_unavailable: 503,
+  too_many_readers: 503,
   internal_error: 500,
 }
 

@@ -1,6 +1,8 @@
 import type { Plan } from '../../policy/plan.ts'
+import { show } from '../../policy/problem.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiRoute } from './api-route.ts'
+import { readCount, readQuery } from './query.ts'
 
 /** What is asked of all workers: callers of all policies, of one, or of one rule, and so many of each list. */
 export interface TopAsk {
@@ -15,7 +17,6 @@ export interface TopParts {
   readonly plan: () => Plan | undefined
 }
 
-const PARAMETERS = ['policy', 'rule', 'limit']
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 
@@ -34,26 +35,15 @@ export function topEndpoint({ ask, plan }: TopParts): ApiRoute {
 }
 
 function readAsk(query: URLSearchParams): TopAsk {
-  for (const name of new Set(query.keys())) {
-    if (!PARAMETERS.includes(name)) throw new ApiError('bad_request', `unknown parameter ${name}; expected ${PARAMETERS.join(', ')}`)
-    if (query.getAll(name).length > 1) throw new ApiError('bad_request', `${name}: expected it once`)
-  }
-  const [policy, rule] = ['policy', 'rule'].map((name) => query.get(name) ?? undefined)
+  const { policy, rule, limit } = readQuery(query, ['policy', 'rule', 'limit'])
   if (policy === undefined && rule !== undefined) throw new ApiError('bad_request', 'rule: name its policy too')
-  return { policy, rule, limit: readLimit(query.get('limit')) }
-}
-
-function readLimit(text: string | null): number {
-  if (text === null) return DEFAULT_LIMIT
-  const limit = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > MAX_LIMIT) throw new ApiError('bad_request', `limit: expected a number from 1 to ${MAX_LIMIT}`)
-  return limit
+  return { policy, rule, limit: readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT) }
 }
 
 function checkNames({ policy, rule }: TopAsk, plan: Plan | undefined): void {
   if (policy === undefined) return
   const found = plan?.policiesById.get(policy)
-  if (found === undefined) throw new ApiError('unknown_policy', `the active bundle has no policy ${JSON.stringify(policy)}`)
+  if (found === undefined) throw new ApiError('unknown_policy', `the active bundle has no policy ${show(policy)}`)
   if (rule === undefined || found.rules.some(({ name }) => name === rule)) return
-  throw new ApiError('unknown_rule', `policy ${JSON.stringify(policy)} has no rule ${JSON.stringify(rule)}`)
+  throw new ApiError('unknown_rule', `policy ${show(policy)} has no rule ${show(rule)}`)
 }

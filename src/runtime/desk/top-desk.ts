@@ -20,8 +20,8 @@ export async function answerTop(
   startedMs: number,
 ): Promise<TopResponse> {
   const reports = await askWorkers({ policy, rule })
-  const nowMs = clock.nowMs()
-  const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, limit, nowMs)
-  const since = new Date(clock.wallMs() - (nowMs - Math.max(sinceMs, startedMs))).toISOString()
+  const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, limit)
+  const ageMs = clock.nowMs() - Math.max(sinceMs, startedMs)
+  const since = new Date(clock.wallMs() - ageMs).toISOString()
   return { since, max_error: maxError, rejected, nearest }
 }
