@@ -42,14 +42,12 @@ describeWithCurl('every command of the runbook prints what the page shows', () =
 
 /** An instance as the page starts it, with two workers, and a shell beside it. */
 class Runbook {
-  readonly #edge: Cli
   readonly #shell: ShellSession
   readonly #directory: string
   /** What the page shows, and what it is in this run. */
   readonly #replacements: (readonly [string, string])[]
 
   private constructor(edge: Cli, shell: ShellSession, directory: string) {
-    this.#edge = edge
     this.#shell = shell
     this.#directory = directory
     this.#replacements = [
@@ -110,7 +108,10 @@ interface Step {
 }
 
 function stepsOf(section: string): Step[] {
-  const blocks = [...section.matchAll(/^```(sh)?\n(.*?)^```$/gms)].map(([, language, text]) => ({ isShell: language === 'sh', text: text! }))
+  const blocks = [...section.matchAll(/^```(sh)?\n(.*?)^```$/gms)].map(([, language, text]) => ({
+    isShell: language === 'sh',
+    text: text!,
+  }))
   return blocks.flatMap(({ isShell, text }, i) => {
     if (!isShell) return []
     const next = blocks[i + 1]
