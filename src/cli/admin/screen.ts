@@ -76,7 +76,9 @@ class Screen {
   /** What does not fit is cut off; the note has the last line. */
   draw(text: string, note: string): void {
     if (this.closing.aborted) return
-    const { rows = 24, columns = 80 } = this.#terminal.stdout
+    // A terminal that does not know its size says 0.
+    const rows = this.#terminal.stdout.rows || 24
+    const columns = this.#terminal.stdout.columns || 80
     const lines = text.split('\n').slice(0, rows - 1)
     const all = [...lines, ...Array<string>(rows - 1 - lines.length).fill(''), note]
     const shown = all.map((line) => `${[...line].slice(0, columns).join('')}${CLEAR_LINE}`)
