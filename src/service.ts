@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { TopAsk } from './admin/api/top-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
@@ -14,7 +15,10 @@ import { closingMs, type ListenerName, listener, openListeners } from './listen/
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
+import { FileShelf } from './runtime/desk/file-shelf.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
+import { overrideCalls } from './runtime/desk/override-calls.ts'
+import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
 import { RecentActivity } from './runtime/desk/recent-activity.ts'
 import { answerTop, type TopResponse } from './runtime/desk/top-desk.ts'
@@ -97,6 +101,12 @@ export async function startService(
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
+  const overrides = new OverrideDesk({
+    clock,
+    logger,
+    setOverrides: (timed) => supervisor.setOverrides(timed),
+    known: () => supervisor.askWorkers('know_overrides', undefined),
+  })
   const desk: DeskHandlers = {
     status,
     activity: (policies) => recent?.of(policies) ?? [],
@@ -104,6 +114,7 @@ export async function startService(
     open_events: ({ worker }) => events!.openStream(worker),
     top,
     close_events: ({ worker }) => events!.closeStream(worker),
+    ...overrideCalls(overrides),
   }
   const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
@@ -114,6 +125,8 @@ export async function startService(
   ])
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
+  const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
+  await overrides.start(new FileShelf({ book: overrides.book, clock, logger, kept }))
   let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
@@ -189,7 +202,7 @@ export async function startService(
       workers: { configured: workers, alive: supervisor.livingCount },
       bundle: active && { ...active, policies },
       stateFile: stateKeeper,
-      shadowAll: undefined,
+      shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,
     })
   }
@@ -238,6 +251,7 @@ export async function startService(
     evictionWatch.stop()
     blockExpiries.stop()
     recent?.stop()
+    await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
     await events?.close()

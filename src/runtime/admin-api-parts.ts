@@ -7,6 +7,7 @@ import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
 import { openapiEndpoint } from '../admin/api/openapi-endpoint.ts'
+import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
 import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import { topEndpoint } from '../admin/api/top-endpoint.ts'
@@ -32,6 +33,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
+  yield* overrideRoutes(parts)
   yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
   yield eventsEndpoint(parts.eventStreams!)
   yield openapiEndpoint()
@@ -49,4 +51,15 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, re
   const reset = (name: CounterName): Promise<Inspection | 'unknown'> => resetCounters(engine, name)
   const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
   yield resetEndpoint({ plan, reset, save, nameOf, logger })
+}
+
+function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {
+  return overrideEndpoints({
+    plan: () => engine.plan,
+    nameOf: reservations.nameOf,
+    list: () => desk.ask('list_overrides', undefined),
+    create: (order) => desk.ask('create_override', order),
+    end: (order) => desk.ask('end_override', order),
+    checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
+  })
 }

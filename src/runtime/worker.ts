@@ -94,8 +94,11 @@ export class Worker {
     const isWatched = config.adminToken !== undefined && config.top
     const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, nameOf }) : undefined
     this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, callerWatch: top })
-    this.#calls = { top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs()) }
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
+    this.#calls = {
+      top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs()),
+      know_overrides: () => undefined,
+    }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
@@ -153,7 +156,7 @@ export class Worker {
       case 'listen':
         return this.#listen(message)
       case 'overrides':
-        return
+        return this.#engine.setOverrides(message.overrides)
       case 'desk_answer':
         return this.#desk.note(message.call, message.result)
       case 'worker_call':

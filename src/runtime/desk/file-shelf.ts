@@ -1,16 +1,17 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import type { OverrideBook } from '../../overrides/override-book.ts'
-import { decodeEntry, encodeEntry } from '../../overrides/override-codec.ts'
+import { MAX_ENTRIES, type OverrideBook } from '../../overrides/override-book.ts'
+import { decodeEntry, encodeEntry, isNewerEntry } from '../../overrides/override-codec.ts'
 import type { OverrideEntry, SetEntry } from '../../overrides/override-entry.ts'
 import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
-import type { MoreSections } from '../../store/state/state-file.ts'
+import type { StateFile } from '../../store/state/state-file.ts'
 import { type Moment, OVERRIDES } from '../../store/state/state-format.ts'
+import type { StateKeeper } from '../state-keeper.ts'
 import { logEnded } from './override-log.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
-const NOTICE_MS = 200
+const NOTICE_MS = 100
 /** Of a section: larger ones are split. */
 const SECTION_CHARACTERS = 256 * 1024
 
@@ -25,12 +26,8 @@ export interface FileShelfParts {
 export interface KeptOverrides {
   /** Payloads of the sections that were saved last time. */
   readonly saved: readonly Buffer[]
-  /** As of StateFile. */
-  saveWith(more: MoreSections): void
-  /** Saves all that is there now. Returns whether it is on the disk. */
-  saveNow(): Promise<boolean>
-  /** What was there before this moment of the monotonic clock is in the file. */
-  savedUpToMs(): number
+  readonly file: Pick<StateFile, 'saveWith'>
+  readonly keeper: Pick<StateKeeper, 'saveNow' | 'savedUpToMs'>
 }
 
 /** Overrides of a single instance: in memory, and in the state file where there is one. */
@@ -38,23 +35,28 @@ export class FileShelf implements OverrideShelf {
   readonly #parts: FileShelfParts
   readonly #times = new WeakMap<Override, { readonly fromMs: number; readonly putMs: number }>()
 
+  /** Lines that a newer program has saved, for it to read again. */
+  #newer: readonly string[] = []
+
   constructor(parts: FileShelfParts) {
     this.#parts = parts
-    parts.kept?.saveWith((saved) => this.#sections(saved))
+    parts.kept?.file.saveWith((saved) => this.#sections(saved))
   }
 
   async start(): Promise<void> {
     const { book, clock, logger, kept } = this.#parts
     if (kept === undefined) return
-    const { entries, unreadable } = readSections(kept.saved)
+    const { entries, newer, unreadable } = readSections(kept.saved)
+    this.#newer = newer
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     for (const { override } of entries) {
       this.#times.set(override, { fromMs: nowMs + override.sinceMs - wallMs, putMs: Number.NEGATIVE_INFINITY })
       if (override.untilMs <= wallMs) logEnded(logger, override, 'over', override)
     }
     book.merge(entries, wallMs)
-    if (unreadable > 0) {
-      logger.error({ event: 'overrides_unreadable', overrides: unreadable }, 'some overrides in the state file cannot be read and are lost')
+    if (unreadable + newer.length > 0) {
+      const what = { event: 'overrides_unreadable', damaged: unreadable, newer: newer.length }
+      logger.error(what, 'some overrides in the state file cannot be read and are not in force; those of a newer program stay in the file')
     }
   }
 
@@ -71,7 +73,7 @@ export class FileShelf implements OverrideShelf {
         : { kind: 'ended', ...entry.end, momentMs, forgetMs: current!.untilMs }
     book.merge([put], wallMs)
     if (put.kind === 'ended') book.forget(subject)
-    await kept?.saveNow()
+    await kept?.keeper.saveNow()
     return { kind: 'put', entry: put }
   }
 
@@ -87,19 +89,19 @@ export class FileShelf implements OverrideShelf {
 
   isDurable(override: Override): boolean {
     const { kept } = this.#parts
-    return kept !== undefined && this.#times.get(override)!.putMs <= kept.savedUpToMs()
+    return kept !== undefined && this.#times.get(override)!.putMs <= kept.keeper.savedUpToMs
   }
 
   async close(): Promise<void> {}
 
-  #newEntry(content: Omit<Override, 'sinceMs' | 'createdMs'>, momentMs: number, wallMs: number, nowMs: number): SetEntry {
-    const override = { ...content, createdMs: wallMs, sinceMs: wallMs + NOTICE_MS }
+  #newEntry(content: Omit<Override, 'sinceMs'>, momentMs: number, wallMs: number, nowMs: number): SetEntry {
+    const override = { ...content, sinceMs: wallMs + NOTICE_MS }
     this.#times.set(override, { fromMs: nowMs + NOTICE_MS, putMs: nowMs })
     return { kind: 'set', momentMs, forgetMs: override.untilMs, override }
   }
 
   *#sections({ wallMs, nowMs }: Moment): Generator<readonly [number, Buffer]> {
-    let text = ''
+    let text = this.#newer.map((line) => `${line}\n`).join('')
     for (const entry of this.#parts.book.entries()) {
       if (entry.kind === 'ended') continue
       // The wall clock may have been set since: what counts is where it is between the counters' records.
@@ -113,8 +115,16 @@ export class FileShelf implements OverrideShelf {
   }
 }
 
-function readSections(payloads: readonly Buffer[]): { entries: SetEntry[]; unreadable: number } {
+interface ReadSections {
+  readonly entries: readonly SetEntry[]
+  readonly newer: readonly string[]
+  /** How many lines are neither. */
+  readonly unreadable: number
+}
+
+function readSections(payloads: readonly Buffer[]): ReadSections {
   const lines = payloads.flatMap((payload) => payload.toString().split('\n')).filter((line) => line !== '')
   const entries = lines.map(decodeEntry).filter((entry): entry is SetEntry => entry?.kind === 'set')
-  return { entries, unreadable: lines.length - entries.length }
+  const newer = lines.filter(isNewerEntry).slice(0, MAX_ENTRIES)
+  return { entries, newer, unreadable: lines.length - entries.length - newer.length }
 }
