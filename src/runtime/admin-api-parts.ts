@@ -6,6 +6,7 @@ import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { openapiEndpoint } from '../admin/api/openapi-endpoint.ts'
 import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
 import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
@@ -32,9 +33,10 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
+  yield* overrideRoutes(parts)
   yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
   yield eventsEndpoint(parts.eventStreams!)
-  yield* overrideRoutes(parts)
+  yield openapiEndpoint()
 }
 
 function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {

@@ -96,8 +96,8 @@ export class Worker {
     this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
     this.#calls = {
-      know_overrides: () => undefined,
       top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs()),
+      know_overrides: () => undefined,
     }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, code, {
