@@ -62,8 +62,8 @@ export class FleetStore implements CounterStore {
     return this.#ask('take', charges, results, nowMs, wallMs)
   }
 
-  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('check', charges, results, nowMs, wallMs)
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator = false): Outcome | Promise<Outcome> {
+    return this.#ask('check', charges, results, nowMs, wallMs, isForOperator)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
@@ -155,13 +155,20 @@ export class FleetStore implements CounterStore {
     if (hasHolds) await this.#parts.corrections?.apply()
   }
 
-  #ask(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  #ask(
+    action: 'take' | 'check',
+    charges: Charges,
+    results: ChargeResults,
+    nowMs: number,
+    wallMs: number,
+    isForOperator = false,
+  ): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     results.growTo(charges.length)
-    if (leases === undefined) return this.#askShared({ action, charges, results, request: undefined, nowMs, wallMs, asked: 1 })
-    const decided = leases.decide(action, charges, results, nowMs, wallMs)
-    if (typeof decided !== 'boolean') return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1 })
-    listener.onDecided(decided ? 'lease' : 'refusal')
+    const decided = leases?.decide(action, charges, results, nowMs, wallMs)
+    if (typeof decided !== 'boolean')
+      return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, isForOperator })
+    if (!isForOperator) listener.onDecided(decided ? 'lease' : 'refusal')
     results.wallMs = wallMs
     results.momentMs = wallMs
     results.takenFrom = 'shared'
@@ -191,9 +198,10 @@ export class FleetStore implements CounterStore {
     )
   }
 
-  #conclude({ action, charges, results, request }: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+  #conclude(asking: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+    const { action, charges, results, request } = asking
     const { shared, local, leases, clock, listener } = this.#parts
-    listener.onDecided('redis')
+    if (!asking.isForOperator) listener.onDecided('redis')
     this.#applyResets(calls, charges)
     applyRefunds(calls, charges, local, clock.nowMs())
     const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
@@ -236,10 +244,11 @@ export class FleetStore implements CounterStore {
     return asked > MAX_ASKED ? this.#decideByFailureMode(asking) : this.#askShared({ ...asking, asked })
   }
 
-  #decideByFailureMode({ action, charges, results, request, nowMs, wallMs }: Asking): Outcome {
+  #decideByFailureMode(asking: Asking): Outcome {
+    const { action, charges, results, request, nowMs, wallMs } = asking
     const { local, leases, failureMode, listener } = this.#parts
     if (request !== undefined) leases!.onFailure(request)
-    listener.onDecided('failure_mode')
+    if (!asking.isForOperator) listener.onDecided('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
     if (failureMode === 'local') {
       return action === 'take' ? local.takeAll(charges, results, nowMs, wallMs) : local.checkAll(charges, results, nowMs, wallMs)
@@ -290,6 +299,8 @@ interface Asking {
   readonly wallMs: number
   /** How often it was sent, this time included. */
   readonly asked: number
+  /** It is not counted. */
+  readonly isForOperator: boolean
   /** It was rejected before, and then own counts were corrected. */
   readonly isCorrected?: boolean
 }
