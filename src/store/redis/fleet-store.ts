@@ -18,6 +18,7 @@ import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
+import { forgetMsOf, type ToldReset, ToldResets } from './told-resets.ts'
 
 /** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
 type FailureMode = 'local' | 'open' | 'closed'
@@ -29,6 +30,8 @@ export interface FleetStoreParts {
   readonly leases?: Leases | undefined
   /** What instances settle for one another; undefined: this is the only one. */
   readonly corrections?: Corrections | undefined
+  /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
+  readonly announce?: ((resets: readonly ToldReset[]) => Promise<void>) | undefined
   readonly failureMode: FailureMode
   readonly clock: Clock
   readonly listener: FleetListener
@@ -49,6 +52,7 @@ export class FleetStore implements CounterStore {
   // Results of this process's own counters. Read before the first await, so that all decisions can share them.
   readonly #own = new ChargeResults()
   #resetsMs = new Float64Array(16)
+  readonly #told = new ToldResets()
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
@@ -125,19 +129,29 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * In Redis, and then here; other instances find out with their next call. Rejects with a LinkError: the counters of nodes that failed are
-   * unchanged, unless its `outcome` is `unknown`. To reset again is safe.
+   * In Redis, and then here; other instances are told. Rejects with a LinkError: the counters of nodes that failed are unchanged, unless its
+   * `outcome` is `unknown`. To reset again is safe.
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts
+    const told: ToldReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
       const own = this.#ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
       this.#applyResets(calls, charges)
+      told.push(...this.#resetsOf(calls, charges))
+      if (failure === undefined && calls.some(({ reply }) => reply!.fits === 'other_window')) continue
+      await this.#announce(told)
       if (failure !== undefined) throw failure
-      if (calls.every(({ reply }) => reply!.fits !== 'other_window')) return
+      return
     }
     throw clockError()
+  }
+
+  /** Other instances made these: own counts, leases and refusals from before them are dropped. */
+  noteResets(resets: readonly ToldReset[]): void {
+    const { shared, clock } = this.#parts
+    this.#told.add(resets, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
   }
 
   stats(): StoreStats {
@@ -158,6 +172,8 @@ export class FleetStore implements CounterStore {
   #ask(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     results.growTo(charges.length)
+    if (!this.#told.isEmpty && (leases === undefined || nowMs < this.#told.lastToldMs + leases.lifeMs))
+      this.#meetResets(charges, nowMs, wallMs)
     if (leases === undefined) return this.#askShared({ action, charges, results, request: undefined, nowMs, wallMs, asked: 1 })
     const decided = leases.decide(action, charges, results, nowMs, wallMs)
     if (typeof decided !== 'boolean') return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1 })
@@ -171,6 +187,7 @@ export class FleetStore implements CounterStore {
   #askShared(asking: Asking): Outcome | Promise<Outcome> {
     const { action, charges, results, request, nowMs, wallMs } = asking
     const { shared, leases } = this.#parts
+    if (leases !== undefined && !this.#told.isEmpty) this.#meetResets(charges, nowMs, wallMs)
     const own = this.#ownCounts(charges, nowMs, wallMs)
     const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
     const calls = shared.callsFor(action, question)
@@ -266,6 +283,37 @@ export class FleetStore implements CounterStore {
   #applyResets(calls: readonly QuestionCall[], charges: Charges): void {
     const { local, leases, clock } = this.#parts
     applyResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
+  }
+
+  /** Applies what this worker was told of resets of these counters. */
+  #meetResets(charges: Charges, nowMs: number, wallMs: number): void {
+    const { shared, local, leases } = this.#parts
+    const redisWallMs = shared.redisWallMs(wallMs)
+    for (let row = 0; row < charges.length; row++) {
+      const reset = this.#told.find(charges.counters[row] as FleetCounter, () => shared.digestOf(charges, row), redisWallMs)
+      if (reset !== undefined && local.resetRow(charges, row, reset.momentMs, nowMs, redisWallMs)) leases?.forget(charges, row)
+    }
+  }
+
+  #resetsOf(calls: readonly QuestionCall[], charges: Charges): ToldReset[] {
+    return calls.flatMap(({ rows, reply }) => {
+      if (reply === undefined || reply.fits === 'other_window') return []
+      return rows.map(({ row, limit }, i) => {
+        const { identityDigest: identity } = charges.counters[row] as FleetCounter
+        const momentMs = reply.resetsMs[i]!
+        return { key: this.#parts.shared.digestOf(charges, row), identity, momentMs, forgetMs: forgetMsOf(limit, momentMs) }
+      })
+    })
+  }
+
+  async #announce(resets: readonly ToldReset[]): Promise<void> {
+    try {
+      await this.#parts.announce?.(resets)
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error
+      const what = `the counters are reset, but other instances may not have been told (${error.message}); reset them again`
+      throw new LinkError('unknown', error.code, what)
+    }
   }
 
   /**
