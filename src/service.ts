@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -12,6 +13,8 @@ import { closingMs, type ListenerName, listener, openListeners } from './listen/
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
+import { instanceStatus } from './runtime/desk/instance-status.ts'
+import { Problems } from './runtime/desk/problems.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -82,8 +85,9 @@ export async function startService(
   const evictionWatch = new EvictionWatch(counters.table, logger)
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
+  const problems = new Problems()
   const desk: DeskHandlers = {
-    uptime: () => ({ uptimeS: Math.floor((clock.nowMs() - startedMs) / 1000) }),
+    status,
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
   }
   const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
@@ -95,12 +99,14 @@ export async function startService(
   ])
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
+  let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
   })
   const activate: Activate = async (bundle, info) => {
     await supervisor.activate(bundle, info)
+    policies = bundle.bundle.policyCount
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
@@ -157,6 +163,20 @@ export async function startService(
     reload: async () => bundleSource?.reload(),
     waitsForDisk: () => stateKeeper?.isSlow || bundleSource?.status.isDiskSlow || false,
     stop: (reason) => stop(reason, config.drainMs),
+  }
+
+  /** Asked only when something is open, and everything is there. */
+  function status(): InstanceStatus {
+    const { active } = intake
+    return instanceStatus({
+      clock,
+      startedMs,
+      workers: { configured: workers, alive: supervisor.livingCount },
+      bundle: active && { ...active, policies },
+      stateFile: stateKeeper,
+      shadowAll: undefined,
+      problems,
+    })
   }
 
   /** What operators look at opens first, what requests come to when there is nothing more to wait for. */

@@ -7,7 +7,7 @@ import type { ActivePlan } from './active-plan.ts'
 import { type OnBudgetWarning, warningsOf } from './budget-warning.ts'
 import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
-import { type Explanation, explain } from './explanation.ts'
+import { explain, type StepwiseExplanation } from './explanation.ts'
 import { Group } from './group.ts'
 import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './question.ts'
 import type { Run } from './run.ts'
@@ -89,7 +89,7 @@ export class Evaluator {
   }
 
   /** What would be decided, and why. Takes nothing, and the run can be continued. */
-  explain(run: Run, options: DecideOptions): Explanation | Promise<Explanation> {
+  explain(run: Run, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
     return explain(run, this.#store)

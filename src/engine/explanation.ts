@@ -47,8 +47,14 @@ export interface ExplainedCounter extends CounterStatus {
   readonly waitMs: number
 }
 
-/** Checks all policies that cover the run's request, and takes nothing. */
-export function explain(run: Run, store: CounterStore): Explanation | Promise<Explanation> {
+/** An explanation whose policies are described one by one, as they are asked for. */
+export interface StepwiseExplanation {
+  readonly decision: Decision
+  readonly policies: Iterable<ExplainedPolicy>
+}
+
+/** Checks all policies that cover the run's request, and takes nothing. The run must stay as it is until all policies are described. */
+export function explain(run: Run, store: CounterStore): StepwiseExplanation | Promise<StepwiseExplanation> {
   const groups = chargedGroups(run)
   const outcomes = groups.map(({ group }) => check(run, group, store))
   if (outcomes.some((outcome) => outcome instanceof Promise)) return Promise.all(outcomes).then((all) => conclude(run, groups, all))
@@ -84,14 +90,17 @@ function check(run: Run, { charges, results }: Group, store: CounterStore): Outc
   return charges.length === 0 || store.checkAll(charges, results, run.nowMs, run.wallMs)
 }
 
-function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Explanation {
+function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): StepwiseExplanation {
   const counters = countersByRule(groups, outcomes)
+  return { decision: decisionOf(run, groups, outcomes), policies: explainPolicies(run, counters) }
+}
+
+function* explainPolicies(run: Run, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): Generator<ExplainedPolicy> {
   const matched = new Set(matchesOf(run))
-  const policies = run.active!.plan.policies.map((policy) => {
-    if (matched.has(policy)) return { policy, why: undefined, rules: explainRules(run, policy, counters) }
-    return { policy, why: run.mismatchOf(policy), rules: [] }
-  })
-  return { decision: decisionOf(run, groups, outcomes), policies }
+  for (const policy of run.active!.plan.policies) {
+    if (matched.has(policy)) yield { policy, why: undefined, rules: explainRules(run, policy, counters) }
+    else yield { policy, why: run.mismatchOf(policy), rules: [] }
+  }
 }
 
 /** Of the rules that apply. */

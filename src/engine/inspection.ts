@@ -1,6 +1,6 @@
-import { parseAddress, subjectText } from '../address.ts'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
+import { addressForm } from '../policy/rule-match.ts'
 import { ChargeResults } from '../store/charge-results.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
@@ -17,7 +17,13 @@ export interface CounterName {
 
 /** The state of the counters, or why it is not known. */
 export type Inspection =
-  | { readonly ok: true; readonly rule: PlanRule; readonly counters: readonly CounterStatus[] }
+  | {
+      readonly ok: true
+      readonly rule: PlanRule
+      /** By its limit keys, as its counters have them. */
+      readonly values: readonly string[]
+      readonly counters: readonly CounterStatus[]
+    }
   | { readonly ok: false; readonly error: InspectionError }
 
 export type InspectionError = 'unknown_policy' | 'unknown_rule' | 'wrong_values' | 'store_unavailable'
@@ -25,6 +31,7 @@ export type InspectionError = 'unknown_policy' | 'unknown_rule' | 'wrong_values'
 /** A rule's counters for one caller, found by their name. */
 export interface FoundCounters {
   readonly rule: PlanRule
+  readonly values: readonly string[]
   /** A row for each of the rule's counters, at no cost. */
   readonly charges: Charges
 }
@@ -41,12 +48,12 @@ export function findCounters(active: ActivePlan | undefined, name: CounterName):
     for (const value of values) charges.addValue(value)
     charges.add(active!.counters[counter.index]!, 0)
   }
-  return { rule, charges }
+  return { rule, values, charges }
 }
 
 /** Reads them without taking anything. */
 export function inspectCounters(
-  { rule, charges }: FoundCounters,
+  { rule, values, charges }: FoundCounters,
   store: CounterStore,
   nowMs: number,
   wallMs: number,
@@ -54,27 +61,25 @@ export function inspectCounters(
   const results = new ChargeResults()
   const report = (isKnown: boolean): Inspection => {
     if (!isKnown) return { ok: false, error: 'store_unavailable' }
-    return { ok: true, rule, counters: rule.counters.map((counter, row) => statusOf(counter, results.levels[row]!, results.wallMs)) }
+    const counters = rule.counters.map((counter, row) => statusOf(counter, results.levels[row]!, results.wallMs))
+    return { ok: true, rule, values, counters }
   }
+  if (charges.length === 0) return report(true)
   const outcome = store.checkAll(charges, results, nowMs, wallMs)
   if (outcome instanceof Promise) return outcome.then((later) => report(later !== 'unavailable'))
   return report(outcome !== 'unavailable')
 }
 
-/** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, or unknown. */
+/** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, unknown, or no address. */
 function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): string[] | undefined {
   const given = new Map<string, string>()
   for (const [text, value] of Object.entries(values ?? {})) {
     const key = parseDescriptorKey(text)?.text ?? text
     if (typeof value !== 'string' || (value === '' && !key.startsWith('descriptor:')) || given.has(key) || !limitKeys.includes(key))
       return undefined
-    given.set(key, key === 'ip:address' ? addressSubject(value) : value)
+    const subject = key === 'ip:address' ? addressForm(value) : value
+    if (subject === undefined) return undefined
+    given.set(key, subject)
   }
   return limitKeys.every((key) => given.has(key)) ? limitKeys.map((key) => given.get(key)!) : undefined
-}
-
-/** IPv6 addresses are counted by network, and an operator may name a single one. */
-function addressSubject(text: string): string {
-  const address = parseAddress(text)
-  return address === undefined ? text : subjectText(address)
 }

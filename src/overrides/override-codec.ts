@@ -1,8 +1,8 @@
 import type { Override, OverrideChange, OverrideSubject } from './override.ts'
 import type { OverrideEntry } from './override-entry.ts'
 
-/** Of an entry as text, in UTF-8. As many overrides as there may be then fit into what older programs carry along in a state file. */
-export const MAX_ENTRY_BYTES = 1536
+/** Of an entry as text, in UTF-8. */
+export const MAX_ENTRY_BYTES = 4096
 
 const VERSION = 1
 

@@ -92,6 +92,7 @@ export class Worker {
       metricMemory,
       logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
+      wrongTokens: new WrongSecrets(memory.wrongTokens),
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
       reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },

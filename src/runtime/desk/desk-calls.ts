@@ -1,8 +1,9 @@
 import type { ApiErrorCode } from '../../admin/api/api-error.ts'
+import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
-  readonly uptime: { readonly ask: undefined; readonly answer: { readonly uptimeS: number } }
+  readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
   /** Saves the state file now. `isSaved`: whether all that was there before the call is in it; false where there is none. */
   readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
 }

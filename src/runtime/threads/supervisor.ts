@@ -96,6 +96,11 @@ export class Supervisor {
     )
   }
 
+  /** How many workers run, whether or not they accept requests yet. */
+  get livingCount(): number {
+    return this.#slots.filter(({ state }) => state === 'up' || state === 'ready').length
+  }
+
   /** Done when the first workers are up; until then nothing can become active. Rejects when one dies before. */
   up(): Promise<void> {
     return this.#start.up
