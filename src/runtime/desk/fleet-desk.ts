@@ -4,22 +4,14 @@ import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
 import type { OverrideBook } from '../../overrides/override-book.ts'
 import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
-import { DESK_CAPACITY, type DeskChanges, type DeskNews, DeskScript, POLL_COUNT } from '../../store/redis/desk-script.ts'
+import { DESK_CAPACITY, type DeskChanges, type DeskNews, DeskScript, newEpoch, POLL_COUNT } from '../../store/redis/desk-script.ts'
 import { LinkError } from '../../store/redis/link/link-error.ts'
 import type { RedisLink } from '../../store/redis/link/redis-link.ts'
 import type { KnownChanges } from '../../store/redis/override-moments.ts'
 import { RedisClock } from '../../store/redis/redis-clock.ts'
 import { resetEntry, resetOf, type ToldReset } from '../../store/redis/told-resets.ts'
+import type { FleetNews } from './fleet-news.ts'
 import { FleetOverrides } from './fleet-overrides.ts'
-
-/** What workers are told of the fleet. */
-export interface FleetNews {
-  /** What digests of credentials are made with; undefined: not known yet. */
-  readonly digestKey: readonly [number, number] | undefined
-  readonly changes: KnownChanges
-  /** Those that were not told before. */
-  readonly resets: readonly ToldReset[]
-}
 
 export interface FleetDeskParts {
   readonly link: Pick<RedisLink, 'run' | 'firstUse' | 'close'>
@@ -47,7 +39,7 @@ export class FleetDesk implements OverrideShelf {
   readonly #overrides: FleetOverrides
   /** By key, as many as Redis keeps: the oldest first. */
   readonly #resets = new Map<string, ToldReset>()
-  #epoch = randomBytes(8).toString('hex')
+  #epoch = newEpoch()
   #latestMs = 0
   #digestKey = `0 ${randomBytes(8).toString('hex')}`
   #lastChanges = { overrides: '0', resets: '0' }

@@ -184,7 +184,8 @@ const LAST_MS = 8.64e15
 function untilMsOf(until: Until, wallMs: number): number {
   const untilMs = 'atMs' in until ? until.atMs : wallMs + until.inMs
   if (untilMs <= wallMs) throw new ApiError('bad_until', `until: ${new Date(untilMs).toISOString()} is in the past`)
-  if (untilMs > wallMs + MAX_MS) throw new ApiError('bad_until', `until: at most ${MAX_DAYS} days from now; what is to stay belongs in the bundle`)
+  if (untilMs > wallMs + MAX_MS)
+    throw new ApiError('bad_until', `until: at most ${MAX_DAYS} days from now; what is to stay belongs in the bundle`)
   return untilMs
 }
 

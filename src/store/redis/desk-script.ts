@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { assetText } from '../../asset.ts'
 import { LinkError } from './link/link-error.ts'
 import type { RedisLink } from './link/redis-link.ts'
@@ -105,6 +105,11 @@ export class DeskScript {
     if (!Array.isArray(reply)) throw new LinkError('unknown', 'malformed', 'not a reply of the script')
     return reply as Reply
   }
+}
+
+/** For data that is not there yet: whoever writes first names it. */
+export function newEpoch(): string {
+  return randomBytes(8).toString('hex')
 }
 
 /** How an entry is kept: its times, its id, and a text that only instances read. */

@@ -14,5 +14,8 @@ export function readUntil(value: unknown): Until {
   const atMs = typeof value === 'string' && UTC.test(value) ? dateTimeMs(value) : Number.NaN
   if (!Number.isNaN(atMs)) return { atMs }
   const got = value === undefined ? 'it is missing' : `got ${show(value)}`
-  throw new ApiError('bad_until', `until: expected a time in UTC such as 2026-01-31T12:00:00Z, or a duration such as 90s, 30m, 2h or 7d; ${got}`)
+  throw new ApiError(
+    'bad_until',
+    `until: expected a time in UTC such as 2026-01-31T12:00:00Z, or a duration such as 90s, 30m, 2h or 7d; ${got}`,
+  )
 }
