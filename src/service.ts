@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
@@ -13,7 +14,10 @@ import { closingMs, type ListenerName, listener, openListeners } from './listen/
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
+import { FileShelf } from './runtime/desk/file-shelf.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
+import { overrideCalls } from './runtime/desk/override-calls.ts'
+import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
@@ -86,9 +90,16 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
+  const overrides = new OverrideDesk({
+    clock,
+    logger,
+    setOverrides: (timed) => supervisor.setOverrides(timed),
+    known: () => supervisor.askWorkers('know_overrides', undefined),
+  })
   const desk: DeskHandlers = {
     status,
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+    ...overrideCalls(overrides),
   }
   const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
@@ -99,6 +110,8 @@ export async function startService(
   ])
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
+  const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
+  await overrides.start(new FileShelf({ book: overrides.book, clock, logger, kept }))
   let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
@@ -174,7 +187,7 @@ export async function startService(
       workers: { configured: workers, alive: supervisor.livingCount },
       bundle: active && { ...active, policies },
       stateFile: stateKeeper,
-      shadowAll: undefined,
+      shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,
     })
   }
@@ -216,6 +229,7 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
+    await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
   }

@@ -5,6 +5,7 @@ import type { ApiRoute } from '../admin/api/api-route.ts'
 import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { CounterName, Inspection } from '../engine/inspection.ts'
@@ -26,6 +27,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield statusRoute(config, parts)
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
+  yield* overrideRoutes(parts)
 }
 
 function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {
@@ -40,4 +42,15 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, re
   const reset = (name: CounterName): Promise<Inspection | 'unknown'> => resetCounters(engine, name)
   const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
   yield resetEndpoint({ plan, reset, save, nameOf, logger })
+}
+
+function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {
+  return overrideEndpoints({
+    plan: () => engine.plan,
+    nameOf: reservations.nameOf,
+    list: () => desk.ask('list_overrides', undefined),
+    create: (order) => desk.ask('create_override', order),
+    end: (order) => desk.ask('end_override', order),
+    checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
+  })
 }

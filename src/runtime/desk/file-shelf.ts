@@ -5,8 +5,9 @@ import type { OverrideBook } from '../../overrides/override-book.ts'
 import { decodeEntry, encodeEntry } from '../../overrides/override-codec.ts'
 import type { OverrideEntry, SetEntry } from '../../overrides/override-entry.ts'
 import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
-import type { MoreSections } from '../../store/state/state-file.ts'
+import type { StateFile } from '../../store/state/state-file.ts'
 import { type Moment, OVERRIDES } from '../../store/state/state-format.ts'
+import type { StateKeeper } from '../state-keeper.ts'
 import { logEnded } from './override-log.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
@@ -25,12 +26,8 @@ export interface FileShelfParts {
 export interface KeptOverrides {
   /** Payloads of the sections that were saved last time. */
   readonly saved: readonly Buffer[]
-  /** As of StateFile. */
-  saveWith(more: MoreSections): void
-  /** Saves all that is there now. Returns whether it is on the disk. */
-  saveNow(): Promise<boolean>
-  /** What was there before this moment of the monotonic clock is in the file. */
-  savedUpToMs(): number
+  readonly file: Pick<StateFile, 'saveWith'>
+  readonly keeper: Pick<StateKeeper, 'saveNow' | 'savedUpToMs'>
 }
 
 /** Overrides of a single instance: in memory, and in the state file where there is one. */
@@ -40,7 +37,7 @@ export class FileShelf implements OverrideShelf {
 
   constructor(parts: FileShelfParts) {
     this.#parts = parts
-    parts.kept?.saveWith((saved) => this.#sections(saved))
+    parts.kept?.file.saveWith((saved) => this.#sections(saved))
   }
 
   async start(): Promise<void> {
@@ -71,7 +68,7 @@ export class FileShelf implements OverrideShelf {
         : { kind: 'ended', ...entry.end, momentMs, forgetMs: current!.untilMs }
     book.merge([put], wallMs)
     if (put.kind === 'ended') book.forget(subject)
-    await kept?.saveNow()
+    await kept?.keeper.saveNow()
     return { kind: 'put', entry: put }
   }
 
@@ -87,7 +84,7 @@ export class FileShelf implements OverrideShelf {
 
   isDurable(override: Override): boolean {
     const { kept } = this.#parts
-    return kept !== undefined && this.#times.get(override)!.putMs <= kept.savedUpToMs()
+    return kept !== undefined && this.#times.get(override)!.putMs <= kept.keeper.savedUpToMs
   }
 
   async close(): Promise<void> {}

@@ -65,6 +65,12 @@ export class OverrideDesk {
     return this.book.list(shelf.wallMs()).map((override) => this.#listed(override))
   }
 
+  /** The override that stops all enforcement, if there is one. */
+  get shadowAll(): ListedOverride | undefined {
+    const shadow = this.#isLoading ? undefined : this.book.overrideOf('all_policies', this.#shelf!.wallMs())
+    return shadow && this.#listed(shadow)
+  }
+
   /** Done when it is kept, if it can be, and in force in all workers of this instance. */
   async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
     const shelf = this.#shelfOf()
