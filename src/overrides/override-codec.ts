@@ -31,6 +31,12 @@ export function decodeEntry(text: string): OverrideEntry | undefined {
   return override && { kind: 'set', momentMs, forgetMs, override }
 }
 
+/** Whether it is an entry that a newer program has written. */
+export function isNewerEntry(text: string): boolean {
+  const version = objectOf(text)?.['v']
+  return typeof version === 'number' && version > VERSION
+}
+
 function decodeOverride(members: Members, known: Pick<Override, 'subject' | 'actor' | 'reason'>): Override | undefined {
   const { id, since: sinceMs, until: untilMs, created: createdMs } = members
   const change = decodeChange(members['change'])

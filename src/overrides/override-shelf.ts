@@ -25,7 +25,7 @@ export interface OverrideShelf {
 
 /** An entry before the shelf gave it its moments. */
 export type NewEntry =
-  | { readonly kind: 'set'; readonly override: Omit<Override, 'sinceMs' | 'createdMs'> }
+  | { readonly kind: 'set'; readonly override: Omit<Override, 'sinceMs'> }
   | { readonly kind: 'ended'; readonly end: Omit<EndedEntry, 'kind' | 'momentMs' | 'forgetMs'> }
 
 /** `exists`: nothing was changed, because another override is there (its id), or none. */

@@ -83,7 +83,7 @@ export class Worker {
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning })
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
@@ -142,7 +142,7 @@ export class Worker {
       case 'fleet':
         return this.#noteFleet(message.news)
       case 'overrides':
-        return
+        return this.#engine.setOverrides(message.overrides)
       case 'desk_answer':
         return this.#desk.note(message.call, message.result)
       case 'worker_call':

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import type { OverrideBook } from '../../overrides/override-book.ts'
-import { decodeEntry, encodeEntry } from '../../overrides/override-codec.ts'
+import { MAX_ENTRIES, type OverrideBook } from '../../overrides/override-book.ts'
+import { decodeEntry, encodeEntry, isNewerEntry } from '../../overrides/override-codec.ts'
 import type { OverrideEntry, SetEntry } from '../../overrides/override-entry.ts'
 import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
 import type { StateFile } from '../../store/state/state-file.ts'
@@ -11,7 +11,7 @@ import type { StateKeeper } from '../state-keeper.ts'
 import { logEnded } from './override-log.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
-const NOTICE_MS = 200
+const NOTICE_MS = 100
 /** Of a section: larger ones are split. */
 const SECTION_CHARACTERS = 256 * 1024
 
@@ -35,6 +35,9 @@ export class FileShelf implements OverrideShelf {
   readonly #parts: FileShelfParts
   readonly #times = new WeakMap<Override, { readonly fromMs: number; readonly putMs: number }>()
 
+  /** Lines that a newer program has saved, for it to read again. */
+  #newer: readonly string[] = []
+
   constructor(parts: FileShelfParts) {
     this.#parts = parts
     parts.kept?.file.saveWith((saved) => this.#sections(saved))
@@ -43,15 +46,17 @@ export class FileShelf implements OverrideShelf {
   async start(): Promise<void> {
     const { book, clock, logger, kept } = this.#parts
     if (kept === undefined) return
-    const { entries, unreadable } = readSections(kept.saved)
+    const { entries, newer, unreadable } = readSections(kept.saved)
+    this.#newer = newer
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     for (const { override } of entries) {
       this.#times.set(override, { fromMs: nowMs + override.sinceMs - wallMs, putMs: Number.NEGATIVE_INFINITY })
       if (override.untilMs <= wallMs) logEnded(logger, override, 'over', override)
     }
     book.merge(entries, wallMs)
-    if (unreadable > 0) {
-      logger.error({ event: 'overrides_unreadable', overrides: unreadable }, 'some overrides in the state file cannot be read and are lost')
+    if (unreadable + newer.length > 0) {
+      const what = { event: 'overrides_unreadable', damaged: unreadable, newer: newer.length }
+      logger.error(what, 'some overrides in the state file cannot be read and are not in force; those of a newer program stay in the file')
     }
   }
 
@@ -89,14 +94,14 @@ export class FileShelf implements OverrideShelf {
 
   async close(): Promise<void> {}
 
-  #newEntry(content: Omit<Override, 'sinceMs' | 'createdMs'>, momentMs: number, wallMs: number, nowMs: number): SetEntry {
-    const override = { ...content, createdMs: wallMs, sinceMs: wallMs + NOTICE_MS }
+  #newEntry(content: Omit<Override, 'sinceMs'>, momentMs: number, wallMs: number, nowMs: number): SetEntry {
+    const override = { ...content, sinceMs: wallMs + NOTICE_MS }
     this.#times.set(override, { fromMs: nowMs + NOTICE_MS, putMs: nowMs })
     return { kind: 'set', momentMs, forgetMs: override.untilMs, override }
   }
 
   *#sections({ wallMs, nowMs }: Moment): Generator<readonly [number, Buffer]> {
-    let text = ''
+    let text = this.#newer.map((line) => `${line}\n`).join('')
     for (const entry of this.#parts.book.entries()) {
       if (entry.kind === 'ended') continue
       // The wall clock may have been set since: what counts is where it is between the counters' records.
@@ -110,8 +115,16 @@ export class FileShelf implements OverrideShelf {
   }
 }
 
-function readSections(payloads: readonly Buffer[]): { entries: SetEntry[]; unreadable: number } {
+interface ReadSections {
+  readonly entries: readonly SetEntry[]
+  readonly newer: readonly string[]
+  /** How many lines are neither. */
+  readonly unreadable: number
+}
+
+function readSections(payloads: readonly Buffer[]): ReadSections {
   const lines = payloads.flatMap((payload) => payload.toString().split('\n')).filter((line) => line !== '')
   const entries = lines.map(decodeEntry).filter((entry): entry is SetEntry => entry?.kind === 'set')
-  return { entries, unreadable: lines.length - entries.length }
+  const newer = lines.filter(isNewerEntry).slice(0, MAX_ENTRIES)
+  return { entries, newer, unreadable: lines.length - entries.length - newer.length }
 }

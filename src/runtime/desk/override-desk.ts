@@ -74,7 +74,8 @@ export class OverrideDesk {
   /** Done when it is kept, if it can be, and in force in all workers of this instance. */
   async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
     const shelf = this.#shelfOf()
-    const override = { id: randomBytes(6).toString('hex'), untilMs: untilMsOf(until, shelf.wallMs()), ...content }
+    const createdMs = shelf.wallMs()
+    const override = { id: randomBytes(6).toString('hex'), createdMs, untilMs: untilMsOf(until, createdMs), ...content }
     this.#refuseTooMuch(override)
     const result = await shelf.put({ kind: 'set', override }, replace)
     if (result.kind === 'exists') throw otherThere(result.id, replace)
@@ -107,10 +108,10 @@ export class OverrideDesk {
     return { override, isDurable: this.#shelf!.isDurable(override) }
   }
 
-  #refuseTooMuch(content: Omit<Override, 'sinceMs' | 'createdMs'>): void {
+  #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
     if (this.book.size >= MAX_ENTRIES && this.book.entryOf(content.subject) === undefined)
       throw new ApiError('bad_request', `there are ${MAX_ENTRIES} overrides already, the most there may be: end some first`)
-    const override = { ...content, sinceMs: LAST_MS, createdMs: LAST_MS }
+    const override = { ...content, sinceMs: LAST_MS }
     const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
     if (bytes > MAX_ENTRY_BYTES)
       throw new ApiError('bad_request', `with its names, values and reason the override has ${bytes} bytes: ${MAX_ENTRY_BYTES} at most`)
