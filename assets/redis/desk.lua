@@ -18,6 +18,7 @@
 -- Of two entries of a subject the later one counts. The id '-' is that of an entry that ends another one, or of a reset.
 
 local CLEANED = 100 -- in one call
+local KEPT_MS = 31622400000 -- a year after the last instance has asked
 local TICK_MS = 0.001
 
 local facts = KEYS[1]
@@ -102,6 +103,7 @@ redis.call('HSETNX', facts, 'epoch', ARGV[2])
 if action == 'poll' then
   clean(overrides)
   clean(resets)
+  for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, KEPT_MS) end
   local latest = latest_moment()
   keep_moment(tonumber(ARGV[3]))
   keep_digest_key(ARGV[4])

@@ -9,16 +9,16 @@ import type { EmbeddedStore } from '../embedded-store.ts'
 import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import { applyRefunds } from './apply-refunds.ts'
-import { applyResets } from './apply-resets.ts'
 import type { Corrections } from './corrections.ts'
 import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
+import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
 import type { Leases } from './leases/leases.ts'
 import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
-import { forgetMsOf, type ToldReset, ToldResets } from './told-resets.ts'
+import type { ToldReset } from './told-resets.ts'
 
 /** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
 type FailureMode = 'local' | 'open' | 'closed'
@@ -31,7 +31,7 @@ export interface FleetStoreParts {
   /** What instances settle for one another; undefined: this is the only one. */
   readonly corrections?: Corrections | undefined
   /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
-  readonly announce?: ((resets: readonly ToldReset[]) => Promise<void>) | undefined
+  readonly announce?: AnnounceResets | undefined
   readonly failureMode: FailureMode
   readonly clock: Clock
   readonly listener: FleetListener
@@ -52,10 +52,11 @@ export class FleetStore implements CounterStore {
   // Results of this process's own counters. Read before the first await, so that all decisions can share them.
   readonly #own = new ChargeResults()
   #resetsMs = new Float64Array(16)
-  readonly #told = new ToldResets()
+  readonly #resets: FleetResets
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
+    this.#resets = new FleetResets(parts)
   }
 
   open(spec: CounterSpec): FleetCounter {
@@ -66,8 +67,8 @@ export class FleetStore implements CounterStore {
     return this.#ask('take', charges, results, nowMs, wallMs)
   }
 
-  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('check', charges, results, nowMs, wallMs)
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator = false): Outcome | Promise<Outcome> {
+    return this.#ask('check', charges, results, nowMs, wallMs, isForOperator)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
@@ -138,10 +139,10 @@ export class FleetStore implements CounterStore {
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
       const own = this.#ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
-      this.#applyResets(calls, charges)
-      told.push(...this.#resetsOf(calls, charges))
+      this.#resets.apply(calls, charges)
+      told.push(...this.#resets.madeBy(calls, charges))
       if (failure === undefined && calls.some(({ reply }) => reply!.fits === 'other_window')) continue
-      await this.#announce(told)
+      await this.#resets.announce(told)
       if (failure !== undefined) throw failure
       return
     }
@@ -150,8 +151,7 @@ export class FleetStore implements CounterStore {
 
   /** Other instances made these: own counts, leases and refusals from before them are dropped. */
   noteResets(resets: readonly ToldReset[]): void {
-    const { shared, clock } = this.#parts
-    this.#told.add(resets, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
+    this.#resets.note(resets)
   }
 
   stats(): StoreStats {
@@ -169,15 +169,21 @@ export class FleetStore implements CounterStore {
     if (hasHolds) await this.#parts.corrections?.apply()
   }
 
-  #ask(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  #ask(
+    action: 'take' | 'check',
+    charges: Charges,
+    results: ChargeResults,
+    nowMs: number,
+    wallMs: number,
+    isForOperator = false,
+  ): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     results.growTo(charges.length)
-    if (!this.#told.isEmpty && (leases === undefined || nowMs < this.#told.lastToldMs + leases.lifeMs))
-      this.#meetResets(charges, nowMs, wallMs)
-    if (leases === undefined) return this.#askShared({ action, charges, results, request: undefined, nowMs, wallMs, asked: 1 })
-    const decided = leases.decide(action, charges, results, nowMs, wallMs)
-    if (typeof decided !== 'boolean') return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1 })
-    listener.onDecided(decided ? 'lease' : 'refusal')
+    if (leases !== undefined && this.#resets.mayHoldLeases(nowMs)) this.#resets.meet(charges, nowMs, wallMs)
+    const decided = leases?.decide(action, charges, results, nowMs, wallMs)
+    if (typeof decided !== 'boolean')
+      return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, isForOperator })
+    if (!isForOperator) listener.onDecided(decided ? 'lease' : 'refusal')
     results.wallMs = wallMs
     results.momentMs = wallMs
     results.takenFrom = 'shared'
@@ -187,7 +193,7 @@ export class FleetStore implements CounterStore {
   #askShared(asking: Asking): Outcome | Promise<Outcome> {
     const { action, charges, results, request, nowMs, wallMs } = asking
     const { shared, leases } = this.#parts
-    if (leases !== undefined && !this.#told.isEmpty) this.#meetResets(charges, nowMs, wallMs)
+    this.#resets.meet(charges, nowMs, wallMs)
     const own = this.#ownCounts(charges, nowMs, wallMs)
     const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
     const calls = shared.callsFor(action, question)
@@ -208,10 +214,11 @@ export class FleetStore implements CounterStore {
     )
   }
 
-  #conclude({ action, charges, results, request }: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+  #conclude(asking: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+    const { action, charges, results, request } = asking
     const { shared, local, leases, clock, listener } = this.#parts
-    listener.onDecided('redis')
-    this.#applyResets(calls, charges)
+    if (!asking.isForOperator) listener.onDecided('redis')
+    this.#resets.apply(calls, charges)
     applyRefunds(calls, charges, local, clock.nowMs())
     const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
     if (fits && !holds) {
@@ -253,10 +260,11 @@ export class FleetStore implements CounterStore {
     return asked > MAX_ASKED ? this.#decideByFailureMode(asking) : this.#askShared({ ...asking, asked })
   }
 
-  #decideByFailureMode({ action, charges, results, request, nowMs, wallMs }: Asking): Outcome {
+  #decideByFailureMode(asking: Asking): Outcome {
+    const { action, charges, results, request, nowMs, wallMs } = asking
     const { local, leases, failureMode, listener } = this.#parts
     if (request !== undefined) leases!.onFailure(request)
-    listener.onDecided('failure_mode')
+    if (!asking.isForOperator) listener.onDecided('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
     if (failureMode === 'local') {
       return action === 'take' ? local.takeAll(charges, results, nowMs, wallMs) : local.checkAll(charges, results, nowMs, wallMs)
@@ -278,42 +286,6 @@ export class FleetStore implements CounterStore {
     if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
     local.checkWithResets(charges, this.#own, this.#resetsMs, nowMs, shared.redisWallMs(wallMs))
     return { levels: this.#own.levels, resetsMs: this.#resetsMs }
-  }
-
-  #applyResets(calls: readonly QuestionCall[], charges: Charges): void {
-    const { local, leases, clock } = this.#parts
-    applyResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
-  }
-
-  /** Applies what this worker was told of resets of these counters. */
-  #meetResets(charges: Charges, nowMs: number, wallMs: number): void {
-    const { shared, local, leases } = this.#parts
-    const redisWallMs = shared.redisWallMs(wallMs)
-    for (let row = 0; row < charges.length; row++) {
-      const reset = this.#told.find(charges.counters[row] as FleetCounter, () => shared.digestOf(charges, row), redisWallMs)
-      if (reset !== undefined && local.resetRow(charges, row, reset.momentMs, nowMs, redisWallMs)) leases?.forget(charges, row)
-    }
-  }
-
-  #resetsOf(calls: readonly QuestionCall[], charges: Charges): ToldReset[] {
-    return calls.flatMap(({ rows, reply }) => {
-      if (reply === undefined || reply.fits === 'other_window') return []
-      return rows.map(({ row, limit }, i) => {
-        const { identityDigest: identity } = charges.counters[row] as FleetCounter
-        const momentMs = reply.resetsMs[i]!
-        return { key: this.#parts.shared.digestOf(charges, row), identity, momentMs, forgetMs: forgetMsOf(limit, momentMs) }
-      })
-    })
-  }
-
-  async #announce(resets: readonly ToldReset[]): Promise<void> {
-    try {
-      await this.#parts.announce?.(resets)
-    } catch (error) {
-      if (!(error instanceof LinkError)) throw error
-      const what = `the counters are reset, but other instances may not have been told (${error.message}); reset them again`
-      throw new LinkError('unknown', error.code, what)
-    }
   }
 
   /**
@@ -338,6 +310,8 @@ interface Asking {
   readonly wallMs: number
   /** How often it was sent, this time included. */
   readonly asked: number
+  /** It is not counted. */
+  readonly isForOperator: boolean
   /** It was rejected before, and then own counts were corrected. */
   readonly isCorrected?: boolean
 }

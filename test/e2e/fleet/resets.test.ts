@@ -5,8 +5,8 @@ import { type RedisServer, runningRedis } from '../../support/redis/redis-server
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, HARDLY_ANY, sharing } from '../../support/redis/sharing-edge.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { metricsOf } from '../../support/service/metrics.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 

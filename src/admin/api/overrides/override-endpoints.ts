@@ -1,4 +1,4 @@
-import type { NameOf } from '../../../engine/placed-charge.ts'
+import type { NameOf } from '../../../engine/name-of.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../../overrides/override-order.ts'
 import { overriddenRule } from '../../../policy/overridden-rule.ts'
 import type { Plan } from '../../../policy/plan.ts'

@@ -1,4 +1,4 @@
-import type { NameOf } from '../../../engine/placed-charge.ts'
+import type { NameOf } from '../../../engine/name-of.ts'
 import type { OverrideChange, RuleSubject } from '../../../overrides/override.ts'
 import type { OverrideOrder } from '../../../overrides/override-order.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
