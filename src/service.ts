@@ -2,6 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { overrideJson } from './admin/api/overrides/override-json.ts'
+import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -9,9 +11,15 @@ import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
 import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
+import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
+import { FileShelf } from './runtime/desk/file-shelf.ts'
+import { instanceStatus } from './runtime/desk/instance-status.ts'
+import { overrideCalls } from './runtime/desk/override-calls.ts'
+import { OverrideDesk } from './runtime/desk/override-desk.ts'
+import { Problems } from './runtime/desk/problems.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -82,9 +90,17 @@ export async function startService(
   const evictionWatch = new EvictionWatch(counters.table, logger)
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
+  const problems = new Problems()
+  const overrides = new OverrideDesk({
+    clock,
+    logger,
+    setOverrides: (timed) => supervisor.setOverrides(timed),
+    known: () => supervisor.askWorkers('know_overrides', undefined),
+  })
   const desk: DeskHandlers = {
-    uptime: () => ({ uptimeS: Math.floor((clock.nowMs() - startedMs) / 1000) }),
+    status,
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+    ...overrideCalls(overrides),
   }
   const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
@@ -95,12 +111,17 @@ export async function startService(
   ])
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
+  const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
+  // Redis may be away: what operators look at does not wait for it.
+  const overridesStarted = overrides.start(await openShelf())
+  let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
   })
   const activate: Activate = async (bundle, info) => {
     await supervisor.activate(bundle, info)
+    policies = bundle.bundle.policyCount
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
@@ -159,6 +180,28 @@ export async function startService(
     stop: (reason) => stop(reason, config.drainMs),
   }
 
+  async function openShelf(): Promise<OverrideShelf> {
+    const { book } = overrides
+    const { redis } = config
+    if (redis === undefined) return new FileShelf({ book, clock, logger, kept })
+    const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
+    return openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => supervisor.tellFleet(news, all) })
+  }
+
+  /** Asked only when something is open, and everything is there. */
+  function status(): InstanceStatus {
+    const { active } = intake
+    return instanceStatus({
+      clock,
+      startedMs,
+      workers: { configured: workers, alive: supervisor.livingCount },
+      bundle: active && { ...active, policies },
+      stateFile: stateKeeper,
+      shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
+      problems,
+    })
+  }
+
   /** What operators look at opens first, what requests come to when there is nothing more to wait for. */
   async function open(): Promise<Map<ListenerName, ListenAddress>> {
     const interrupted = rejectionOf(interrupt)
@@ -177,6 +220,7 @@ export async function startService(
     }, LOG_WAIT_MS)
     try {
       await step(Promise.race([firstLook, pause(waitMs)]))
+      await step(overridesStarted)
       // One that has come is waited for, however long a busy machine takes to compile it.
       await step(intake.offered)
     } finally {
@@ -196,6 +240,7 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
+    await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
   }

@@ -77,6 +77,7 @@ export class AdminEndpoints {
     failures.count++
     const unlogged = this.#failureLog.admit('', clock.nowMs())
     if (unlogged !== undefined) logger.error({ event: 'admin_failed', err: error, unlogged }, 'an admin request failed')
+    if (res.writableEnded) return
     if (res.headersSent) res.destroy()
     else respondText(res, 500, 'text/plain; charset=utf-8', 'internal error\n')
   }

@@ -6,7 +6,7 @@ import { TimeShare } from '../time-share.ts'
 import type { AdminEndpoints } from './admin-endpoints.ts'
 
 /** Of a request's body, whoever reads it or not. */
-const MAX_BODY_BYTES = 64 * 1024
+const MAX_BODY_BYTES = 1024 * 1024
 
 /** About one request: pipelined ones are parsed when there is time for them. */
 const PIECE_BYTES = 1024

@@ -1,3 +1,4 @@
+import type { Override } from '../overrides/override.ts'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import { addressForm } from '../policy/rule-match.ts'
@@ -6,6 +7,7 @@ import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { type CounterStatus, statusOf } from './counter-status.ts'
+import type { Variant } from './variant.ts'
 
 /** Names the counters of one rule for one caller. */
 export interface CounterName {
@@ -23,6 +25,8 @@ export type Inspection =
       /** By its limit keys, as its counters have them. */
       readonly values: readonly string[]
       readonly counters: readonly CounterStatus[]
+      /** The one that is in force for this caller. */
+      readonly override: Override | undefined
     }
   | { readonly ok: false; readonly error: InspectionError }
 
@@ -34,26 +38,29 @@ export interface FoundCounters {
   readonly values: readonly string[]
   /** A row for each of the rule's counters, at no cost. */
   readonly charges: Charges
+  readonly variant: Variant | undefined
 }
 
-export function findCounters(active: ActivePlan | undefined, name: CounterName): FoundCounters | InspectionError {
+/** Under the limits that are in force at `nowMs`. */
+export function findCounters(active: ActivePlan | undefined, name: CounterName, nowMs: number): FoundCounters | InspectionError {
   const policy = active?.plan.policiesById.get(name.policy)
   if (policy === undefined) return 'unknown_policy'
   const rule = policy.rules.find((each) => each.name === name.rule)
   if (rule === undefined) return 'unknown_rule'
   const values = subjectOf(rule, name.values)
   if (values === undefined) return 'wrong_values'
+  const variant = active!.overrides.index?.of(rule)?.find(values, nowMs)
   const charges = new Charges()
-  for (const counter of rule.counters) {
+  for (const [c, counter] of rule.counters.entries()) {
     for (const value of values) charges.addValue(value)
-    charges.add(active!.counters[counter.index]!, 0)
+    charges.add(variant?.counters[c] ?? active!.counters[counter.index]!, 0)
   }
-  return { rule, values, charges }
+  return { rule, values, charges, variant }
 }
 
 /** Reads them without taking anything. */
 export function inspectCounters(
-  { rule, values, charges }: FoundCounters,
+  { rule, values, charges, variant }: FoundCounters,
   store: CounterStore,
   nowMs: number,
   wallMs: number,
@@ -61,8 +68,10 @@ export function inspectCounters(
   const results = new ChargeResults()
   const report = (isKnown: boolean): Inspection => {
     if (!isKnown) return { ok: false, error: 'store_unavailable' }
-    const counters = rule.counters.map((counter, row) => statusOf(counter, results.levels[row]!, results.wallMs))
-    return { ok: true, rule, values, counters }
+    const counters = rule.counters.map((counter, row) =>
+      statusOf(variant?.rule.counters[row] ?? counter, results.levels[row]!, results.wallMs),
+    )
+    return { ok: true, rule, values, counters, override: variant?.override }
   }
   if (charges.length === 0) return report(true)
   const outcome = store.checkAll(charges, results, nowMs, wallMs, true)

@@ -1,9 +1,12 @@
+import { Access } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
+import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
@@ -12,24 +15,23 @@ import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** The admin API of a worker. `config` has a token. `explain`: as its mode responds. */
 export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): AdminApi {
-  const { wrongSecrets, logger, clock } = parts
+  const { wrongTokens, logger, clock } = parts
   const token = new AdminToken(config.adminToken!)
-  return new AdminApi({ token, wrongSecrets, logger, nowMs: () => clock.nowMs() }, apiRoutes(config, parts, explain))
+  const access = new Access({ token, wrongTokens, logger, nowMs: () => clock.nowMs() })
+  return new AdminApi(access, apiRoutes(config, parts, explain))
 }
 
 /** Everything below `/admin/v1/`. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
-  const { desk } = parts
-  yield {
-    method: 'GET',
-    path: 'status',
-    handle: async () => {
-      const { uptimeS } = await desk.ask('uptime', undefined)
-      return { status: 200, json: { version: VERSION, uptime_s: uptimeS } }
-    },
-  }
+  yield statusRoute(config, parts)
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
+  yield* overrideRoutes(parts)
+}
+
+function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {
+  const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
+  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
 }
 
 function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, reservations }: ServerParts): Generator<ApiRoute> {
@@ -38,4 +40,15 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, re
   yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
   const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
   yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, nameOf, logger })
+}
+
+function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {
+  return overrideEndpoints({
+    plan: () => engine.plan,
+    nameOf: reservations.nameOf,
+    list: () => desk.ask('list_overrides', undefined),
+    create: (order) => desk.ask('create_override', order),
+    end: (order) => desk.ask('end_override', order),
+    checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
+  })
 }

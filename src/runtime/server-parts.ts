@@ -1,4 +1,5 @@
 import type { AdminRouteParts } from '../admin/admin-routes.ts'
+import type { WrongSecrets } from '../admin/wrong-secrets.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { Logouts } from '../decide/debug-sessions.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -12,6 +13,8 @@ export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
 /** What a worker's servers are made of. */
 export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bundle' | 'storeStats' | 'hasSharedStore' | 'wrongSecrets'> {
   readonly engine: Engine
+  /** Of operators. They are counted apart from the secrets of debug sessions. */
+  readonly wrongTokens: WrongSecrets
   readonly logouts: Logouts
   readonly bodyMemory: BodyMemory
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>

@@ -20,6 +20,7 @@ export interface SharedMemory {
   readonly places: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
+  readonly wrongTokens: SharedArrayBuffer
   readonly reservations: ReservationMemory
 }
 
@@ -39,6 +40,7 @@ export function newSharedMemory(
     places: newPlacesBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
+    wrongTokens: newWrongSecretsBuffer(),
     reservations,
   }
 }

@@ -36,6 +36,7 @@ export class StateKeeper {
   readonly #open = new Set<{ readonly beganMs: number }>()
   #locking: Promise<void> | undefined
   #savedUpToMs = Number.NEGATIVE_INFINITY
+  #savedAtMs: number | undefined
 
   constructor(parts: StateKeeperParts) {
     this.#parts = parts
@@ -50,6 +51,15 @@ export class StateKeeper {
   /** Saves at once, so that a disk that takes nothing shows, and then again and again, a while after each save ended. */
   start(): void {
     void this.#saveAndRest()
+  }
+
+  get path(): string {
+    return this.#parts.file.path
+  }
+
+  /** When the last save ended well; undefined before the first. */
+  get savedAtMs(): number | undefined {
+    return this.#savedAtMs
   }
 
   /** Whether a save takes so long that the disk may never answer. */
@@ -111,7 +121,8 @@ export class StateKeeper {
       await this.#keepLock()
       const { counters } = await file.save()
       this.#saved.count++
-      this.#lastSaveS.count = Math.floor(clock.wallMs() / 1000)
+      this.#savedAtMs = clock.wallMs()
+      this.#lastSaveS.count = Math.floor(this.#savedAtMs / 1000)
       this.#lastSaveCounters.count = counters
       if (this.#problem !== undefined) logger.info({ event: 'state_saved_again', path: file.path, counters }, 'counters are saved again')
       this.#problem = undefined

@@ -27,6 +27,7 @@ import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { resultOf } from './desk/call-result.ts'
 import type { WorkerHandlers } from './desk/desk-calls.ts'
 import { DeskLink } from './desk/desk-link.ts'
+import type { FleetNews } from './desk/fleet-news.ts'
 import type { Fleet } from './fleet.ts'
 import { loadServerCode, type ServerCode } from './server-code.ts'
 import { newServers } from './servers.ts'
@@ -59,6 +60,7 @@ export class Worker {
   readonly #planListeners: (() => void)[] = []
   readonly #desk: DeskLink
   readonly #calls: WorkerHandlers
+  readonly #digest: CallerDigest
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -71,16 +73,17 @@ export class Worker {
     const owner = ownerNumber(worker)
     this.#fleet = fleet
     this.#desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-    this.#calls = { ping: () => ({ worker }) }
+    this.#calls = { ping: () => ({ worker }), know_overrides: () => undefined }
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
     const digest = new CallerDigest(memory.hashKey)
+    this.#digest = digest
     const warningMetrics = new BudgetWarningMetrics(metricMemory)
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning })
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
@@ -92,6 +95,7 @@ export class Worker {
       metricMemory,
       logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
+      wrongTokens: new WrongSecrets(memory.wrongTokens),
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
       reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },
@@ -135,8 +139,10 @@ export class Worker {
         return this.#parts.send({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
+      case 'fleet':
+        return this.#noteFleet(message.news)
       case 'overrides':
-        return
+        return this.#engine.setOverrides(message.overrides)
       case 'desk_answer':
         return this.#desk.note(message.call, message.result)
       case 'worker_call':
@@ -149,6 +155,11 @@ export class Worker {
         await this.#fleet?.close()
         return this.#parts.send({ type: 'closed' })
     }
+  }
+
+  #noteFleet(news: FleetNews): void {
+    if (news.digestKey !== undefined) this.#digest.useKey(news.digestKey)
+    this.#fleet?.note(news)
   }
 
   async #prepare(message: PrepareMessage): Promise<void> {

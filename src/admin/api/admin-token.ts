@@ -8,9 +8,9 @@ export class AdminToken {
     this.#digest = digestOf(token)
   }
 
-  /** `authorization`: the value of the header field; undefined where it is missing or repeated. */
-  isIn(authorization: string | undefined): boolean {
-    const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+  /** `authorization`: the value of the header field. */
+  isIn(authorization: string): boolean {
+    const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
     return token !== undefined && timingSafeEqual(digestOf(token), this.#digest)
   }
 }

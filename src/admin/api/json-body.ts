@@ -1,24 +1,60 @@
 import type { IncomingMessage } from 'node:http'
+import { readBody } from '../../http/read-body.ts'
+import { show } from '../../policy/problem.ts'
+import { readJson } from '../../policy/read-json.ts'
 import { ApiError } from './api-error.ts'
 
-/** The members of a request's JSON body, which must be an object. The admin server bounds its size. */
+/** Smaller than what closes the connection, so that the response arrives. */
+const MAX_BYTES = 64 * 1024
+/** Deeper than anything that the API reads. */
+const MAX_LEVELS = 16
+const UTF_8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The members of a request's JSON body, which must be an object. Its Content-Type does not matter. */
 export async function readJsonBody(req: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
-  const chunks: Buffer[] = []
-  for await (const chunk of req) chunks.push(chunk as Buffer)
-  const text = Buffer.concat(chunks).toString()
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw new ApiError('bad_request', 'the body is not valid JSON')
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new ApiError('bad_request', 'the body must be a JSON object')
+  const { 'content-encoding': coding = 'identity', 'content-length': length = '0' } = req.headers
+  if (coding.toLowerCase() !== 'identity') throw badBody('must not be compressed: leave Content-Encoding out')
+  // Before it is sent, where the client says so.
+  const body = Number(length) > MAX_BYTES ? 'too_large' : await readBody(req, MAX_BYTES)
+  if (body === 'too_large') throw badBody(`must not be larger than ${MAX_BYTES / 1024} KiB`)
+  if (body === 'gone') throw badBody('ended too early')
+  const value = parse(body)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badBody(`must be a JSON object, got ${show(value)}`)
+  refuseDeep(value, MAX_LEVELS)
   return value as Readonly<Record<string, unknown>>
 }
 
 /** Refuses members that nobody would read: a misspelt one would silently change nothing. */
 export function refuseUnknown(body: Readonly<Record<string, unknown>>, known: readonly string[]): void {
   const unknown = Object.keys(body).filter((name) => !known.includes(name))
-  if (unknown.length > 0) throw new ApiError('bad_request', `unknown fields: ${unknown.join(', ')}; expected ${known.join(', ')}`)
+  if (unknown.length === 0) return
+  const expected = known.length === 0 ? 'expected none' : `expected ${known.join(', ')}`
+  throw new ApiError('bad_request', `unknown fields: ${unknown.slice(0, 10).map(show).join(', ')}; ${expected}`)
+}
+
+function parse(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw badBody('is empty: expected a JSON object')
+  let text: string
+  try {
+    text = UTF_8.decode(bytes)
+  } catch {
+    throw badBody('is not valid UTF-8')
+  }
+  const read = readJson(text)
+  if ('syntax' in read) throw badBody(`cannot be read: ${read.syntax}`)
+  return read.value
+}
+
+/** What follows may walk through values without a bound of its own, and copy members by name. */
+function refuseDeep(value: unknown, levels: number): void {
+  if (typeof value !== 'object' || value === null) return
+  if (levels === 0) throw badBody(`has more than ${MAX_LEVELS} levels of lists and objects`)
+  for (const [name, member] of Object.entries(value)) {
+    if (name === '__proto__') throw badBody('has a member "__proto__", which is not allowed')
+    refuseDeep(member, levels - 1)
+  }
+}
+
+function badBody(problem: string): ApiError {
+  return new ApiError('bad_request', `the body ${problem}`)
 }

@@ -8,6 +8,7 @@ import { type GoodBundle, readBundle } from '../../bundle/bundle-reader.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
 import { newTableBuffer } from '../../store/table-layout.ts'
 import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import type { DeskHandlers } from '../desk/desk-calls.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
 import type { ListenError, ToWorker } from './messages.ts'
 import { Supervisor } from './supervisor.ts'
@@ -75,7 +76,7 @@ function supervised(): Supervised {
     metrics,
     logger,
     nowMs: () => clock.nowMs(),
-    desk: { uptime: () => ({ uptimeS: 0 }), save_state: () => ({ isSaved: false }) },
+    desk: {} as DeskHandlers,
     pause: async () => {},
   })
   return { supervisor, host, clock }

@@ -9,15 +9,16 @@ import type { EmbeddedStore } from '../embedded-store.ts'
 import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import { applyRefunds } from './apply-refunds.ts'
-import { applyResets } from './apply-resets.ts'
 import type { Corrections } from './corrections.ts'
 import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
+import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
 import type { Leases } from './leases/leases.ts'
 import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
+import type { ToldReset } from './told-resets.ts'
 
 /** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
 type FailureMode = 'local' | 'open' | 'closed'
@@ -29,6 +30,8 @@ export interface FleetStoreParts {
   readonly leases?: Leases | undefined
   /** What instances settle for one another; undefined: this is the only one. */
   readonly corrections?: Corrections | undefined
+  /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
+  readonly announce?: AnnounceResets | undefined
   readonly failureMode: FailureMode
   readonly clock: Clock
   readonly listener: FleetListener
@@ -49,9 +52,11 @@ export class FleetStore implements CounterStore {
   // Results of this process's own counters. Read before the first await, so that all decisions can share them.
   readonly #own = new ChargeResults()
   #resetsMs = new Float64Array(16)
+  readonly #resets: FleetResets
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
+    this.#resets = new FleetResets(parts)
   }
 
   open(spec: CounterSpec): FleetCounter {
@@ -125,19 +130,28 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * In Redis, and then here; other instances find out with their next call. Rejects with a LinkError: the counters of nodes that failed are
-   * unchanged, unless its `outcome` is `unknown`. To reset again is safe.
+   * In Redis, and then here; other instances are told. Rejects with a LinkError: the counters of nodes that failed are unchanged, unless its
+   * `outcome` is `unknown`. To reset again is safe.
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts
+    const told: ToldReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
       const own = this.#ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
-      this.#applyResets(calls, charges)
+      this.#resets.apply(calls, charges)
+      told.push(...this.#resets.madeBy(calls, charges))
+      if (failure === undefined && calls.some(({ reply }) => reply!.fits === 'other_window')) continue
+      await this.#resets.announce(told)
       if (failure !== undefined) throw failure
-      if (calls.every(({ reply }) => reply!.fits !== 'other_window')) return
+      return
     }
     throw clockError()
+  }
+
+  /** Other instances made these: own counts, leases and refusals from before them are dropped. */
+  noteResets(resets: readonly ToldReset[]): void {
+    this.#resets.note(resets)
   }
 
   stats(): StoreStats {
@@ -165,6 +179,7 @@ export class FleetStore implements CounterStore {
   ): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     results.growTo(charges.length)
+    if (leases !== undefined && this.#resets.mayHoldLeases(nowMs)) this.#resets.meet(charges, nowMs, wallMs)
     const decided = leases?.decide(action, charges, results, nowMs, wallMs)
     if (typeof decided !== 'boolean')
       return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, isForOperator })
@@ -178,6 +193,7 @@ export class FleetStore implements CounterStore {
   #askShared(asking: Asking): Outcome | Promise<Outcome> {
     const { action, charges, results, request, nowMs, wallMs } = asking
     const { shared, leases } = this.#parts
+    this.#resets.meet(charges, nowMs, wallMs)
     const own = this.#ownCounts(charges, nowMs, wallMs)
     const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
     const calls = shared.callsFor(action, question)
@@ -202,7 +218,7 @@ export class FleetStore implements CounterStore {
     const { action, charges, results, request } = asking
     const { shared, local, leases, clock, listener } = this.#parts
     if (!asking.isForOperator) listener.onDecided('redis')
-    this.#applyResets(calls, charges)
+    this.#resets.apply(calls, charges)
     applyRefunds(calls, charges, local, clock.nowMs())
     const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
     if (fits && !holds) {
@@ -270,11 +286,6 @@ export class FleetStore implements CounterStore {
     if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
     local.checkWithResets(charges, this.#own, this.#resetsMs, nowMs, shared.redisWallMs(wallMs))
     return { levels: this.#own.levels, resetsMs: this.#resetsMs }
-  }
-
-  #applyResets(calls: readonly QuestionCall[], charges: Charges): void {
-    const { local, leases, clock } = this.#parts
-    applyResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
   }
 
   /**

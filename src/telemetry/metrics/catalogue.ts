@@ -5,6 +5,11 @@ export const CATALOGUE = {
     labels: ['action', 'reason', 'policy', 'route'],
     help: 'Decisions by action and reason; policy and route are those of the policy that decided.',
   },
+  edge_rejects_total: {
+    type: 'counter',
+    labels: ['policy', 'rule', 'reason'],
+    help: 'Rejected requests by the rule that rejected.',
+  },
   edge_questions_total: {
     type: 'counter',
     labels: ['door', 'outcome'],

@@ -1,4 +1,4 @@
-import type { Allowed, Decision, Rejected, WouldReject } from '../../engine/decision.ts'
+import type { Allowed, Rejected, WouldReject } from '../../engine/decision.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { CounterFamily, type Series } from './counter-family.ts'
@@ -8,17 +8,20 @@ import type { MetricMemory } from './metric-memory.ts'
 /** What is counted on every decision. */
 export class DecisionMetrics {
   readonly #decisions: CounterFamily
+  readonly #rejects: CounterFamily
   readonly #missingDescriptors: CounterFamily
   readonly #wouldRejects: CounterFamily
   readonly #refused: CounterFamily
   readonly #durations: HistogramSeries
   /** The usual outcome of a policy, found without building its label key. */
   readonly #passes = new WeakMap<PlanPolicy, Series>()
-  readonly #rejects = new WeakMap<PlanRule, Series>()
+  /** The same of a rule's latest reject. */
+  readonly #lastRejects = new WeakMap<PlanRule, RejectSeries>()
   readonly #passWithoutPolicy: Series
 
   constructor(memory: MetricMemory) {
     this.#decisions = new CounterFamily(memory, 'edge_decisions_total')
+    this.#rejects = new CounterFamily(memory, 'edge_rejects_total')
     this.#missingDescriptors = new CounterFamily(memory, 'edge_descriptor_missing_total')
     this.#wouldRejects = new CounterFamily(memory, 'edge_would_reject_total')
     this.#refused = new CounterFamily(memory, 'edge_refused_requests_total')
@@ -27,7 +30,8 @@ export class DecisionMetrics {
   }
 
   count(decision: Allowed | Rejected, durationMs: number): void {
-    this.#seriesOf(decision).count++
+    if (decision.action === 'reject') this.#countReject(decision)
+    else this.#passSeries(decision).count++
     this.#durations.observe(durationMs / 1000)
     for (const key of decision.missingKeys) this.#missingDescriptors.series(key).count++
     for (const { rule, reason } of decision.wouldRejects) this.#wouldReject(rule, reason).count++
@@ -37,13 +41,30 @@ export class DecisionMetrics {
     this.#refused.series(reason).count++
   }
 
-  #seriesOf(decision: Exclude<Decision, { action: 'refuse' }>): Series {
-    const { action, reason, policy, rule } = decision
-    if (policy === undefined || rule === undefined) return this.#passWithoutPolicy
-    if (reason === 'all_rules_passed') return this.#kept(this.#passes, policy, () => this.#series(action, reason, policy))
-    // An LLM rule has two reasons to reject; all others have one series.
-    if (action === 'reject' && rule.counters.length <= 1) return this.#kept(this.#rejects, rule, () => this.#series(action, reason, policy))
-    return this.#series(action, reason, policy)
+  #countReject({ reason, rule }: Rejected): void {
+    // Most rules have one reason to reject; an LLM rule has two, and an override may block.
+    let series = this.#lastRejects.get(rule!)
+    if (series === undefined || series.reason !== reason) {
+      series = this.#rejectSeries(rule!, reason)
+      this.#lastRejects.set(rule!, series)
+    }
+    series.decisions.count++
+    series.rejects.count++
+  }
+
+  #rejectSeries({ policy, name }: PlanRule, reason: Rejected['reason']): RejectSeries {
+    return { reason, decisions: this.#series('reject', reason, policy), rejects: this.#rejects.series(policy.id, name, reason) }
+  }
+
+  #passSeries({ reason, policy }: Allowed): Series {
+    if (policy === undefined) return this.#passWithoutPolicy
+    if (reason !== 'all_rules_passed') return this.#series('allow', reason, policy)
+    let series = this.#passes.get(policy)
+    if (series === undefined) {
+      series = this.#series('allow', reason, policy)
+      this.#passes.set(policy, series)
+    }
+    return series
   }
 
   #series(action: string, reason: string, policy: PlanPolicy): Series {
@@ -53,13 +74,11 @@ export class DecisionMetrics {
   #wouldReject(rule: PlanRule, reason: WouldReject['reason']): Series {
     return this.#wouldRejects.series(rule.policy.id, rule.name, reason)
   }
+}
 
-  #kept<Key extends object>(kept: WeakMap<Key, Series>, key: Key, make: () => Series): Series {
-    let series = kept.get(key)
-    if (series === undefined) {
-      series = make()
-      kept.set(key, series)
-    }
-    return series
-  }
+/** What one reject is counted in. */
+interface RejectSeries {
+  readonly reason: Rejected['reason']
+  readonly decisions: Series
+  readonly rejects: Series
 }

@@ -147,6 +147,7 @@ test('calls are counted and logged as other questions are, with the domain as th
   expect(await edge.metric('edge_questions_total{door="rate_limit",outcome="allow"}')).toBe(2)
   expect(await edge.metric('edge_questions_total{door="rate_limit",outcome="reject"}')).toBe(2)
   expect(await edge.metric('edge_decisions_total{action="reject",reason="token_bucket_exceeded",policy="p",route="d"}')).toBe(2)
+  expect(await edge.metric('edge_rejects_total{policy="p",rule="r",reason="token_bucket_exceeded"}')).toBe(2)
   expect(await edge.metric('edge_decisions_total{action="allow",reason="all_rules_passed",policy="none",route="none"}')).toBe(1)
   expect(edge.logged('reject')).toMatchObject([{ policy: 'p', rule: 'r', route: 'd', limit_keys: [USER] }])
 })

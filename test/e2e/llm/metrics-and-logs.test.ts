@@ -47,6 +47,7 @@ describe('tokens', () => {
     expect((await proxy.post(CHAT, { messages: HELLO, max_tokens: 1_000_000 })).status).toBe(429)
     expect(await tokens(proxy)).toEqual({ reserved: 0, used: 0, given_back: 0, overdrawn: 0 })
     expect(await proxy.edge.metric('edge_decisions_total{action="reject",reason="tpm_exceeded",policy="llm",route="/"}')).toBe(1)
+    expect(await proxy.edge.metric('edge_rejects_total{policy="llm",rule="budget",reason="tpm_exceeded"}')).toBe(1)
   })
 
   test('every answer is settled once, whatever ends it, and counted by that end', async () => {

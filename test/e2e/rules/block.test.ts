@@ -71,6 +71,7 @@ describe('a blocked request', () => {
     })
     await edge.decide({ uri: '/v1/x', fields: [ACME] })
     expect(await edge.metric('edge_decisions_total{action="reject",reason="blocked",policy="p",route="/v1"}')).toBe(2)
+    expect(await edge.metric('edge_rejects_total{policy="p",rule="acme",reason="blocked"}')).toBe(2)
     expect(edge.logged('reject')[0]).toMatchObject({ policy: 'p', rule: 'acme', reason: 'blocked', route: '/v1' })
   })
 
@@ -82,6 +83,7 @@ describe('a blocked request', () => {
       expect([status, headers['x-edge-reason'], headers['x-should-retry']]).toEqual([200, undefined, undefined])
     }
     expect(await edge.metric('edge_would_reject_total{policy="s",rule="acme",reason="blocked"}')).toBe(2)
+    expect(await edge.metric('edge_rejects_total{policy="s",rule="acme",reason="blocked"}')).toBe(0)
     expect(await edge.metric('edge_would_reject_total{policy="s",rule="all",reason="token_bucket_exceeded"}')).toBe(0)
     expect(edge.logged('would_reject')[0]).toMatchObject({ policy: 's', rule: 'acme', reason: 'blocked' })
     expect((await edge.decideTimes(1))[0]).toBe(200)

@@ -54,6 +54,7 @@ describe('the metrics of several workers', () => {
     expect(load.errors).toEqual([])
     expect(metrics!.sum('edge_decisions_total{action="allow"') - before.sum('edge_decisions_total{action="allow"')).toBe(load.count(200))
     expect(metrics!.sum('edge_decisions_total{action="reject"') - before.sum('edge_decisions_total{action="reject"')).toBe(load.count(429))
+    expect(metrics!.sum('edge_rejects_total') - before.sum('edge_rejects_total')).toBe(load.count(429))
     const answered = 'edge_decision_duration_seconds_count'
     expect(metrics!.value(answered) - before.value(answered)).toBe(load.total)
     expect(metrics!.value('edge_bundle_reloads_total{result="applied"}')).toBe(4)

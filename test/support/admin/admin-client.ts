@@ -56,3 +56,8 @@ export function askAdmin(
     req.end(text)
   })
 }
+
+/** Where a process with an admin port serves it, as its startup message says. */
+export function adminPortOf({ stdout }: { readonly stdout: string }): number {
+  return Number(/admin\s+http:\/\/127\.0\.0\.1:(\d+)/.exec(stdout)![1])
+}

@@ -12,6 +12,7 @@ type SharedParts =
   | 'metricMemory'
   | 'logouts'
   | 'wrongSecrets'
+  | 'wrongTokens'
   | 'shares'
   | 'bodyMemory'
   | 'places'
@@ -29,6 +30,7 @@ export function serverMemory(): Pick<ServerParts, SharedParts> {
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
     logouts: new RevokedSessions(newRevokedBuffer(), 2),
     wrongSecrets: new WrongSecrets(newWrongSecretsBuffer()),
+    wrongTokens: new WrongSecrets(newWrongSecretsBuffer()),
     shares: new ConnectionShares(newSharesBuffer(1), 1),
     bodyMemory: new BodyMemory(newBodyMemoryBuffer(1), 1, 256 * 1024 ** 2),
     places: placesOf(newPlacesBuffer(1), 1, { main: 1000, socket: 1000, grpc: 1000, grpc_socket: 1000, admin: 1000, backend: 1000 }),

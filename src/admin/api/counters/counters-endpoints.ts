@@ -1,5 +1,5 @@
 import type { CounterName, Inspection } from '../../../engine/inspection.ts'
-import type { NameOf } from '../../../engine/placed-charge.ts'
+import type { NameOf } from '../../../engine/name-of.ts'
 import type { Plan } from '../../../policy/plan.ts'
 import type { ApiResponse, ApiRoute } from '../api-route.ts'
 import { refuseUnknown } from '../json-body.ts'

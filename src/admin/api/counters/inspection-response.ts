@@ -1,5 +1,5 @@
 import type { Inspection, InspectionError } from '../../../engine/inspection.ts'
-import type { NameOf } from '../../../engine/placed-charge.ts'
+import type { NameOf } from '../../../engine/name-of.ts'
 import { shownValues } from '../../../engine/shown-values.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiResponse } from '../api-route.ts'

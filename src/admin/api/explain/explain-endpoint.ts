@@ -1,5 +1,5 @@
 import type { ExplainRequest } from '../../../decide/request-explanation.ts'
-import type { NameOf } from '../../../engine/placed-charge.ts'
+import type { NameOf } from '../../../engine/name-of.ts'
 import { respondText } from '../../../http/respond.ts'
 import type { ApiRoute } from '../api-route.ts'
 import { SlicedTexts } from '../sliced-texts.ts'

@@ -1,6 +1,6 @@
 import type { RequestExplanation } from '../../../decide/request-explanation.ts'
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../../engine/explanation.ts'
-import type { NameOf } from '../../../engine/placed-charge.ts'
+import type { NameOf } from '../../../engine/name-of.ts'
 import type { HeaderList } from '../../../http/header-list.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
 import { counterJson, wholeSeconds } from '../counter-json.ts'
