@@ -48,6 +48,7 @@ describe('a reset', () => {
       values: { 'header:x-key': 'alice' },
       counters: [{ kind: 'bucket', level: LIMIT, limit: LIMIT, remaining: LIMIT, reset_s: 0 }],
       holds: null,
+      override: null,
     })
     expect(await edge.decideTimes(LIMIT + 1, { fields: [['X-Key', 'alice']] })).toEqual([...Array(LIMIT).fill(200), 429])
     expect(await edge.decideTimes(1, { fields: [['X-Key', 'bob']] })).toEqual([429])
@@ -94,7 +95,7 @@ describe('a reset', () => {
     ['surplus values', { values: { 'header:x-key': 'a', bearer: 'b' } }, 400, 'wrong_values', '"bearer" is none of them'],
     ['a block', { rule: 'bad', values: {} }, 400, 'bad_request', 'a rule with algorithm block has no counters'],
     ['a rule without a limit', { rule: 'friend', values: {} }, 400, 'bad_request', 'a rule with algorithm unlimited has no counters'],
-    ['an unknown field', { until: '2h' }, 400, 'bad_request', 'unknown fields: until'],
+    ['an unknown field', { until: '2h' }, 400, 'bad_request', 'unknown fields: "until"'],
   ])('of %s is refused with a sentence, and changes nothing', async (_what, part, status, code, message) => {
     const logged = edge.logged('counter_reset').length
     const refused = await reset(edge.adminPort, 'alice', part)
