@@ -1,4 +1,5 @@
 import type { AdminRouteParts } from '../admin/admin-routes.ts'
+import type { EventStreams } from '../admin/api/events/event-streams.ts'
 import type { WrongSecrets } from '../admin/wrong-secrets.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { Logouts } from '../decide/debug-sessions.ts'
@@ -19,6 +20,8 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly bodyMemory: BodyMemory
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>
   readonly desk: DeskLink
+  /** Undefined where nobody can watch events. */
+  readonly eventStreams?: EventStreams | undefined
   /** Calls back each time that a plan has become active. */
   readonly onPlanActive: (listener: () => void) => void
 }

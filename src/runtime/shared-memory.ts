@@ -21,6 +21,8 @@ export interface SharedMemory {
   readonly revokedSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
   readonly wrongTokens: SharedArrayBuffer
+  /** The one word that says whether anybody watches events. */
+  readonly eventWatch: SharedArrayBuffer
   readonly reservations: ReservationMemory
 }
 
@@ -41,6 +43,7 @@ export function newSharedMemory(
     revokedSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
     wrongTokens: newWrongSecretsBuffer(),
+    eventWatch: new SharedArrayBuffer(4),
     reservations,
   }
 }
