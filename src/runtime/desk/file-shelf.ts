@@ -55,7 +55,7 @@ export class FileShelf implements OverrideShelf {
     }
     book.merge(entries, wallMs)
     if (unreadable + newer.length > 0) {
-      const what = { event: 'overrides_unreadable', damaged: unreadable, newer: newer.length }
+      const what = { event: 'overrides_unreadable', overrides: unreadable + newer.length }
       logger.error(what, 'some overrides in the state file cannot be read and are not in force; those of a newer program stay in the file')
     }
   }
