@@ -1,4 +1,4 @@
-import { createServer, get, type IncomingMessage } from 'node:http'
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../../test/support/until.ts'
@@ -14,6 +14,9 @@ class Serving {
   readonly dropped = { count: 0 } as Series
   readonly streams: EventStreams
   places = 0
+  /** The largest amount that ever waited for one reader. */
+  mostUnsent = 0
+  readonly #responses: ServerResponse[] = []
   #port = 0
 
   private constructor(beatMs: number) {
@@ -36,6 +39,7 @@ class Serving {
   static async start(beatMs = 15_000): Promise<Serving> {
     const serving = new Serving(beatMs)
     const server = createServer((_req, res) => {
+      serving.#responses.push(res)
       void serving.streams.claim().then(() => serving.streams.add(res, undefined))
     })
     // As the admin listener is set up
@@ -66,7 +70,12 @@ class Serving {
   }
 
   deliver(): Promise<void> {
-    return new Promise((resolve) => this.streams.deliver(BATCH, resolve))
+    return new Promise((resolve) =>
+      this.streams.deliver(BATCH, () => {
+        this.mostUnsent = Math.max(this.mostUnsent, ...this.#responses.map(({ writableLength }) => writableLength))
+        resolve()
+      }),
+    )
   }
 }
 
@@ -89,6 +98,7 @@ test('a reader that stalls costs no memory: what it has no room for is dropped, 
     sent += BATCH.length
   }
   while (serving.dropped.count < 1000) await deliver()
+  expect(serving.mostUnsent).toBeLessThan(128 * 1024 + BATCH.length * 1100)
   const read = textOf(slow) // it goes on
   const received = (): number => read.text.split('event: reject\n').length - 1
   const told = (): number => [...read.text.matchAll(/"dropped":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0)
