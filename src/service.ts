@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
@@ -13,7 +14,10 @@ import { closingMs, type ListenerName, listener, openListeners } from './listen/
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
+import { FileShelf } from './runtime/desk/file-shelf.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
+import { overrideCalls } from './runtime/desk/override-calls.ts'
+import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
@@ -93,8 +97,16 @@ export async function startService(
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
+  const overrides = new OverrideDesk({
+    clock,
+    logger,
+    setOverrides: (timed) => supervisor.setOverrides(timed),
+    known: () => supervisor.askWorkers('know_overrides', undefined),
+  })
   const desk: DeskHandlers = {
     status,
+    save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+    ...overrideCalls(overrides),
     open_events: ({ worker }) => events!.openStream(worker),
     close_events: ({ worker }) => events!.closeStream(worker),
   }
@@ -107,6 +119,8 @@ export async function startService(
   ])
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
+  const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
+  await overrides.start(new FileShelf({ book: overrides.book, clock, logger, kept }))
   let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
@@ -182,7 +196,7 @@ export async function startService(
       workers: { configured: workers, alive: supervisor.livingCount },
       bundle: active && { ...active, policies },
       stateFile: stateKeeper,
-      shadowAll: undefined,
+      shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,
     })
   }
@@ -226,6 +240,7 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
+    await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
     await events?.close()

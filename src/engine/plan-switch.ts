@@ -25,6 +25,13 @@ export class PlanSwitch {
     return this.#active
   }
 
+  /** The active plan, and those that are prepared. */
+  *all(): Generator<ActivePlan> {
+    const { active } = this
+    if (active !== undefined) yield active
+    for (const plan of this.#ready.values()) if (plan !== active) yield plan
+  }
+
   /** Plans that never became active are dropped when the next one is added. */
   add(generation: number, plan: ActivePlan): void {
     const active = this.generation

@@ -2,23 +2,57 @@ import { Access } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
+import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
+import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
+import type { ExplainRequest } from '../decide/request-explanation.ts'
+import type { CounterName, Inspection } from '../engine/inspection.ts'
+import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
+import { resetCounters } from './reset-counters.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
-/** The admin API of a worker. `config` has a token. */
-export function newAdminApi(config: ServerOptions, parts: ServerParts): AdminApi {
+/** The admin API of a worker. `config` has a token. `explain`: as its mode responds. */
+export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): AdminApi {
   const { wrongTokens, logger, clock } = parts
   const token = new AdminToken(config.adminToken!)
   const access = new Access({ token, wrongTokens, logger, nowMs: () => clock.nowMs() })
-  return new AdminApi(access, apiRoutes(config, parts))
+  return new AdminApi(access, apiRoutes(config, parts, explain))
 }
 
 /** Everything below `/admin/v1/`. */
-function* apiRoutes({ mode, redisMode }: ServerOptions, parts: ServerParts): Generator<ApiRoute> {
-  const { desk, storeStats, hasSharedStore, eventStreams } = parts
+function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
+  yield statusRoute(config, parts)
+  yield explainEndpoint(explain, parts.reservations.nameOf)
+  yield* counterRoutes(config, parts)
+  yield* overrideRoutes(parts)
+  yield eventsEndpoint(parts.eventStreams!)
+}
+
+function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {
   const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
-  yield statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
-  yield eventsEndpoint(eventStreams!)
+  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
+}
+
+function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, reservations }: ServerParts): Generator<ApiRoute> {
+  const { nameOf } = reservations
+  const plan = (): Plan | undefined => engine.plan
+  yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
+  const reset = (name: CounterName): Promise<Inspection | 'unknown'> => resetCounters(engine, name)
+  const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
+  yield resetEndpoint({ plan, reset, save, nameOf, logger })
+}
+
+function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {
+  return overrideEndpoints({
+    plan: () => engine.plan,
+    nameOf: reservations.nameOf,
+    list: () => desk.ask('list_overrides', undefined),
+    create: (order) => desk.ask('create_override', order),
+    end: (order) => desk.ask('end_override', order),
+    checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
+  })
 }

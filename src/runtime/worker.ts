@@ -76,7 +76,7 @@ export class Worker {
     const owner = ownerNumber(worker)
     this.#fleet = fleet
     this.#desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-    this.#calls = { ping: () => ({ worker }) }
+    this.#calls = { ping: () => ({ worker }), know_overrides: () => undefined }
     const events = { ...parts, eventWatch: memory.eventWatch, desk: this.#desk, metricMemory, wallMs: () => clock.wallMs() }
     this.#events = hasEvents(config) ? new WorkerEvents(events) : undefined
     const store = fleet?.store ?? local
@@ -87,7 +87,7 @@ export class Worker {
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning })
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf })
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
@@ -145,7 +145,7 @@ export class Worker {
       case 'listen':
         return this.#listen(message)
       case 'overrides':
-        return
+        return this.#engine.setOverrides(message.overrides)
       case 'desk_answer':
         return this.#desk.note(message.call, message.result)
       case 'worker_call':

@@ -77,6 +77,17 @@ export interface CounterSpec {
   readonly isLeasable?: boolean
   /** Whether takes are corrected later; by default, those that are not leasable are. */
   readonly isSettled?: boolean
+  /** Set where an override changes the rule's limit to this one: a raise is then added to what is left, once. */
+  readonly override?: CounterOverride
+}
+
+/** The override that a counter's limit comes from. Unix times in milliseconds, by the clock of the store that shares the counters. */
+export interface CounterOverride {
+  /** When it comes into force: the same number in all instances of a fleet. */
+  readonly momentMs: number
+  readonly untilMs: number
+  /** The size of the rule's own limit. */
+  readonly ruleSize: number
 }
 
 export interface StoreStats {

@@ -39,7 +39,9 @@ test('only published events are passed on, with the fields of child loggers, eac
   logger.info('no event')
   logger.info(Object.create(null), 'no event either')
   logger.child({ worker: 2 }).warn({ event: 'redis_unavailable', reason: 'a\nb\r\n' }, 'gone\n')
-  expect(events.map(({ line }) => JSON.parse(line) as unknown)).toMatchObject([{ worker: 2, event: 'redis_unavailable', reason: 'a\nb\r\n' }])
+  expect(events.map(({ line }) => JSON.parse(line) as unknown)).toMatchObject([
+    { worker: 2, event: 'redis_unavailable', reason: 'a\nb\r\n' },
+  ])
   expect(events[0]!.line).not.toMatch(/[\r\n]/)
 })
 
@@ -57,5 +59,10 @@ test('of a line that is very long, the fields that make it so are left out and n
   const { logger, events, listen } = tapped('info')
   listen()
   logger.error({ event: 'bundle_refused', problems: Array(50).fill('x'.repeat(1000)), problems_in_all: 70 }, 'refused')
-  expect(JSON.parse(events[0]!.line)).toMatchObject({ event: 'bundle_refused', problems_in_all: 70, left_out: ['problems'], msg: 'refused' })
+  expect(JSON.parse(events[0]!.line)).toMatchObject({
+    event: 'bundle_refused',
+    problems_in_all: 70,
+    left_out: ['problems'],
+    msg: 'refused',
+  })
 })

@@ -21,8 +21,10 @@ async function asking(port: number, isEnough: () => boolean): Promise<void> {
 async function readersOnBoth(adminPort: number): Promise<EventClient[]> {
   const clients: EventClient[] = []
   do clients.push(await EventClient.open(adminPort))
-  // One may be that of the question itself.
-  while (Math.min(...(await metricsOf(adminPort)).connections) < 2)
+  while (
+    // One may be that of the question itself.
+    Math.min(...(await metricsOf(adminPort)).connections) < 2
+  )
   return clients
 }
 
