@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { readEventsSecret } from '../../../src/config/config-values.ts'
@@ -9,7 +10,7 @@ import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { EVENTS_SECRET, WebhookReceiver } from '../../support/admin/webhook-receiver.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { metric } from '../../support/service/metrics.ts'
-import { running, thisTest } from '../../support/service/running.ts'
+import { running, scratchDirectory, thisTest } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 const REJECTING = bundle(1, policy('api', { rules: [bucketRule('per-key', ['header:x-api-key'], 1, 0.001)] }))
@@ -19,12 +20,13 @@ const ALICE = { uri: '/x', fields: [['X-Api-Key', SECRET]] as [string, string][]
 describe('EDGE_EVENTS_URL', () => {
   test('gets the events in signed batches, from the start to the end, whatever the log has', async () => {
     const receiver = await WebhookReceiver.start()
-    const edge = await running({ bundle: REJECTING, env: { ...receiver.env, EDGE_LOG_LEVEL: 'silent' } })
+    const stateFile = join(await scratchDirectory(), 'state')
+    const edge = await running({ bundle: REJECTING, env: { ...receiver.env, EDGE_LOG_LEVEL: 'silent', EDGE_STATE_FILE: stateFile } })
     await receiver.untilNamed('started')
     await edge.decideTimes(2, ALICE)
     expect(await receiver.untilNamed('reject')).toMatchObject({ policy: 'api', rule: 'per-key', reason: 'token_bucket_exceeded' })
     await edge.stop()
-    expect(receiver.events.map(({ event }) => event)).toEqual(['bundle_applied', 'started', 'reject', 'stopping', 'stopped'])
+    expect(receiver.events.map(({ event }) => event)).toEqual(['state_new', 'bundle_applied', 'started', 'reject', 'stopping', 'stopped'])
     const { headers, body, path, id } = receiver.batches[0]!
     expect(path).toBe('/hook?key=a-secret-in-the-query')
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': expect.stringMatching(/^edge\//) as string })
