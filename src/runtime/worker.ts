@@ -29,6 +29,7 @@ import { TopCallers } from '../top/top-callers.ts'
 import { resultOf } from './desk/call-result.ts'
 import type { WorkerHandlers } from './desk/desk-calls.ts'
 import { DeskLink } from './desk/desk-link.ts'
+import type { FleetNews } from './desk/fleet-news.ts'
 import { WorkerEvents } from './events/worker-events.ts'
 import type { Fleet } from './fleet.ts'
 import { loadServerCode, type ServerCode } from './server-code.ts'
@@ -67,6 +68,7 @@ export class Worker {
   readonly #planListeners: (() => void)[] = []
   readonly #desk: DeskLink
   readonly #calls: WorkerHandlers
+  readonly #digest: CallerDigest
   readonly #events: WorkerEvents | undefined
   readonly #sweep: NodeJS.Timeout | undefined
   /** One bundle after the other. */
@@ -87,6 +89,7 @@ export class Worker {
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
     const digest = new CallerDigest(memory.hashKey)
+    this.#digest = digest
     const warningMetrics = new BudgetWarningMetrics(metricMemory)
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
@@ -157,6 +160,8 @@ export class Worker {
         return this.#parts.send({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
+      case 'fleet':
+        return this.#noteFleet(message.news)
       case 'overrides':
         return this.#engine.setOverrides(message.overrides)
       case 'desk_answer':
@@ -177,6 +182,11 @@ export class Worker {
         this.#events?.flush()
         return this.#parts.send({ type: 'closed' })
     }
+  }
+
+  #noteFleet(news: FleetNews): void {
+    if (news.digestKey !== undefined) this.#digest.useKey(news.digestKey)
+    this.#fleet?.note(news)
   }
 
   async #prepare(message: PrepareMessage): Promise<void> {
