@@ -144,9 +144,7 @@ No problems.
     expect(stdout).toContain('  redis       exact, unreachable\n')
     expect(stdout).toContain('  state file  /s, not saved yet\n')
     expect(stdout).toContain('  SHADOW      nothing is enforced until 2026-11-16T12:00:00Z: ticket 4711 (ada)\n')
-    expect(stdout).toContain(
-      '1 problem:\n  SINCE                 EVENT              WHAT\n  2026-11-16T10:00:00Z  redis_unavailable  Redis is away\n',
-    )
+    expect(stdout).toContain('1 problem:\n  redis_unavailable since 2026-11-16T10:00:00Z\n    Redis is away\n')
   })
 
   test('nothing that a terminal obeys, whoever chose it', async () => {
