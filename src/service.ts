@@ -11,6 +11,7 @@ import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
 import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
+import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
@@ -111,7 +112,8 @@ export async function startService(
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
   const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
-  await overrides.start(new FileShelf({ book: overrides.book, clock, logger, kept }))
+  // Redis may be away: what operators look at does not wait for it.
+  const overridesStarted = overrides.start(await openShelf())
   let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
@@ -178,6 +180,14 @@ export async function startService(
     stop: (reason) => stop(reason, config.drainMs),
   }
 
+  async function openShelf(): Promise<OverrideShelf> {
+    const { book } = overrides
+    const { redis } = config
+    if (redis === undefined) return new FileShelf({ book, clock, logger, kept })
+    const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
+    return openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => supervisor.tellFleet(news, all) })
+  }
+
   /** Asked only when something is open, and everything is there. */
   function status(): InstanceStatus {
     const { active } = intake
@@ -210,6 +220,7 @@ export async function startService(
     }, LOG_WAIT_MS)
     try {
       await step(Promise.race([firstLook, pause(waitMs)]))
+      await step(overridesStarted)
       // One that has come is waited for, however long a busy machine takes to compile it.
       await step(intake.offered)
     } finally {

@@ -8,7 +8,6 @@ import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
 import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
-import type { CounterName, Inspection } from '../engine/inspection.ts'
 import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
 import { resetCounters } from './reset-counters.ts'
@@ -39,9 +38,8 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, re
   const { nameOf } = reservations
   const plan = (): Plan | undefined => engine.plan
   yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
-  const reset = (name: CounterName): Promise<Inspection | 'unknown'> => resetCounters(engine, name)
   const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
-  yield resetEndpoint({ plan, reset, save, nameOf, logger })
+  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, nameOf, logger })
 }
 
 function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {

@@ -27,6 +27,7 @@ import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { resultOf } from './desk/call-result.ts'
 import type { WorkerHandlers } from './desk/desk-calls.ts'
 import { DeskLink } from './desk/desk-link.ts'
+import type { FleetNews } from './desk/fleet-news.ts'
 import type { Fleet } from './fleet.ts'
 import { loadServerCode, type ServerCode } from './server-code.ts'
 import { newServers } from './servers.ts'
@@ -59,6 +60,7 @@ export class Worker {
   readonly #planListeners: (() => void)[] = []
   readonly #desk: DeskLink
   readonly #calls: WorkerHandlers
+  readonly #digest: CallerDigest
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -76,6 +78,7 @@ export class Worker {
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
     const digest = new CallerDigest(memory.hashKey)
+    this.#digest = digest
     const warningMetrics = new BudgetWarningMetrics(metricMemory)
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
@@ -136,6 +139,8 @@ export class Worker {
         return this.#parts.send({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
+      case 'fleet':
+        return this.#noteFleet(message.news)
       case 'overrides':
         return this.#engine.setOverrides(message.overrides)
       case 'desk_answer':
@@ -150,6 +155,11 @@ export class Worker {
         await this.#fleet?.close()
         return this.#parts.send({ type: 'closed' })
     }
+  }
+
+  #noteFleet(news: FleetNews): void {
+    if (news.digestKey !== undefined) this.#digest.useKey(news.digestKey)
+    this.#fleet?.note(news)
   }
 
   async #prepare(message: PrepareMessage): Promise<void> {
