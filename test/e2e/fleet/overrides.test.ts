@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
 import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
@@ -6,6 +6,7 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, HARDLY_ANY, sharing } from '../../support/redis/sharing-edge.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import type { Owner } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
@@ -23,25 +24,25 @@ const WHY = { until: '1h', reason: 'a test' }
 describeWithRedis('an override on one instance of a fleet', () => {
   const suite = thisSuite()
   let redis: RedisServer
-  let prefix = ''
   let prefixes = 0
 
   beforeAll(async () => {
     redis = await runningRedis({}, suite)
   })
 
-  beforeEach(() => {
-    prefix = `edge${prefixes++}:`
-  })
-
-  function instance(env: Readonly<Record<string, string>> = {}, url = redis.url): Promise<Edge> {
-    return sharing(url, { bundle: RULES, env: { ...ADMIN_ENV, EDGE_REDIS_PREFIX: prefix, ...env } })
+  /** With keys of its own. */
+  function fleet(owner: Owner) {
+    const prefix = `edge${prefixes++}:`
+    const instance = (env: Readonly<Record<string, string>> = {}, url = redis.url): Promise<Edge> =>
+      sharing(url, { bundle: RULES, env: { ...ADMIN_ENV, EDGE_REDIS_PREFIX: prefix, ...env } }, owner)
+    return { prefix, instance }
   }
 
-  test.each([
+  test.concurrent.for([
     ['exact', {}],
     ['leased', LEASED],
-  ])('adds the difference once, whoever is asked (%s)', async (_, env) => {
+  ] as const)('adds the difference once, whoever is asked (%s)', async ([, env], owner) => {
+    const { instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(env), instance(env)])
     await usedUp(one, other)
     expect(await set(one, { ...ALICE, multiply: 3 })).toMatchObject({ status: 201, json: { durable: true, in_force: true } })
@@ -50,7 +51,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect(passed + admitted(rest)).toBe(2 * BURST)
   })
 
-  test('of a window leaves what was used used', async () => {
+  test.concurrent('of a window leaves what was used used', async (owner) => {
+    const { instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(), instance()])
     expect(admitted(await decide(one, BURST + 1, '/day'))).toBe(BURST)
     await set(one, { ...ALICE, policy: 'day', multiply: 3 })
@@ -58,7 +60,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect(passed + admitted(await decide(other, 3 * BURST, '/day'))).toBe(2 * BURST)
   })
 
-  test('is ended at another one, and then the rule holds as before', async () => {
+  test.concurrent('is ended at another one, and then the rule holds as before', async (owner) => {
+    const { instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(), instance()])
     const { json } = await set(one, { ...ALICE, block: true })
     await until(async () => (await decide(other, 1))[0] === 403)
@@ -69,7 +72,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
     await untilListed(one, 0)
   })
 
-  test('is refused where another operator has set one at another instance, unless it names that', async () => {
+  test.concurrent('is refused where another operator has set one at another instance, unless it names that', async (owner) => {
+    const { instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(), instance()])
     const [first, second] = await Promise.all([set(one, { ...ALICE, multiply: 2 }), set(other, { ...ALICE, multiply: 3 })])
     expect([first.status, second.status].sort()).toEqual([201, 409])
@@ -79,7 +83,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect((await set(one, { ...ALICE, multiply: 5, replace: won.json.id })).status).toBe(409)
   })
 
-  test('knows credentials by a digest that all instances share, and Redis has no other', async () => {
+  test.concurrent('knows credentials by a digest that all instances share, and Redis has no other', async (owner) => {
+    const { prefix, instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(), instance()])
     const credential = 'secret-of-a-customer'
     const { status, json } = await set(one, { policy: 'login', rule: 'token', values: { bearer: credential }, block: true })
@@ -91,7 +96,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
     }
   })
 
-  test('is written back when Redis has lost it, and one that was ended is not', async () => {
+  test.concurrent('is written back when Redis has lost it, and one that was ended is not', async (owner) => {
+    const { prefix, instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(), instance()])
     const ended = await set(one, { ...ALICE, multiply: 2 })
     await set(one, { ...ALICE, values: { 'header:x-key': 'bob' }, block: true })
@@ -104,7 +110,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect(await decide(late, 1, '/api', 'bob')).toEqual([403])
   })
 
-  test('is in force on an instance that starts later from its first request on, and over by itself', async () => {
+  test.concurrent('is in force on an instance that starts later from its first request on, and over by itself', async (owner) => {
+    const { prefix, instance } = fleet(owner)
     const one = await instance()
     await set(one, { ...ALICE, block: true, until: '3s' })
     const late = await instance()
@@ -113,8 +120,9 @@ describeWithRedis('an override on one instance of a fleet', () => {
     await until(async () => (await redis.command('HLEN', `${prefix}{desk}:overrides`)) === 0)
   })
 
-  test('is refused while Redis is away, and nothing is changed', async () => {
-    const gate = await gateTo(redis.port)
+  test.concurrent('is refused while Redis is away, and nothing is changed', async (owner) => {
+    const { instance } = fleet(owner)
+    const gate = await gateTo(redis.port, owner)
     const one = await instance({}, `redis://127.0.0.1:${gate.port}`)
     gate.close()
     const response = await set(one, { ...ALICE, block: true })
@@ -122,7 +130,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect((await askAdmin(one.adminPort, 'GET', 'overrides')).json.overrides).toEqual([])
   })
 
-  test('that is damaged in Redis is ignored and logged', async () => {
+  test.concurrent('that is damaged in Redis is ignored and logged', async (owner) => {
+    const { prefix, instance } = fleet(owner)
     const one = await instance()
     await set(one, { ...ALICE, block: true })
     for (const [subject, entry] of [
