@@ -1,6 +1,6 @@
 import type { Override, OverrideChange } from '../../../overrides/override.ts'
 import type { ListedOverride } from '../../../overrides/override-order.ts'
-import { overriddenRule } from '../../../policy/overridden-rule.ts'
+import { fitOverride } from '../../../policy/override-fit.ts'
 import type { Plan } from '../../../policy/plan.ts'
 
 /** An override as operators see it. `plan`: the active one. */
@@ -34,11 +34,6 @@ function changeJson(change: OverrideChange): Record<string, unknown> {
 }
 
 /** Whether the active bundle has the rule, and the change fits it as it is there. */
-function isInForce({ subject, change }: Override, plan: Plan | undefined): boolean {
-  if (subject === 'all_policies') return true
-  const rule = plan?.policiesById.get(subject.policy)?.rules.find(({ name }) => name === subject.rule)
-  if (rule === undefined || typeof overriddenRule(rule, change) === 'string') return false
-  if (subject.values === undefined) return true
-  const keys = Object.keys(subject.values)
-  return keys.length === rule.limitKeys.length && keys.every((key) => rule.limitKeys.includes(key))
+function isInForce(override: Override, plan: Plan | undefined): boolean {
+  return override.subject === 'all_policies' || (plan !== undefined && typeof fitOverride(plan, override) !== 'string')
 }
