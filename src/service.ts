@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
+import type { TopAsk } from './admin/api/top-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -11,6 +12,7 @@ import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
 import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
+import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
@@ -19,6 +21,8 @@ import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { overrideCalls } from './runtime/desk/override-calls.ts'
 import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
+import { RecentActivity } from './runtime/desk/recent-activity.ts'
+import { answerTop, type TopResponse } from './runtime/desk/top-desk.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
@@ -94,6 +98,7 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
+  const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
@@ -105,10 +110,12 @@ export async function startService(
   })
   const desk: DeskHandlers = {
     status,
+    activity: (policies) => recent?.of(policies) ?? [],
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
-    ...overrideCalls(overrides),
     open_events: ({ worker }) => events!.openStream(worker),
+    top,
     close_events: ({ worker }) => events!.closeStream(worker),
+    ...overrideCalls(overrides),
   }
   const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
@@ -120,7 +127,8 @@ export async function startService(
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
   const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
-  await overrides.start(new FileShelf({ book: overrides.book, clock, logger, kept }))
+  // Redis may be away: what operators look at does not wait for it.
+  const overridesStarted = overrides.start(await openShelf())
   let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
@@ -187,6 +195,14 @@ export async function startService(
     stop: (reason) => stop(reason, config.drainMs),
   }
 
+  async function openShelf(): Promise<OverrideShelf> {
+    const { book } = overrides
+    const { redis } = config
+    if (redis === undefined) return new FileShelf({ book, clock, logger, kept })
+    const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
+    return openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => supervisor.tellFleet(news, all) })
+  }
+
   /** Asked only when something is open, and everything is there. */
   function status(): InstanceStatus {
     const { active } = intake
@@ -199,6 +215,10 @@ export async function startService(
       shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,
     })
+  }
+
+  function top(ask: TopAsk): Promise<TopResponse> {
+    return answerTop(ask, (filter) => supervisor.askWorkers('top', filter), clock, startedMs)
   }
 
   /** What operators look at opens first, what requests come to when there is nothing more to wait for. */
@@ -219,6 +239,7 @@ export async function startService(
     }, LOG_WAIT_MS)
     try {
       await step(Promise.race([firstLook, pause(waitMs)]))
+      await step(overridesStarted)
       // One that has come is waited for, however long a busy machine takes to compile it.
       await step(intake.offered)
     } finally {
@@ -240,6 +261,7 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
+    recent?.stop()
     await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')

@@ -91,7 +91,7 @@ function chargedGroups(run: Run): ChargedGroup[] {
 }
 
 function check(run: Run, { charges, results }: Group, store: CounterStore): Outcome | Promise<Outcome> {
-  return charges.length === 0 || store.checkAll(charges, results, run.nowMs, run.wallMs)
+  return charges.length === 0 || store.checkAll(charges, results, run.nowMs, run.wallMs, true)
 }
 
 function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): StepwiseExplanation {

@@ -74,7 +74,7 @@ export function inspectCounters(
     return { ok: true, rule, values, counters, override: variant?.override }
   }
   if (charges.length === 0) return report(true)
-  const outcome = store.checkAll(charges, results, nowMs, wallMs)
+  const outcome = store.checkAll(charges, results, nowMs, wallMs, true)
   if (outcome instanceof Promise) return outcome.then((later) => report(later !== 'unavailable'))
   return report(outcome !== 'unavailable')
 }

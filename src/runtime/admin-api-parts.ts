@@ -6,10 +6,12 @@ import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { openapiEndpoint } from '../admin/api/openapi-endpoint.ts'
 import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
+import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
+import { topEndpoint } from '../admin/api/top-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
-import type { CounterName, Inspection } from '../engine/inspection.ts'
 import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
 import { resetCounters } from './reset-counters.ts'
@@ -25,11 +27,15 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
 
 /** Everything below `/admin/v1/`. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
+  const { engine, desk } = parts
   yield statusRoute(config, parts)
+  yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
+  yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
   yield eventsEndpoint(parts.eventStreams!)
+  yield openapiEndpoint()
 }
 
 function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {
@@ -41,9 +47,8 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, re
   const { nameOf } = reservations
   const plan = (): Plan | undefined => engine.plan
   yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
-  const reset = (name: CounterName): Promise<Inspection | 'unknown'> => resetCounters(engine, name)
   const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
-  yield resetEndpoint({ plan, reset, save, nameOf, logger })
+  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, nameOf, logger })
 }
 
 function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {

@@ -8,14 +8,18 @@ import type { EmbeddedStore } from '../store/embedded-store.ts'
 import { Corrections } from '../store/redis/corrections.ts'
 import { counterProbe } from '../store/redis/counter-probe.ts'
 import { counterScript } from '../store/redis/counter-script.ts'
+import { DeskScript, newEpoch } from '../store/redis/desk-script.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
 import { Leases } from '../store/redis/leases/leases.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
+import { OverrideMoments } from '../store/redis/override-moments.ts'
 import { ReservationScript } from '../store/redis/reservation-script.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
+import { resetEntry, type ToldReset } from '../store/redis/told-resets.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
+import type { FleetNews } from './desk/fleet-news.ts'
 import { SharedLogouts } from './shared-logouts.ts'
 import { SharedMarks } from './shared-marks.ts'
 
@@ -45,6 +49,7 @@ export class Fleet {
   readonly marks: SharedMarks
   readonly #link: RedisLink
   readonly #shared: SharedCounters
+  readonly #overrides = new OverrideMoments()
   readonly #leases: Leases | undefined
   readonly #metrics: RedisMetrics
   readonly #prefix: string
@@ -82,7 +87,7 @@ export class Fleet {
     this.#shared = new SharedCounters(
       this.#link,
       script,
-      { prefix, maxSlackMs: timeoutMs },
+      { prefix, maxSlackMs: timeoutMs, overridesKnownAt: (nowMs) => this.#overrides.knownAt(nowMs) },
       { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     )
     this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
@@ -100,7 +105,9 @@ export class Fleet {
       listener: { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     })
     this.marks = new SharedMarks(reservationScript, prefix, () => clock.wallMs())
-    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, failureMode, clock, listener })
+    const desk = new DeskScript(this.#link, prefix)
+    const announce = (resets: readonly ToldReset[]): Promise<void> => desk.add(newEpoch(), 'resets', resets.map(resetEntry))
+    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, announce, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
     // One worker is enough: all count in the same memory.
     const isCorrecting = config.mode === 'decision_service' && worker === 1
@@ -112,6 +119,12 @@ export class Fleet {
   /** Done when Redis can be asked for the first time, or has been waited for long enough. */
   firstUse(): Promise<void> {
     return this.#link.firstUse(FIRST_USE_MS)
+  }
+
+  /** What other instances have changed. */
+  note({ changes, resets }: FleetNews): void {
+    this.#overrides.use(changes)
+    this.store.noteResets(resets)
   }
 
   /** Of all threads. */

@@ -25,9 +25,11 @@ import { SharedTable } from '../store/shared-table.ts'
 import type { EventTap } from '../telemetry/events/event-tap.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { TopCallers } from '../top/top-callers.ts'
 import { resultOf } from './desk/call-result.ts'
 import type { WorkerHandlers } from './desk/desk-calls.ts'
 import { DeskLink } from './desk/desk-link.ts'
+import type { FleetNews } from './desk/fleet-news.ts'
 import { WorkerEvents } from './events/worker-events.ts'
 import type { Fleet } from './fleet.ts'
 import { loadServerCode, type ServerCode } from './server-code.ts'
@@ -48,6 +50,9 @@ export interface WorkerParts {
   readonly send: (message: FromWorker) => void
 }
 
+/** How often what is kept of callers is looked through for what is too old. */
+const SWEEP_MS = 60_000
+
 type PrepareMessage = ToWorker & { readonly type: 'prepare' }
 
 /** A thread that serves: an engine and its sockets, on the memory that all threads share. Acts on the supervisor's messages. */
@@ -63,7 +68,9 @@ export class Worker {
   readonly #planListeners: (() => void)[] = []
   readonly #desk: DeskLink
   readonly #calls: WorkerHandlers
+  readonly #digest: CallerDigest
   readonly #events: WorkerEvents | undefined
+  readonly #sweep: NodeJS.Timeout | undefined
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -76,18 +83,25 @@ export class Worker {
     const owner = ownerNumber(worker)
     this.#fleet = fleet
     this.#desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-    this.#calls = { ping: () => ({ worker }), know_overrides: () => undefined }
     const events = { ...parts, eventWatch: memory.eventWatch, desk: this.#desk, metricMemory, wallMs: () => clock.wallMs() }
     this.#events = hasEvents(config) ? new WorkerEvents(events) : undefined
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
     const digest = new CallerDigest(memory.hashKey)
+    this.#digest = digest
     const warningMetrics = new BudgetWarningMetrics(metricMemory)
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf })
+    const isWatched = config.adminToken !== undefined && config.top
+    const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, nameOf }) : undefined
+    this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
+    this.#calls = {
+      top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs()),
+      know_overrides: () => undefined,
+    }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
@@ -144,6 +158,8 @@ export class Worker {
         return this.#parts.send({ type: 'ready' })
       case 'listen':
         return this.#listen(message)
+      case 'fleet':
+        return this.#noteFleet(message.news)
       case 'overrides':
         return this.#engine.setOverrides(message.overrides)
       case 'desk_answer':
@@ -158,11 +174,17 @@ export class Worker {
         return this.#servers.drain()
       case 'close':
         this.#vitals.stop()
+        clearInterval(this.#sweep)
         await this.#servers.close()
         await this.#fleet?.close()
         this.#events?.flush()
         return this.#parts.send({ type: 'closed' })
     }
+  }
+
+  #noteFleet(news: FleetNews): void {
+    if (news.digestKey !== undefined) this.#digest.useKey(news.digestKey)
+    this.#fleet?.note(news)
   }
 
   async #prepare(message: PrepareMessage): Promise<void> {

@@ -18,8 +18,8 @@ export interface CounterStore {
    */
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
-  /** What `takeAll` would return, without taking anything. */
-  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
+  /** What `takeAll` would return, without taking anything. `isForOperator`: no decision depends on it, and it is not counted. */
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator?: boolean): Outcome | Promise<Outcome>
 
   /**
    * Gives each row's cost back to the counter that it was taken from: never above its size, to the window that it was taken in, and

@@ -18,7 +18,7 @@ export type ApiErrorCode =
   | 'internal_error'
 
 /** The status of each code. */
-const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
+export const API_ERRORS: Readonly<Record<ApiErrorCode, number>> = {
   bad_request: 400,
   missing_reason: 400,
   bad_until: 400,
@@ -48,7 +48,7 @@ export class ApiError extends Error {
   }
 
   get status(): number {
-    return STATUSES[this.code]
+    return API_ERRORS[this.code]
   }
 }
 

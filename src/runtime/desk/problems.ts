@@ -61,7 +61,7 @@ export const PROBLEM_EVENTS: ReadonlySet<string> = new Set([...KINDS.keys(), ...
 /** How long a problem without an end is shown after the last report. Longer than the pause between two reports of any event. */
 const PASSES_MS = 2 * 60_000
 /** More than a service can have; what comes beyond is not shown. */
-const MAX_REPORTS = 1000
+const MAX_REPORTS = 200
 const MAX_MESSAGE_CHARACTERS = 500
 
 interface Report {

@@ -6,6 +6,7 @@ import type { TimedOverride } from '../../overrides/override.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { CallResult, DeskName, WorkerCallName } from '../desk/desk-calls.ts'
+import type { FleetNews } from '../desk/fleet-news.ts'
 
 /** What the supervisor sends to a worker. */
 export type ToWorker =
@@ -25,6 +26,8 @@ export type ToWorker =
   | { readonly type: 'listen'; readonly listener: ListenerName; readonly target: ListenTarget }
   /** All overrides that are in force, or will be. */
   | { readonly type: 'overrides'; readonly overrides: readonly TimedOverride[] }
+  /** What other instances of the fleet have changed. */
+  | { readonly type: 'fleet'; readonly news: FleetNews }
   | { readonly type: 'desk_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
   /** For those who watch events here. The worker replies 'events_taken'. */

@@ -11,6 +11,7 @@ import { CounterFamily, type Series } from '../../telemetry/metrics/counter-fami
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { resultOf } from '../desk/call-result.ts'
 import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
+import type { FleetNews } from '../desk/fleet-news.ts'
 import { OpenWorkerCalls } from '../desk/worker-calls.ts'
 import type { EventHub } from '../events/event-hub.ts'
 import type { SharedMemory } from '../shared-memory.ts'
@@ -55,6 +56,7 @@ export class Supervisor {
   readonly #start = new FirstStart()
   readonly #workerCalls = new OpenWorkerCalls()
   #overrides: readonly TimedOverride[] = []
+  #fleet: FleetNews | undefined
   #isDraining = false
   #onClosed: (() => void) | undefined
 
@@ -89,6 +91,12 @@ export class Supervisor {
   setOverrides(overrides: readonly TimedOverride[]): void {
     this.#overrides = overrides
     this.#sendAll({ type: 'overrides', overrides })
+  }
+
+  /** Sends all workers the news of the fleet, and `all` to those that come later. */
+  tellFleet(news: FleetNews, all: FleetNews): void {
+    this.#fleet = all
+    this.#sendAll({ type: 'fleet', news })
   }
 
   send(worker: number, message: ToWorker): void {
@@ -162,6 +170,7 @@ export class Supervisor {
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
     if (this.#overrides.length > 0) slot.link.send({ type: 'overrides', overrides: this.#overrides })
+    if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })
     slot.link.send({ type: 'get_ready' })

@@ -4,6 +4,7 @@ import { newRecord } from '../../limiter/record.ts'
 import type { CounterOverride, CounterSpec } from '../counter-store.ts'
 import { EmbeddedCounter } from '../embedded-counter.ts'
 import type { HashState } from '../half-sip-hash.ts'
+import { identityDigest } from '../place.ts'
 import { SubjectWords } from '../subject.ts'
 
 /** A counter that the fleet shares in Redis, and that this process counts too. */
@@ -17,6 +18,7 @@ export class FleetCounter extends EmbeddedCounter {
   readonly leaseSalt: number
   /** The one that its limit comes from, if any. */
   readonly override: CounterOverride | undefined
+  #identityDigest: string | undefined
 
   constructor(spec: CounterSpec, prefix: HashState) {
     super(spec, prefix)
@@ -29,6 +31,12 @@ export class FleetCounter extends EmbeddedCounter {
     this.override = spec.override
     const { size, rate } = limitNumbers(spec)
     this.leaseSalt = mix(size, rate)
+  }
+
+  /** See `identityDigest` in `place.ts`; computed when first needed. */
+  get identityDigest(): string {
+    this.#identityDigest ??= identityDigest(this.identity)
+    return this.#identityDigest
   }
 }
 

@@ -9,11 +9,16 @@ import type { CountersParts } from './counters-endpoints.ts'
 import { inspectionResponse } from './inspection-response.ts'
 
 export interface ResetParts extends Pick<CountersParts, 'plan' | 'nameOf'> {
-  /** Returns their state after it; 'unknown': nobody knows whether it was done. Rejects with an ApiError where it was not. */
-  readonly reset: (name: CounterName) => Promise<Inspection | 'unknown'>
+  /** Returns their state after it. Rejects with an ApiError where it was not done. */
+  readonly reset: (name: CounterName) => Promise<Inspection | UnknownReset>
   /** Returns false where it could not be saved that they were reset. */
   readonly save: () => Promise<boolean>
   readonly logger: Logger
+}
+
+/** Why nobody knows whether it was done. */
+export interface UnknownReset {
+  readonly unknown: string
 }
 
 /** POST counters/reset: makes a rule's counters full for one caller, as if nothing had ever been taken. */
@@ -30,12 +35,13 @@ export function resetEndpoint({ plan, reset, save, nameOf, logger }: ResetParts)
       if (rule.counters.length === 0)
         throw new ApiError('bad_request', `a rule with algorithm ${rule.source.algorithm} has no counters, so there is nothing to reset`)
       const outcome = await reset(name)
-      if (outcome !== 'unknown' && !outcome.ok && outcome.error !== 'store_unavailable') return inspectionResponse(outcome, nameOf)
       const fields = { event: 'counter_reset', actor, reason, policy: name.policy, rule: name.rule }
-      if (outcome === 'unknown') {
-        logger.warn({ ...fields, outcome }, 'an operator reset counters; whether Redis did it is not known')
-        throw new ApiError('store_unavailable', 'Redis did not confirm the reset, and may have done it: reset again, which is safe')
+      if ('unknown' in outcome) {
+        logger.warn({ ...fields, detail: outcome.unknown }, 'an operator reset counters; it is not known whether it was done everywhere')
+        throw new ApiError('store_unavailable', `it may have been done: ${outcome.unknown}. To reset again is safe.`)
       }
+      const isDone = outcome.ok || outcome.error === 'store_unavailable'
+      if (!isDone) return inspectionResponse(outcome, nameOf)
       logger.info(fields, 'an operator reset counters')
       if (!(await save()))
         throw new ApiError('store_unavailable', 'the counters are reset, but the state file could not be written: a crash could undo it')
