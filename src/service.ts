@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { TopAsk } from './admin/api/top-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
@@ -11,12 +12,18 @@ import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
 import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
+import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
+import { FileShelf } from './runtime/desk/file-shelf.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
+import { overrideCalls } from './runtime/desk/override-calls.ts'
+import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
+import { RecentActivity } from './runtime/desk/recent-activity.ts'
 import { answerTop, type TopResponse } from './runtime/desk/top-desk.ts'
+import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -27,6 +34,7 @@ import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
 import { logUnservedDomains } from './runtime/unserved-domains-log.ts'
 import { describeRedisAddress } from './store/redis/link/redis-address.ts'
+import type { EventTap } from './telemetry/events/event-tap.ts'
 import { CounterFamily } from './telemetry/metrics/counter-family.ts'
 import { MetricMemory } from './telemetry/metrics/metric-memory.ts'
 import { VERSION } from './version.ts'
@@ -67,13 +75,15 @@ export interface StartOptions {
   readonly pause?: (ms: number) => Promise<unknown>
   /** How bundles are read; else on this thread. */
   readonly readBundle?: ReadBundle
+  /** Of the logger, for those who watch events. */
+  readonly tap?: EventTap | undefined
 }
 
 export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle }: StartOptions = {},
+  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle, tap }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   const sockets = await bindListeners(config, host)
@@ -88,8 +98,26 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
-  const desk: DeskHandlers = { status, top }
-  const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
+  const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
+  const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
+  const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
+  tap?.listen((event) => events?.publish(event))
+  const overrides = new OverrideDesk({
+    clock,
+    logger,
+    setOverrides: (timed) => supervisor.setOverrides(timed),
+    known: () => supervisor.askWorkers('know_overrides', undefined),
+  })
+  const desk: DeskHandlers = {
+    status,
+    activity: (policies) => recent?.of(policies) ?? [],
+    save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+    open_events: ({ worker }) => events!.openStream(worker),
+    top,
+    close_events: ({ worker }) => events!.closeStream(worker),
+    ...overrideCalls(overrides),
+  }
+  const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('./bundle/bundle-intake.ts'),
@@ -98,6 +126,9 @@ export async function startService(
   ])
   const stateKeeper =
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
+  const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
+  // Redis may be away: what operators look at does not wait for it.
+  const overridesStarted = overrides.start(await openShelf())
   let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
@@ -164,6 +195,14 @@ export async function startService(
     stop: (reason) => stop(reason, config.drainMs),
   }
 
+  async function openShelf(): Promise<OverrideShelf> {
+    const { book } = overrides
+    const { redis } = config
+    if (redis === undefined) return new FileShelf({ book, clock, logger, kept })
+    const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
+    return openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => supervisor.tellFleet(news, all) })
+  }
+
   /** Asked only when something is open, and everything is there. */
   function status(): InstanceStatus {
     const { active } = intake
@@ -173,7 +212,7 @@ export async function startService(
       workers: { configured: workers, alive: supervisor.livingCount },
       bundle: active && { ...active, policies },
       stateFile: stateKeeper,
-      shadowAll: undefined,
+      shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,
     })
   }
@@ -200,6 +239,7 @@ export async function startService(
     }, LOG_WAIT_MS)
     try {
       await step(Promise.race([firstLook, pause(waitMs)]))
+      await step(overridesStarted)
       // One that has come is waited for, however long a busy machine takes to compile it.
       await step(intake.offered)
     } finally {
@@ -211,7 +251,9 @@ export async function startService(
   async function stop(reason: string, drainMs: number): Promise<void> {
     const redisMs = config.redis === undefined ? 0 : LAST_REDIS_CALLS * config.redisTimeoutMs
     const closeMs = closingMs(config) + redisMs + CLOSE_SLACK_MS
-    logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: drainMs + closeMs }, 'shutting down')
+    const upToMs = drainMs + closeMs + (events?.closeMs ?? 0)
+    logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
+    events?.flush()
     supervisor.drain()
     await pause(drainMs)
     await supervisor.close(closeMs)
@@ -219,8 +261,11 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
+    recent?.stop()
+    await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
+    await events?.close()
   }
 }
 

@@ -1,7 +1,9 @@
 -- Counters of all kinds, all or nothing. Runs after clock.lua, which sets the time.
 --
 -- KEYS    one per row
--- ARGV    take, check, settle, refund, give_back, renew or reset; then for each row:
+-- ARGV    take, check, settle, refund, give_back, renew or reset
+--         known  take, check, reset: the moment of the last change of overrides that the calling instance knows and that is in force there, or 0
+--         then for each row:
 --           kind    of the limit, as in src/limiter/limit.ts
 --           cost    tokens to take; for settle, refund and give_back, tokens to give back, or below zero to charge; for renew, holds to move
 --           size    the most that the limit can grant at one moment
@@ -23,6 +25,10 @@
 -- to it. A settlement is: the instance that created the record may have counted the reservation as spent, and a budget must not lose unused
 -- tokens. Earlier versions did not write this time: then it is 0, long ago.
 --
+-- An override changes the limit of a bucket from a moment on, the same in all instances. When a record meets one for the first time, a raise is added to
+-- its level, and the record remembers the moment: nobody adds it again. A call of an instance that does not know that override yet, or that was sent before it
+-- came into force, is done under the limit of the record. Corrections under another override than the record's are, too. Other kinds count what is used, and need none of this.
+--
 -- A reset creates the record again and marks it: the time is below zero. What was taken before is neither given back nor settled, and `most`
 -- of an instance that does not know the reset yet is ignored. Earlier versions keep the mark and ignore it.
 
@@ -36,6 +42,7 @@ local RESET_KEPT_MS = 86400000
 local TICK_MS = 0.001
 
 local action = ARGV[1]
+local known = tonumber(ARGV[2])
 local isReturn = action == 'settle' or action == 'refund' or action == 'give_back' or action == 'renew'
 
 local function whole(ms)
@@ -58,13 +65,21 @@ local function set_begun(row, begun)
   row.reset = math.max(0, -row.begun)
 end
 
--- Tokens that are refilled continuously. A string: level, the time of that level, size, rate, when the record was created, and what was refunded
--- if anything was.
+-- Tokens that are refilled continuously. A string: level, the time of that level, size, rate, when the record was created; what was refunded, if
+-- anything was or an override follows; and the moment and the end of the last override that it met.
 local bucket = {
   -- Tokens per ms; for how many ms it has had this limit; take: tokens to lease beyond the cost, or -1 for a counter that is
-  -- settled; give_back: 1 to keep back what refill has replaced since then.
-  columns = { 'rate', 'since', 'more' },
+  -- settled; give_back: 1 to keep back what refill has replaced since then. Then 0, or where the limit is that of an override its moment, its end and
+  -- the size of the rule's own limit: 'moment:end:size'.
+  columns = { 'rate', 'since', 'more', 'override' },
 }
+
+-- The moment of a row's override, its end, and the size of the rule's own limit.
+local function override_of(row)
+  if row.override == 0 then return 0, 0, row.size end
+  local moment, ends, own = string.match(row.override, '^([^:]+):([^:]+):([^:]+)$')
+  return tonumber(moment), tonumber(ends), tonumber(own)
+end
 
 -- A value under our key that is not a record of ours counts as lost: an error would open the circuit of this node for all callers.
 local function unpack_bucket(record)
@@ -73,31 +88,51 @@ local function unpack_bucket(record)
   if is_finite(level) and is_finite(at) and is_finite(size) and is_finite(rate) and rate > 0 then return level, at, size, rate end
 end
 
+-- What a record has beyond its first five numbers.
+local function unpack_rest(row, record)
+  if #record >= 48 then row.refunded = struct.unpack('<d', record, 41) end
+  if not is_finite(row.refunded) then row.refunded = 0 end
+  row.met, row.metEnd = 0, 0
+  if #record >= 64 then row.met, row.metEnd = struct.unpack('<dd', record, 49) end
+  if not is_finite(row.met + row.metEnd) then row.met, row.metEnd = 0, 0 end
+end
+
 function bucket.read(row)
   local record = redis.call('GET', row.key)
   local level, at, size, rate = unpack_bucket(record)
+  local moment, ends, own = override_of(row)
   row.at = now
   row.begun = wall
   row.reset = 0
   row.level = isReturn and row.size or math.min(row.size, row.most)
   row.left = row.level
+  row.met, row.metEnd = moment, ends
   if not level then return end
   row.exists = true
   set_begun(row, #record >= 40 and struct.unpack('<d', record, 33) or 0)
-  if #record >= 48 then row.refunded = struct.unpack('<d', record, 41) end
-  if not is_finite(row.refunded) then row.refunded = 0 end
-  if action == 'give_back' and row.more > 0 then
-    -- A lease goes back under the limit that it was obtained with, which may have changed: the next take applies the new one.
+  unpack_rest(row, record)
+  local isOther = moment ~= row.met
+  if (action == 'give_back' and row.more > 0) or (isReturn and isOther) then
+    -- A lease goes back under the limit that it was obtained with, which may have changed: the next take applies the new one. So does what is
+    -- corrected under another override.
     row.level, row.at, row.size, row.rate = level, at, size, rate
     return
   end
   row.stepped = at > now + MAX_WAIT_FOR_CLOCK_MS
   if row.stepped then at = now end
-  local changed = now - row.since
+  local isLate = known < row.met and wall < row.metEnd
+  if isLate then row.size, row.rate = size, rate end
+  local isNew = not isLate and moment > row.met
+  -- Moments are wall time.
+  local changed = now - (isNew and math.max(0, wall - moment) or row.since)
   if at < changed and (size ~= row.size or rate ~= row.rate) then
     -- Last updated under another limit: until the change, it refilled at the old rate, up to the old size.
     level = math.min(level + (changed - at) * rate, size)
     at = changed
+  end
+  if isNew then
+    level = level + math.max(0, row.size - math.max(size, own))
+    row.met, row.metEnd = moment, ends
   end
   if at < now then level = level + (now - at) * row.rate end
   -- Never back in time: the refill between two moments is granted once.
@@ -107,7 +142,8 @@ function bucket.read(row)
   if wall - row.reset >= RESET_KEPT_MS then row.reset = 0 end
   local most = row.reset > row.moment and row.size or row.most + row.refunded
   row.left = math.min(row.level, most)
-  if row.more >= 0 then row.level = row.left end
+  -- An instance that does not know the override yet counts less than there is.
+  if row.more >= 0 and not isLate then row.level = row.left end
 end
 
 function bucket.write(row)
@@ -116,7 +152,8 @@ function bucket.write(row)
   if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
   if row.begun < 0 then rest = math.max(rest, RESET_KEPT_MS - row.begun - wall) end
   local record = struct.pack('<ddddd', row.level, row.at, row.size, row.rate, row.begun)
-  if row.refunded > 0 then record = record .. struct.pack('<d', row.refunded) end
+  if row.refunded > 0 or row.met > 0 then record = record .. struct.pack('<d', row.refunded) end
+  if row.met > 0 then record = record .. struct.pack('<dd', row.met, row.metEnd) end
   redis.call('SET', row.key, record, 'PX', whole(rest))
 end
 
@@ -359,7 +396,7 @@ local function is_unrelated(row)
   return action == 'give_back' and row.exists and row.begun > row.moment
 end
 
-local at = 1
+local at = 2
 local function read_columns(row, columns)
   for _, name in ipairs(columns) do
     at = at + 1

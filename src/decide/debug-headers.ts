@@ -12,7 +12,7 @@ export function pushDebug(headers: HeaderList, decision: Allowed | Rejected, lat
     'X-Edge-Debug-Decision',
     decision.action,
     'X-Edge-Debug-Mode',
-    policy?.mode ?? 'none',
+    modeOf(decision),
     'X-Edge-Debug-Reason',
     decision.reason,
     'X-Edge-Debug-Policy',
@@ -28,6 +28,11 @@ export function pushDebug(headers: HeaderList, decision: Allowed | Rejected, lat
     headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Key`, headerSafe(key))
     headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Value`, headerSafe(value))
   })
+}
+
+function modeOf({ policy, isShadowed }: Allowed | Rejected): string {
+  if (policy === undefined) return 'none'
+  return isShadowed ? 'shadow' : policy.mode
 }
 
 /** Callers choose these values: no control characters, nothing outside Latin-1, not endless. */

@@ -1,5 +1,5 @@
 import type { Allowed, Rejected } from '../engine/decision.ts'
-import type { Reason } from '../engine/reasons.ts'
+import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import { decisionHeaders } from './decision-headers.ts'
 
@@ -25,6 +25,16 @@ export interface RefusedAnswer {
   readonly isDebug: false
   readonly latencyMs: 0
   readonly reservation: undefined
+}
+
+export function decidedAnswer(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): DecidedAnswer {
+  // An allowed request may carry the reason of a would-reject.
+  const status = decision.action === 'reject' ? REASONS[decision.reason].status : 200
+  return { status, decision, refusal: undefined, isDebug, latencyMs, reservation: undefined }
+}
+
+export function refusedAnswer(refusal: Reason): RefusedAnswer {
+  return { status: REASONS[refusal].status, decision: undefined, refusal, isDebug: false, latencyMs: 0, reservation: undefined }
 }
 
 /** The header fields of an answer, without those that every response has. */

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { Decision } from '../engine/decision.ts'
-import { REASONS, type Reason } from '../engine/reasons.ts'
+import type { Reason } from '../engine/reasons.ts'
 import type { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
 import type { QuestionMetrics } from '../telemetry/metrics/question-metrics.ts'
-import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
+import { type DecisionAnswer, decidedAnswer, type RefusedAnswer, refusedAnswer } from './decision-answer.ts'
 import { DecisionLog } from './decision-log.ts'
 import type { Door } from './door.ts'
 
@@ -33,9 +33,7 @@ export class DecisionRecorder {
     metrics.count(decision, latencyMs)
     questions.count(door, decision.action)
     this.#log.note(decision, nowMs)
-    // An allowed request may carry the reason of a would-reject.
-    const status = decision.action === 'reject' ? REASONS[decision.reason].status : 200
-    return { status, decision, refusal: undefined, isDebug, latencyMs, reservation: undefined }
+    return decidedAnswer(decision, isDebug, latencyMs)
   }
 
   /** A request that cannot be decided. `detail` is for the log. */
@@ -64,6 +62,6 @@ export class DecisionRecorder {
   #refuse(reason: Reason, detail?: string): RefusedAnswer {
     this.#parts.metrics.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
-    return { status: REASONS[reason].status, decision: undefined, refusal: reason, isDebug: false, latencyMs: 0, reservation: undefined }
+    return refusedAnswer(reason)
   }
 }

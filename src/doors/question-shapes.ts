@@ -26,7 +26,7 @@ export interface OriginalField {
 }
 
 /** nginx's `auth_request`, and whatever can send a POST with header fields of its own. */
-const DECISION: QuestionShape = {
+export const DECISION: QuestionShape = {
   door: 'decision',
   path: '/v1/decision',
   methods: ['POST'],

@@ -2,6 +2,8 @@ import { identityName } from '../policy/compile.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
+import type { NameOf } from './name-of.ts'
+import { PlanOverrides } from './plan-overrides.ts'
 
 /** A plan with its counters open in a store. */
 export interface ActivePlan {
@@ -10,10 +12,11 @@ export interface ActivePlan {
   readonly counters: readonly Counter[]
   /** Finds the counter of a rule of an earlier plan, if the rule still exists. */
   readonly byIdentity: ReadonlyMap<string, Counter>
+  readonly overrides: PlanOverrides
 }
 
 /** In small steps. `sincesMs`: by counter index, since when its limit holds. */
-export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Array): Generator<void, ActivePlan> {
+export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Array, nameOf: NameOf): Generator<void, ActivePlan> {
   const byIdentity = new Map<string, Counter>()
   const counters: Counter[] = []
   for (const counter of plan.counters) {
@@ -23,5 +26,5 @@ export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Arra
     byIdentity.set(identityName(counter), opened)
     yield
   }
-  return { plan, counters, byIdentity }
+  return { plan, counters, byIdentity, overrides: new PlanOverrides(plan, store, nameOf) }
 }

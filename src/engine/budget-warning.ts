@@ -1,5 +1,6 @@
 import type { PlanRule } from '../policy/plan.ts'
 import type { Group } from './group.ts'
+import { bundleRule } from './variant.ts'
 
 /** A caller has spent or reserved this share of a budget, for the first time in its window. */
 export interface BudgetWarning {
@@ -21,7 +22,7 @@ export function* warningsOf({ rules, ruleCount, firstRows, charges, results }: G
     for (let c = 0; c < rule.counters.length; c++) {
       const row = firstRows[i]! + c
       const percent = results.warnings[row]!
-      if (percent > 0) yield { rule, values: values.slice(valuesFrom[row]!, valuesFrom[row + 1]!), percent }
+      if (percent > 0) yield { rule: bundleRule(rule), values: values.slice(valuesFrom[row]!, valuesFrom[row + 1]!), percent }
     }
   }
 }

@@ -18,6 +18,7 @@ export interface Concluding {
   readonly reserved: readonly ReservedCharge[]
   readonly holds: readonly ReservedCharge[]
   readonly matches: { readonly count: number }
+  readonly isShadowed: boolean
   /** What it shows of the descriptors, the deciding rule's first. */
   keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[]
 }
@@ -65,6 +66,7 @@ function conclude(
     wouldRejects: run.wouldRejects,
     missingKeys: run.missingKeys,
     matchedPolicies: run.matches.count,
+    isShadowed: run.isShadowed,
     descriptors: run.keyedBy(rule),
   }
   return decision as Allowed | Rejected

@@ -43,6 +43,8 @@ interface Evaluated {
   /** Descriptor keys that rules needed and the request lacks, each once. */
   readonly missingKeys: readonly string[]
   readonly matchedPolicies: number
+  /** Whether an override had all policies in shadow mode. */
+  readonly isShadowed: boolean
   /** The descriptors of all rules; empty unless requested. */
   readonly descriptors: readonly Descriptor[]
 }

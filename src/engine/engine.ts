@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { TimedOverride } from '../overrides/override.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
@@ -17,7 +18,8 @@ import { type CounterName, findCounters, type Inspection, inspectCounters } from
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
 import { LimitEvaluator } from './limit-evaluator.ts'
-import { type NameOf, type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
+import type { NameOf } from './name-of.ts'
+import { type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './question.ts'
 import type { Reservation, ReservedCharge } from './reservation.ts'
@@ -32,6 +34,8 @@ export interface EngineOptions {
   readonly onBudgetWarning?: OnBudgetWarning
   /** Is told of callers that are rejected, and of what others have left. */
   readonly callerWatch?: CallerWatch | undefined
+  /** Names callers in overrides of rules that are keyed by credentials; without it, such overrides cover nobody. */
+  readonly nameOf?: NameOf
 }
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
@@ -44,12 +48,15 @@ export class Engine {
   readonly #limitEvaluator: LimitEvaluator
   readonly #plans: PlanSwitch
   readonly #onBudgetWarning: OnBudgetWarning
+  readonly #nameOf: NameOf
   #ages: LimitAges | undefined
+  #overrides: readonly TimedOverride[] = []
 
   constructor(options: EngineOptions) {
     this.#store = options.store
     this.#clock = options.clock
     this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
+    this.#nameOf = options.nameOf ?? (() => '')
     const identification = options.identification ?? defaultIdentification()
     this.#evaluator = new Evaluator(options.store, options.clock, identification, this.#onBudgetWarning, options.callerWatch)
     this.#limitEvaluator = new LimitEvaluator(options.store, options.clock, options.callerWatch)
@@ -73,7 +80,21 @@ export class Engine {
 
   /** Prepares a plan, in small steps. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
-    this.#plans.add(generation, yield* openPlan(plan, this.#store, sincesMs))
+    const opened = yield* openPlan(plan, this.#store, sincesMs, this.#nameOf)
+    yield* opened.overrides.prepare(this.#overrides)
+    opened.overrides.set(this.#overrides)
+    this.#plans.add(generation, opened)
+  }
+
+  /** All overrides that are in force, or will be. Each is from its own moment on: decisions of all threads with that time use it. */
+  setOverrides(overrides: readonly TimedOverride[]): void {
+    this.#overrides = overrides
+    for (const { overrides: ofPlan } of this.#plans.all()) ofPlan.set(overrides)
+  }
+
+  /** Whether an override has all policies in shadow mode now. */
+  get isShadowed(): boolean {
+    return this.#plans.active?.overrides.index?.isShadowed(this.#clock.nowMs()) ?? false
   }
 
   /**
@@ -116,8 +137,9 @@ export class Engine {
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
     if (reserved.amount === amount) return
     const { rule, values, taken } = reserved
-    const charges = this.#chargesOf(reserved, reserved.amount - amount)
-    return this.#store.settleAll(charges, taken, this.#clock.nowMs(), this.#clock.wallMs(), (_row, percent) =>
+    const nowMs = this.#clock.nowMs()
+    const charges = this.#chargesOf(reserved, reserved.amount - amount, nowMs)
+    return this.#store.settleAll(charges, taken, nowMs, this.#clock.wallMs(), (_row, percent) =>
       this.#onBudgetWarning({ rule, values, percent }),
     )
   }
@@ -127,7 +149,8 @@ export class Engine {
    * settlement must name. One that comes too late takes again, above the limit if need be.
    */
   renew(hold: ReservedCharge): Taken | Promise<Taken> {
-    return this.#store.renewAll(this.#chargesOf(hold, hold.amount), hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
+    const nowMs = this.#clock.nowMs()
+    return this.#store.renewAll(this.#chargesOf(hold, hold.amount, nowMs), hold.taken, nowMs, this.#clock.wallMs())
   }
 
   /** What a reservation took and where, for a settlement that has neither its plan nor its values. `nameOf`: for warnings. */
@@ -139,8 +162,9 @@ export class Engine {
   settlePlaced(charge: PlacedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
     if (charge.amount === amount) return true
     const { active } = this.#plans
-    const rows = placedRows(charge, charge.amount - amount, active, this.#store)
-    return this.#store.settlePlaced(rows, taker, charge.taken, this.#clock.nowMs(), this.#clock.wallMs(), (row, percent) => {
+    const nowMs = this.#clock.nowMs()
+    const rows = placedRows(charge, charge.amount - amount, active, this.#store, nowMs)
+    return this.#store.settlePlaced(rows, taker, charge.taken, nowMs, this.#clock.wallMs(), (row, percent) => {
       const rule = placedRule(active, charge.counters[row]!)
       if (rule !== undefined) this.#onBudgetWarning({ rule, values: [], caller: charge.caller, percent })
     })
@@ -148,20 +172,22 @@ export class Engine {
 
   /** As `renew`. */
   renewPlaced(hold: PlacedCharge, taker: string | undefined): Taken | Promise<Taken> {
-    const rows = placedRows(hold, hold.amount, this.#plans.active, this.#store)
-    return this.#store.renewPlaced(rows, taker, hold.taken, this.#clock.nowMs(), this.#clock.wallMs())
+    const nowMs = this.#clock.nowMs()
+    const rows = placedRows(hold, hold.amount, this.#plans.active, this.#store, nowMs)
+    return this.#store.renewPlaced(rows, taker, hold.taken, nowMs, this.#clock.wallMs())
   }
 
   /** The state of the counters of one rule for one caller. Takes nothing. */
   inspect(name: CounterName): Inspection | Promise<Inspection> {
-    const found = findCounters(this.#plans.active, name)
+    const nowMs = this.#clock.nowMs()
+    const found = findCounters(this.#plans.active, name, nowMs)
     if (typeof found === 'string') return { ok: false, error: found }
-    return inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
+    return inspectCounters(found, this.#store, nowMs, this.#clock.wallMs())
   }
 
   /** Makes them as if nothing had ever been taken, and returns their state. Throws, or rejects, where the store cannot. */
   reset(name: CounterName): Inspection | Promise<Inspection> {
-    const found = findCounters(this.#plans.active, name)
+    const found = findCounters(this.#plans.active, name, this.#clock.nowMs())
     if (typeof found === 'string') return { ok: false, error: found }
     // Other threads may use a wall time that is up to a millisecond ahead: what they took was before this.
     const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), Math.floor(this.#clock.wallMs()) + 1)
@@ -169,15 +195,16 @@ export class Engine {
     return done instanceof Promise ? done.then(inspect) : inspect()
   }
 
-  /** A row for each counter that was taken from, as it is opened by the active plan. */
-  #chargesOf(reserved: ReservedCharge, cost: number): Charges {
+  /** A row for each counter that was taken from, as the active plan and its overrides limit it now. */
+  #chargesOf({ rule, active: taker, values }: ReservedCharge, cost: number, nowMs: number): Charges {
     const charges = new Charges()
     const { active } = this.#plans
-    for (const counter of reserved.rule.counters) {
-      for (const value of reserved.values) charges.addValue(value)
-      const taken = reserved.active.counters[counter.index]!
-      const current = reserved.active === active ? taken : active?.byIdentity.get(identityName(counter))
-      charges.add(current ?? taken, cost)
+    for (const counter of rule.counters) {
+      for (const value of values) charges.addValue(value)
+      const taken = taker.counters[counter.index]!
+      const current = taker === active ? taken : active?.byIdentity.get(identityName(counter))
+      const own = current && active?.overrides.index?.counterOf(counter, values, nowMs)
+      charges.add(own ?? current ?? taken, cost)
     }
     return charges
   }

@@ -1,6 +1,6 @@
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { Evaluator } from './evaluator.ts'
-import type { Explanation } from './explanation.ts'
+import type { Explanation, StepwiseExplanation } from './explanation.ts'
 import { type BodyNeed, type DecideOptions, NO_OPTIONS } from './question.ts'
 import type { Run } from './run.ts'
 
@@ -47,6 +47,11 @@ export class Evaluation {
     return this.#afterExplain(run, explanation)
   }
 
+  /** The same in small steps, for a bundle with thousands of policies. The last step: the run belongs to the explanation. */
+  explainStepwise(options: DecideOptions = NO_OPTIONS): StepwiseExplanation | Promise<StepwiseExplanation> {
+    return this.#evaluator.explain(this.#beginStep(), options)
+  }
+
   #beginStep(): Run {
     const run = this.#run
     if (run === undefined) throw new Error('this evaluation is over, or a step of it is still pending')
@@ -55,9 +60,10 @@ export class Evaluation {
     return run
   }
 
-  #afterExplain(run: Run, explanation: Explanation): Explanation {
+  #afterExplain(run: Run, { decision, policies }: StepwiseExplanation): Explanation {
+    const all = [...policies]
     this.#run = run
-    return explanation
+    return { decision, policies: all }
   }
 
   #afterPrecheck(run: Run, rejection: Rejected | Refused | undefined): Rejected | Refused | undefined {

@@ -8,7 +8,7 @@ import { type OnBudgetWarning, warningsOf } from './budget-warning.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
-import { type Explanation, explain } from './explanation.ts'
+import { explain, type StepwiseExplanation } from './explanation.ts'
 import { Group } from './group.ts'
 import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './question.ts'
 import type { Run } from './run.ts'
@@ -54,10 +54,11 @@ export class Evaluator {
 
   /** Takes, and returns the run to the pool. */
   decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
-    if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
-    const block = run.active!.plan.hasBlocks ? run.findBlock() : undefined
+    if (run.isShadowed) return this.#simulateAll(run)
+    if (run.lacksHost) return this.#refuse(run, NO_HOST)
+    const block = mayBlock(run) ? run.findBlock() : undefined
     if (block !== undefined) return this.#block(run, block)
     this.#chargeEnforcing(run, false)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
@@ -67,28 +68,31 @@ export class Evaluator {
 
   needsBody(run: Run): BodyNeed {
     const { plan } = run.active!
-    if (!plan.needsBody || run.lacksHost) return 'no'
+    if (!plan.needsBody) return 'no'
     this.#setTime(run, undefined)
     run.isBodyUnread = true
-    if (plan.hasBlocks && run.findBlock() !== undefined) return 'no'
     run.bodyNeed = 'no'
     const { policies, count } = run.matches
-    for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!, true)
-    // A request that will be refused needs no body.
-    if (run.hasRepeated) return 'no'
+    if (!run.isShadowed) {
+      if (run.lacksHost || (mayBlock(run) && run.findBlock() !== undefined)) return 'no'
+      for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!, true)
+      // A request that will be refused needs no body.
+      if (run.hasRepeated) return 'no'
+    }
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (policy.needsBody && policy.isShadow && !run.isAmbiguous(policy, true)) run.charge(policy, true)
+      if (policy.needsBody && run.simulates(policy) && !run.isAmbiguous(policy, true)) run.charge(policy, true)
     }
     return run.bodyNeed
   }
 
   /** Checks the rules that need no body, and takes nothing. A rejection returns the run to the pool. */
   precheck(run: Run): Rejected | Refused | undefined | Promise<Rejected | undefined> {
-    if (run.lacksHost) return this.#refuse(run, NO_HOST)
     this.#setTime(run, undefined)
+    if (run.isShadowed) return undefined
+    if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.isBodyUnread = true
-    const block = run.active!.plan.hasBlocks ? run.findBlock() : undefined
+    const block = mayBlock(run) ? run.findBlock() : undefined
     if (block !== undefined) return this.#block(run, block)
     this.#chargeEnforcing(run, true)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
@@ -98,7 +102,7 @@ export class Evaluator {
   }
 
   /** What would be decided, and why. Takes nothing, and the run can be continued. */
-  explain(run: Run, options: DecideOptions): Explanation | Promise<Explanation> {
+  explain(run: Run, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
     return explain(run, this.#store)
@@ -109,7 +113,7 @@ export class Evaluator {
     if (body === 'unread') run.isBodyUnread = true
     else run.setBody(body)
     this.#setTime(run, undefined)
-    const rule = run.findStreamCut()
+    const rule = run.isShadowed ? undefined : run.findStreamCut()
     this.#runs.giveBack(run)
     return rule
   }
@@ -117,6 +121,9 @@ export class Evaluator {
   #setTime(run: Run, nowMs: number | undefined): void {
     run.nowMs = nowMs === undefined ? this.#clock.nowMs() : nowMs
     run.wallMs = this.#wallTime.at(run.nowMs)
+    const { index } = run.active!.overrides
+    run.overrides = index
+    run.isShadowed = index?.isShadowed(run.nowMs) ?? false
   }
 
   #chargeEnforcing(run: Run, isHeadOnly: boolean): void {
@@ -148,13 +155,19 @@ export class Evaluator {
     return this.#simulate(run)
   }
 
+  /** No policy enforces: each takes what fits from its own counters, and changes no response. */
+  #simulateAll(run: Run): Decision | Promise<Decision> {
+    run.limit = undefined
+    return this.#simulate(run)
+  }
+
   /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A remote store gets all of them at once. */
   #simulate(run: Run): Decision | Promise<Decision> {
     let asked: Simulation[] | undefined
     for (let i = 0; i < run.matches.count; i++) {
       const policy = run.matches.policies[i]!
-      if (!policy.isShadow) continue
-      const block = policy.hasBlocks ? run.judge(policy).block : undefined
+      if (!run.simulates(policy)) continue
+      const block = run.blockIn(policy)
       // Skipped as a whole: its other rules would count requests that it cannot tell apart.
       if (block === undefined && run.isAmbiguous(policy)) continue
       run.group.clear()
@@ -208,6 +221,10 @@ export class Evaluator {
     this.#runs.giveBack(run)
     return decision
   }
+}
+
+function mayBlock({ active, overrides }: Run): boolean {
+  return active!.plan.hasBlocks || overrides !== undefined
 }
 
 /** A shadow policy's part of a decision. */

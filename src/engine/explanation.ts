@@ -1,3 +1,4 @@
+import type { Override } from '../overrides/override.ts'
 import type { Mismatch } from '../policy/mismatch.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
@@ -7,6 +8,7 @@ import type { Decision } from './decision.ts'
 import { Group } from './group.ts'
 import { AMBIGUOUS, APPLIES, NO_MATCH, OVER, type Verdict } from './rule-verdicts.ts'
 import { keyIndexesOf, type Run } from './run.ts'
+import { bundleRule } from './variant.ts'
 import { longestRejection, mostConstrained } from './verdict.ts'
 
 /** What would be decided for a request, and why. Nothing was taken for it. */
@@ -34,6 +36,8 @@ export interface ExplainedRule {
   readonly descriptors: readonly ExplainedDescriptor[]
   /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
   readonly counters: readonly ExplainedCounter[]
+  /** The one that is in force for this caller. */
+  readonly override: Override | undefined
 }
 
 export interface ExplainedDescriptor {
@@ -47,8 +51,14 @@ export interface ExplainedCounter extends CounterStatus {
   readonly waitMs: number
 }
 
-/** Checks all policies that cover the run's request, and takes nothing. */
-export function explain(run: Run, store: CounterStore): Explanation | Promise<Explanation> {
+/** An explanation whose policies are described one by one, as they are asked for. */
+export interface StepwiseExplanation {
+  readonly decision: Decision
+  readonly policies: Iterable<ExplainedPolicy>
+}
+
+/** Checks all policies that cover the run's request, and takes nothing. The run must stay as it is until all policies are described. */
+export function explain(run: Run, store: CounterStore): StepwiseExplanation | Promise<StepwiseExplanation> {
   const groups = chargedGroups(run)
   const outcomes = groups.map(({ group }) => check(run, group, store))
   if (outcomes.some((outcome) => outcome instanceof Promise)) return Promise.all(outcomes).then((all) => conclude(run, groups, all))
@@ -67,11 +77,11 @@ interface ChargedGroup {
 function chargedGroups(run: Run): ChargedGroup[] {
   const policies = matchesOf(run)
   run.group = new Group()
-  for (const policy of policies) if (!policy.isShadow) run.charge(policy)
-  const groups = [{ group: run.group, missingKeys: [...run.missingKeys], block: run.findBlock() }]
+  for (const policy of policies) if (!run.simulates(policy)) run.charge(policy)
+  const groups = [{ group: run.group, missingKeys: [...run.missingKeys], block: run.isShadowed ? undefined : run.findBlock() }]
   for (const policy of policies) {
-    if (!policy.isShadow) continue
-    const { block } = run.judge(policy)
+    if (!run.simulates(policy)) continue
+    const block = run.blockIn(policy)
     if (block === undefined && run.isAmbiguous(policy)) continue
     run.group = new Group()
     if (block === undefined) run.charge(policy)
@@ -81,17 +91,20 @@ function chargedGroups(run: Run): ChargedGroup[] {
 }
 
 function check(run: Run, { charges, results }: Group, store: CounterStore): Outcome | Promise<Outcome> {
-  return charges.length === 0 || store.checkAll(charges, results, run.nowMs, run.wallMs)
+  return charges.length === 0 || store.checkAll(charges, results, run.nowMs, run.wallMs, true)
 }
 
-function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Explanation {
+function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): StepwiseExplanation {
   const counters = countersByRule(groups, outcomes)
+  return { decision: decisionOf(run, groups, outcomes), policies: explainPolicies(run, counters) }
+}
+
+function* explainPolicies(run: Run, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): Generator<ExplainedPolicy> {
   const matched = new Set(matchesOf(run))
-  const policies = run.active!.plan.policies.map((policy) => {
-    if (matched.has(policy)) return { policy, why: undefined, rules: explainRules(run, policy, counters) }
-    return { policy, why: run.mismatchOf(policy), rules: [] }
-  })
-  return { decision: decisionOf(run, groups, outcomes), policies }
+  for (const policy of run.active!.plan.policies) {
+    if (matched.has(policy)) yield { policy, why: undefined, rules: explainRules(run, policy, counters) }
+    else yield { policy, why: run.mismatchOf(policy), rules: [] }
+  }
 }
 
 /** Of the rules that apply. */
@@ -104,7 +117,7 @@ function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outc
       const row = group.firstRows[i]!
       const known = outcomes[g] === 'unavailable' ? [] : rule.counters
       found.set(
-        rule,
+        bundleRule(rule),
         known.map((counter, c) => ({ ...statusOf(counter, levels[row + c]!, wallMs), waitMs: waitsMs[row + c]! })),
       )
     }
@@ -114,15 +127,20 @@ function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outc
 
 function explainRules(run: Run, policy: PlanPolicy, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): ExplainedRule[] {
   // A shadow policy is left out as a whole.
-  const isLeftOut = policy.isShadow && run.isAmbiguous(policy)
+  const isLeftOut = run.simulates(policy) && run.isAmbiguous(policy) && run.blockIn(policy) === undefined
   const verdicts = run.judge(policy)
-  return policy.rules.map((rule, i) => ({
-    rule,
-    why: isLeftOut && verdicts.block === undefined ? 'repeated_descriptor' : whyNot(run, rule, verdicts.of(i)),
-    cost: (rule.cost.of(run) || 0) / (rule.counters[0]?.unit ?? 1), // NaN where it is ambiguous
-    descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describe(run, index)),
-    counters: counters.get(rule) ?? [],
-  }))
+  return policy.rules.map((rule, i) => {
+    const variant = run.variantOf(rule)
+    const inForce = variant?.rule ?? rule
+    return {
+      rule,
+      why: isLeftOut ? 'repeated_descriptor' : whyNot(run, inForce, verdicts.of(i)),
+      cost: (inForce.cost.of(run) || 0) / (rule.counters[0]?.unit ?? 1), // NaN where it is ambiguous
+      descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describe(run, index)),
+      counters: counters.get(rule) ?? [],
+      override: variant?.override,
+    }
+  })
 }
 
 function whyNot(run: Run, rule: PlanRule, verdict: Verdict): ExplainedRule['why'] {
@@ -138,12 +156,12 @@ function describe(run: Run, index: number): ExplainedDescriptor {
 
 /** The same decision as `decide`, in the same order of checks. */
 function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): Decision {
-  if (run.lacksHost) return NO_HOST
+  if (run.lacksHost && !run.isShadowed) return NO_HOST
   if (groups[0]!.block !== undefined) {
     run.missingKeys = []
     return blocked(run, groups[0]!.block)
   }
-  if (run.hasRepeated) return REPEATED_FIELD
+  if (run.hasRepeated && !run.isShadowed) return REPEATED_FIELD
   if (outcomes[0] === 'unavailable') return NO_STORE
   const [enforcing, ...shadows] = groups
   run.group = enforcing!.group

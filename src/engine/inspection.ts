@@ -1,11 +1,13 @@
-import { parseAddress, subjectText } from '../address.ts'
+import type { Override } from '../overrides/override.ts'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
+import { addressForm } from '../policy/rule-match.ts'
 import { ChargeResults } from '../store/charge-results.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { type CounterStatus, statusOf } from './counter-status.ts'
+import type { Variant } from './variant.ts'
 
 /** Names the counters of one rule for one caller. */
 export interface CounterName {
@@ -17,7 +19,15 @@ export interface CounterName {
 
 /** The state of the counters, or why it is not known. */
 export type Inspection =
-  | { readonly ok: true; readonly rule: PlanRule; readonly counters: readonly CounterStatus[] }
+  | {
+      readonly ok: true
+      readonly rule: PlanRule
+      /** By its limit keys, as its counters have them. */
+      readonly values: readonly string[]
+      readonly counters: readonly CounterStatus[]
+      /** The one that is in force for this caller. */
+      readonly override: Override | undefined
+    }
   | { readonly ok: false; readonly error: InspectionError }
 
 export type InspectionError = 'unknown_policy' | 'unknown_rule' | 'wrong_values' | 'store_unavailable'
@@ -25,28 +35,32 @@ export type InspectionError = 'unknown_policy' | 'unknown_rule' | 'wrong_values'
 /** A rule's counters for one caller, found by their name. */
 export interface FoundCounters {
   readonly rule: PlanRule
+  readonly values: readonly string[]
   /** A row for each of the rule's counters, at no cost. */
   readonly charges: Charges
+  readonly variant: Variant | undefined
 }
 
-export function findCounters(active: ActivePlan | undefined, name: CounterName): FoundCounters | InspectionError {
+/** Under the limits that are in force at `nowMs`. */
+export function findCounters(active: ActivePlan | undefined, name: CounterName, nowMs: number): FoundCounters | InspectionError {
   const policy = active?.plan.policiesById.get(name.policy)
   if (policy === undefined) return 'unknown_policy'
   const rule = policy.rules.find((each) => each.name === name.rule)
   if (rule === undefined) return 'unknown_rule'
   const values = subjectOf(rule, name.values)
   if (values === undefined) return 'wrong_values'
+  const variant = active!.overrides.index?.of(rule)?.find(values, nowMs)
   const charges = new Charges()
-  for (const counter of rule.counters) {
+  for (const [c, counter] of rule.counters.entries()) {
     for (const value of values) charges.addValue(value)
-    charges.add(active!.counters[counter.index]!, 0)
+    charges.add(variant?.counters[c] ?? active!.counters[counter.index]!, 0)
   }
-  return { rule, charges }
+  return { rule, values, charges, variant }
 }
 
 /** Reads them without taking anything. */
 export function inspectCounters(
-  { rule, charges }: FoundCounters,
+  { rule, values, charges, variant }: FoundCounters,
   store: CounterStore,
   nowMs: number,
   wallMs: number,
@@ -54,27 +68,27 @@ export function inspectCounters(
   const results = new ChargeResults()
   const report = (isKnown: boolean): Inspection => {
     if (!isKnown) return { ok: false, error: 'store_unavailable' }
-    return { ok: true, rule, counters: rule.counters.map((counter, row) => statusOf(counter, results.levels[row]!, results.wallMs)) }
+    const counters = rule.counters.map((counter, row) =>
+      statusOf(variant?.rule.counters[row] ?? counter, results.levels[row]!, results.wallMs),
+    )
+    return { ok: true, rule, values, counters, override: variant?.override }
   }
-  const outcome = store.checkAll(charges, results, nowMs, wallMs)
+  if (charges.length === 0) return report(true)
+  const outcome = store.checkAll(charges, results, nowMs, wallMs, true)
   if (outcome instanceof Promise) return outcome.then((later) => report(later !== 'unavailable'))
   return report(outcome !== 'unavailable')
 }
 
-/** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, or unknown. */
+/** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, unknown, or no address. */
 function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): string[] | undefined {
   const given = new Map<string, string>()
   for (const [text, value] of Object.entries(values ?? {})) {
     const key = parseDescriptorKey(text)?.text ?? text
     if (typeof value !== 'string' || (value === '' && !key.startsWith('descriptor:')) || given.has(key) || !limitKeys.includes(key))
       return undefined
-    given.set(key, key === 'ip:address' ? addressSubject(value) : value)
+    const subject = key === 'ip:address' ? addressForm(value) : value
+    if (subject === undefined) return undefined
+    given.set(key, subject)
   }
   return limitKeys.every((key) => given.has(key)) ? limitKeys.map((key) => given.get(key)!) : undefined
-}
-
-/** IPv6 addresses are counted by network, and an operator may name a single one. */
-function addressSubject(text: string): string {
-  const address = parseAddress(text)
-  return address === undefined ? text : subjectText(address)
 }

@@ -36,6 +36,7 @@ export class LimitEvaluator {
     const run = this.#idle ?? new LimitRun()
     this.#idle = undefined
     run.begin(call, active, nowMs, this.#wallTime.at(nowMs))
+    if (run.isShadowed) return this.#afterTaken(run, true)
     const block = run.findBlock()
     if (block !== undefined) return this.#block(run, block)
     run.charge(run.group)
@@ -54,7 +55,7 @@ export class LimitEvaluator {
 
   #afterGivenBack(run: LimitRun, given: Outcome): LimitResult | Promise<LimitResult> {
     if (given !== 'unavailable') return this.#simulate(run)
-    if (run.group.ruleCount === 0) return this.#refuse(run, NO_STORE)
+    if (run.group.ruleCount === 0 && !run.isShadowed) return this.#refuse(run, NO_STORE)
     // What was taken stays taken.
     run.forgetGivenBack()
     return this.#simulate(run)

@@ -6,6 +6,8 @@ import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import type { DescriptorStatus, LimitCall } from './limit-call.ts'
 import { blockedStatus, NO_LIMIT, UNLIMITED, worstStatus } from './limit-status.ts'
 import { MergedGroup } from './merged-group.ts'
+import type { OverrideIndex } from './override-index.ts'
+import type { Variant } from './variant.ts'
 
 const NONE: readonly never[] = Object.freeze([])
 const NO_CALL: LimitCall = { domain: '', descriptors: NONE }
@@ -16,6 +18,9 @@ export class LimitRun implements Concluding {
   active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
+  /** Whether an override has all policies in shadow mode. */
+  isShadowed = false
+  #overrides: OverrideIndex | undefined
   /** What enforcing rules take. */
   readonly group = new MergedGroup()
   /** What is given back, to rules of all policies. */
@@ -28,16 +33,20 @@ export class LimitRun implements Concluding {
   readonly missingKeys = NONE
   readonly reserved = NONE
   readonly holds = NONE
-  /** So many of the three lists below are of this call. */
+  /** So many of the four lists below are of this call. */
   #count = 0
   /** The descriptors and rules that cover one another, by descriptor and then in bundle order. */
   readonly #descriptors: number[] = []
   readonly #coverings: KeySetRule<PlanRule>[] = []
+  /** The rule under the override that is in force for the descriptor. */
+  readonly #variants: (Variant | undefined)[] = []
   /** Where their charges are in their group; -1: nothing is charged. */
   readonly #entries: number[] = []
   /** Of one descriptor: its rules, and the entries of those that enforce. */
   readonly #found: KeySetRule<PlanRule>[] = []
   readonly #charged: number[] = []
+  /** Of the rule that was looked at last. */
+  readonly #subject: string[] = []
   readonly #matched = new Set<PlanPolicy>()
 
   /** Finds the rules. */
@@ -46,6 +55,9 @@ export class LimitRun implements Concluding {
     this.active = active
     this.nowMs = nowMs
     this.wallMs = wallMs
+    const { index } = active.overrides
+    this.#overrides = index
+    this.isShadowed = index?.isShadowed(nowMs) ?? false
     const domain = active.plan.domains.get(call.domain)
     this.matches.count = domain?.policyCount ?? 0
     if (domain === undefined) return
@@ -80,7 +92,7 @@ export class LimitRun implements Concluding {
   /** Charges the descriptors to the rules of the policy, or of all enforcing ones. */
   charge(group: MergedGroup, policy?: PlanPolicy): void {
     for (let i = 0; i < this.#count; i++) {
-      const { rule } = this.#coverings[i]!
+      const rule = this.#ruleAt(i)
       if (rule.counters.length > 0 && isOf(rule, policy) && !this.#isGivenBack(i)) this.#add(group, i)
     }
   }
@@ -88,7 +100,7 @@ export class LimitRun implements Concluding {
   /** Whether there is anything to give back. */
   chargeGivenBack(): boolean {
     for (let i = 0; i < this.#count; i++) {
-      if (this.#isGivenBack(i) && this.#coverings[i]!.rule.counters.length > 0) this.#add(this.givenBack, i)
+      if (this.#isGivenBack(i) && this.#ruleAt(i).counters.length > 0) this.#add(this.givenBack, i)
     }
     return this.givenBack.ruleCount > 0
   }
@@ -98,12 +110,12 @@ export class LimitRun implements Concluding {
     for (let i = 0; i < this.#count; i++) if (this.#isGivenBack(i)) this.#entries[i] = -1
   }
 
-  /** Those in shadow mode that cover a descriptor, in bundle order. */
+  /** Those that change no response and cover a descriptor, in bundle order. */
   shadowPolicies(): readonly PlanPolicy[] {
     let policies: Set<PlanPolicy> | undefined
     for (let i = 0; i < this.#count; i++) {
       const { policy } = this.#coverings[i]!.rule
-      if (!policy.isShadow) continue
+      if (!policy.isShadow && !this.isShadowed) continue
       policies ??= new Set()
       policies.add(policy)
     }
@@ -132,9 +144,17 @@ export class LimitRun implements Concluding {
       const at = this.#count++
       this.#descriptors[at] = descriptor
       this.#coverings[at] = covering
+      this.#variants[at] = this.#overrides === undefined ? undefined : this.#variantOf(covering, descriptor)
       this.#entries[at] = -1
     }
     if (hasElse) this.#matched.clear()
+  }
+
+  #variantOf({ rule, limitKeys }: KeySetRule<PlanRule>, descriptor: number): Variant | undefined {
+    const overrides = this.#overrides!.of(rule)
+    const { values } = this.call.descriptors[descriptor]!
+    for (let k = 0; k < limitKeys.length; k++) this.#subject[k] = values[limitKeys[k]!]!
+    return overrides?.find(this.#subject, this.nowMs)
   }
 
   /** Notes the policies of which a rule with a match applies, where there is an `else` to know it. */
@@ -154,8 +174,13 @@ export class LimitRun implements Concluding {
     return block !== undefined && block.expiresAtMs <= this.wallMs
   }
 
+  /** The rule as it is in force. */
+  #ruleAt(i: number): PlanRule {
+    return this.#variants[i]?.rule ?? this.#coverings[i]!.rule
+  }
+
   #isBlocked(i: number, policy: PlanPolicy | undefined): boolean {
-    const { rule } = this.#coverings[i]!
+    const rule = this.#ruleAt(i)
     return rule.block !== undefined && isOf(rule, policy) && !this.#isGivenBack(i)
   }
 
@@ -166,15 +191,15 @@ export class LimitRun implements Concluding {
   #add(group: MergedGroup, i: number): void {
     const { descriptors } = this.call
     const { values, hits } = descriptors[this.#descriptors[i]!]!
-    this.#entries[i] = group.charge(this.#coverings[i]!, values, hits, this.active!, descriptors.length > 1)
+    this.#entries[i] = group.charge(this.#coverings[i]!, this.#variants[i], values, hits, this.active!, descriptors.length > 1)
   }
 
   #status(from: number, to: number): DescriptorStatus {
     let charged = 0
     let isUnlimited = false
     for (let i = from; i < to; i++) {
-      const { rule } = this.#coverings[i]!
-      if (rule.policy.isShadow) continue
+      const rule = this.#ruleAt(i)
+      if (rule.policy.isShadow || this.isShadowed) continue
       if (this.#entries[i]! >= 0) this.#charged[charged++] = this.#entries[i]!
       else if (rule.counters.length === 0 && rule.block === undefined) isUnlimited = true
     }

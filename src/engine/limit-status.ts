@@ -1,8 +1,8 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import type { KeySetRule } from '../policy/key-set.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { DescriptorStatus } from './limit-call.ts'
 import type { MergedGroup } from './merged-group.ts'
+import { bundleRule } from './variant.ts'
 import { rejectionBy, ruleWaitMs, shownLevel } from './verdict.ts'
 
 /** No rule limits the descriptor. */
@@ -32,34 +32,33 @@ function overStatus(group: MergedGroup, entry: number): DescriptorStatus {
   const { rule, retryAfterMs } = rejectionBy(group, entry)
   const firstRow = group.firstRows[entry]!
   const c = rule.counters.findIndex((_, index) => group.results.waitsMs[firstRow + index]! > 0)
-  return { isOver: true, rule, stated: group.coverings[entry]!.stated[c], remaining: 0, resetMs: retryAfterMs }
+  return { isOver: true, rule, stated: group.stated[entry]![c], remaining: 0, resetMs: retryAfterMs }
 }
 
 function scarcestStatus(group: MergedGroup, entries: readonly number[], count: number): DescriptorStatus {
   const { levels, wallMs } = group.results
-  let scarcest: KeySetRule<PlanRule> | undefined
+  let scarcest = -1
   let counter = 0
   let level = 0
   let share = Number.POSITIVE_INFINITY
   for (let i = 0; i < count; i++) {
-    const covering = group.coverings[entries[i]!]!
-    const { counters } = covering.rule
+    const { counters } = group.rules[entries[i]!]!
     for (let c = 0; c < counters.length; c++) {
       const left = levels[group.firstRows[entries[i]!]! + c]!
       if (left / counters[c]!.size >= share) continue
-      scarcest = covering
+      scarcest = entries[i]!
       counter = c
       level = left
       share = left / counters[c]!.size
     }
   }
-  if (scarcest === undefined) return NO_LIMIT
-  const { rule, stated } = scarcest
+  if (scarcest < 0) return NO_LIMIT
+  const rule = group.rules[scarcest]!
   const { limit } = rule.counters[counter]!
   return {
     isOver: false,
-    rule,
-    stated: stated[counter],
+    rule: bundleRule(rule),
+    stated: group.stated[scarcest]![counter],
     remaining: shownLevel(level, rule.counters[counter]!),
     resetMs: algorithmOf(limit).resetMs(limit, level, wallMs),
   }

@@ -2,16 +2,18 @@ import { canOverdraw } from '../limiter/limit.ts'
 import type { KeySetRule } from '../policy/key-set.ts'
 import { MAX_TOKENS } from '../policy/max-tokens.ts'
 import type { PlanRule } from '../policy/plan.ts'
+import type { StatedLimit } from '../policy/stated-limit.ts'
 import { Charges } from '../store/charges.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { Group } from './group.ts'
+import type { Variant } from './variant.ts'
 
 /**
  * What several descriptors of one call are charged together. Where two of them come to the same counters, these are charged once, with the sum.
  */
 export class MergedGroup extends Group {
-  /** The rules again, as their key sets have them. */
-  readonly coverings: KeySetRule<PlanRule>[] = []
+  /** What the limits of each rule are in words, one for each of its counters. */
+  readonly stated: (readonly StatedLimit[])[] = []
   /** The latest entry of each rule, and the one before each entry: entries of one rule differ in values. */
   readonly #latest = new Map<PlanRule, number>()
   readonly #before: number[] = []
@@ -21,9 +23,15 @@ export class MergedGroup extends Group {
     if (this.#latest.size > 0) this.#latest.clear()
   }
 
-  /** Returns the index of the rule in the group. `mayRepeat`: the rule may be here already. */
-  charge(covering: KeySetRule<PlanRule>, values: readonly string[], hits: number, active: ActivePlan, mayRepeat: boolean): number {
-    const { rule, limitKeys } = covering
+  /** Returns the index of the rule in the group. `variant`: the rule under an override. `mayRepeat`: the rule may be here already. */
+  charge(
+    { rule, limitKeys, stated }: KeySetRule<PlanRule>,
+    variant: Variant | undefined,
+    values: readonly string[],
+    hits: number,
+    active: ActivePlan,
+    mayRepeat: boolean,
+  ): number {
     const { charges } = this
     const latest = mayRepeat ? this.#latest.get(rule) : undefined
     for (let entry = latest ?? -1; entry >= 0; entry = this.#before[entry]!) {
@@ -36,10 +44,10 @@ export class MergedGroup extends Group {
     const firstRow = charges.length
     for (let c = 0; c < rule.counters.length; c++) {
       for (let k = 0; k < limitKeys.length; k++) charges.addValue(values[limitKeys[k]!]!)
-      charges.add(active.counters[rule.counters[c]!.index]!, bounded(hits))
+      charges.add(variant === undefined ? active.counters[rule.counters[c]!.index]! : variant.counters[c]!, bounded(hits))
     }
-    this.add(rule, firstRow)
-    this.coverings[entry] = covering
+    this.add(variant === undefined ? rule : variant.rule, firstRow)
+    this.stated[entry] = variant === undefined ? stated : variant.stated
     if (mayRepeat) {
       this.#before[entry] = latest ?? -1
       this.#latest.set(rule, entry)

@@ -6,6 +6,8 @@ import type { CounterStore } from '../store/counter-store.ts'
 import { identityDigest, type Place } from '../store/place.ts'
 import type { Taken } from '../store/taken.ts'
 import type { ActivePlan } from './active-plan.ts'
+import type { NameOf } from './name-of.ts'
+import { subjectDigest } from './override-index.ts'
 import type { Reservation, ReservedCharge } from './reservation.ts'
 
 /** A rule's part of a reservation without plan and values, so that it can be settled later, by another thread or instance. */
@@ -18,6 +20,8 @@ export interface PlacedCharge {
   readonly counters: readonly PlacedCounter[]
   /** Names the caller in warnings, 16 hex digits; undefined: the rule has none. */
   readonly caller: string | undefined
+  /** Names the caller as overrides of the rule know it, 16 hex digits; undefined: it has no values, or the token is from an earlier version. */
+  readonly subject: string | undefined
 }
 
 export interface PlacedCounter {
@@ -25,9 +29,6 @@ export interface PlacedCounter {
   /** At the time of the take: it applies where the rule is no longer in the bundle. */
   readonly limit: Limit
 }
-
-/** Names a caller by its values. */
-export type NameOf = (values: readonly string[]) => string
 
 /** Rules that took nothing, because the store let the request pass without counting it, are left out. */
 export function placedCharges({ charges, holds }: Reservation, store: CounterStore, nameOf: NameOf): PlacedCharge[] {
@@ -37,11 +38,21 @@ export function placedCharges({ charges, holds }: Reservation, store: CounterSto
   ].filter(({ taken }) => taken.from !== 'none')
 }
 
-/** The rows of a settlement that gives `cost` back to each counter, under its limit of today. */
-export function placedRows({ counters }: PlacedCharge, cost: number, active: ActivePlan | undefined, store: CounterStore): Charges {
+/** The rows of a settlement that gives `cost` back to each counter, under its limit of now. */
+export function placedRows(
+  { counters, subject }: PlacedCharge,
+  cost: number,
+  active: ActivePlan | undefined,
+  store: CounterStore,
+  nowMs: number,
+): Charges {
   const rows = new Charges()
   for (const { place, limit } of counters) {
-    rows.add((active && indexOf(active).get(place.identity)?.counter) ?? store.open({ identity: [], limit, sinceMs: 0 }), cost)
+    const found = active && indexOf(active).get(place.identity)
+    const overrides = found && active.overrides.index?.of(found.rule)
+    // One that lifts or blocks the rule has no limits: the rule's own apply to what was taken.
+    const own = overrides?.findByDigest(subject, nowMs)?.counters[found!.position]
+    rows.add(own ?? found?.counter ?? store.open({ identity: [], limit, sinceMs: 0 }), cost)
   }
   rows.places = counters.map(({ place }) => place)
   return rows
@@ -60,8 +71,9 @@ function placed(
   }
   const places = store.placesOf(rows, taken)
   const counters = rule.counters.map(({ limit }, i) => ({ place: places[i]!, limit }))
+  const subject = values.length === 0 ? undefined : subjectDigest(rule, values, nameOf)
   const warns = rule.counters.some(({ limit }) => 'warnings' in limit && limit.warnings !== undefined)
-  return { settling: settler.record, isHold, amount, taken, counters, caller: warns ? nameOf(values) : undefined }
+  return { settling: settler.record, isHold, amount, taken, counters, caller: warns ? nameOf(values) : undefined, subject }
 }
 
 /** The rule that a placed counter belongs to, if it is still in the bundle. */
@@ -72,6 +84,8 @@ export function placedRule(active: ActivePlan | undefined, { place }: PlacedCoun
 interface PlacedIn {
   readonly rule: PlanRule
   readonly counter: Counter
+  /** Of the counter among the rule's. */
+  readonly position: number
 }
 
 /** Made when a plan first needs it: most never do. */
@@ -83,7 +97,9 @@ function indexOf(active: ActivePlan): ReadonlyMap<string, PlacedIn> {
   const index = new Map<string, PlacedIn>()
   for (const { rules } of active.plan.policies) {
     for (const rule of rules) {
-      for (const counter of rule.counters) index.set(identityDigest(counter.identity), { rule, counter: active.counters[counter.index]! })
+      for (const [position, { identity, index: at }] of rule.counters.entries()) {
+        index.set(identityDigest(identity), { rule, counter: active.counters[at]!, position })
+      }
     }
   }
   INDEXES.set(active, index)

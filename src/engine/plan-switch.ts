@@ -25,6 +25,12 @@ export class PlanSwitch {
     return this.#active
   }
 
+  /** The plan that this thread used last, and those that are prepared: the active one may not be yet, in a thread that has just started. */
+  *all(): Generator<ActivePlan> {
+    if (this.#active !== undefined) yield this.#active
+    yield* this.#ready.values()
+  }
+
   /** Plans that never became active are dropped when the next one is added. */
   add(generation: number, plan: ActivePlan): void {
     const active = this.generation

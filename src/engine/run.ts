@@ -7,12 +7,15 @@ import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED } from '../request/descriptors.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
+import type { Counter } from '../store/charges.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
+import type { OverrideIndex } from './override-index.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './question.ts'
 import type { ReservedCharge } from './reservation.ts'
 import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER, RuleVerdicts } from './rule-verdicts.ts'
+import { bundleRule, type Variant } from './variant.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
@@ -34,6 +37,10 @@ export class Run implements RequestFacts, RequestParts {
   active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
+  /** Undefined where there are none. */
+  overrides: OverrideIndex | undefined
+  /** Whether an override has all policies in shadow mode. */
+  isShadowed = false
   withDescriptors = false
   /** Whether the policies that apply depend on a host, and the request names none. */
   lacksHost = false
@@ -51,6 +58,8 @@ export class Run implements RequestFacts, RequestParts {
   isGiven = false
   isSettledLater = false
   readonly #descriptors: Descriptors
+  /** Of the rule that was looked at last. */
+  readonly #subject: string[] = []
 
   constructor(identification: Identification) {
     this.#descriptors = new Descriptors(identification, this)
@@ -138,10 +147,36 @@ export class Run implements RequestFacts, RequestParts {
     const { policies, count } = this.matches
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      const block = policy.hasBlocks && !policy.isShadow ? this.judge(policy).block : undefined
+      const block = policy.isShadow ? undefined : this.blockIn(policy)
       if (block !== undefined) return block
     }
     return undefined
+  }
+
+  /** Whether the policy changes no response. */
+  simulates({ isShadow }: PlanPolicy): boolean {
+    return isShadow || this.isShadowed
+  }
+
+  /** The first rule of the policy that applies and blocks, by itself or by an override. */
+  blockIn(policy: PlanPolicy): PlanRule | undefined {
+    const { overrides } = this
+    if (overrides === undefined) return policy.hasBlocks ? this.judge(policy).block : undefined
+    if (!overrides.mayBlock(policy)) return undefined
+    const verdicts = this.judge(policy)
+    return policy.rules.find((rule, i) => verdicts.of(i) === APPLIES && this.#inForce(rule).block !== undefined)
+  }
+
+  /** The rule under the override that is in force for this caller; undefined where none is, or a value of its limit keys is not known. */
+  variantOf(rule: PlanRule): Variant | undefined {
+    const overrides = this.overrides?.of(rule)
+    if (overrides === undefined) return undefined
+    for (let k = 0; k < rule.keyIndexes.length; k++) {
+      const value = this.#descriptors.get(rule.keyIndexes[k]!)
+      if (typeof value !== 'string') return undefined
+      this.#subject[k] = value
+    }
+    return overrides.find(this.#subject, this.nowMs)
   }
 
   /** The first of those that end streams under way. */
@@ -150,7 +185,9 @@ export class Run implements RequestFacts, RequestParts {
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
       if (!policy.hasBlocks || policy.isShadow || this.judge(policy).block === undefined) continue
-      const rule = policy.rules.find(({ block }, r) => block?.cutsStreams && this.verdicts.of(r) === APPLIES)
+      const rule = policy.rules.find(
+        (each, r) => each.block?.cutsStreams && this.verdicts.of(r) === APPLIES && this.#inForce(each).block !== undefined,
+      )
       if (rule !== undefined) return rule
     }
     return undefined
@@ -163,7 +200,7 @@ export class Run implements RequestFacts, RequestParts {
       for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
     } else if (this.judge(policy).hasRepeated) return true
     for (let i = 0; i < rules.length; i++) {
-      const rule = rules[i]!
+      const rule = this.#inForce(rules[i]!)
       if (isHeadOnly && rule.cost.needsBody) continue
       if ((isPlain || this.verdicts.of(i) === APPLIES) && this.isCostAmbiguous(rule)) return true
     }
@@ -179,7 +216,7 @@ export class Run implements RequestFacts, RequestParts {
     if (!policy.isPlain) return this.#chargeApplying(policy, isHeadOnly)
     for (let i = 0; i < policy.rules.length; i++) {
       const rule = policy.rules[i]!
-      if (rule.needsBody && (isHeadOnly || this.isBodyAmbiguous)) this.#leaveUndecided(rule)
+      if (this.#isUndecided(rule, isHeadOnly)) this.#leaveUndecided(rule)
       else this.#chargeRule(rule)
     }
   }
@@ -196,7 +233,7 @@ export class Run implements RequestFacts, RequestParts {
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
       const taken = { wallMs, momentMs, from: takenFrom }
       const settler = settling.forRequest?.(this) ?? settling
-      const charge = { active: this.active!, rule, amount: costs[row]!, values: own, settler, taken }
+      const charge = { active: this.active!, rule: bundleRule(rule), amount: costs[row]!, values: own, settler, taken }
       if (settling.at === 'usage') this.reserved = [...this.reserved, charge]
       else this.holds = [...this.holds, charge]
     }
@@ -235,13 +272,28 @@ export class Run implements RequestFacts, RequestParts {
       // One that is over reads nothing.
       for (let m = 0; verdict !== OVER && m < (rule.match?.length ?? 0); m++) this.#noteIfMissing(rule.match![m]!.keyIndex)
       if (verdict === LACKS_KEY) for (let k = 0; k < rule.keyIndexes.length; k++) this.#noteIfMissing(rule.keyIndexes[k]!)
-      else if (verdict === NEEDS_BODY || (verdict === APPLIES && rule.needsBody && (isHeadOnly || this.isBodyAmbiguous)))
-        this.#leaveUndecided(rule)
+      else if (verdict === NEEDS_BODY || (verdict === APPLIES && this.#isUndecided(rule, isHeadOnly))) this.#leaveUndecided(rule)
       else if (verdict === APPLIES) this.#chargeRule(rule)
     }
   }
 
+  /** Whether it needs a body that is not read yet, or can be understood in more than one way. */
+  #isUndecided(rule: PlanRule, isHeadOnly: boolean): boolean {
+    return rule.needsBody && (isHeadOnly || this.isBodyAmbiguous) && this.#inForce(rule).needsBody
+  }
+
+  #inForce(rule: PlanRule): PlanRule {
+    return this.overrides === undefined ? rule : (this.variantOf(rule)?.rule ?? rule)
+  }
+
   #chargeRule(rule: PlanRule): void {
+    const variant = this.overrides === undefined ? undefined : this.variantOf(rule)
+    if (variant === undefined) this.#chargeCounters(rule, undefined)
+    else this.#chargeCounters(variant.rule, variant.counters)
+  }
+
+  /** `own`: the counters of a rule under an override. */
+  #chargeCounters(rule: PlanRule, own: readonly Counter[] | undefined): void {
     const { group } = this
     const { charges } = group
     const cost = rule.cost.of(this)
@@ -252,7 +304,7 @@ export class Run implements RequestFacts, RequestParts {
     const firstRow = charges.length
     for (let c = 0; c < rule.counters.length; c++) {
       if (!this.#pushValues(rule)) break
-      charges.add(this.active!.counters[rule.counters[c]!.index]!, cost)
+      charges.add(own === undefined ? this.active!.counters[rule.counters[c]!.index]! : own[c]!, cost)
     }
     if (charges.length > firstRow) group.add(rule, firstRow)
   }
@@ -287,7 +339,7 @@ export class Run implements RequestFacts, RequestParts {
     if (!cost.needsBody && Number.isNaN(cost.of(this))) this.hasRepeated = true
     // An `else` may wait for another rule.
     if (needsOnlyBody && this.isBodyAmbiguous) this.hasRepeated = true
-    else if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow ? 'may' : 'must'
+    else if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow || this.isShadowed ? 'may' : 'must'
   }
 
   #noteIfMissing(index: number): void {

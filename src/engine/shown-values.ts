@@ -1,6 +1,6 @@
 import { isCredential } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { NameOf } from './placed-charge.ts'
+import type { NameOf } from './name-of.ts'
 
 /** A caller's values by the rule's limit keys, as operators may see them: credentials are digests. */
 export function shownValues({ limitKeys }: Pick<PlanRule, 'limitKeys'>, values: readonly string[], nameOf: NameOf): Record<string, string> {

@@ -5,6 +5,7 @@ import type { PlanRule } from '../policy/plan.ts'
 import type { LimitReason, PlanCounter } from '../policy/plan-counter.ts'
 import type { RateLimit } from './decision.ts'
 import type { Group } from './group.ts'
+import { bundleRule } from './variant.ts'
 
 export interface Rejection {
   readonly rule: PlanRule
@@ -40,7 +41,7 @@ export function rejectionBy(group: Group, index: number): Rejection {
   const rejecting = rule.counters[row - firstRow]!
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
   return {
-    rule,
+    rule: bundleRule(rule),
     firstRow,
     reason: rejecting.reason,
     limitText: rejecting.limitText,
@@ -71,7 +72,7 @@ export function mostConstrained(group: Group): RateLimit | undefined {
     }
   }
   return {
-    rule: scarcest,
+    rule: bundleRule(scarcest),
     limitText: counter.limitText,
     remaining: shownLevel(level, counter),
     resetMs: algorithmOf(counter.limit).resetMs(counter.limit, level, wallMs),

@@ -15,6 +15,11 @@ export interface BucketLimit {
   readonly burst: number
   /** See `canOverdraw`. */
   readonly canOverdraw?: boolean
+  /**
+   * Of an override's limit: the size of the limit that it replaces. What was spent before stays spent of this one, so that a raise adds
+   * the difference to each record that was last written before it, once.
+   */
+  readonly raisedFrom?: number
 }
 
 /** Tokens for each window of a calendar. */

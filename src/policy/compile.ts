@@ -1,15 +1,15 @@
 import type { Cost } from '../costs/cost.ts'
 import { GIVEN } from '../costs/given.ts'
+import { HOLD } from '../costs/hold.ts'
+import { NOTHING } from '../costs/nothing.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import { canOverdraw, type Limit } from '../limiter/limit.ts'
 import { compileBlock } from './algorithms/block.ts'
 import type { CompiledRule, PartLimit } from './algorithms/compiled-rule.ts'
-import { compileConcurrency } from './algorithms/concurrency.ts'
 import { compileCostBudget } from './algorithms/cost-budget.ts'
 import { compileFixedWindow } from './algorithms/fixed-window.ts'
 import { compileTokenBucket } from './algorithms/token-bucket.ts'
 import { compileTokenBucketLlm } from './algorithms/token-bucket-llm.ts'
-import { compileUnlimited } from './algorithms/unlimited.ts'
 import { type DescriptorKey, isInBody, parseDescriptorKey } from './descriptor-key.ts'
 import { DomainIndex } from './domain-index.ts'
 import { PathPrefixes } from './path-prefixes.ts'
@@ -17,6 +17,7 @@ import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
 import type { PlanCounter } from './plan-counter.ts'
 import { PriceTables } from './price-tables.ts'
 import { RouteIndex } from './routes.ts'
+import { ruleLimits } from './rule-limits.ts'
 import { compileMatch } from './rule-match.ts'
 import type { Bundle, Policy, Rule } from './schema.ts'
 
@@ -172,7 +173,8 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
   const compiled = compileAlgorithm(rule, parts.prices)
   const isInDomain = policy.selector.domain !== undefined
-  const { cost, limits, llm, block } = isInDomain ? countedInHits(compiled) : compiled
+  // Calls of the rate limit service say how many hits they take.
+  const { cost, llm, block } = isInDomain ? { cost: GIVEN, llm: undefined, block: compiled.block } : compiled
   return Object.freeze({
     policy,
     name: rule.name,
@@ -182,20 +184,12 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     match: matched?.map(({ key, patterns }) => ({ keyIndex: parts.keyIndex(key), patterns })),
     isElse: rule.match === 'else',
     block,
-    counters: limits.map((part) => parts.addCounter(identity, part, cost, isInDomain && canOverdraw(part.limit))),
+    counters: ruleLimits(rule, isInDomain).map((part) => parts.addCounter(identity, part, cost, isInDomain && canOverdraw(part.limit))),
     cost,
     needsBody: cost.needsBody || keys.some(isInBody) || (matched?.some(({ key }) => isInBody(key)) ?? false),
     llm,
+    variantOf: undefined,
   })
-}
-
-/** As calls of the rate limit service take from it. Tokens are known when they are spent: they are charged in any case. */
-function countedInHits({ limits, llm, block }: CompiledRule): CompiledRule {
-  return { cost: GIVEN, limits: llm === undefined ? limits : limits.map(overdrawn), block }
-}
-
-function overdrawn(part: PartLimit): PartLimit {
-  return { ...part, limit: { ...part.limit, canOverdraw: true } as Limit }
 }
 
 function isPlain({ match, isElse, counters }: PlanRule): boolean {
@@ -211,11 +205,11 @@ function compileAlgorithm(rule: Rule, prices: PriceTables): CompiledRule {
     case 'token_bucket_llm':
       return compileTokenBucketLlm(rule.algorithm_config)
     case 'unlimited':
-      return compileUnlimited()
+      return { cost: NOTHING }
     case 'block':
       return compileBlock(rule.algorithm_config)
     case 'concurrency':
-      return compileConcurrency(rule.algorithm_config)
+      return { cost: HOLD }
     case 'cost_budget':
       return compileCostBudget(rule.algorithm_config, prices)
   }

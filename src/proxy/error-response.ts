@@ -16,11 +16,15 @@ export function respondError(downstream: Downstream, code: Reason, message: stri
   const rest = code === 'bad_request' ? 'none' : unreadBody(downstream)
   // RFC 9112 9.6: what is left of the request stands between this response and the next
   if (rest === 'large') downstream.closeWhenDone()
-  const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
-  const length = String(Buffer.byteLength(body))
-  downstream.head(status, undefined, [...fields, ...own, 'Content-Type', 'application/json', 'Content-Length', length])
+  downstream.head(status, undefined, [...errorFields(code, fields), 'Content-Length', String(Buffer.byteLength(body))])
   if (rest !== 'none') downstream.dropBody(LINGER_MS)
   downstream.end(body, [])
+}
+
+/** The header fields of such a response, without its length. `fields`: the decision's own. */
+export function errorFields(code: Reason, fields: HeaderList): HeaderList {
+  const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
+  return [...fields, ...own, 'Content-Type', 'application/json']
 }
 
 /** What a rejected client reads. */

@@ -80,7 +80,7 @@ test('a renewal that fails is tried again when it is due again, and a release th
   const failing: CounterStore = {
     open: (spec) => store.open(spec),
     takeAll: (...question) => store.takeAll(...question),
-    checkAll: (...question) => store.checkAll(...question),
+    checkAll: (charges, results, nowMs, wallMs) => store.checkAll(charges, results, nowMs, wallMs),
     settleAll: async (...question) => (isBroken ? Promise.reject(new Error('broken')) : store.settleAll(...question)),
     renewAll: (...question) => {
       if (isBroken) throw new Error('broken')

@@ -45,10 +45,12 @@ const FROM: readonly TakenFrom[] = ['none', 'local', 'shared']
 const TAKER_DIGITS = 16
 const IDENTITY_DIGITS = 16
 const CALLER_DIGITS = 16
+const HAS_CALLER = 1
+const HAS_SUBJECT = 2
 const TAG_DIGITS = 16
 const KEY_DIGITS = 32
 
-function writeCharge(out: ByteWriter, { settling, isHold, amount, taken, counters, caller }: PlacedCharge): void {
+function writeCharge(out: ByteWriter, { settling, isHold, amount, taken, counters, caller, subject }: PlacedCharge): void {
   out.byte(settling.kind)
   out.doubles(settling.numbers)
   out.byte(isHold ? 1 : 0)
@@ -58,8 +60,9 @@ function writeCharge(out: ByteWriter, { settling, isHold, amount, taken, counter
   out.byte(FROM.indexOf(taken.from))
   out.byte(counters.length)
   for (const counter of counters) writeCounter(out, counter)
-  out.byte(caller === undefined ? 0 : 1)
+  out.byte((caller === undefined ? 0 : HAS_CALLER) | (subject === undefined ? 0 : HAS_SUBJECT))
   if (caller !== undefined) out.hex(caller)
+  if (subject !== undefined) out.hex(subject)
 }
 
 function readCharge(reader: ByteReader): PlacedCharge {
@@ -69,8 +72,11 @@ function readCharge(reader: ByteReader): PlacedCharge {
   const amount = reader.double()
   const taken: Taken = { wallMs: reader.double(), momentMs: reader.double(), from: FROM[reader.byte()] ?? 'none' }
   const counters = Array.from({ length: reader.byte() }, () => readCounter(reader))
-  const caller = reader.byte() === 0 ? undefined : reader.hex(CALLER_DIGITS)
-  return { settling, isHold, amount, taken, counters, caller }
+  const names = reader.byte()
+  if (names > (HAS_CALLER | HAS_SUBJECT)) throw new RangeError('unknown names')
+  const caller = names & HAS_CALLER ? reader.hex(CALLER_DIGITS) : undefined
+  const subject = names & HAS_SUBJECT ? reader.hex(CALLER_DIGITS) : undefined
+  return { settling, isHold, amount, taken, counters, caller, subject }
 }
 
 function writeCounter(out: ByteWriter, { place, limit }: PlacedCounter): void {

@@ -2,23 +2,66 @@ import { Access } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
+import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
+import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
+import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { openapiEndpoint } from '../admin/api/openapi-endpoint.ts'
+import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
+import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
+import { AdminSessions } from '../admin/api/session/admin-sessions.ts'
+import { sessionEndpoints } from '../admin/api/session/session-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import { topEndpoint } from '../admin/api/top-endpoint.ts'
+import type { ExplainRequest } from '../decide/request-explanation.ts'
+import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
+import { resetCounters } from './reset-counters.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
-/** The admin API of a worker. `config` has a token. */
-export function newAdminApi(config: ServerOptions, parts: ServerParts): AdminApi {
-  const { wrongTokens, logger, clock } = parts
-  const token = new AdminToken(config.adminToken!)
-  const access = new Access({ token, wrongTokens, logger, nowMs: () => clock.nowMs() })
-  return new AdminApi(access, apiRoutes(config, parts))
+/** The admin API of a worker. `config` has a token. `explain`: as its mode responds. */
+export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): AdminApi {
+  const { wrongTokens, adminLogouts, logger, clock } = parts
+  const { adminToken, trustedProxies } = config
+  const token = new AdminToken(adminToken!)
+  const sessions = new AdminSessions(adminToken!, () => clock.wallMs(), adminLogouts)
+  const access = new Access({ token, sessions, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
+  return new AdminApi(access, [...apiRoutes(config, parts, explain), ...sessionEndpoints({ access, sessions, trustedProxies, logger })])
 }
 
-/** Everything below `/admin/v1/`. */
-function* apiRoutes(config: ServerOptions, { engine, desk, storeStats, hasSharedStore }: ServerParts): Generator<ApiRoute> {
-  const { mode, redisMode } = config
-  const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
-  yield statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
+/** Everything below `/admin/v1/` but sessions. */
+function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
+  const { engine, desk } = parts
+  yield statusRoute(config, parts)
+  yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
+  yield explainEndpoint(explain, parts.reservations.nameOf)
+  yield* counterRoutes(config, parts)
+  yield* overrideRoutes(parts)
   yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
+  yield eventsEndpoint(parts.eventStreams!)
+  yield openapiEndpoint()
+}
+
+function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {
+  const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
+  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
+}
+
+function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, reservations }: ServerParts): Generator<ApiRoute> {
+  const { nameOf } = reservations
+  const plan = (): Plan | undefined => engine.plan
+  yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
+  const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
+  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, nameOf, logger })
+}
+
+function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {
+  return overrideEndpoints({
+    plan: () => engine.plan,
+    nameOf: reservations.nameOf,
+    list: () => desk.ask('list_overrides', undefined),
+    create: (order) => desk.ask('create_override', order),
+    end: (order) => desk.ask('end_override', order),
+    checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
+  })
 }

@@ -1,21 +1,27 @@
 import type { Logger } from 'pino'
+import { ADMIN_SESSION_S } from '../admin/api/session/admin-sessions.ts'
 import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
-import type { Logouts } from '../decide/debug-sessions.ts'
+import { DEBUG_SESSION_S } from '../decide/debug-sessions.ts'
 import type { ReservationMemory } from '../reservations/reservation-memory.ts'
 import { ReservationNumbers } from '../reservations/reservation-numbers.ts'
+import type { Logouts } from '../session-cookies.ts'
 import type { EmbeddedStore } from '../store/embedded-store.ts'
 import { Corrections } from '../store/redis/corrections.ts'
 import { counterProbe } from '../store/redis/counter-probe.ts'
 import { counterScript } from '../store/redis/counter-script.ts'
+import { DeskScript, newEpoch } from '../store/redis/desk-script.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
 import { Leases } from '../store/redis/leases/leases.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
+import { OverrideMoments } from '../store/redis/override-moments.ts'
 import { ReservationScript } from '../store/redis/reservation-script.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
+import { resetEntry, type ToldReset } from '../store/redis/told-resets.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
+import type { FleetNews } from './desk/fleet-news.ts'
 import { SharedLogouts } from './shared-logouts.ts'
 import { SharedMarks } from './shared-marks.ts'
 
@@ -45,6 +51,7 @@ export class Fleet {
   readonly marks: SharedMarks
   readonly #link: RedisLink
   readonly #shared: SharedCounters
+  readonly #overrides = new OverrideMoments()
   readonly #leases: Leases | undefined
   readonly #metrics: RedisMetrics
   readonly #prefix: string
@@ -53,7 +60,7 @@ export class Fleet {
   readonly #logger: Logger
   readonly #sending: NodeJS.Timeout
   readonly #correcting: NodeJS.Timeout | undefined
-  #logouts: SharedLogouts | undefined
+  readonly #logouts: SharedLogouts[] = []
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
 
@@ -82,7 +89,7 @@ export class Fleet {
     this.#shared = new SharedCounters(
       this.#link,
       script,
-      { prefix, maxSlackMs: timeoutMs },
+      { prefix, maxSlackMs: timeoutMs, overridesKnownAt: (nowMs) => this.#overrides.knownAt(nowMs) },
       { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     )
     this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
@@ -100,7 +107,9 @@ export class Fleet {
       listener: { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     })
     this.marks = new SharedMarks(reservationScript, prefix, () => clock.wallMs())
-    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, failureMode, clock, listener })
+    const desk = new DeskScript(this.#link, prefix)
+    const announce = (resets: readonly ToldReset[]): Promise<void> => desk.add(newEpoch(), 'resets', resets.map(resetEntry))
+    this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, announce, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
     // One worker is enough: all count in the same memory.
     const isCorrecting = config.mode === 'decision_service' && worker === 1
@@ -114,25 +123,41 @@ export class Fleet {
     return this.#link.firstUse(FIRST_USE_MS)
   }
 
+  /** What other instances have changed. */
+  note({ changes, resets }: FleetNews): void {
+    this.#overrides.use(changes)
+    this.store.noteResets(resets)
+  }
+
   /** Of all threads. */
   isConnected(): boolean {
     return !this.#metrics.hasOpenCircuits()
   }
 
-  /** Logouts on all instances, where this process knows of its own. */
+  /** Logouts of debug sessions on all instances, where this process knows of its own. */
   shareLogouts(own: Logouts): Logouts {
-    const wallMs = () => this.#clock.wallMs()
-    this.#logouts = new SharedLogouts({ link: this.#link, prefix: this.#prefix, own, wallMs, logger: this.#logger })
-    return this.#logouts
+    return this.#share(own, 'logouts', DEBUG_SESSION_S)
+  }
+
+  /** The same of operators' sessions. */
+  shareAdminLogouts(own: Logouts): Logouts {
+    return this.#share(own, 'admin-logouts', ADMIN_SESSION_S)
   }
 
   /** What is leased and not used goes back first. */
   async close(): Promise<void> {
     clearInterval(this.#sending)
     clearInterval(this.#correcting)
-    this.#logouts?.stop()
+    for (const logouts of this.#logouts) logouts.stop()
     await this.#leases?.close()
     await this.#link.close()
+  }
+
+  #share(own: Logouts, name: string, lifetimeS: number): Logouts {
+    const parts = { link: this.#link, key: `${this.#prefix}${name}`, keptMs: lifetimeS * 1000, own, wallMs: () => this.#clock.wallMs() }
+    const shared = new SharedLogouts({ ...parts, logger: this.#logger })
+    this.#logouts.push(shared)
+    return shared
   }
 
   #newLeases(local: EmbeddedStore, leaseMs: number): Leases {

@@ -16,17 +16,19 @@ export interface Counters {
   readonly kept: { readonly file: StateFile; readonly lock: StateLock } | undefined
   /** What was saved of reservations. */
   readonly reservations: SavedReservations | undefined
+  /** Payloads of what was saved of overrides. */
+  readonly overrides: readonly Buffer[]
 }
 
 /** The table that all threads share, with what was saved of it last time. Throws where the state file cannot be used. */
 export async function openCounters(bytes: number, statePath: string | undefined, clock: Clock, logger: Logger): Promise<Counters> {
   const buffer = newTableBuffer(bytes)
   const table = new SharedTable(buffer, ownerNumber(SUPERVISOR))
-  if (statePath === undefined) return { buffer, table, hashKey: newHashKey(), kept: undefined, reservations: undefined }
+  if (statePath === undefined) return { buffer, table, hashKey: newHashKey(), kept: undefined, reservations: undefined, overrides: [] }
   // Twenty modules that a start without a state file does not wait for.
   const { openStateFile } = await import('./open-state-file.ts')
-  const { hashKey, lock, file, reservations } = await openStateFile(statePath, { table, hashKey: newHashKey() }, clock, logger)
-  return { buffer, table, hashKey, kept: { lock, file }, reservations }
+  const { lock, file, ...saved } = await openStateFile(statePath, { table, hashKey: newHashKey() }, clock, logger)
+  return { buffer, table, ...saved, kept: { lock, file } }
 }
 
 function newHashKey(): [number, number] {

@@ -19,7 +19,7 @@ export function openReservations(
     saved,
     wallMs: clock.wallMs(),
   })
-  kept?.file.saveWith((savedMs) => sectionsOf(memory, savedMs))
+  kept?.file.saveWith(({ wallMs }) => sectionsOf(memory, wallMs))
   if (isDecisionService && config.redis !== undefined && config.reservationSecret === undefined) {
     logger.info(
       { event: 'reservations_not_shared' },

@@ -4,7 +4,7 @@ import type { SavedReservations } from '../reservations/reservation-memory.ts'
 import type { SharedTable } from '../store/shared-table.ts'
 import { setAside } from '../store/state/set-aside.ts'
 import { StateFile } from '../store/state/state-file.ts'
-import { RESERVATION_IDENTITY, SETTLED_RESERVATIONS } from '../store/state/state-format.ts'
+import { OVERRIDES, RESERVATION_IDENTITY, SETTLED_RESERVATIONS } from '../store/state/state-format.ts'
 import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
 import { readState, restoreInto, type SavedState, StateTooLarge } from '../store/state/state-read.ts'
 
@@ -17,6 +17,8 @@ export interface OpenedState {
   /** The saved one; where nothing was saved, the new one. */
   readonly hashKey: readonly [number, number]
   readonly reservations: SavedReservations | undefined
+  /** Payloads of what was saved of overrides. */
+  readonly overrides: readonly Buffer[]
 }
 
 interface NewCounters {
@@ -32,15 +34,15 @@ export async function openStateFile(path: string, { table, ...fresh }: NewCounte
     if (saved !== undefined) await restoreSaved(table, saved, clock, logger)
     const hashKey = saved?.header.hashKey ?? fresh.hashKey
     const file = new StateFile({ path: lock.statePath, table, hashKey, clock, unknownSections: saved?.unknownSections })
-    return { lock, file, hashKey, reservations: saved && reservationsIn(saved) }
+    return { lock, file, hashKey, reservations: saved && reservationsIn(saved), overrides: saved?.payloads.get(OVERRIDES) ?? [] }
   } catch (error) {
     await lock.release()
     throw error
   }
 }
 
-function reservationsIn({ reservations }: SavedState): SavedReservations {
-  return { identity: reservations.get(RESERVATION_IDENTITY)?.[0], blocks: reservations.get(SETTLED_RESERVATIONS) ?? [] }
+function reservationsIn({ payloads }: SavedState): SavedReservations {
+  return { identity: payloads.get(RESERVATION_IDENTITY)?.[0], blocks: payloads.get(SETTLED_RESERVATIONS) ?? [] }
 }
 
 async function savedState(path: string, clock: Clock, logger: Logger): Promise<SavedState | undefined> {

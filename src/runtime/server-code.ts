@@ -1,4 +1,5 @@
 import type { AdminEndpoints } from '../admin/admin-endpoints.ts'
+import type { AdminApi } from '../admin/api/admin-api.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import type { SettlementRecorder } from '../decide/settlement-recorder.ts'
@@ -20,23 +21,36 @@ interface MainServerParts extends ServerParts {
 /** Makes the server of each listener that requests come to, the port and the unix socket, on what they have in common. */
 type MainServers = (parts: MainServerParts) => (options: PortOptions) => ListenerServer
 
+type NewAdminApi = (config: ServerOptions, parts: ServerParts) => AdminApi
+
 /** The code of the servers that the settings open. */
 export interface ServerCode {
   readonly mainServers: MainServers
   /** Undefined where operators have no token. */
-  readonly newAdminApi: typeof import('./admin-api-parts.ts').newAdminApi | undefined
+  readonly newAdminApi: NewAdminApi | undefined
   /** Undefined where no gRPC is served. */
   readonly newGrpcServer: typeof import('../doors/grpc/grpc-server.ts').newGrpcServer | undefined
 }
 
 /** Loads what is needed and no more. The code of both modes would take a third of a worker's startup. */
 export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }: ServerConfig): Promise<ServerCode> {
-  const [mainServers, grpc, adminApi] = await Promise.all([
+  const [mainServers, grpc, newAdminApi] = await Promise.all([
     mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer(),
     grpcPort === undefined && grpcSocket === undefined ? undefined : import('../doors/grpc/grpc-server.ts'),
-    adminToken === undefined ? undefined : import('./admin-api-parts.ts'),
+    adminToken === undefined ? undefined : loadAdminApi(mode),
   ])
-  return { mainServers, newGrpcServer: grpc?.newGrpcServer, newAdminApi: adminApi?.newAdminApi }
+  return { mainServers, newGrpcServer: grpc?.newGrpcServer, newAdminApi }
+}
+
+/** Explanations use the code of the mode, and no other. */
+async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
+  const { newAdminApi } = await import('./admin-api-parts.ts')
+  if (mode === 'reverse_proxy') {
+    const { requestExplainer } = await import('../proxy/request-explainer.ts')
+    return (config, parts) => newAdminApi(config, parts, requestExplainer(parts.engine, config.maxBodyBytes))
+  }
+  const { questionExplainer } = await import('../doors/http1/question-explainer.ts')
+  return (config, parts) => newAdminApi(config, parts, questionExplainer(parts.engine, config.gatewayHints))
 }
 
 async function loadDecisionServer(): Promise<MainServers> {

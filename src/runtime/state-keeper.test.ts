@@ -61,6 +61,17 @@ describe('counters that are kept', () => {
     expect(kept.mostSavesAtOnce()).toBe(1)
   })
 
+  test('are saved at once when somebody waits for it, and told whether they are', async (t) => {
+    const kept = await keeping(t, 0, 3_600_000)
+    await until(() => kept.saves('saved') === 1)
+    restore(kept.table, bucketRecord(2, 50, 1000), 1000, CLOCK.wallMs())
+    expect(await Promise.all([kept.keeper.saveNow(), kept.keeper.saveNow()])).toEqual([true, true])
+    expect(await kept.counters()).toBe(2)
+    await rename(kept.directory, `${kept.directory}-away`)
+    expect(await kept.keeper.saveNow()).toBe(false)
+    expect(kept.log).toMatchObject([{ event: 'state_not_saved' }])
+  })
+
   test('are locked again by the next save when somebody has taken the lock away', async (t) => {
     const kept = await keeping(t)
     const [lost] = await kept.locks()
@@ -75,7 +86,7 @@ describe('counters that are kept', () => {
 })
 
 /** A table with one counter, saved every few milliseconds for as long as the test runs; each save begins so late. */
-async function keeping(t: TestContext, delayMs = 0) {
+async function keeping(t: TestContext, delayMs = 0, intervalMs = 10) {
   const directory = join(await scratchDirectory(t), 'state')
   const path = join(directory, 'counters')
   await mkdir(directory)
@@ -92,7 +103,7 @@ async function keeping(t: TestContext, delayMs = 0) {
     if (delayMs > 0) await sleep(delayMs)
     return save().finally(() => saving--)
   }
-  const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs: 10 })
+  const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs })
   t.onTestFinished(() => keeper.close())
   keeper.start()
   const family = new CounterFamily(metrics, 'edge_state_saves_total')

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { StateFile } from '../store/state/state-file.ts'
@@ -8,6 +9,8 @@ import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 /** As `--help` and the documentation have it. */
 const INTERVAL_MS = 5000
 const SLOW_MS = 2000
+/** How long an operator waits for a disk. */
+const SAVE_NOW_MS = 5000
 
 export interface StateKeeperParts {
   readonly file: StateFile
@@ -30,9 +33,10 @@ export class StateKeeper {
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   #problem: string | undefined
-  #saves = 0
+  readonly #open = new Set<{ readonly beganMs: number }>()
+  #locking: Promise<void> | undefined
+  #savedUpToMs = Number.NEGATIVE_INFINITY
   #savedAtMs: number | undefined
-  #savingSinceMs = Number.POSITIVE_INFINITY
 
   constructor(parts: StateKeeperParts) {
     this.#parts = parts
@@ -60,7 +64,23 @@ export class StateKeeper {
 
   /** Whether a save takes so long that the disk may never answer. */
   get isSlow(): boolean {
-    return this.#parts.clock.nowMs() - this.#savingSinceMs > SLOW_MS
+    const nowMs = this.#parts.clock.nowMs()
+    return [...this.#open].some(({ beganMs }) => nowMs - beganMs > SLOW_MS)
+  }
+
+  /** What was there before this moment of the monotonic clock is in the file. */
+  get savedUpToMs(): number {
+    return this.#savedUpToMs
+  }
+
+  /** Saves what is there at the time of the call. Returns whether it is in the file; why not is in the log. Does not wait for a disk that hangs. */
+  async saveNow(): Promise<boolean> {
+    if (this.#isClosed) return false
+    const timer = new AbortController()
+    const tooLate = sleep(SAVE_NOW_MS, false, { signal: timer.signal, ref: false }).catch(() => false)
+    const isSaved = await Promise.race([this.#save(), tooLate])
+    timer.abort()
+    return isSaved
   }
 
   /** The last save, when nothing is taken any more. */
@@ -71,8 +91,17 @@ export class StateKeeper {
     await this.#lock.release()
   }
 
-  async #lockAgain(): Promise<void> {
+  /** One look for all saves that are under way: the second to lock again would meet the first. */
+  #keepLock(): Promise<void> {
+    this.#locking ??= this.#lockAgainIfLost().finally(() => {
+      this.#locking = undefined
+    })
+    return this.#locking
+  }
+
+  async #lockAgainIfLost(): Promise<void> {
     const lost = this.#lock
+    if (!(await lost.isLost())) return
     this.#lock = await acquireStateLock(this.#parts.file.path)
     await lost.release()
   }
@@ -83,12 +112,13 @@ export class StateKeeper {
     this.#timer = setTimeout(() => void this.#saveAndRest(), this.#parts.intervalMs ?? INTERVAL_MS).unref()
   }
 
-  async #save(isLast = false): Promise<void> {
+  /** Returns whether it succeeded. */
+  async #save(isLast = false): Promise<boolean> {
     const { file, logger, clock } = this.#parts
-    this.#saves++
-    this.#savingSinceMs = clock.nowMs()
+    const save = { beganMs: clock.nowMs() }
+    this.#open.add(save)
     try {
-      if (await this.#lock.isLost()) await this.#lockAgain()
+      await this.#keepLock()
       const { counters } = await file.save()
       this.#saved.count++
       this.#savedAtMs = clock.wallMs()
@@ -96,6 +126,8 @@ export class StateKeeper {
       this.#lastSaveCounters.count = counters
       if (this.#problem !== undefined) logger.info({ event: 'state_saved_again', path: file.path, counters }, 'counters are saved again')
       this.#problem = undefined
+      this.#savedUpToMs = Math.max(this.#savedUpToMs, save.beganMs)
+      return true
     } catch (error) {
       this.#failed.count++
       const { message } = error as Error
@@ -107,8 +139,9 @@ export class StateKeeper {
         )
       }
       this.#problem = message
+      return false
     } finally {
-      if (--this.#saves === 0) this.#savingSinceMs = Number.POSITIVE_INFINITY
+      this.#open.delete(save)
     }
   }
 }

@@ -6,13 +6,18 @@ const CALLER = ['caller']
 
 /**
  * Names a caller without its values: 16 hexadecimal digits of a keyed hash of them, in the order of a rule's limit_keys. The same in all
- * threads, and after a restart with the same state file, which keeps the key.
+ * threads, and after a restart with the same state file, which keeps the key; in a fleet, the same in all instances, once they know its key.
  */
 export class CallerDigest {
-  readonly #hash: HalfSipHash
+  #hash: HalfSipHash
   readonly #subject = new SubjectWords()
 
   constructor(hashKey: readonly [number, number]) {
+    this.#hash = new HalfSipHash(hashKey)
+  }
+
+  /** From now on. */
+  useKey(hashKey: readonly [number, number]): void {
     this.#hash = new HalfSipHash(hashKey)
   }
 

@@ -18,8 +18,8 @@ export interface CounterStore {
    */
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
-  /** What `takeAll` would return, without taking anything. */
-  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
+  /** What `takeAll` would return, without taking anything. `isForOperator`: no decision depends on it, and it is not counted. */
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator?: boolean): Outcome | Promise<Outcome>
 
   /**
    * Gives each row's cost back to the counter that it was taken from: never above its size, to the window that it was taken in, and
@@ -77,6 +77,17 @@ export interface CounterSpec {
   readonly isLeasable?: boolean
   /** Whether takes are corrected later; by default, those that are not leasable are. */
   readonly isSettled?: boolean
+  /** Set where an override changes the rule's limit to this one: a raise is then added to what is left, once. */
+  readonly override?: CounterOverride
+}
+
+/** The override that a counter's limit comes from. Unix times in milliseconds, by the clock of the store that shares the counters. */
+export interface CounterOverride {
+  /** When it comes into force: the same number in all instances of a fleet. */
+  readonly momentMs: number
+  readonly untilMs: number
+  /** The size of the rule's own limit. */
+  readonly ruleSize: number
 }
 
 export interface StoreStats {

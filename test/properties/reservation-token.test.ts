@@ -41,6 +41,7 @@ const charge: fc.Arbitrary<PlacedCharge> = fc.record({
   taken: fc.record({ wallMs: time, momentMs: time, from: fc.constantFrom('local' as const, 'shared' as const, 'none' as const) }),
   counters: fc.array(counter, { maxLength: 3 }),
   caller: fc.option(hex(8), { nil: undefined }),
+  subject: fc.option(hex(8), { nil: undefined }),
 })
 const content = fc.record({ issuedMs: time, taker: fc.option(hex(8), { nil: undefined }), charges: fc.array(charge, { maxLength: 10 }) })
 const name: fc.Arbitrary<ReservationName> = fc.record({
@@ -80,6 +81,7 @@ describe('a token', () => {
       taken,
       counters,
       caller: taker,
+      subject: taker,
     }))
     const named = { instance: 'd'.repeat(16), run: 'e'.repeat(16), worker: 1, hour: 1, number: 1 }
     expect(sealToken(KEY, named, encodeContent({ issuedMs: 1, taker, charges }))!.length).toBeLessThan(3000)

@@ -28,7 +28,7 @@ export const bucket: Algorithm<BucketLimit> = {
     const { tokensPerMs, burst } = limit
     if (record.at < sinceMs && (record.size !== Math.fround(burst) || record.rate !== Math.fround(tokensPerMs))) {
       // Last updated under another limit: until the change, it refilled at the old rate, up to the old size.
-      record.level = refill(record.level, record.at, record.rate, record.size, sinceMs)
+      record.level = refill(record.level, record.at, record.rate, record.size, sinceMs) + raise(limit, record.size)
       record.at = sinceMs
     }
     record.level = refill(record.level, record.at, tokensPerMs, burst, nowMs)
@@ -69,6 +69,12 @@ export const bucket: Algorithm<BucketLimit> = {
     const missing = size * (1 + F32_SLACK) - level - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)
     return missing > 0 ? Math.min(missing / size, 1) : 0
   },
+}
+
+/** What an override adds to a record of another size. A store may have rounded the size of the limit that it replaces. */
+function raise({ burst, raisedFrom }: BucketLimit, recordSize: number): number {
+  if (raisedFrom === undefined) return 0
+  return Math.max(0, burst - (recordSize === Math.fround(raisedFrom) ? raisedFrom : recordSize))
 }
 
 /** A millisecond after the debt is paid: at that moment itself, nothing is left yet. */

@@ -5,5 +5,5 @@ import type { CompiledRule } from './compiled-rule.ts'
 
 export function compileBlock({ expires_at, message, cut_streams }: BlockConfig): CompiledRule {
   const expiresAtMs = expires_at === undefined ? Number.POSITIVE_INFINITY : dateTimeMs(expires_at)
-  return { cost: NOTHING, limits: [], block: Object.freeze({ expiresAtMs, message, cutsStreams: cut_streams }) }
+  return { cost: NOTHING, block: Object.freeze({ expiresAtMs, message, cutsStreams: cut_streams }) }
 }

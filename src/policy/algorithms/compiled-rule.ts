@@ -3,11 +3,9 @@ import type { Limit } from '../../limiter/limit.ts'
 import type { LlmSettings } from '../../llm/llm-settings.ts'
 import type { LimitReason, PlanCounter } from '../plan-counter.ts'
 
-/** What an algorithm makes of its configuration. */
+/** What an algorithm makes of its configuration, besides limits. */
 export interface CompiledRule {
   readonly cost: Cost
-  /** One for each counter. If several cannot cover a request, the first is the reason. */
-  readonly limits: readonly PartLimit[]
   /** The settings of a rule that reads LLM responses. */
   readonly llm?: LlmSettings | undefined
   /** What a rule does that rejects all it covers. */

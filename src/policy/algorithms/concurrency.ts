@@ -1,11 +1,10 @@
-import { HOLD } from '../../costs/hold.ts'
 import { SLICES } from '../../limiter/algorithms/in-flight.ts'
 import { IN_FLIGHT } from '../../limiter/limit.ts'
 import type { ConcurrencyConfig } from '../schema/concurrency.ts'
-import type { CompiledRule } from './compiled-rule.ts'
+import type { PartLimit } from './compiled-rule.ts'
 
 /** Slices have numbers by their length, so holds of another length are other counters. */
-export function compileConcurrency({ max_in_flight, hold_seconds }: ConcurrencyConfig): CompiledRule {
+export function concurrencyLimits({ max_in_flight, hold_seconds }: ConcurrencyConfig): PartLimit[] {
   const limit = { kind: IN_FLIGHT, max: max_in_flight, sliceMs: (hold_seconds * 1000) / SLICES } as const
-  return { cost: HOLD, limits: [{ part: 'in_flight', limit, reason: 'concurrency_exceeded', identity: [String(hold_seconds)] }] }
+  return [{ part: 'in_flight', limit, reason: 'concurrency_exceeded', identity: [String(hold_seconds)] }]
 }

@@ -5,13 +5,18 @@ import { maxCompletionTokens } from '../../llm/tokens.ts'
 import type { PriceTables } from '../price-tables.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
 import type { PricesConfig } from '../schema/prices.ts'
-import type { CompiledRule } from './compiled-rule.ts'
+import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { windowIdentity, windowLimit } from './window-limit.ts'
 
 export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables): CompiledRule {
-  const cost = new BudgetCost(config.prices === undefined ? undefined : tables.named(config.prices), config.cost && fieldOf(config.cost))
+  return {
+    cost: new BudgetCost(config.prices === undefined ? undefined : tables.named(config.prices), config.cost && fieldOf(config.cost)),
+  }
+}
+
+export function costBudgetLimits(config: CostBudgetConfig): PartLimit[] {
   const limit = { ...windowLimit(nano(config.budget), config.period, config.timezone), warnings: warningsOf(config) }
-  return { cost, limits: [{ part: 'budget', limit, reason: 'budget_exceeded', identity: windowIdentity(limit), unit: HUNDREDTH }] }
+  return [{ part: 'budget', limit, reason: 'budget_exceeded', identity: windowIdentity(limit), unit: HUNDREDTH }]
 }
 
 function fieldOf({ header, default: missing, max = MAX_BUDGET }: NonNullable<CostBudgetConfig['cost']>): CostField {

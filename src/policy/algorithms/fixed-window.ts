@@ -1,12 +1,15 @@
 import type { FixedWindowConfig } from '../schema/fixed-window.ts'
-import type { CompiledRule } from './compiled-rule.ts'
+import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { compileRequestCost, requestCostSurprises } from './request-cost.ts'
 import { windowIdentity, windowLimit } from './window-limit.ts'
 
 export function compileFixedWindow(config: FixedWindowConfig): CompiledRule {
-  const limit = windowLimit(config.limit, config.period, config.timezone, config.when_over === 'charge')
-  const cost = compileRequestCost(config)
-  return { cost, limits: [{ part: 'window', limit, reason: 'quota_exceeded', identity: windowIdentity(limit) }] }
+  return { cost: compileRequestCost(config) }
+}
+
+export function fixedWindowLimits({ limit: tokens, period, timezone, when_over }: FixedWindowConfig): PartLimit[] {
+  const limit = windowLimit(tokens, period, timezone, when_over === 'charge')
+  return [{ part: 'window', limit, reason: 'quota_exceeded', identity: windowIdentity(limit) }]
 }
 
 export function fixedWindowSurprises(config: FixedWindowConfig): Generator<string> {

@@ -8,7 +8,7 @@ import { windowLimit } from './window-limit.ts'
 
 export function compileTokenBucketLlm(config: TokenBucketLlmConfig): CompiledRule {
   const llm = llmSettings(config)
-  return { cost: new LlmReservation(llm), limits: limitsOf(config), llm }
+  return { cost: new LlmReservation(llm), llm }
 }
 
 function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
@@ -26,7 +26,7 @@ function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
 }
 
 /** The minute comes first: if it cannot cover a request, it is the reason, even if the day cannot either. */
-function limitsOf({ tokens_per_minute, tokens_per_day, burst_tokens }: TokenBucketLlmConfig): PartLimit[] {
+export function tokenBucketLlmLimits({ tokens_per_minute, tokens_per_day, burst_tokens }: TokenBucketLlmConfig): PartLimit[] {
   const limits: PartLimit[] = []
   if (tokens_per_minute !== undefined) {
     const limit: Limit = { kind: BUCKET, tokensPerMs: tokens_per_minute / 60_000, burst: burst_tokens ?? tokens_per_minute }

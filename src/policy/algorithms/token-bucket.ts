@@ -1,11 +1,15 @@
 import { BUCKET, type BucketLimit } from '../../limiter/limit.ts'
 import type { TokenBucketConfig } from '../schema/token-bucket.ts'
-import type { CompiledRule } from './compiled-rule.ts'
+import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { parseRate } from './rate.ts'
 import { compileRequestCost, requestCostSurprises } from './request-cost.ts'
 
 export function compileTokenBucket(config: TokenBucketConfig): CompiledRule {
-  return { cost: compileRequestCost(config), limits: [{ part: 'bucket', limit: limitOf(config), reason: 'token_bucket_exceeded' }] }
+  return { cost: compileRequestCost(config) }
+}
+
+export function tokenBucketLimits(config: TokenBucketConfig): PartLimit[] {
+  return [{ part: 'bucket', limit: limitOf(config), reason: 'token_bucket_exceeded' }]
 }
 
 export function tokenBucketSurprises(config: TokenBucketConfig): Generator<string> {

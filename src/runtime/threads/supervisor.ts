@@ -11,7 +11,9 @@ import { CounterFamily, type Series } from '../../telemetry/metrics/counter-fami
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { resultOf } from '../desk/call-result.ts'
 import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
+import type { FleetNews } from '../desk/fleet-news.ts'
 import { OpenWorkerCalls } from '../desk/worker-calls.ts'
+import type { EventHub } from '../events/event-hub.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { WorkerCleanup } from '../worker-cleanup.ts'
 import { Activation } from './activation.ts'
@@ -33,6 +35,8 @@ export interface SupervisorParts {
   readonly nowMs: () => number
   /** What workers ask for operators. */
   readonly desk: DeskHandlers
+  /** Undefined where nobody can watch events. */
+  readonly events?: EventHub | undefined
   /** Before something is tried again. */
   readonly pause: (ms: number) => Promise<unknown>
 }
@@ -52,6 +56,7 @@ export class Supervisor {
   readonly #start = new FirstStart()
   readonly #workerCalls = new OpenWorkerCalls()
   #overrides: readonly TimedOverride[] = []
+  #fleet: FleetNews | undefined
   #isDraining = false
   #onClosed: (() => void) | undefined
 
@@ -88,12 +93,20 @@ export class Supervisor {
     this.#sendAll({ type: 'overrides', overrides })
   }
 
+  /** Sends all workers the news of the fleet, and `all` to those that come later. */
+  tellFleet(news: FleetNews, all: FleetNews): void {
+    this.#fleet = all
+    this.#sendAll({ type: 'fleet', news })
+  }
+
+  send(worker: number, message: ToWorker): void {
+    this.#slots[worker - 1]!.link?.send(message)
+  }
+
   /** Asks all workers. Those that do not answer in time are left out. */
   askWorkers<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
     const living = this.#slots.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
-    return this.#workerCalls.askAll(name, ask, living, (worker, call) =>
-      this.#slots[worker - 1]!.link?.send({ type: 'worker_call', call, name, ask }),
-    )
+    return this.#workerCalls.askAll(name, ask, living, (worker, call) => this.send(worker, { type: 'worker_call', call, name, ask }))
   }
 
   /** How many workers run, whether or not they accept requests yet. */
@@ -157,6 +170,7 @@ export class Supervisor {
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
     if (this.#overrides.length > 0) slot.link.send({ type: 'overrides', overrides: this.#overrides })
+    if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })
     slot.link.send({ type: 'get_ready' })
@@ -183,6 +197,10 @@ export class Supervisor {
         return void this.#answer(slot, message)
       case 'worker_answer':
         return this.#workerCalls.note(slot.worker, message.call, message.result)
+      case 'events':
+        return this.#parts.events?.publishFrom(slot.worker, message.events)
+      case 'events_taken':
+        return this.#parts.events?.noteTaken(slot.worker)
       case 'closed':
         slot.state = 'closed'
         return this.#noteClosed()
@@ -207,6 +225,7 @@ export class Supervisor {
     slot.link = undefined
     this.#listeners.leave(slot.worker)
     this.#workerCalls.leave(slot.worker)
+    this.#parts.events?.leave(slot.worker)
     const freedLocks = this.#cleanup.cleanUp(slot.worker)
     this.#activation.leave(slot.worker)
     if (isExpected) return

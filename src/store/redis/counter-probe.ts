@@ -9,7 +9,7 @@ const LIMIT = { kind: BUCKET, tokensPerMs: 1, burst: 1 } as const
 /** A call that does what decisions do, on a key of its own that expires at once. */
 export function counterProbe(script: Script, key: string): Probe {
   const row = { row: 0, key, limit: LIMIT, ageMs: 0, cost: 1, most: 1, lease: 0, knownResetMs: 0, wallMs: 0 }
-  return { script, keys: [key], args: questionArguments('take', [row]), isValidReply }
+  return { script, keys: [key], args: questionArguments('take', [row], 0), isValidReply }
 }
 
 /** Whether it fits (or not, as several workers may probe at once), then the time. */

@@ -1,7 +1,7 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../../limiter/limit.ts'
 import type { Charges } from '../charges.ts'
-import type { OnWarning } from '../counter-store.ts'
+import type { CounterOverride, OnWarning } from '../counter-store.ts'
 import type { Taken } from '../taken.ts'
 import type { CounterKeys } from './counter-keys.ts'
 import type { FleetCounter } from './fleet-counter.ts'
@@ -12,6 +12,8 @@ export interface CounterRow {
   readonly limit: Limit
   /** How long it has had this limit. */
   readonly ageMs: number
+  /** The one that the limit comes from, if any. */
+  readonly override?: CounterOverride | undefined
 }
 
 /** A row of a decision, or of a reset. */
@@ -74,6 +76,7 @@ export function questionRows(keys: CounterKeys, question: Question, slackMs: num
       key: keys.keyOf(charges, row),
       limit,
       ageMs: nowMs - counter.sinceMs,
+      override: counter.override,
       cost: charges.costs[row]!,
       most: own.levels[row]! + algorithmOf(limit).refillIn(limit, slackMs),
       lease: counter.isSettled ? undefined : (leases?.[i] ?? 0),
@@ -86,12 +89,13 @@ export function questionRows(keys: CounterKeys, question: Question, slackMs: num
 export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): ReturnRow[] {
   const { wallMs: takenWallMs, momentMs } = taken
   return rowsOf(charges).map((row) => {
-    const { limit, sinceMs } = charges.counters[row] as FleetCounter
+    const { limit, sinceMs, override } = charges.counters[row] as FleetCounter
     const tokens = charges.costs[row]!
     return {
       key: keys.keyOf(charges, row),
       limit,
       ageMs: nowMs - sinceMs,
+      override,
       tokens,
       takenWallMs,
       momentMs,

@@ -1,9 +1,10 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import { canOverdraw } from '../../limiter/limit.ts'
 import { newRecord } from '../../limiter/record.ts'
-import type { CounterSpec } from '../counter-store.ts'
+import type { CounterOverride, CounterSpec } from '../counter-store.ts'
 import { EmbeddedCounter } from '../embedded-counter.ts'
 import type { HashState } from '../half-sip-hash.ts'
+import { identityDigest } from '../place.ts'
 import { SubjectWords } from '../subject.ts'
 
 /** A counter that the fleet shares in Redis, and that this process counts too. */
@@ -15,6 +16,9 @@ export class FleetCounter extends EmbeddedCounter {
   readonly isSettled: boolean
   /** Separates the records of a key's leases from the key's own. A changed limit starts without leases. */
   readonly leaseSalt: number
+  /** The one that its limit comes from, if any. */
+  readonly override: CounterOverride | undefined
+  #identityDigest: string | undefined
 
   constructor(spec: CounterSpec, prefix: HashState) {
     super(spec, prefix)
@@ -24,8 +28,15 @@ export class FleetCounter extends EmbeddedCounter {
     const algorithm = algorithmOf(spec.limit)
     this.isLeasable = algorithm.isLeasable && (spec.isLeasable ?? false) && !canOverdraw(spec.limit)
     this.isSettled = spec.isSettled ?? spec.isLeasable !== true
+    this.override = spec.override
     const { size, rate } = limitNumbers(spec)
     this.leaseSalt = mix(size, rate)
+  }
+
+  /** See `identityDigest` in `place.ts`; computed when first needed. */
+  get identityDigest(): string {
+    this.#identityDigest ??= identityDigest(this.identity)
+    return this.#identityDigest
   }
 }
 

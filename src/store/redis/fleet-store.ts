@@ -9,15 +9,16 @@ import type { EmbeddedStore } from '../embedded-store.ts'
 import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import { applyRefunds } from './apply-refunds.ts'
-import { applyResets } from './apply-resets.ts'
 import type { Corrections } from './corrections.ts'
 import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
+import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
 import type { Leases } from './leases/leases.ts'
 import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
+import type { ToldReset } from './told-resets.ts'
 
 /** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
 type FailureMode = 'local' | 'open' | 'closed'
@@ -29,6 +30,8 @@ export interface FleetStoreParts {
   readonly leases?: Leases | undefined
   /** What instances settle for one another; undefined: this is the only one. */
   readonly corrections?: Corrections | undefined
+  /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
+  readonly announce?: AnnounceResets | undefined
   readonly failureMode: FailureMode
   readonly clock: Clock
   readonly listener: FleetListener
@@ -49,9 +52,11 @@ export class FleetStore implements CounterStore {
   // Results of this process's own counters. Read before the first await, so that all decisions can share them.
   readonly #own = new ChargeResults()
   #resetsMs = new Float64Array(16)
+  readonly #resets: FleetResets
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
+    this.#resets = new FleetResets(parts)
   }
 
   open(spec: CounterSpec): FleetCounter {
@@ -62,8 +67,8 @@ export class FleetStore implements CounterStore {
     return this.#ask('take', charges, results, nowMs, wallMs)
   }
 
-  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('check', charges, results, nowMs, wallMs)
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator = false): Outcome | Promise<Outcome> {
+    return this.#ask('check', charges, results, nowMs, wallMs, isForOperator)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
@@ -125,19 +130,28 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * In Redis, and then here; other instances find out with their next call. Rejects with a LinkError: the counters of nodes that failed are
-   * unchanged, unless its `outcome` is `unknown`. To reset again is safe.
+   * In Redis, and then here; other instances are told. Rejects with a LinkError: the counters of nodes that failed are unchanged, unless its
+   * `outcome` is `unknown`. To reset again is safe.
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts
+    const told: ToldReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
       const own = this.#ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
-      this.#applyResets(calls, charges)
+      this.#resets.apply(calls, charges)
+      told.push(...this.#resets.madeBy(calls, charges))
+      if (failure === undefined && calls.some(({ reply }) => reply!.fits === 'other_window')) continue
+      await this.#resets.announce(told)
       if (failure !== undefined) throw failure
-      if (calls.every(({ reply }) => reply!.fits !== 'other_window')) return
+      return
     }
     throw clockError()
+  }
+
+  /** Other instances made these: own counts, leases and refusals from before them are dropped. */
+  noteResets(resets: readonly ToldReset[]): void {
+    this.#resets.note(resets)
   }
 
   stats(): StoreStats {
@@ -155,13 +169,21 @@ export class FleetStore implements CounterStore {
     if (hasHolds) await this.#parts.corrections?.apply()
   }
 
-  #ask(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  #ask(
+    action: 'take' | 'check',
+    charges: Charges,
+    results: ChargeResults,
+    nowMs: number,
+    wallMs: number,
+    isForOperator = false,
+  ): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     results.growTo(charges.length)
-    if (leases === undefined) return this.#askShared({ action, charges, results, request: undefined, nowMs, wallMs, asked: 1 })
-    const decided = leases.decide(action, charges, results, nowMs, wallMs)
-    if (typeof decided !== 'boolean') return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1 })
-    listener.onDecided(decided ? 'lease' : 'refusal')
+    if (leases !== undefined && this.#resets.mayHoldLeases(nowMs)) this.#resets.meet(charges, nowMs, wallMs)
+    const decided = leases?.decide(action, charges, results, nowMs, wallMs)
+    if (typeof decided !== 'boolean')
+      return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, isForOperator })
+    if (!isForOperator) listener.onDecided(decided ? 'lease' : 'refusal')
     results.wallMs = wallMs
     results.momentMs = wallMs
     results.takenFrom = 'shared'
@@ -171,6 +193,7 @@ export class FleetStore implements CounterStore {
   #askShared(asking: Asking): Outcome | Promise<Outcome> {
     const { action, charges, results, request, nowMs, wallMs } = asking
     const { shared, leases } = this.#parts
+    this.#resets.meet(charges, nowMs, wallMs)
     const own = this.#ownCounts(charges, nowMs, wallMs)
     const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
     const calls = shared.callsFor(action, question)
@@ -191,10 +214,11 @@ export class FleetStore implements CounterStore {
     )
   }
 
-  #conclude({ action, charges, results, request }: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+  #conclude(asking: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+    const { action, charges, results, request } = asking
     const { shared, local, leases, clock, listener } = this.#parts
-    listener.onDecided('redis')
-    this.#applyResets(calls, charges)
+    if (!asking.isForOperator) listener.onDecided('redis')
+    this.#resets.apply(calls, charges)
     applyRefunds(calls, charges, local, clock.nowMs())
     const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
     if (fits && !holds) {
@@ -236,10 +260,11 @@ export class FleetStore implements CounterStore {
     return asked > MAX_ASKED ? this.#decideByFailureMode(asking) : this.#askShared({ ...asking, asked })
   }
 
-  #decideByFailureMode({ action, charges, results, request, nowMs, wallMs }: Asking): Outcome {
+  #decideByFailureMode(asking: Asking): Outcome {
+    const { action, charges, results, request, nowMs, wallMs } = asking
     const { local, leases, failureMode, listener } = this.#parts
     if (request !== undefined) leases!.onFailure(request)
-    listener.onDecided('failure_mode')
+    if (!asking.isForOperator) listener.onDecided('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
     if (failureMode === 'local') {
       return action === 'take' ? local.takeAll(charges, results, nowMs, wallMs) : local.checkAll(charges, results, nowMs, wallMs)
@@ -261,11 +286,6 @@ export class FleetStore implements CounterStore {
     if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
     local.checkWithResets(charges, this.#own, this.#resetsMs, nowMs, shared.redisWallMs(wallMs))
     return { levels: this.#own.levels, resetsMs: this.#resetsMs }
-  }
-
-  #applyResets(calls: readonly QuestionCall[], charges: Charges): void {
-    const { local, leases, clock } = this.#parts
-    applyResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
   }
 
   /**
@@ -290,6 +310,8 @@ interface Asking {
   readonly wallMs: number
   /** How often it was sent, this time included. */
   readonly asked: number
+  /** It is not counted. */
+  readonly isForOperator: boolean
   /** It was rejected before, and then own counts were corrected. */
   readonly isCorrected?: boolean
 }

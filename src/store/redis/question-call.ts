@@ -9,6 +9,8 @@ export interface QuestionCall extends RowGroup<QuestionRow> {
   readonly action: QuestionAction
   /** When it was sent, by our own clock. */
   readonly askedWallMs: number
+  /** The last change of overrides that was in force here by then. */
+  readonly knownMs: number
   /** Undefined while the call is pending, and where it failed. */
   reply: ScriptReply | undefined
 }
@@ -35,11 +37,12 @@ export function grantOf(calls: readonly QuestionCall[], row: number): Grant {
 
 /** All that a call has taken and leased, to be given back. */
 export function returnsOf({ rows, reply }: QuestionCall, isLessRefill: boolean): ReturnRow[] {
-  return rows.map(({ key, limit, ageMs, cost }, i) => {
+  return rows.map(({ key, limit, ageMs, override, cost }, i) => {
     return {
       key,
       limit,
       ageMs,
+      override,
       tokens: cost + reply!.leased[i]!,
       takenWallMs: reply!.wallMs,
       momentMs: takenMs(reply!, i),

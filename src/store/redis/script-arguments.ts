@@ -9,6 +9,7 @@ import {
   WINDOW,
   type WindowLimit,
 } from '../../limiter/limit.ts'
+import type { CounterOverride } from '../counter-store.ts'
 import type { CounterRow, QuestionRow, ReturnRow } from './counter-rows.ts'
 import { windowsAround } from './windows-around.ts'
 
@@ -18,9 +19,9 @@ type ReturnAction = 'settle' | 'refund' | 'give_back' | 'renew'
 /** Sent in place of the tokens to lease. */
 const SETTLED = -1
 
-/** The arguments of the script, see `assets/redis/counters.lua`. */
-export function questionArguments(action: QuestionAction, rows: readonly QuestionRow[]): string[] {
-  const args: string[] = [action]
+/** The arguments of the script, see `assets/redis/counters.lua`. `knownMs`: the last change of overrides that is in force here. */
+export function questionArguments(action: QuestionAction, rows: readonly QuestionRow[], knownMs: number): string[] {
+  const args: string[] = [action, String(knownMs)]
   for (const row of rows) {
     const { cost, most, lease, knownResetMs, wallMs } = row
     addRow(args, row, { cost, most, momentMs: knownResetMs, more: lease ?? SETTLED, wallMs })
@@ -29,7 +30,7 @@ export function questionArguments(action: QuestionAction, rows: readonly Questio
 }
 
 export function returnArguments(action: ReturnAction, rows: readonly ReturnRow[]): string[] {
-  const args: string[] = [action]
+  const args: string[] = [action, '0']
   for (const row of rows) {
     const { tokens, takenWallMs, momentMs, isLessRefill, withdrawnWarning = 0 } = row
     const warnings = action === 'give_back' ? withdrawnWarning : undefined
@@ -49,15 +50,24 @@ interface RowNumbers {
   readonly warnings?: number | undefined
 }
 
-function addRow(args: string[], { limit, ageMs }: CounterRow, { cost, most, momentMs, more, wallMs, warnings }: RowNumbers): void {
+function addRow(
+  args: string[],
+  { limit, ageMs, override }: CounterRow,
+  { cost, most, momentMs, more, wallMs, warnings }: RowNumbers,
+): void {
   const size = algorithmOf(limit).size(limit)
   args.push(String(limit.kind), String(cost), String(size), String(most), String(momentMs), canOverdraw(limit) ? '1' : '0')
-  for (const number of ownNumbers(limit, { ageMs, more, wallMs, warnings })) args.push(String(number))
+  for (const number of ownNumbers(limit, { ageMs, more, wallMs, warnings, override })) args.push(String(number))
 }
 
 /** The further numbers of each kind, in the order of its `columns` in the script. */
 const OWN_NUMBERS = {
-  [BUCKET]: ({ tokensPerMs }: BucketLimit, { ageMs, more }: OwnParts): readonly number[] => [tokensPerMs, ageMs, more],
+  [BUCKET]: ({ tokensPerMs }: BucketLimit, { ageMs, more, override }: OwnParts): readonly (number | string)[] => [
+    tokensPerMs,
+    ageMs,
+    more,
+    override === undefined ? 0 : `${override.momentMs}:${override.untilMs}:${override.ruleSize}`,
+  ],
   [WINDOW]: (limit: WindowLimit, { wallMs, warnings }: OwnParts): readonly (number | string)[] => [
     ...windowsAround(limit.calendar, wallMs),
     warnings ?? warningsText(limit),
@@ -75,6 +85,7 @@ interface OwnParts {
   readonly more: number
   readonly wallMs: number
   readonly warnings: number | undefined
+  readonly override: CounterOverride | undefined
 }
 
 function ownNumbers(limit: Limit, parts: OwnParts): readonly (number | string)[] {

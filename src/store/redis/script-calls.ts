@@ -23,9 +23,9 @@ export class ScriptCalls {
   }
 
   /** Rejects with a LinkError. */
-  async ask(action: QuestionAction, rows: readonly QuestionRow[]): Promise<ScriptReply> {
+  async ask(action: QuestionAction, rows: readonly QuestionRow[], knownMs: number): Promise<ScriptReply> {
     const sentMs = performance.now()
-    const reply = await this.#link.run(this.#script, keysOf(rows), questionArguments(action, rows))
+    const reply = await this.#link.run(this.#script, keysOf(rows), questionArguments(action, rows, knownMs))
     this.slowestMs = Math.max(performance.now() - sentMs, this.slowestMs * SLOWEST_DECAY)
     return readReply(reply, rows.length)
   }

@@ -18,6 +18,8 @@ import { isOutcomeUnknown, type UnknownOutcomeListener } from './unknown-outcome
 export interface SharedSettings {
   /** Of all keys. */
   readonly prefix: string
+  /** The last change of overrides that is in force here at that time, on the monotonic clock; by default none ever is. */
+  readonly overridesKnownAt?: (nowMs: number) => number
   /** The longest that a reply may take. */
   readonly maxSlackMs: number
 }
@@ -29,12 +31,15 @@ export class SharedCounters {
   readonly #keys: CounterKeys
   readonly #settlements: Settlements
   readonly #maxSlackMs: number
+  readonly #overridesKnownAt: (nowMs: number) => number
   readonly #listener: UnknownOutcomeListener
   /** How far the clock of Redis is ahead of ours; 0 until it made a difference. */
   #aheadMs = 0
 
-  constructor(link: CounterLink, script: Script, { prefix, maxSlackMs }: SharedSettings, listener: UnknownOutcomeListener) {
+  constructor(link: CounterLink, script: Script, settings: SharedSettings, listener: UnknownOutcomeListener) {
+    const { prefix, maxSlackMs, overridesKnownAt = () => 0 } = settings
     this.#link = link
+    this.#overridesKnownAt = overridesKnownAt
     this.#calls = new ScriptCalls(link, script)
     this.#keys = new CounterKeys(prefix)
     this.#settlements = new Settlements(link, this.#calls, listener)
@@ -148,9 +153,10 @@ export class SharedCounters {
   }
 
   #callsFor(action: QuestionCall['action'], question: Question): QuestionCall[] {
-    const { wallMs: askedWallMs } = question
+    const { wallMs: askedWallMs, nowMs } = question
+    const knownMs = this.#overridesKnownAt(nowMs)
     const rows = questionRows(this.#keys, question, this.slackMs, this.redisWallMs(askedWallMs))
-    return groupsOf(this.#link, rows).map(({ number, rows }) => ({ number, rows, action, askedWallMs, reply: undefined }))
+    return groupsOf(this.#link, rows).map(({ number, rows }) => ({ number, rows, action, askedWallMs, knownMs, reply: undefined }))
   }
 
   /** Returns the first error. */
@@ -160,9 +166,9 @@ export class SharedCounters {
   }
 
   async #run(call: QuestionCall): Promise<void> {
-    const { action, rows } = call
+    const { action, rows, knownMs } = call
     try {
-      const reply = await this.#calls.ask(action, rows)
+      const reply = await this.#calls.ask(action, rows, knownMs)
       call.reply = reply
       if (reply.fits === 'other_window') this.#aheadMs = reply.wallMs - call.askedWallMs
     } catch (error) {

@@ -5,8 +5,8 @@ import type { Moment } from './state-format.ts'
 export interface ScanListener {
   /** `saved` is when the record was saved. */
   onRecord(record: TaggedRecord, saved: Moment): void
-  /** A section of reservations, with a copy of its payload. */
-  onReservations?(type: number, payload: Buffer): void
+  /** A section that is not made of records, with a copy of its payload. */
+  onPayload?(type: number, payload: Buffer): void
   /** The next bytes of sections that this program cannot read, including their headers. */
   onUnknown?(bytes: Buffer): void
 }

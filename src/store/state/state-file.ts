@@ -19,7 +19,7 @@ export interface StateFileParts {
 }
 
 /** What is saved beside the counters: type and payload of each section. Asked for after the counters were copied at that moment. */
-export type MoreSections = (wallMs: number) => Iterable<readonly [type: number, payload: Buffer]>
+export type MoreSections = (saved: Moment) => Iterable<readonly [type: number, payload: Buffer]>
 
 export interface Saved {
   /** Counters, and resets of counters. */
@@ -40,7 +40,7 @@ export class StateFile {
   /** Resolves when the last save that was started has ended, successful or not. */
   #running: Promise<unknown> = Promise.resolve()
   #waiting: Promise<Saved> | undefined
-  #more: MoreSections = () => []
+  readonly #more: MoreSections[] = []
 
   constructor(parts: StateFileParts) {
     this.#parts = parts
@@ -52,7 +52,7 @@ export class StateFile {
 
   /** These are saved too, from now on. */
   saveWith(more: MoreSections): void {
-    this.#more = more
+    this.#more.push(more)
   }
 
   /**
@@ -94,7 +94,7 @@ export class StateFile {
       else await setImmediate()
       sliceEndMs = performance.now() + SLICE_MS
     }
-    for (const [type, payload] of this.#more(moment.wallMs)) await out.addSection(type, payload)
+    for (const more of this.#more) for (const [type, payload] of more(moment)) await out.addSection(type, payload)
     const bytes = await out.end()
     return { counters: out.counters, bytes }
   }

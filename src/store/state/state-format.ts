@@ -42,6 +42,8 @@ export const END = 0
 /** Who this instance is, and which of its reservations are settled: bytes that others read (`src/reservations/`). */
 export const RESERVATION_IDENTITY = 500
 export const SETTLED_RESERVATIONS = 501
+/** What operators have changed for a while: a line of text for each (`src/overrides/`). */
+export const OVERRIDES = 502
 
 const VERSION = 2
 const MAGIC = Buffer.from('EDGSTATE', 'latin1')

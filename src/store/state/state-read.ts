@@ -26,8 +26,8 @@ export interface SavedState {
   readonly live: number
   /** Sections that this program cannot read, byte for byte: the next save writes them back. */
   readonly unknownSections: Buffer
-  /** Payloads of the sections of reservations, by type. */
-  readonly reservations: ReadonlyMap<number, readonly Buffer[]>
+  /** Payloads of the sections that are not made of records, by type. */
+  readonly payloads: ReadonlyMap<number, readonly Buffer[]>
 }
 
 export interface Restored {
@@ -87,13 +87,13 @@ export async function restoreInto(table: SharedTable, state: SavedState, clock: 
 async function checkState(path: string, clock: Clock): Promise<SavedState> {
   const present = momentOf(clock)
   const unknown = new UnknownSections()
-  const reservations = new Map<number, Buffer[]>()
+  const payloads = new Map<number, Buffer[]>()
   let live = 0
   const { header, counters } = await scanState(path, {
     onRecord: (record, saved) => {
       if (bringTo(present, saved, record)) live++
     },
-    onReservations: (type, payload) => void reservations.set(type, [...(reservations.get(type) ?? []), payload]),
+    onPayload: (type, payload) => void payloads.set(type, [...(payloads.get(type) ?? []), payload]),
     onUnknown: (bytes) => unknown.add(bytes),
   })
   // Leaving them out of the next file would destroy what a newer program has saved.
@@ -102,7 +102,7 @@ async function checkState(path: string, clock: Clock): Promise<SavedState> {
       `a newer program saved ${unknown.totalBytes} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`,
     )
   }
-  return { path, header, counters, live, unknownSections: unknown.bytes, reservations }
+  return { path, header, counters, live, unknownSections: unknown.bytes, payloads }
 }
 
 function momentOf(clock: Clock): Moment {

@@ -11,6 +11,7 @@ import {
   decodeSectionHeader,
   END,
   HEADER_BYTES,
+  OVERRIDES,
   RECORD_BYTES,
   RESERVATION_IDENTITY,
   SECTION_HEADER_BYTES,
@@ -20,7 +21,9 @@ import {
 } from './state-format.ts'
 import { scanVersion1 } from './version-1.ts'
 
-const MAX_RESERVATIONS_BYTES = 4 * 1024 * 1024
+/** Types that are not records, and that others read. */
+const PAYLOADS: ReadonlySet<number> = new Set([RESERVATION_IDENTITY, SETTLED_RESERVATIONS, OVERRIDES])
+const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
 
 export interface Scan {
   readonly header: StateHeader
@@ -56,7 +59,7 @@ async function scanSections(reader: ChunkReader, listener: ScanListener): Promis
     isEnd = section.type === END
     isSound = Number.isFinite(section.wallMs) && Number.isFinite(section.nowMs) && isSound
     if (isEnd) isSound = section.bytes === 0 && isSound
-    else if (isReservations(section)) await readReservations(reader, section, listener)
+    else if (isPayload(section)) await readPayload(reader, section, listener)
     else if (!isSavedKind(section.type)) await readUnknown(reader, section, listener)
     else if (await scanRecords(reader, section, listener)) counters += section.bytes / RECORD_BYTES
     else isSound = false
@@ -71,19 +74,19 @@ async function nextSection(reader: ChunkReader, listener: ScanListener): Promise
   const bytes = await reader.take(SECTION_HEADER_BYTES)
   const section = decodeSectionHeader(new DataView(bytes.buffer, bytes.byteOffset, SECTION_HEADER_BYTES))
   if (section.bytes > reader.bytesLeft - DIGEST_BYTES) throw new StateDamage(CUT_OFF)
-  if (section.type !== END && !isSavedKind(section.type) && !isReservations(section)) listener.onUnknown?.(bytes)
+  if (section.type !== END && !isSavedKind(section.type) && !isPayload(section)) listener.onUnknown?.(bytes)
   return section
 }
 
 /** One that is larger than any that this program writes is not for it. */
-function isReservations({ type, bytes }: SectionHeader): boolean {
-  return (type === RESERVATION_IDENTITY || type === SETTLED_RESERVATIONS) && bytes <= MAX_RESERVATIONS_BYTES
+function isPayload({ type, bytes }: SectionHeader): boolean {
+  return PAYLOADS.has(type) && bytes <= MAX_PAYLOAD_BYTES
 }
 
-async function readReservations(reader: ChunkReader, { type, bytes }: SectionHeader, listener: ScanListener): Promise<void> {
+async function readPayload(reader: ChunkReader, { type, bytes }: SectionHeader, listener: ScanListener): Promise<void> {
   const payload = Buffer.alloc(bytes)
   for (let at = 0; at < bytes; ) at += (await reader.take(Math.min(bytes - at, CHUNK_BYTES))).copy(payload, at)
-  listener.onReservations?.(type, payload)
+  listener.onPayload?.(type, payload)
 }
 
 async function readUnknown(reader: ChunkReader, section: SectionHeader, listener: ScanListener): Promise<void> {

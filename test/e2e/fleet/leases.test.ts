@@ -4,6 +4,7 @@ import { Caller } from '../../support/fleet/caller.ts'
 import { type Instance, runningFleet } from '../../support/fleet/fleet.ts'
 import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { countersIn } from '../../support/redis/stored-counters.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import type { Owner } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
@@ -168,7 +169,7 @@ function askAs(caller: string, instance: Instance, path = '/'): ReturnType<Insta
 
 /** What Redis has left of the one bucket that it knows. */
 async function levelIn(redis: RedisServer): Promise<number> {
-  const keys = (await redis.command('KEYS', 'edge:*')) as readonly string[]
+  const keys = await countersIn(redis)
   expect(keys).toHaveLength(1)
   return Number(await redis.command('EVAL', "return tostring((struct.unpack('<d', redis.call('GET', KEYS[1]))))", 1, keys[0]!))
 }

@@ -6,6 +6,7 @@ import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv, proxyOptions, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { countersIn } from '../../support/redis/stored-counters.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import { Edge, type EdgeOptions } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
@@ -105,6 +106,6 @@ async function untilConnected(port: number, count: number): Promise<void> {
 }
 
 async function levelIn(redis: RedisServer): Promise<number> {
-  const [key] = (await redis.command('KEYS', 'edge:*')) as readonly string[]
+  const [key] = await countersIn(redis)
   return Number(await redis.command('EVAL', "return tostring((struct.unpack('<d', redis.call('GET', KEYS[1]))))", 1, key!))
 }

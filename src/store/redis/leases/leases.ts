@@ -36,6 +36,11 @@ export class Leases {
     this.#updates = new LeaseUpdates(parts, this.#returns)
   }
 
+  /** For so long at most a lease, or a remembered refusal, is used. */
+  get lifeMs(): number {
+    return this.#parts.leaseMs
+  }
+
   /** From now on, unused tokens go back automatically. */
   start(): void {
     const { clock, leaseMs } = this.#parts

@@ -1,0 +1,56 @@
+import type { RequestExplanation } from '../../../decide/request-explanation.ts'
+import type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../../engine/explanation.ts'
+import type { NameOf } from '../../../engine/name-of.ts'
+import type { HeaderList } from '../../../http/header-list.ts'
+import { isCredential } from '../../../policy/descriptor-key.ts'
+import { counterJson, wholeSeconds } from '../counter-json.ts'
+
+/** The response, a policy at a time: there may be thousands. `nameOf` digests credentials. */
+export function* explanationSteps({ answer, headers, policies }: RequestExplanation, nameOf: NameOf): Generator<void, string> {
+  const texts: string[] = []
+  for (const policy of policies) {
+    texts.push(JSON.stringify(policyJson(policy, nameOf)))
+    yield
+  }
+  const { decision, refusal, status } = answer
+  const head = JSON.stringify({
+    action: decision?.action ?? 'refuse',
+    status,
+    reason: decision?.reason ?? refusal,
+    policy: decision?.policy?.id ?? null,
+    rule: decision?.rule?.name ?? null,
+    headers: headersJson(headers),
+  })
+  return `${head.slice(0, -1)},"policies":[${texts.join(',')}]}`
+}
+
+function headersJson(headers: HeaderList): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i], headers[2 * i + 1]]))
+}
+
+function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, nameOf: NameOf): unknown {
+  return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, nameOf)) }
+}
+
+function ruleJson({ rule: { name }, why, cost, descriptors, counters, override }: ExplainedRule, nameOf: NameOf): unknown {
+  return {
+    name,
+    applied: why === undefined,
+    why: why ?? null,
+    cost,
+    descriptors: descriptors.map((descriptor) => descriptorJson(descriptor, nameOf)),
+    counters: counters.map(explainedCounterJson),
+    override: override?.id ?? null,
+  }
+}
+
+function descriptorJson({ key, value }: ExplainedDescriptor, nameOf: NameOf): unknown {
+  if (value === undefined) return { key, value: null }
+  return { key, value: isCredential(key) ? nameOf([value]) : value }
+}
+
+/** No wait is long enough for a request that costs more than the limit ever has: null. */
+function explainedCounterJson(counter: ExplainedCounter): unknown {
+  const { waitMs } = counter
+  return { ...counterJson(counter), wait_s: Number.isFinite(waitMs) ? wholeSeconds(waitMs) : null }
+}

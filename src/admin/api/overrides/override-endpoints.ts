@@ -1,0 +1,61 @@
+import type { NameOf } from '../../../engine/name-of.ts'
+import type { EndOrder, ListedOverride, OverrideOrder } from '../../../overrides/override-order.ts'
+import { overriddenRule } from '../../../policy/overridden-rule.ts'
+import type { Plan } from '../../../policy/plan.ts'
+import type { Rule } from '../../../policy/schema.ts'
+import { ApiError } from '../api-error.ts'
+import type { ApiRoute } from '../api-route.ts'
+import { readQuery } from '../query.ts'
+import { readReason } from '../reason.ts'
+import { overrideJson } from './override-json.ts'
+import { type OverrideRequest, readOverrideRequest } from './override-request.ts'
+
+export interface OverrideParts {
+  readonly plan: () => Plan | undefined
+  /** Digests credentials. */
+  readonly nameOf: NameOf
+  readonly list: () => Promise<readonly ListedOverride[]>
+  readonly create: (order: OverrideOrder) => Promise<ListedOverride>
+  readonly end: (order: EndOrder) => Promise<void>
+  /** What is wrong with limits that are set for a rule, in sentences. */
+  readonly checkSet: (rule: Rule, fields: Readonly<Record<string, unknown>>) => Promise<readonly string[]>
+}
+
+/** GET, POST and DELETE overrides: what operators change for a while. */
+export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
+  const { plan, nameOf, list, create, end } = parts
+  yield {
+    method: 'GET',
+    path: 'overrides',
+    handle: async ({ query }) => {
+      readQuery(query, [])
+      const overrides = await list()
+      return { status: 200, json: { overrides: overrides.map((listed) => overrideJson(listed, plan())) } }
+    },
+  }
+  yield {
+    method: 'POST',
+    path: 'overrides',
+    handle: async ({ body, actor }) => {
+      const request = readOverrideRequest(body, actor, plan(), nameOf)
+      await refuseUnfit(request, parts)
+      return { status: 201, json: overrideJson(await create(request.order), plan()) }
+    },
+  }
+  yield {
+    method: 'DELETE',
+    path: 'overrides/',
+    handle: async ({ rest: id, query, actor }) => {
+      await end({ id, actor, reason: readReason(readQuery(query, ['reason']).reason) })
+      return { status: 204 }
+    },
+  }
+}
+
+async function refuseUnfit({ rule, order: { change } }: OverrideRequest, { checkSet }: OverrideParts): Promise<void> {
+  if (rule === undefined) return
+  const problems = change.kind === 'set' ? await checkSet(rule.source, change.fields) : []
+  if (problems.length > 0) throw new ApiError('bad_request', problems.join('; '))
+  const overridden = overriddenRule(rule, change)
+  if (typeof overridden === 'string') throw new ApiError('bad_request', overridden)
+}

@@ -1,0 +1,39 @@
+import type { Override, OverrideChange } from '../../../overrides/override.ts'
+import type { ListedOverride } from '../../../overrides/override-order.ts'
+import { fitOverride } from '../../../policy/override-fit.ts'
+import type { Plan } from '../../../policy/plan.ts'
+
+/** An override as operators see it. `plan`: the active one. */
+export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): Record<string, unknown> {
+  const { id, subject, change, untilMs, createdMs, actor, reason } = override
+  const about = subject === 'all_policies' ? {} : { policy: subject.policy, rule: subject.rule, values: subject.values ?? null }
+  return {
+    id,
+    ...about,
+    ...changeJson(change),
+    until: new Date(untilMs).toISOString(),
+    reason,
+    actor,
+    created_at: new Date(createdMs).toISOString(),
+    durable: isDurable,
+    in_force: isInForce(override, plan),
+  }
+}
+
+function changeJson(change: OverrideChange): Record<string, unknown> {
+  switch (change.kind) {
+    case 'multiply':
+      return { multiply: change.factor }
+    case 'set':
+      return { set: change.fields }
+    case 'shadow':
+      return { shadow_all: true }
+    default:
+      return { [change.kind]: true }
+  }
+}
+
+/** Whether the active bundle has the rule, and the change fits it as it is there. */
+function isInForce(override: Override, plan: Plan | undefined): boolean {
+  return override.subject === 'all_policies' || (plan !== undefined && typeof fitOverride(plan, override) !== 'string')
+}

@@ -1,0 +1,22 @@
+import { hintedBody } from '../../decide/gateway-fields.ts'
+import { type AskedRequest, type ExplainRequest, explainDecision, explainRefusal } from '../../decide/request-explanation.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { DECISION } from '../question-shapes.ts'
+import { HttpQuestion } from './http-question.ts'
+
+/** What `/v1/decision` would respond. The body is not read there; `hasHints`: what the gateway says of it counts. */
+export function questionExplainer(engine: Engine, hasHints: boolean): ExplainRequest {
+  return async (asked) => {
+    const { plan } = engine
+    if (plan === undefined) return explainRefusal('no_bundle_loaded')
+    const view = new HttpQuestion(DECISION, { rawHeaders: questionFields(asked) }).original()
+    if (typeof view === 'string') return explainRefusal(view)
+    const body = hasHints && plan.needsBody ? hintedBody(view) : undefined
+    return explainDecision(await engine.open(view)!.explainStepwise({ body }))
+  }
+}
+
+function questionFields({ method, uri, host, fields }: AskedRequest): string[] {
+  const original = ['X-Original-Method', method, 'X-Original-URI', uri]
+  return host === undefined ? [...original, ...fields] : [...original, 'X-Original-Host', host, ...fields]
+}

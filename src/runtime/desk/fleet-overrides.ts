@@ -1,0 +1,153 @@
+import type { Logger } from 'pino'
+import { ApiError } from '../../admin/api/api-error.ts'
+import type { Clock } from '../../clock.ts'
+import type { Override, TimedOverride } from '../../overrides/override.ts'
+import type { OverrideBook } from '../../overrides/override-book.ts'
+import { decodeEntry, encodeEntry } from '../../overrides/override-codec.ts'
+import { type OverrideEntry, subjectKey, subjectOf } from '../../overrides/override-entry.ts'
+import type { NewEntry, PutResult } from '../../overrides/override-shelf.ts'
+import { type DeskEntry, type DeskScript, deskEntryText, readDeskEntry } from '../../store/redis/desk-script.ts'
+import { LinkError } from '../../store/redis/link/link-error.ts'
+import type { UpcomingOverride } from '../../store/redis/override-moments.ts'
+import type { RedisClock } from '../../store/redis/redis-clock.ts'
+
+/** From when an override is in Redis until it is in force: all instances ask more often than that. */
+const NOTICE_MS = 1000
+/** The same for the threads of an instance that learns of it later. */
+const LATE_NOTICE_MS = 50
+
+export interface FleetOverridesParts {
+  readonly book: OverrideBook
+  readonly script: DeskScript
+  readonly redisClock: RedisClock
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** The overrides of a fleet: the book of this instance, and the same in Redis. */
+export class FleetOverrides {
+  readonly #parts: FleetOverridesParts
+  /** On the monotonic clock. Fixed, so that a raise is added to the own counts of this instance once. */
+  readonly #fromMs = new WeakMap<Override, number>()
+  #isServing = false
+
+  constructor(parts: FleetOverridesParts) {
+    this.#parts = parts
+  }
+
+  /** From now on, decisions are made without the overrides that are not known yet. */
+  noteServing(): void {
+    this.#isServing = true
+  }
+
+  /** Unix time by the clock of Redis. */
+  wallMs(): number {
+    const { redisClock, clock } = this.#parts
+    return redisClock.isKnown ? clock.nowMs() + redisClock.aheadMs : clock.wallMs()
+  }
+
+  timed(override: Override): TimedOverride {
+    const { clock } = this.#parts
+    const toNowMs = clock.nowMs() - this.wallMs()
+    return { override, fromMs: this.#fromMs.get(override) ?? override.sinceMs + toNowMs, toMs: override.untilMs + toNowMs }
+  }
+
+  /** Merges what Redis has into the book. */
+  merge(entries: readonly (readonly [subject: string, entry: string])[]): void {
+    const read = entries.map(([subject, text]) => entryOf(subject, text)).filter((entry) => entry !== undefined)
+    const unreadable = entries.length - read.length
+    if (unreadable > 0) {
+      const what = { event: 'overrides_unreadable', overrides: unreadable }
+      this.#parts.logger.error(what, 'some overrides in Redis cannot be read and are ignored')
+    }
+    this.#merge(read)
+  }
+
+  async put(epoch: string, entry: NewEntry, expected: string | undefined): Promise<PutResult> {
+    const createdMs = Math.round(this.wallMs())
+    const put = unput(entry, createdMs)
+    const isSet = put.kind === 'set'
+    const reply = await this.#send(epoch, {
+      subject: subjectKey(subjectOf(put)),
+      id: isSet ? put.override.id : undefined,
+      untilMs: isSet ? put.override.untilMs : 0,
+      text: encodeEntry(put),
+      expected,
+      delayMs: isSet ? NOTICE_MS : 0,
+    })
+    if (reply.kind === 'exists') return reply
+    if (reply.kind === 'full') throw new ApiError('bad_request', 'there are too many overrides: end some of them first')
+    const entryPut = withMoments(put, reply)
+    this.#merge([entryPut])
+    return { kind: 'put', entry: entryPut }
+  }
+
+  /** All entries of the book, as Redis keeps them. */
+  kept(): (readonly [subject: string, entry: string])[] {
+    return Array.from(this.#parts.book.entries(), (entry) => [subjectKey(subjectOf(entry)), keptText(entry)] as const)
+  }
+
+  /** Those that are not in force yet. */
+  upcoming(nowMs: number): UpcomingOverride[] {
+    const upcoming: UpcomingOverride[] = []
+    for (const entry of this.#parts.book.entries()) {
+      if (entry.kind !== 'set') continue
+      const { fromMs } = this.timed(entry.override)
+      if (fromMs > nowMs) upcoming.push({ momentMs: entry.momentMs, fromMs })
+    }
+    return upcoming.sort((a, b) => a.momentMs - b.momentMs)
+  }
+
+  #merge(entries: readonly OverrideEntry[]): void {
+    const { book, clock } = this.#parts
+    const wallMs = this.wallMs()
+    const nowMs = clock.nowMs()
+    for (const { kind, ...entry } of entries as readonly (OverrideEntry & { override?: Override })[]) {
+      if (kind !== 'set') continue
+      const inTimeMs = nowMs + entry.override!.sinceMs - wallMs
+      const fromMs = this.#isServing ? Math.max(inTimeMs, nowMs + LATE_NOTICE_MS) : inTimeMs
+      this.#fromMs.set(entry.override!, fromMs)
+    }
+    book.merge(entries, wallMs)
+    book.prune(wallMs)
+  }
+
+  async #send(epoch: string, put: Parameters<DeskScript['put']>[1]): ReturnType<DeskScript['put']> {
+    try {
+      return await this.#parts.script.put(epoch, put)
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error
+      throw new ApiError('store_unavailable', failureText(error))
+    }
+  }
+}
+
+function failureText({ outcome, message }: LinkError): string {
+  if (outcome !== 'unknown') return `Redis could not be told, and nothing was changed: ${message}`
+  return `Redis may have been told or not: ${message}. Look at the overrides before you try again`
+}
+
+/** Undefined where it is damaged, or a newer program has written it. */
+function entryOf(subject: string, text: string): OverrideEntry | undefined {
+  const kept = readDeskEntry(text)
+  const entry = kept && decodeEntry(kept.text)
+  return entry !== undefined && subjectKey(subjectOf(entry)) === subject ? withMoments(entry, kept!) : undefined
+}
+
+function keptText(entry: OverrideEntry): string {
+  const { momentMs, forgetMs } = entry
+  const [id, untilMs] = entry.kind === 'set' ? [entry.override.id, entry.override.untilMs] : [undefined, 0]
+  return deskEntryText({ momentMs, forgetMs, untilMs, id, text: encodeEntry(entry) })
+}
+
+/** Redis gives it its moments. */
+function unput(entry: NewEntry, createdMs: number): OverrideEntry {
+  const moments = { momentMs: 0, forgetMs: 0 }
+  if (entry.kind === 'ended') return { kind: 'ended', ...moments, ...entry.end }
+  return { kind: 'set', ...moments, override: { ...entry.override, createdMs, sinceMs: 0 } }
+}
+
+function withMoments(entry: OverrideEntry, { momentMs, forgetMs }: Pick<DeskEntry, 'momentMs' | 'forgetMs'>): OverrideEntry {
+  if (entry.kind === 'ended') return { ...entry, momentMs, forgetMs }
+  return { ...entry, momentMs, forgetMs, override: { ...entry.override, sinceMs: momentMs } }
+}

@@ -1,0 +1,35 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../../clock.ts'
+import type { ServerConfig } from '../../config/config.ts'
+import type { OverrideBook } from '../../overrides/override-book.ts'
+import { counterProbe } from '../../store/redis/counter-probe.ts'
+import { counterScript } from '../../store/redis/counter-script.ts'
+import type { RedisAddress } from '../../store/redis/link/redis-address.ts'
+import { RedisLink } from '../../store/redis/link/redis-link.ts'
+import { FleetDesk } from './fleet-desk.ts'
+import type { FleetNews } from './fleet-news.ts'
+
+export interface OpenFleetDeskParts {
+  readonly config: ServerConfig
+  readonly book: OverrideBook
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly tell: (news: FleetNews, all: FleetNews) => void
+}
+
+/** How long an operator waits for Redis. No request of a client does. */
+const TIMEOUT_MS = 1000
+
+/** The main thread's part in a fleet, on a connection of its own. Workers report whether Redis can be reached. */
+export function openFleetDesk(address: RedisAddress, { config, ...parts }: OpenFleetDeskParts): FleetDesk {
+  const { redisPrefix: prefix, redisTimeoutMs } = config
+  const script = counterScript()
+  const link = new RedisLink({
+    address,
+    prefix,
+    timeoutMs: Math.max(redisTimeoutMs, TIMEOUT_MS),
+    probe: (key) => counterProbe(script, key),
+    listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit() {} },
+  })
+  return new FleetDesk({ ...parts, link, prefix })
+}

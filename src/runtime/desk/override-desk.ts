@@ -1,0 +1,207 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { ApiError } from '../../admin/api/api-error.ts'
+import type { Clock } from '../../clock.ts'
+import type { Override, TimedOverride } from '../../overrides/override.ts'
+import { type EntryChange, MAX_ENTRIES, OverrideBook } from '../../overrides/override-book.ts'
+import { encodeEntry, MAX_ENTRY_BYTES } from '../../overrides/override-codec.ts'
+import { type EndedEntry, type SetEntry, subjectKey } from '../../overrides/override-entry.ts'
+import type { EndOrder, ListedOverride, OverrideOrder, Until } from '../../overrides/override-order.ts'
+import type { OverrideShelf } from '../../overrides/override-shelf.ts'
+import { show } from '../../policy/problem.ts'
+import { logEnded, logSet } from './override-log.ts'
+
+/** The longest that an override may last: what is to stay belongs in the bundle. */
+const MAX_DAYS = 3653
+const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
+/** How often the clocks are compared while there are overrides: their ends are times of the wall clock, which may be set. */
+const LOOK_MS = 250
+/** Clocks that differ by less than this from what they did are not worth telling the workers. */
+const TOLERATED_STEP_MS = 20
+/** The longest that a response waits for its override to be in force. */
+const MAX_FORCE_MS = 2000
+
+export interface OverrideDeskParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Sends all of them to all workers, and to those that start later. */
+  readonly setOverrides: (overrides: readonly TimedOverride[]) => void
+  /** Resolves when the workers know what they were sent. */
+  readonly known: () => Promise<unknown>
+}
+
+/** The one owner of an instance's overrides: what operators set and end, what others of a fleet have changed, and what is over. */
+export class OverrideDesk {
+  readonly book: OverrideBook
+  readonly #parts: OverrideDeskParts
+  #shelf: OverrideShelf | undefined
+  /** Those that are neither over nor ended, by id. */
+  readonly #open = new Map<string, Override>()
+  /** Those that were replaced, by subject: they hold until the next one does. */
+  readonly #replaced = new Map<string, TimedOverride>()
+  #isLoading = true
+  #timer: NodeJS.Timeout | undefined
+  /** Between the two clocks, when the workers were last told. */
+  #clockOffsetMs = 0
+
+  constructor(parts: OverrideDeskParts) {
+    this.#parts = parts
+    this.book = new OverrideBook((changes) => this.#note(changes))
+  }
+
+  /** Done when the workers have been sent what is kept on the shelf. */
+  async start(shelf: OverrideShelf): Promise<void> {
+    this.#shelf = shelf
+    await shelf.start()
+    this.#isLoading = false
+    if (this.#open.size > 0) {
+      this.#parts.logger.info({ event: 'overrides_loaded', overrides: this.#open.size }, 'overrides that operators have set go on')
+    }
+  }
+
+  list(): ListedOverride[] {
+    const shelf = this.#shelfOf()
+    return this.book.list(shelf.wallMs()).map((override) => this.#listed(override))
+  }
+
+  /** The override that stops all enforcement, if there is one. */
+  get shadowAll(): ListedOverride | undefined {
+    const shadow = this.#isLoading ? undefined : this.book.overrideOf('all_policies', this.#shelf!.wallMs())
+    return shadow && this.#listed(shadow)
+  }
+
+  /** Done when it is kept, if it can be, and in force in all workers of this instance. */
+  async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
+    const shelf = this.#shelfOf()
+    const createdMs = shelf.wallMs()
+    const override = { id: randomBytes(6).toString('hex'), createdMs, untilMs: untilMsOf(until, createdMs), ...content }
+    this.#refuseTooMuch(override)
+    const result = await shelf.put({ kind: 'set', override }, replace)
+    if (result.kind === 'exists') throw otherThere(result.id, replace)
+    const put = (result.entry as SetEntry).override
+    await this.#inForce(put)
+    return this.#listed(put)
+  }
+
+  /** Done when it is no longer in force in any worker of this instance. */
+  async end({ id, actor, reason }: EndOrder): Promise<void> {
+    const shelf = this.#shelfOf()
+    const override = this.book.find(id, shelf.wallMs())
+    if (override === undefined) throw noSuch(id)
+    const result = await shelf.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
+    if (result.kind === 'exists') throw noSuch(id)
+    await this.#parts.known()
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.#shelf?.close()
+  }
+
+  #shelfOf(): OverrideShelf {
+    if (this.#isLoading) throw new ApiError('store_unavailable', 'overrides are being loaded: nothing was changed, try again')
+    return this.#shelf!
+  }
+
+  #listed(override: Override): ListedOverride {
+    return { override, isDurable: this.#shelf!.isDurable(override) }
+  }
+
+  #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
+    if (this.book.size >= MAX_ENTRIES && this.book.entryOf(content.subject) === undefined)
+      throw new ApiError('bad_request', `there are ${MAX_ENTRIES} overrides already, the most there may be: end some first`)
+    const override = { ...content, sinceMs: LAST_MS }
+    const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
+    if (bytes > MAX_ENTRY_BYTES)
+      throw new ApiError('bad_request', `with its names, values and reason the override has ${bytes} bytes: ${MAX_ENTRY_BYTES} at most`)
+  }
+
+  async #inForce(override: Override): Promise<void> {
+    await this.#parts.known()
+    const { fromMs } = this.#shelf!.timed(override)
+    const waitMs = Math.ceil(fromMs - this.#parts.clock.nowMs())
+    if (waitMs > 0) await sleep(Math.min(waitMs, MAX_FORCE_MS))
+  }
+
+  #note(changes: readonly EntryChange[]): void {
+    const wallMs = this.#shelf!.wallMs()
+    for (const { before, after } of changes) {
+      const was = before?.kind === 'set' ? this.#open.get(before.override.id) : undefined
+      if (was !== undefined) this.#open.delete(was.id)
+      if (after.kind === 'ended') this.#noteEnd(was, after)
+      else if (after.override.untilMs > wallMs) this.#noteSet(was, after.override)
+    }
+    this.#send()
+    this.#schedule()
+  }
+
+  #noteSet(was: Override | undefined, override: Override): void {
+    const { logger } = this.#parts
+    this.#open.set(override.id, override)
+    if (was !== undefined) {
+      const { fromMs } = this.#shelf!.timed(override)
+      this.#replaced.set(subjectKey(was.subject), { ...this.#shelf!.timed(was), toMs: fromMs })
+      logEnded(logger, was, 'replaced', override)
+    }
+    if (!this.#isLoading) logSet(logger, override)
+  }
+
+  #noteEnd(was: Override | undefined, end: EndedEntry): void {
+    this.#replaced.delete(subjectKey(end.subject))
+    if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
+  }
+
+  #send(): void {
+    const { clock, setOverrides } = this.#parts
+    const shelf = this.#shelf!
+    this.#clockOffsetMs = shelf.wallMs() - clock.nowMs()
+    for (const [key, { toMs }] of this.#replaced) if (toMs <= clock.nowMs()) this.#replaced.delete(key)
+    setOverrides([...this.#replaced.values(), ...Array.from(this.#open.values(), (override) => shelf.timed(override))])
+  }
+
+  /** The next look at what is over, and at the clocks. */
+  #schedule(): void {
+    clearTimeout(this.#timer)
+    if (this.book.size === 0 && this.#open.size === 0) return
+    const wallMs = this.#shelf!.wallMs()
+    let waitMs = LOOK_MS
+    for (const { untilMs } of this.#open.values()) waitMs = Math.min(waitMs, untilMs - wallMs)
+    this.#timer = setTimeout(() => this.#look(), Math.max(1, Math.ceil(waitMs))).unref()
+  }
+
+  #look(): void {
+    const { clock, logger } = this.#parts
+    const wallMs = this.#shelf!.wallMs()
+    const over = [...this.#open.values()].filter(({ untilMs }) => untilMs <= wallMs)
+    for (const override of over) {
+      this.#open.delete(override.id)
+      logEnded(logger, override, 'over', override)
+    }
+    this.book.prune(wallMs)
+    const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
+    if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#send()
+    this.#schedule()
+  }
+}
+
+/** As long as any time is as text. */
+const LAST_MS = 8.64e15
+
+function untilMsOf(until: Until, wallMs: number): number {
+  const untilMs = 'atMs' in until ? until.atMs : wallMs + until.inMs
+  if (untilMs <= wallMs) throw new ApiError('bad_until', `until: ${new Date(untilMs).toISOString()} is in the past`)
+  if (untilMs > wallMs + MAX_MS)
+    throw new ApiError('bad_until', `until: at most ${MAX_DAYS} days from now; what is to stay belongs in the bundle`)
+  return untilMs
+}
+
+function otherThere(id: string | undefined, replace: string | undefined): ApiError {
+  if (id === undefined) return new ApiError('override_exists', `there is no override ${show(replace)} here any more: leave replace out`)
+  const way = replace === undefined ? `send "replace": "${id}" to put this one in its place` : `replace names ${show(replace)}`
+  return new ApiError('override_exists', `override ${id} is in force for this already: ${way}`)
+}
+
+function noSuch(id: string): ApiError {
+  return new ApiError('unknown_override', `there is no override ${show(id)}: it is over, was ended or replaced, or never was`)
+}

@@ -1,0 +1,16 @@
+import { ApiError } from '../admin/api/api-error.ts'
+import type { UnknownReset } from '../admin/api/counters/reset-endpoint.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { CounterName, Inspection } from '../engine/inspection.ts'
+import { LinkError } from '../store/redis/link/link-error.ts'
+
+/** For operators: returns why nobody knows, where Redis may have done it. Rejects with an ApiError where it did not. */
+export async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
+  try {
+    return await engine.reset(name)
+  } catch (error) {
+    if (!(error instanceof LinkError)) throw error
+    if (error.outcome === 'unknown') return { unknown: error.message }
+    throw new ApiError('store_unavailable', `Redis could not be told, and nothing was reset: ${error.message}`)
+  }
+}
