@@ -100,6 +100,22 @@ describe('GET events', () => {
     expect(client.named('stopping')).toHaveLength(1)
   })
 
+  test.each([
+    ['garbage', 'garbage\r\n\r\n'],
+    ['requests without end', 'GET /admin/v1/events HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5000)],
+    ['half a request', 'GET /admin/v1/status HT'],
+  ])('a reader that sends %s behind its request harms nobody', async (_, bytes) => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const client = await EventClient.open(edge.adminPort)
+    const socket = connect(edge.adminPort, '127.0.0.1').on('error', () => {})
+    socket.write(`GET /admin/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n${bytes}`)
+    socket.resume()
+    await edge.decideTimes(2, ALICE)
+    await client.untilNamed('reject')
+    socket.destroy()
+    expect((await askAdmin(edge.adminPort, 'GET', 'status')).status).toBe(200)
+  })
+
   test('is sent without chunks to a client of HTTP/1.0', async () => {
     const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
     const socket = connect(edge.adminPort, '127.0.0.1')
