@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { asksToExplain, explained } from '../../support/admin/explained.ts'
 import {
   blockRule,
@@ -16,6 +16,7 @@ import {
 } from '../../support/bundles/bundles.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
@@ -65,6 +66,7 @@ describe('explain in decision_service', () => {
           cost: 1,
           descriptors: [{ key: 'header:x-key', value: 'says' }],
           counters: [{ kind: 'bucket', level: 0, limit: 2, remaining: 0, reset_s: 2000, wait_s: 1000 }],
+          override: null,
         },
       ],
     })
@@ -249,8 +251,8 @@ describe('explain in decision_service', () => {
     ['a list of lists', { method: 'GET', uri: '/', headers: { 'x-key': [['a']] } }, 'headers.x-key: expected a text or a list'],
     ['too many fields', { method: 'GET', uri: '/', headers: { a: Array(1001).fill('') } }, 'headers: expected at most 1000'],
     ['a body that is no text', { method: 'POST', uri: '/', body: { messages: [] } }, 'body: expected a text'],
-    ['an unknown field', { method: 'GET', uri: '/', header: {} }, 'unknown fields: header'],
-    ['deep nesting', `{"method":${'['.repeat(30_000)}${']'.repeat(30_000)},"uri":"/"}`, 'method: expected a text'],
+    ['an unknown field', { method: 'GET', uri: '/', header: {} }, 'unknown fields: "header"'],
+    ['deep nesting', `{"method":${'['.repeat(30_000)}${']'.repeat(30_000)},"uri":"/"}`, 'more than 16 levels'],
   ])('refuses %s, and names the field', async (_what, body, message) => {
     const { status, json } = await asksToExplain(edge.adminPort, body)
     expect([status, json.error.code]).toEqual([400, 'bad_request'])
@@ -299,6 +301,17 @@ describe('explain in reverse_proxy', () => {
       policy: 'blocks',
       headers: { 'X-Edge-Reason': 'blocked', 'x-should-retry': 'false', 'Content-Type': 'application/json' },
     })
+  })
+
+  test('counts nothing where the head alone decides', async () => {
+    const uri = '/v1/chat/completions'
+    const spent = { method: 'POST', uri, host: 'a', headers: { 'x-once': 'a' }, body: '{"max_tokens":1}' }
+    await ask(edge.port, 'POST', uri, [['X-Once', 'a']], spent.body)
+    expect((await askAdmin(edge.adminPort, 'GET', 'top')).json.rejected).toEqual([])
+    for (let i = 0; i < 3; i++) expect(await explained(edge.adminPort, spent)).toMatchObject({ status: 429, rule: 'once' })
+    const blocked = { ...spent, headers: { 'x-bad': '1' } }
+    for (let i = 0; i < 3; i++) expect(await explained(edge.adminPort, blocked)).toMatchObject({ status: 403 })
+    expect((await askAdmin(edge.adminPort, 'GET', 'top')).json.rejected).toEqual([])
   })
 
   test.each([
@@ -370,7 +383,11 @@ const POLICIES = [
 const PROXY_POLICIES = [
   policy('llm', {
     selector: { pathPrefix: '/v1' },
-    rules: [llmRule('tokens', [], { tokens_per_minute: 600 }), bucketRule('by-model', ['llm:model'], 100)],
+    rules: [
+      llmRule('tokens', [], { tokens_per_minute: 600 }),
+      bucketRule('by-model', ['llm:model'], 100),
+      bucketRule('once', ['header:x-once'], 1, HARDLY_ANY),
+    ],
   }),
   policy('addresses', { selector: { pathPrefix: '/by-address' }, rules: [bucketRule('r', ['ip:address'], 2)] }),
   policy('blocks', { rules: [blockRule('bad', { 'header:x-bad': '1' })] }),
