@@ -22,7 +22,10 @@ test('explain and counters name the override that holds for the caller, and its 
   await edge.decideTimes(10, { fields: [['X-Key', 'alice']] })
   expect((await explain('alice')).status).toBe(429)
   const raised = await override({ multiply: 3 })
-  expect((await explain('alice')).policies[0].rules[0]).toMatchObject({ override: raised, counters: [{ limit: 30, remaining: 20, wait_s: 0 }] })
+  expect((await explain('alice')).policies[0].rules[0]).toMatchObject({
+    override: raised,
+    counters: [{ limit: 30, remaining: 20, wait_s: 0 }],
+  })
   expect(await explain('alice')).toMatchObject({ status: 200, headers: { 'RateLimit-Limit': '30', 'RateLimit-Remaining': '19' } })
   expect(await counters('alice')).toMatchObject({ override: raised, counters: [{ limit: 30, remaining: 20 }] })
   for (const { override: other } of [await counters('bob'), (await explain('bob')).policies[0].rules[0]]) expect(other).toBeNull()
