@@ -25,11 +25,10 @@ export class PlanSwitch {
     return this.#active
   }
 
-  /** The active plan, and those that are prepared. */
+  /** The plan that this thread used last, and those that are prepared: the active one may not be yet, in a thread that has just started. */
   *all(): Generator<ActivePlan> {
-    const { active } = this
-    if (active !== undefined) yield active
-    for (const plan of this.#ready.values()) if (plan !== active) yield plan
+    if (this.#active !== undefined) yield this.#active
+    yield* this.#ready.values()
   }
 
   /** Plans that never became active are dropped when the next one is added. */

@@ -103,6 +103,7 @@ export class Worker {
       know_overrides: () => undefined,
     }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
+    const revokedAdmin = new RevokedSessions(memory.revokedAdminSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
       clock,
@@ -112,6 +113,7 @@ export class Worker {
       hasSharedStore: fleet === undefined ? undefined : () => fleet.isConnected(),
       metricMemory,
       logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
+      adminLogouts: fleet === undefined || config.adminToken === undefined ? revokedAdmin : fleet.shareAdminLogouts(revokedAdmin),
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       wrongTokens: new WrongSecrets(memory.wrongTokens),
       shares: new ConnectionShares(memory.connections, worker),

@@ -16,7 +16,7 @@ import { logEnded, logSet } from './override-log.ts'
 const MAX_DAYS = 3653
 const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
 /** How often the clocks are compared while there are overrides: their ends are times of the wall clock, which may be set. */
-const LOOK_MS = 1000
+const LOOK_MS = 250
 /** Clocks that differ by less than this from what they did are not worth telling the workers. */
 const TOLERATED_STEP_MS = 20
 /** The longest that a response waits for its override to be in force. */

@@ -54,6 +54,8 @@ export class Webhook {
   #underWay: Batch | undefined
   #running: Promise<void> | undefined
   #endPause = (): void => {}
+  /** Dropped, and not told yet. */
+  #untold = 0
   #isClosing = false
   #isClosed = false
   /** Why the last attempt failed. */
@@ -70,10 +72,8 @@ export class Webhook {
     const batch = this.#openBatch(line.length)
     batch.lines.push(line)
     batch.characters += line.length
-    if (this.#batches.length > MAX_BATCHES) this.#dropOldest()
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-    })
+    if (this.#batches.length > MAX_BATCHES) this.#drop(this.#batches.find((other) => other !== this.#underWay)!)
+    this.#running ??= this.#run()
   }
 
   /** Posts what is left, once, as far as there is time. */
@@ -93,16 +93,18 @@ export class Webhook {
     for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
       if (batch.triedAtMs === undefined && this.#batches.length === 1) await this.#pause(this.#timing.gatherMs)
       if (await this.#post(batch)) continue
-      if (this.#isClosing) return
+      if (this.#isClosing) break
       await this.#pause(this.#backoff.nextMs())
     }
+    // At once, and not when the promise is looked at: until then an event may come.
+    this.#running = undefined
   }
 
   /** Returns whether the next one may be posted. */
   async #post(batch: Batch): Promise<boolean> {
     const { wallMs } = this.#parts
     const { timeoutMs, giveUpMs } = this.#timing
-    batch.triedAtMs ??= wallMs()
+    if (batch.triedAtMs === undefined) this.#seal(batch)
     this.#underWay = batch
     try {
       const body = `{"events":[${batch.lines.join(',')}]}`
@@ -113,7 +115,7 @@ export class Webhook {
       return true
     } catch (error) {
       this.#noteFailure((error as Error).message)
-      if (wallMs() - batch.triedAtMs >= giveUpMs) this.#drop(batch)
+      if (wallMs() - batch.triedAtMs! >= giveUpMs) this.#drop(batch)
       return false
     } finally {
       this.#underWay = undefined
@@ -131,16 +133,18 @@ export class Webhook {
     return batch
   }
 
-  #dropOldest(): void {
-    const lost = this.#drop(this.#batches.find((batch) => batch !== this.#underWay)!)
-    const { lines } = this.#batches.at(-1)!
-    lines.push(droppedEvent(lost, this.#parts.wallMs()).line)
+  /** Nothing is added to it from now on. Whatever was dropped came before its events. */
+  #seal(batch: Batch): void {
+    const wallMs = this.#parts.wallMs()
+    batch.triedAtMs = wallMs
+    if (this.#untold > 0) batch.lines.unshift(droppedEvent(this.#untold, wallMs).line)
+    this.#untold = 0
   }
 
-  #drop(batch: Batch): number {
+  #drop(batch: Batch): void {
     this.#batches.splice(this.#batches.indexOf(batch), 1)
     this.#parts.dropped.count += batch.lines.length
-    return batch.lines.length
+    this.#untold += batch.lines.length
   }
 
   #noteAccepted(): void {

@@ -15,6 +15,8 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'block_expired',
   'override_set',
   'override_ended',
+  'overrides_loaded',
+  'overrides_unreadable',
   'counter_reset',
   'bundle_applied',
   'bundle_warnings',

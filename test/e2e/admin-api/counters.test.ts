@@ -4,7 +4,7 @@ import { blockRule, bucketRule, budgetRule, bundle, concurrencyRule, llmRule, po
 import { rateLimitService, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { sharing } from '../../support/redis/sharing-edge.ts'
+import { sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
@@ -194,5 +194,27 @@ describeWithRedis('counters in Redis', () => {
       status: 503,
       json: { error: { code: 'store_unavailable' } },
     })
+  })
+
+  test.each(['local', 'open'])('are those of this instance, or not known, where %s decides without Redis', async (mode) => {
+    const redis = await runningRedis()
+    const edge = await sharing(redis.url, { bundle: bundle(1, ...POLICIES), env: { ...ADMIN_ENV, EDGE_REDIS_FAILURE_MODE: mode } })
+    await edge.decide({ uri: '/api' })
+    await redis.stop()
+    const counters = await askAdmin(edge.adminPort, 'GET', 'counters?policy=api&rule=everybody')
+    if (mode === 'local') expect(counters).toMatchObject({ status: 200, json: { counters: [{ remaining: 999 }] } })
+    else expect(counters).toMatchObject({ status: 503, json: { error: { code: 'store_unavailable' } } })
+    const explanation = await askAdmin(edge.adminPort, 'POST', 'explain', { body: { method: 'GET', uri: '/api' } })
+    expect(explanation.json).toMatchObject({ action: 'allow', status: 200 })
+  })
+
+  test('are reset there', async () => {
+    const redis = await runningRedis()
+    const [one, other] = await twoSharing(redis.url, { bundle: bundle(1, ...POLICIES), env: ADMIN_ENV })
+    const fields = [['X-Held', 'x']] as const
+    expect(await one.decideTimes(4, { uri: '/api', fields })).toEqual([200, 200, 200, 429])
+    const body = { policy: 'api', rule: 'at-once', values: { 'header:x-held': 'x' }, reason: 'a test' }
+    expect(await askAdmin(other.adminPort, 'POST', 'counters/reset', { body })).toMatchObject({ status: 200, json: { holds: 0 } })
+    expect(await other.decideTimes(4, { uri: '/api', fields })).toEqual([200, 200, 200, 429])
   })
 })

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { AdminApi } from '../../../src/admin/api/admin-api.ts'
 import { API_ERRORS } from '../../../src/admin/api/api-error.ts'
-import { PUBLISHED_EVENTS } from '../../../src/telemetry/events/published-events.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { OPENAPI } from '../../support/admin/openapi.ts'
 import { bucketRule, bundle, concurrencyRule, llmRule, policy, windowRule } from '../../support/bundles/bundles.ts'
@@ -54,37 +53,39 @@ describe('assets/openapi/admin.json', () => {
     const reason = 'a test'
     const change = { policy: 'p', rule: 'bucket', values: { 'header:x-k': 'alice' }, until, reason }
     // Each response is compared by askAdmin.
-    for (const [method, path, body] of [
-      ['GET', 'status'],
-      ['GET', 'policies'],
-      ['GET', 'policies?limit=1&after=p'],
-      ['GET', 'policies?after=q'],
-      ['POST', 'explain', { method: 'GET', uri: '/x', host: 'h', headers: { 'x-k': 'alice', authorization: ['Bearer b'] } }],
-      ['POST', 'explain', { method: 'GET', uri: '/x', headers: { 'x-k': ['a', 'b'] } }],
-      ['POST', 'explain', {}],
-      ['GET', 'counters?policy=p&rule=bucket&header:x-k=alice'],
-      ['GET', 'counters?policy=p&rule=window'],
-      ['GET', 'counters?policy=p&rule=flight&header:x-k=alice'],
-      ['GET', 'counters?policy=p&rule=bucket'],
-      ['GET', 'counters?policy=p&rule=nothing'],
-      ['POST', 'counters', { policy: 'p', rule: 'llm', values: { bearer: 'b' } }],
-      ['POST', 'counters/reset', { policy: 'p', rule: 'bucket', values: { 'header:x-k': 'alice' }, reason }],
-      ['POST', 'counters/reset', { policy: 'p', rule: 'bucket', values: { 'header:x-k': 'alice' } }],
-      ['GET', 'top'],
-      ['GET', 'top?policy=p&rule=bucket&limit=3'],
-      ['GET', 'top?policy=q'],
-      ['GET', `events?event=nothing-${PUBLISHED_EVENTS.size}`],
-      ['POST', 'overrides', { ...change, multiply: 3 }],
-      ['POST', 'overrides', { ...change, block: true }],
-      ['POST', 'overrides', { ...change, rule: 'window', values: undefined, set: { limit: 9 } }],
-      ['POST', 'overrides', { shadow_all: true, until, reason }],
-      ['GET', 'overrides'],
-      ['GET', 'status'],
-      ['GET', 'counters?policy=p&rule=bucket&header:x-k=alice'],
-      ['POST', 'explain', { method: 'GET', uri: '/x', headers: { 'x-k': 'alice' } }],
-      ['DELETE', 'overrides/nothing?reason=x'],
+    for (const [status, method, path, body] of [
+      [200, 'GET', 'status'],
+      [200, 'GET', 'policies'],
+      [200, 'GET', 'policies?limit=1&after=p'],
+      [404, 'GET', 'policies?after=q'],
+      [200, 'POST', 'explain', { method: 'GET', uri: '/x', host: 'h', headers: { 'x-k': 'alice', authorization: ['Bearer b'] } }],
+      [200, 'POST', 'explain', { method: 'GET', uri: '/x', headers: { 'x-k': ['a', 'b'] } }],
+      [400, 'POST', 'explain', {}],
+      [200, 'GET', 'counters?policy=p&rule=bucket&header:x-k=alice'],
+      [200, 'GET', 'counters?policy=p&rule=window'],
+      [200, 'GET', 'counters?policy=p&rule=flight&header:x-k=alice'],
+      [400, 'GET', 'counters?policy=p&rule=bucket'],
+      [404, 'GET', 'counters?policy=p&rule=nothing'],
+      [200, 'POST', 'counters', { policy: 'p', rule: 'llm', values: { bearer: 'b' } }],
+      [200, 'POST', 'counters/reset', { policy: 'p', rule: 'bucket', values: { 'header:x-k': 'alice' }, reason }],
+      [400, 'POST', 'counters/reset', { policy: 'p', rule: 'bucket', values: { 'header:x-k': 'alice' } }],
+      [200, 'GET', 'top'],
+      [200, 'GET', 'top?policy=p&rule=bucket&limit=3'],
+      [404, 'GET', 'top?policy=q'],
+      [400, 'GET', 'events?event=nothing'],
+      [201, 'POST', 'overrides', { ...change, multiply: 3 }],
+      [409, 'POST', 'overrides', { ...change, block: true }],
+      [201, 'POST', 'overrides', { ...change, rule: 'window', values: undefined, set: { limit: 9 } }],
+      [201, 'POST', 'overrides', { ...change, rule: 'llm', values: { bearer: 'b' }, unlimited: true }],
+      [201, 'POST', 'overrides', { shadow_all: true, until, reason }],
+      [200, 'GET', 'overrides'],
+      [200, 'GET', 'status'],
+      [200, 'GET', 'counters?policy=p&rule=bucket&header:x-k=alice'],
+      [200, 'POST', 'explain', { method: 'GET', uri: '/x', headers: { 'x-k': 'alice' } }],
+      [404, 'DELETE', 'overrides/nothing?reason=x'],
     ] as const) {
-      await askAdmin(edge.adminPort, method, path, body === undefined ? {} : { body })
+      const response = await askAdmin(edge.adminPort, method, path, body === undefined ? {} : { body })
+      expect([method, path, response.status]).toEqual([method, path, status])
     }
   })
 })
