@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
+import type { TopAsk } from './admin/api/top-endpoint.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -20,6 +21,9 @@ import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { overrideCalls } from './runtime/desk/override-calls.ts'
 import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
+import { RecentActivity } from './runtime/desk/recent-activity.ts'
+import { answerTop, type TopResponse } from './runtime/desk/top-desk.ts'
+import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
@@ -30,6 +34,7 @@ import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
 import { logUnservedDomains } from './runtime/unserved-domains-log.ts'
 import { describeRedisAddress } from './store/redis/link/redis-address.ts'
+import type { EventTap } from './telemetry/events/event-tap.ts'
 import { CounterFamily } from './telemetry/metrics/counter-family.ts'
 import { MetricMemory } from './telemetry/metrics/metric-memory.ts'
 import { VERSION } from './version.ts'
@@ -70,13 +75,15 @@ export interface StartOptions {
   readonly pause?: (ms: number) => Promise<unknown>
   /** How bundles are read; else on this thread. */
   readonly readBundle?: ReadBundle
+  /** Of the logger, for those who watch events. */
+  readonly tap?: EventTap | undefined
 }
 
 export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle }: StartOptions = {},
+  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle, tap }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   const sockets = await bindListeners(config, host)
@@ -91,6 +98,10 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
+  const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
+  const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
+  const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
+  tap?.listen((event) => events?.publish(event))
   const overrides = new OverrideDesk({
     clock,
     logger,
@@ -99,10 +110,14 @@ export async function startService(
   })
   const desk: DeskHandlers = {
     status,
+    activity: (policies) => recent?.of(policies) ?? [],
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+    open_events: ({ worker }) => events!.openStream(worker),
+    top,
+    close_events: ({ worker }) => events!.closeStream(worker),
     ...overrideCalls(overrides),
   }
-  const supervisor = new Supervisor({ host, desk, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
+  const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('./bundle/bundle-intake.ts'),
@@ -183,7 +198,8 @@ export async function startService(
   async function openShelf(): Promise<OverrideShelf> {
     const { book } = overrides
     const { redis } = config
-    if (redis === undefined) return new FileShelf({ book, clock, logger, kept })
+    if (redis === undefined)
+      return new FileShelf({ book, clock, logger, kept, askThreads: () => supervisor.askWorkers('know_overrides', undefined) })
     const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
     return openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => supervisor.tellFleet(news, all) })
   }
@@ -200,6 +216,10 @@ export async function startService(
       shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,
     })
+  }
+
+  function top(ask: TopAsk): Promise<TopResponse> {
+    return answerTop(ask, (filter) => supervisor.askWorkers('top', filter), clock, startedMs)
   }
 
   /** What operators look at opens first, what requests come to when there is nothing more to wait for. */
@@ -232,7 +252,9 @@ export async function startService(
   async function stop(reason: string, drainMs: number): Promise<void> {
     const redisMs = config.redis === undefined ? 0 : LAST_REDIS_CALLS * config.redisTimeoutMs
     const closeMs = closingMs(config) + redisMs + CLOSE_SLACK_MS
-    logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: drainMs + closeMs }, 'shutting down')
+    const upToMs = drainMs + closeMs + (events?.closeMs ?? 0)
+    logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
+    events?.flush()
     supervisor.drain()
     await pause(drainMs)
     await supervisor.close(closeMs)
@@ -240,9 +262,11 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
+    recent?.stop()
     await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
+    await events?.close()
   }
 }
 

@@ -14,11 +14,11 @@ const PIECE_BYTES = 1024
 const PARSING_SHARE = 0.1
 const PARSING_BURST_MS = 20
 
-/** The listener of operators. */
-export function newAdminServer(endpoints: AdminEndpoints, options: PortOptions): HttpListener {
+/** The listener of operators. `onClosing` ends responses that have no end of their own. */
+export function newAdminServer(endpoints: AdminEndpoints, options: PortOptions, onClosing = (): void => {}): HttpListener {
   const handle: Handle = (req, res) => endpoints.handle(req, res, () => boundBody(req))
   const share = new TimeShare(PARSING_SHARE, PARSING_BURST_MS, performance.now())
-  return newPlainListener(options, handle, { parsing: { bytes: PIECE_BYTES, share } })
+  return newPlainListener(options, handle, { parsing: { bytes: PIECE_BYTES, share }, onClosing })
 }
 
 /** To be called in the request's turn: until then nothing of the body is read. One that its route does not read is dropped, and an endless one would keep the worker busy. */

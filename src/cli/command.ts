@@ -17,6 +17,13 @@ export async function runCommand(args: string[]): Promise<number> {
       return (await import('./sign.ts')).sign(rest)
     case 'fake-llm':
       return (await import('./fake-llm.ts')).fakeLlm(rest)
+    case 'status':
+    case 'top':
+    case 'explain':
+    case 'counters':
+    case 'reset':
+    case 'override':
+      return (await import('./admin/admin-commands.ts')).runAdmin(command, rest)
     case undefined:
     case '-h':
     case '--help':

@@ -12,8 +12,21 @@ Usage:
   edge sign --key FILE BUNDLE...
                            check policy bundles and sign them
   edge fake-llm [options]  start a fake LLM backend, to try token budgets offline
+
+  edge status              how a running instance is, and what is wrong now
+  edge explain URI         why a request is allowed or rejected
+  edge counters POLICY RULE KEY=VALUE...
+                           what a caller has left
+  edge top [POLICY [RULE]] who is rejected most, and who is nearest to a limit
+  edge override POLICY RULE [KEY=VALUE...] CHANGE --until TIME --reason TEXT
+                           change a limit, for a caller or for all, until a time
+  edge reset POLICY RULE KEY=VALUE... --reason TEXT
+                           make a caller's counters full again
+
   edge --version
   edge --help
+
+edge COMMAND --help explains a command.
 `
 
 export const SERVE_HELP = `Usage: edge serve [options]

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import { shownUrl } from '../bundle/shown-url.ts'
-import { readConfig, type ServerConfig } from '../config/config.ts'
+import { hasEvents, readConfig, type ServerConfig } from '../config/config.ts'
 import { SETTINGS, type Setting } from '../config/settings.ts'
 import { isUnixSocket, type ListenAddress, placeOf } from '../listen/listen-address.ts'
 import { listener, openListeners } from '../listen/listeners.ts'
@@ -10,7 +10,7 @@ import { ThreadHost } from '../runtime/threads/thread-host.ts'
 import { type Service, StartInterrupted, startService } from '../service.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { newPartialLineFlag } from '../telemetry/log-stream.ts'
-import { newLogger } from '../telemetry/logger.ts'
+import { openLog } from '../telemetry/logger.ts'
 import { VERSION } from '../version.ts'
 import { printStartProblems } from './print-problems.ts'
 
@@ -23,14 +23,14 @@ export async function serve(args: string[]): Promise<number> {
   const { config } = result
   void process.stderr // accessing it makes Node set its descriptor to non-blocking
   const partialLine = newPartialLineFlag()
-  const logger = newLogger(config.logLevel, partialLine)
+  const { logger, tap } = openLog(config.logLevel, hasEvents(config), partialLine)
   process.on('uncaughtException', (err) => {
     logger.fatal({ event: 'crashed', err }, 'edge crashed')
     process.exit(1)
   })
   const interrupt = new AbortController()
   const host = new ThreadHost({ env: { ...process.env }, flags }, partialLine)
-  const running = startService(config, logger, host, { interrupt: interrupt.signal, readBundle: readInThread })
+  const running = startService(config, logger, host, { interrupt: interrupt.signal, readBundle: readInThread, tap })
   stopOnSignals(running, interrupt)
   process.on('SIGHUP', () => void running.then((service) => service.reload(), ignore))
   try {

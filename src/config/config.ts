@@ -31,6 +31,11 @@ export function readConfig(
   return problems.length > 0 ? { ok: false, problems } : { ok: true, config: result }
 }
 
+/** Whether there is anybody who can watch events. */
+export function hasEvents({ adminToken, eventsUrl }: ServerConfig): boolean {
+  return adminToken !== undefined || eventsUrl !== undefined
+}
+
 function* contradictions(config: ServerConfig): Generator<string> {
   // A bad value has a problem of its own.
   if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)

@@ -1,7 +1,7 @@
+import type { Logouts } from '../session-cookies.ts'
 import { acquire, ownerOf, release } from '../shared-lock.ts'
-import type { Logouts } from './debug-sessions.ts'
 
-/** As many as may log out within a quarter of an hour before strangers are logged out with them. */
+/** As many as may log out within the life of a session before strangers are logged out with them. */
 const CAPACITY = 1024
 const ID_WORDS = 4
 const ENTRY_WORDS = ID_WORDS + 2

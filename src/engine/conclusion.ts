@@ -31,8 +31,7 @@ export function allowed(run: Concluding): Allowed {
 }
 
 /** The decision of a run whose current group does not fit. */
-export function rejected(run: Concluding): Rejected {
-  const rejection = longestRejection(run.group)
+export function rejected(run: Concluding, rejection = longestRejection(run.group)): Rejected {
   const { rule, reason, limitText, retryAfterMs } = rejection
   const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
   return conclude(run, 'reject', reason, limit, rule, rejection) as Rejected

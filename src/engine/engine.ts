@@ -9,6 +9,7 @@ import type { CounterStore } from '../store/counter-store.ts'
 import type { Taken } from '../store/taken.ts'
 import { openPlan } from './active-plan.ts'
 import type { OnBudgetWarning } from './budget-warning.ts'
+import type { CallerWatch } from './caller-watch.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
@@ -31,6 +32,8 @@ export interface EngineOptions {
   readonly planSwitch?: PlanSwitch
   /** Called when a caller reaches a share of a budget to warn of, in enforcing and in shadow policies. Must not throw. */
   readonly onBudgetWarning?: OnBudgetWarning
+  /** Is told of callers that are rejected, and of what others have left. */
+  readonly callerWatch?: CallerWatch | undefined
   /** Names callers in overrides of rules that are keyed by credentials; without it, such overrides cover nobody. */
   readonly nameOf?: NameOf
 }
@@ -55,8 +58,8 @@ export class Engine {
     this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
     this.#nameOf = options.nameOf ?? (() => '')
     const identification = options.identification ?? defaultIdentification()
-    this.#evaluator = new Evaluator(options.store, options.clock, identification, this.#onBudgetWarning)
-    this.#limitEvaluator = new LimitEvaluator(options.store, options.clock)
+    this.#evaluator = new Evaluator(options.store, options.clock, identification, this.#onBudgetWarning, options.callerWatch)
+    this.#limitEvaluator = new LimitEvaluator(options.store, options.clock, options.callerWatch)
     this.#plans = options.planSwitch ?? new PlanSwitch()
   }
 

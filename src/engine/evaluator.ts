@@ -5,6 +5,7 @@ import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { type OnBudgetWarning, warningsOf } from './budget-warning.ts'
+import type { CallerWatch } from './caller-watch.ts'
 import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { explain, type StepwiseExplanation } from './explanation.ts'
@@ -21,13 +22,21 @@ export class Evaluator {
   readonly #wallTime: WallTime
   readonly #runs: RunPool
   readonly #onBudgetWarning: OnBudgetWarning
+  readonly #callerWatch: CallerWatch | undefined
 
-  constructor(store: CounterStore, clock: Clock, identification: Identification, onBudgetWarning: OnBudgetWarning) {
+  constructor(
+    store: CounterStore,
+    clock: Clock,
+    identification: Identification,
+    onBudgetWarning: OnBudgetWarning,
+    callerWatch: CallerWatch | undefined,
+  ) {
     this.#store = store
     this.#clock = clock
     this.#wallTime = new WallTime(clock)
     this.#runs = new RunPool(identification)
     this.#onBudgetWarning = onBudgetWarning
+    this.#callerWatch = callerWatch
   }
 
   /** Drops all that is kept of an earlier plan. */
@@ -50,7 +59,7 @@ export class Evaluator {
     if (run.isShadowed) return this.#simulateAll(run)
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     const block = mayBlock(run) ? run.findBlock() : undefined
-    if (block !== undefined) return this.#conclude(run, blocked(run, block))
+    if (block !== undefined) return this.#block(run, block)
     this.#chargeEnforcing(run, false)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const taken = this.#take(run)
@@ -84,7 +93,7 @@ export class Evaluator {
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.isBodyUnread = true
     const block = mayBlock(run) ? run.findBlock() : undefined
-    if (block !== undefined) return this.#conclude(run, blocked(run, block))
+    if (block !== undefined) return this.#block(run, block)
     this.#chargeEnforcing(run, true)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const { charges, results } = run.group
@@ -134,12 +143,13 @@ export class Evaluator {
 
   /** An unavailable store rejects nothing here: it will be asked again. */
   #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
-    return fits === false ? this.#conclude(run, rejected(run)) : undefined
+    return fits === false ? this.#reject(run) : undefined
   }
 
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
-    if (taken === false) return this.#conclude(run, rejected(run))
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
+    this.#callerWatch?.onLevels(run.group, run.active!.plan, run.nowMs)
+    if (taken === false) return this.#reject(run)
     if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
@@ -182,6 +192,7 @@ export class Evaluator {
   }
 
   #afterSimulated(run: Run, group: Group, taken: Outcome | PlanRule): void {
+    if (typeof taken === 'boolean') this.#callerWatch?.onLevels(group, run.active!.plan, run.nowMs)
     if (typeof taken === 'object') run.addWouldReject({ rule: taken, reason: 'blocked' })
     else if (taken === false) run.addWouldReject(longestRejection(group))
     else if (taken === true) this.#reserve(run, group)
@@ -191,6 +202,19 @@ export class Evaluator {
   #reserve(run: Run, group: Group): void {
     run.reserve(group)
     if (group.results.hasWarnings) for (const warning of warningsOf(group)) this.#onBudgetWarning(warning)
+  }
+
+  #block(run: Run, rule: PlanRule): Rejected {
+    this.#callerWatch?.onReject(rule, run.limitValues(rule), 0, run.nowMs)
+    return this.#conclude(run, blocked(run, rule))
+  }
+
+  #reject(run: Run): Rejected {
+    const rejection = longestRejection(run.group)
+    const { rule, firstRow } = rejection
+    const { values, valuesFrom } = run.group.charges
+    this.#callerWatch?.onReject(rule, values, valuesFrom[firstRow]!, run.nowMs)
+    return this.#conclude(run, rejected(run, rejection))
   }
 
   #conclude<D extends Allowed | Rejected>(run: Run, decision: D): D {

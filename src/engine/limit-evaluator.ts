@@ -1,7 +1,8 @@
 import { type Clock, WallTime } from '../clock.ts'
-import type { PlanPolicy } from '../policy/plan.ts'
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
+import type { CallerWatch } from './caller-watch.ts'
 import { allowed, blocked, NO_STORE, rejected } from './conclusion.ts'
 import type { Refused, WouldReject } from './decision.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
@@ -14,12 +15,14 @@ import { longestRejection, mostConstrained } from './verdict.ts'
 export class LimitEvaluator {
   readonly #store: CounterStore
   readonly #wallTime: WallTime
+  readonly #callerWatch: CallerWatch | undefined
   /** A store in memory needs one run. */
   #idle: LimitRun | undefined
 
-  constructor(store: CounterStore, clock: Clock) {
+  constructor(store: CounterStore, clock: Clock, callerWatch: CallerWatch | undefined) {
     this.#store = store
     this.#wallTime = new WallTime(clock)
+    this.#callerWatch = callerWatch
   }
 
   /** Drops all that is kept of an earlier plan. */
@@ -35,7 +38,7 @@ export class LimitEvaluator {
     run.begin(call, active, nowMs, this.#wallTime.at(nowMs))
     if (run.isShadowed) return this.#afterTaken(run, true)
     const block = run.findBlock()
-    if (block !== undefined) return this.#end(run, { decision: blocked(run, block), statuses: run.blockedStatuses() })
+    if (block !== undefined) return this.#block(run, block)
     run.charge(run.group)
     const taken = takeHits(this.#store, run.group, run)
     return taken instanceof Promise ? taken.then((later) => this.#afterTaken(run, later)) : this.#afterTaken(run, taken)
@@ -43,7 +46,8 @@ export class LimitEvaluator {
 
   #afterTaken(run: LimitRun, taken: Outcome): LimitResult | Promise<LimitResult> {
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
-    if (taken === false) return this.#end(run, { decision: rejected(run), statuses: run.statuses() })
+    this.#callerWatch?.onLevels(run.group, run.active!.plan, run.nowMs)
+    if (taken === false) return this.#reject(run)
     if (!run.chargeGivenBack()) return this.#simulate(run)
     const given = giveBackHits(this.#store, run.givenBack, run)
     return given instanceof Promise ? given.then((later) => this.#afterGivenBack(run, later)) : this.#afterGivenBack(run, given)
@@ -75,13 +79,29 @@ export class LimitEvaluator {
     const group = new MergedGroup()
     run.charge(group, policy)
     const taken = takeHits(this.#store, group, run)
-    const conclude = (outcome: Outcome) => (outcome === false ? longestRejection(group) : undefined)
+    const conclude = (outcome: Outcome) => {
+      if (outcome !== 'unavailable') this.#callerWatch?.onLevels(group, run.active!.plan, run.nowMs)
+      return outcome === false ? longestRejection(group) : undefined
+    }
     return taken instanceof Promise ? taken.then(conclude) : conclude(taken)
   }
 
   #afterSimulated(run: LimitRun, simulations: readonly (WouldReject | undefined)[]): LimitResult {
     run.wouldRejects = simulations.filter((one) => one !== undefined)
     return this.#allow(run)
+  }
+
+  /** A block has no limit keys. */
+  #block(run: LimitRun, rule: PlanRule): LimitResult {
+    this.#callerWatch?.onReject(rule, [], 0, run.nowMs)
+    return this.#end(run, { decision: blocked(run, rule), statuses: run.blockedStatuses() })
+  }
+
+  #reject(run: LimitRun): LimitResult {
+    const rejection = longestRejection(run.group)
+    const { values, valuesFrom } = run.group.charges
+    this.#callerWatch?.onReject(rejection.rule, values, valuesFrom[rejection.firstRow]!, run.nowMs)
+    return this.#end(run, { decision: rejected(run, rejection), statuses: run.statuses() })
   }
 
   #allow(run: LimitRun): LimitResult {

@@ -122,6 +122,14 @@ export class Run implements RequestFacts, RequestParts {
     return this.#descriptors.get(keyIndex)
   }
 
+  /** Of the rule's limit keys; empty where there is none. */
+  limitValues({ keyIndexes }: PlanRule): string[] {
+    return keyIndexes.map((index) => {
+      const value = this.#descriptors.get(index)
+      return typeof value === 'string' ? value : ''
+    })
+  }
+
   headerText(name: string): string | undefined | null {
     const value = this.#descriptors.view!.header(name)
     return value === REPEATED ? null : value

@@ -9,6 +9,8 @@ import { bundleRule } from './variant.ts'
 
 export interface Rejection {
   readonly rule: PlanRule
+  /** Of the rule's counters in the group. */
+  readonly firstRow: number
   readonly reason: LimitReason
   readonly limitText: string
   readonly retryAfterMs: number
@@ -40,6 +42,7 @@ export function rejectionBy(group: Group, index: number): Rejection {
   const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
   return {
     rule: bundleRule(rule),
+    firstRow,
     reason: rejecting.reason,
     limitText: rejecting.limitText,
     retryAfterMs,

@@ -44,6 +44,8 @@ export interface ListenerOptions extends ConnectionLimits {
   readonly isServing?: (socket: Socket) => boolean
   /** How much is parsed at a time. Unset: all that has come, which can be thousands of pipelined requests. */
   readonly parsing?: ParsingLimits
+  /** It is about to close: what would not end by itself has to. */
+  readonly onClosing?: () => void
   /** Anything else that this listener needs of its server. */
   readonly configure?: (server: Server) => void
   /** Gets the way to give a connection to Node, for good. */
@@ -108,6 +110,7 @@ export class HttpListener implements ListenerServer {
 
   async close(graceMs: number, cutRest: () => void = () => {}): Promise<void> {
     this.drain()
+    this.#options.onClosing?.()
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve())
     })

@@ -8,7 +8,7 @@ import { MalformedRequests } from './malformed-requests.ts'
 export function newPlainListener(
   options: PortOptions,
   handle: Handle,
-  special: Pick<ListenerOptions, 'newFront' | 'parsing'> = {},
+  special: Pick<ListenerOptions, 'newFront' | 'parsing' | 'onClosing'> = {},
 ): HttpListener {
   const malformed = new MalformedRequests()
   const handleNoted: Handle = (req, res) => {

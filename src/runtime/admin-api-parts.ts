@@ -4,9 +4,15 @@ import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
+import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
+import { openapiEndpoint } from '../admin/api/openapi-endpoint.ts'
 import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
+import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
+import { AdminSessions } from '../admin/api/session/admin-sessions.ts'
+import { sessionEndpoints } from '../admin/api/session/session-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
+import { topEndpoint } from '../admin/api/top-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
@@ -15,18 +21,25 @@ import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** The admin API of a worker. `config` has a token. `explain`: as its mode responds. */
 export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): AdminApi {
-  const { wrongTokens, logger, clock } = parts
-  const token = new AdminToken(config.adminToken!)
-  const access = new Access({ token, wrongTokens, logger, nowMs: () => clock.nowMs() })
-  return new AdminApi(access, apiRoutes(config, parts, explain))
+  const { wrongTokens, adminLogouts, logger, clock } = parts
+  const { adminToken, trustedProxies } = config
+  const token = new AdminToken(adminToken!)
+  const sessions = new AdminSessions(adminToken!, () => clock.wallMs(), adminLogouts)
+  const access = new Access({ token, sessions, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
+  return new AdminApi(access, [...apiRoutes(config, parts, explain), ...sessionEndpoints({ access, sessions, trustedProxies, logger })])
 }
 
-/** Everything below `/admin/v1/`. */
+/** Everything below `/admin/v1/` but sessions. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
+  const { engine, desk } = parts
   yield statusRoute(config, parts)
+  yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
+  yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
+  yield eventsEndpoint(parts.eventStreams!)
+  yield openapiEndpoint()
 }
 
 function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {

@@ -1,9 +1,11 @@
 import type { Logger } from 'pino'
+import { ADMIN_SESSION_S } from '../admin/api/session/admin-sessions.ts'
 import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
-import type { Logouts } from '../decide/debug-sessions.ts'
+import { DEBUG_SESSION_S } from '../decide/debug-sessions.ts'
 import type { ReservationMemory } from '../reservations/reservation-memory.ts'
 import { ReservationNumbers } from '../reservations/reservation-numbers.ts'
+import type { Logouts } from '../session-cookies.ts'
 import type { EmbeddedStore } from '../store/embedded-store.ts'
 import { Corrections } from '../store/redis/corrections.ts'
 import { counterProbe } from '../store/redis/counter-probe.ts'
@@ -58,7 +60,7 @@ export class Fleet {
   readonly #logger: Logger
   readonly #sending: NodeJS.Timeout
   readonly #correcting: NodeJS.Timeout | undefined
-  #logouts: SharedLogouts | undefined
+  readonly #logouts: SharedLogouts[] = []
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
 
@@ -132,20 +134,30 @@ export class Fleet {
     return !this.#metrics.hasOpenCircuits()
   }
 
-  /** Logouts on all instances, where this process knows of its own. */
+  /** Logouts of debug sessions on all instances, where this process knows of its own. */
   shareLogouts(own: Logouts): Logouts {
-    const wallMs = () => this.#clock.wallMs()
-    this.#logouts = new SharedLogouts({ link: this.#link, prefix: this.#prefix, own, wallMs, logger: this.#logger })
-    return this.#logouts
+    return this.#share(own, 'logouts', DEBUG_SESSION_S)
+  }
+
+  /** The same of operators' sessions. */
+  shareAdminLogouts(own: Logouts): Logouts {
+    return this.#share(own, 'admin-logouts', ADMIN_SESSION_S)
   }
 
   /** What is leased and not used goes back first. */
   async close(): Promise<void> {
     clearInterval(this.#sending)
     clearInterval(this.#correcting)
-    this.#logouts?.stop()
+    for (const logouts of this.#logouts) logouts.stop()
     await this.#leases?.close()
     await this.#link.close()
+  }
+
+  #share(own: Logouts, name: string, lifetimeS: number): Logouts {
+    const parts = { link: this.#link, key: `${this.#prefix}${name}`, keptMs: lifetimeS * 1000, own, wallMs: () => this.#clock.wallMs() }
+    const shared = new SharedLogouts({ ...parts, logger: this.#logger })
+    this.#logouts.push(shared)
+    return shared
   }
 
   #newLeases(local: EmbeddedStore, leaseMs: number): Leases {

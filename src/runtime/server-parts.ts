@@ -1,11 +1,12 @@
 import type { AdminRouteParts } from '../admin/admin-routes.ts'
+import type { EventStreams } from '../admin/api/events/event-streams.ts'
 import type { WrongSecrets } from '../admin/wrong-secrets.ts'
 import type { ServerConfig } from '../config/config.ts'
-import type { Logouts } from '../decide/debug-sessions.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ConnectionParts } from '../listen/port-options.ts'
 import type { BodyMemory } from '../proxy/body-memory.ts'
 import type { ReservationsParts } from '../reservations/reservations.ts'
+import type { Logouts } from '../session-cookies.ts'
 import type { DeskLink } from './desk/desk-link.ts'
 
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
@@ -16,9 +17,13 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   /** Of operators. They are counted apart from the secrets of debug sessions. */
   readonly wrongTokens: WrongSecrets
   readonly logouts: Logouts
+  /** Of operators' sessions. */
+  readonly adminLogouts: Logouts
   readonly bodyMemory: BodyMemory
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>
   readonly desk: DeskLink
+  /** Undefined where nobody can watch events. */
+  readonly eventStreams?: EventStreams | undefined
   /** Calls back each time that a plan has become active. */
   readonly onPlanActive: (listener: () => void) => void
 }

@@ -62,7 +62,7 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     socket: () => newMainServer(portOptions('socket')),
     grpc: () => newGrpcServer(portOptions('grpc')),
     grpc_socket: () => newGrpcServer(portOptions('grpc_socket')),
-    admin: () => newAdminServer(admin, portOptions('admin')),
+    admin: () => newAdminServer(admin, portOptions('admin'), () => parts.eventStreams?.end()),
   }
   const servers: ListenerServers = new ListenerServers(config, new Map(open.map((name) => [name, newServer[name]()])))
   return servers

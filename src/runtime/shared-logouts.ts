@@ -1,11 +1,14 @@
 import type { Logger } from 'pino'
-import type { Logouts } from '../decide/debug-sessions.ts'
+import type { Logouts } from '../session-cookies.ts'
 import { LinkError } from '../store/redis/link/link-error.ts'
 import type { RedisLink } from '../store/redis/link/redis-link.ts'
 
 export interface SharedLogoutsParts {
   readonly link: Pick<RedisLink, 'command'>
-  readonly prefix: string
+  /** Where they are in Redis. */
+  readonly key: string
+  /** How long the longest session lasts. */
+  readonly keptMs: number
   /** Of this process. */
   readonly own: Logouts
   readonly wallMs: () => number
@@ -14,10 +17,8 @@ export interface SharedLogoutsParts {
 
 /** How long it takes until all instances know of a logout. */
 const POLL_MS = 1000
-/** As long as the longest session. */
-const KEPT_MS = 15 * 60 * 1000
 
-/** Debug sessions that log out here or on any other instance: each logout lies in Redis until the session would have ended. */
+/** Sessions that log out here or on any other instance: each logout lies in Redis until the session would have ended. */
 export class SharedLogouts implements Logouts {
   readonly #parts: SharedLogoutsParts
   readonly #key: string
@@ -30,7 +31,7 @@ export class SharedLogouts implements Logouts {
 
   constructor(parts: SharedLogoutsParts) {
     this.#parts = parts
-    this.#key = `${parts.prefix}logouts`
+    this.#key = parts.key
     this.#timer = setInterval(() => void this.#poll(), POLL_MS).unref()
   }
 
@@ -66,7 +67,7 @@ export class SharedLogouts implements Logouts {
   #noteShared(): void {
     if (this.#refusal === undefined) return
     this.#refusal = undefined
-    this.#parts.logger.info({ event: 'logouts_shared' }, 'logouts of debug sessions are shared again')
+    this.#parts.logger.info({ event: 'logouts_shared' }, 'logouts are shared again')
   }
 
   #noteFailure(error: unknown): void {
@@ -75,15 +76,15 @@ export class SharedLogouts implements Logouts {
     const reason = error instanceof Error ? error.message : String(error)
     if (reason === this.#refusal) return
     this.#refusal = reason
-    const what = 'logouts of debug sessions are not shared: who logs out here stays logged in on other instances, and the other way round'
+    const what = 'logouts are not shared: who logs out here stays logged in on other instances, and the other way round'
     this.#parts.logger.warn({ event: 'logouts_not_shared', reason }, what)
   }
 
   async #send(): Promise<void> {
-    const { link, wallMs } = this.#parts
+    const { link, keptMs, wallMs } = this.#parts
     for (const [id, expiresAtS] of this.#unsent) {
       await link.command('zadd', this.#key, String(expiresAtS), id)
-      await link.command('pexpire', this.#key, String(KEPT_MS))
+      await link.command('pexpire', this.#key, String(keptMs))
       await link.command('zremrangebyscore', this.#key, '-inf', String(Math.floor(wallMs() / 1000)))
       this.#unsent.delete(id)
     }

@@ -19,8 +19,12 @@ export interface SharedMemory {
   readonly bodies: SharedArrayBuffer
   readonly places: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
+  /** Of operators. Apart from debug sessions, which end much sooner. */
+  readonly revokedAdminSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
   readonly wrongTokens: SharedArrayBuffer
+  /** The one word that says whether anybody watches events. */
+  readonly eventWatch: SharedArrayBuffer
   readonly reservations: ReservationMemory
 }
 
@@ -39,8 +43,10 @@ export function newSharedMemory(
     bodies: newBodyMemoryBuffer(workers),
     places: newPlacesBuffer(workers),
     revokedSessions: newRevokedBuffer(),
+    revokedAdminSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
     wrongTokens: newWrongSecretsBuffer(),
+    eventWatch: new SharedArrayBuffer(4),
     reservations,
   }
 }

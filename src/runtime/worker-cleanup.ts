@@ -13,7 +13,7 @@ const GAUGES = METRIC_NAMES.filter((name) => CATALOGUE[name].type === 'gauge')
 export class WorkerCleanup {
   readonly #table: SharedTable
   readonly #metrics: MetricMemory
-  readonly #revokedSessions: RevokedSessions
+  readonly #revokedSessions: readonly RevokedSessions[]
   readonly #shares: ConnectionShares
   readonly #bodies: BodyMemory
   readonly #places: SharedArrayBuffer
@@ -22,7 +22,8 @@ export class WorkerCleanup {
     const owner = ownerNumber(SUPERVISOR)
     this.#table = new SharedTable(memory.table, owner)
     this.#metrics = metrics
-    this.#revokedSessions = new RevokedSessions(memory.revokedSessions, owner)
+    const { revokedSessions, revokedAdminSessions } = memory
+    this.#revokedSessions = [revokedSessions, revokedAdminSessions].map((buffer) => new RevokedSessions(buffer, owner))
     this.#shares = new ConnectionShares(memory.connections, SUPERVISOR)
     this.#bodies = new BodyMemory(memory.bodies, SUPERVISOR, 0)
     this.#places = memory.places
@@ -31,7 +32,7 @@ export class WorkerCleanup {
   /** Returns how many counters' locks it held. */
   cleanUp(worker: number): number {
     this.#metrics.forgetWorker(worker, GAUGES)
-    this.#revokedSessions.forgetWorker(ownerNumber(worker))
+    for (const sessions of this.#revokedSessions) sessions.forgetWorker(ownerNumber(worker))
     this.#shares.forgetWorker(worker)
     this.#bodies.forgetWorker(worker)
     forgetPlaces(this.#places, worker)

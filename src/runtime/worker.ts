@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { WrongSecrets } from '../admin/wrong-secrets.ts'
 import { policiesOf, pricesOf } from '../bundle/shared-bundle.ts'
 import type { Clock } from '../clock.ts'
-import type { ServerConfig } from '../config/config.ts'
+import { hasEvents, type ServerConfig } from '../config/config.ts'
 import { BudgetWarnings } from '../decide/budget-warnings.ts'
 import { RevokedSessions } from '../decide/revoked-sessions.ts'
 import type { OnBudgetWarning } from '../engine/budget-warning.ts'
@@ -22,12 +22,15 @@ import { inSlices } from '../slices.ts'
 import { CallerDigest } from '../store/caller-digest.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
+import type { EventTap } from '../telemetry/events/event-tap.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { TopCallers } from '../top/top-callers.ts'
 import { resultOf } from './desk/call-result.ts'
 import type { WorkerHandlers } from './desk/desk-calls.ts'
 import { DeskLink } from './desk/desk-link.ts'
 import type { FleetNews } from './desk/fleet-news.ts'
+import { WorkerEvents } from './events/worker-events.ts'
 import type { Fleet } from './fleet.ts'
 import { loadServerCode, type ServerCode } from './server-code.ts'
 import { newServers } from './servers.ts'
@@ -42,8 +45,13 @@ export interface WorkerParts {
   readonly worker: number
   readonly clock: Clock
   readonly logger: Logger
+  /** Of the logger; undefined where the main thread hears what it logs, or nobody can watch. */
+  readonly tap?: EventTap | undefined
   readonly send: (message: FromWorker) => void
 }
+
+/** How often what is kept of callers is looked through for what is too old. */
+const SWEEP_MS = 60_000
 
 type PrepareMessage = ToWorker & { readonly type: 'prepare' }
 
@@ -61,6 +69,8 @@ export class Worker {
   readonly #desk: DeskLink
   readonly #calls: WorkerHandlers
   readonly #digest: CallerDigest
+  readonly #events: WorkerEvents | undefined
+  readonly #sweep: NodeJS.Timeout | undefined
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -73,7 +83,8 @@ export class Worker {
     const owner = ownerNumber(worker)
     this.#fleet = fleet
     this.#desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-    this.#calls = { ping: () => ({ worker }), know_overrides: () => undefined }
+    const events = { ...parts, eventWatch: memory.eventWatch, desk: this.#desk, metricMemory, wallMs: () => clock.wallMs() }
+    this.#events = hasEvents(config) ? new WorkerEvents(events) : undefined
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
     const identification = { trustedProxies: config.trustedProxies, ipFacts: this.#ipDatabases.facts }
@@ -83,8 +94,16 @@ export class Worker {
     const nameOf = (values: readonly string[]): string => digest.of(values)
     const warnings = new BudgetWarnings({ clock, logger, metrics: warningMetrics, nameOf })
     const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf })
+    const isWatched = config.adminToken !== undefined && config.top
+    const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, nameOf }) : undefined
+    this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
+    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
+    this.#calls = {
+      top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs()),
+      know_overrides: () => undefined,
+    }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
+    const revokedAdmin = new RevokedSessions(memory.revokedAdminSessions, owner)
     this.#servers = newServers(config, code, {
       engine: this.#engine,
       clock,
@@ -94,12 +113,14 @@ export class Worker {
       hasSharedStore: fleet === undefined ? undefined : () => fleet.isConnected(),
       metricMemory,
       logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
+      adminLogouts: fleet === undefined || config.adminToken === undefined ? revokedAdmin : fleet.shareAdminLogouts(revokedAdmin),
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       wrongTokens: new WrongSecrets(memory.wrongTokens),
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
       reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },
       desk: this.#desk,
+      eventStreams: this.#events?.streams,
       onPlanActive: (listener) => this.#planListeners.push(listener),
       places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
     })
@@ -147,12 +168,18 @@ export class Worker {
         return this.#desk.note(message.call, message.result)
       case 'worker_call':
         return this.#answer(message)
+      case 'events':
+        return this.#events?.deliver(message.events)
+      case 'events_taken':
+        return this.#events?.noteTaken()
       case 'drain':
         return this.#servers.drain()
       case 'close':
         this.#vitals.stop()
+        clearInterval(this.#sweep)
         await this.#servers.close()
         await this.#fleet?.close()
+        this.#events?.flush()
         return this.#parts.send({ type: 'closed' })
     }
   }

@@ -10,19 +10,19 @@ export const API_PATH = '/admin/v1/'
 
 /** What operators see and change while the service runs: JSON below `/admin/v1/`, for those who have the token. */
 export class AdminApi {
+  readonly routes: readonly ApiRoute[]
   readonly #access: Access
-  readonly #routes: readonly ApiRoute[]
 
   constructor(access: Access, routes: Iterable<ApiRoute>) {
     this.#access = access
-    this.#routes = [...routes]
+    this.routes = [...routes]
   }
 
   /** Nobody without the token learns which paths there are. Rejects where our own code fails, and has responded then too. */
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     try {
       const path = pathOf(req.url!).slice(API_PATH.length)
-      const open = this.#routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
+      const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
       const actor = open === undefined ? this.#access.check(req) : 'unknown'
       const route = open ?? this.#find(req, path)
       const body = route.method === 'POST' ? await readJsonBody(req) : {}
@@ -36,7 +36,7 @@ export class AdminApi {
   }
 
   #find({ method }: IncomingMessage, path: string): ApiRoute {
-    const found = this.#routes.filter((route) => covers(route, path))
+    const found = this.routes.filter((route) => covers(route, path))
     if (found.length === 0) throw new ApiError('not_found', `there is no such path below ${API_PATH}; openapi.json lists all`)
     const route = found.find((one) => one.method === method)
     if (route === undefined) throw new MethodNotAllowed(found.map((one) => one.method))

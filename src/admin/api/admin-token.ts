@@ -11,7 +11,11 @@ export class AdminToken {
   /** `authorization`: the value of the header field. */
   isIn(authorization: string): boolean {
     const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
-    return token !== undefined && timingSafeEqual(digestOf(token), this.#digest)
+    return token !== undefined && this.is(token)
+  }
+
+  is(token: string): boolean {
+    return timingSafeEqual(digestOf(token), this.#digest)
   }
 }
 

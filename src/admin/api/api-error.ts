@@ -14,10 +14,11 @@ export type ApiErrorCode =
   | 'method_not_allowed'
   | 'override_exists'
   | 'store_unavailable'
+  | 'too_many_readers'
   | 'internal_error'
 
 /** The status of each code. */
-const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
+export const API_ERRORS: Readonly<Record<ApiErrorCode, number>> = {
   bad_request: 400,
   missing_reason: 400,
   bad_until: 400,
@@ -33,6 +34,7 @@ const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
   method_not_allowed: 405,
   override_exists: 409,
   store_unavailable: 503,
+  too_many_readers: 503,
   internal_error: 500,
 }
 
@@ -46,7 +48,7 @@ export class ApiError extends Error {
   }
 
   get status(): number {
-    return STATUSES[this.code]
+    return API_ERRORS[this.code]
   }
 }
 

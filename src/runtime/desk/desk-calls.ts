@@ -1,13 +1,23 @@
 import type { ApiErrorCode } from '../../admin/api/api-error.ts'
+import type { PolicyActivity } from '../../admin/api/policies/policy-activity.ts'
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
+import type { TopAsk } from '../../admin/api/top-endpoint.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
 import type { Rule } from '../../policy/schema.ts'
+import type { TopReport } from '../../top/top-callers.ts'
+import type { TopFilter } from '../../top/top-filter.ts'
+import type { TopResponse } from './top-desk.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
+  readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
   /** Saves the state file now. `isSaved`: whether all that was there before the call is in it; false where there is none. */
   readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
+  /** Somebody wants to watch events at this worker; from the answer on they come. */
+  readonly open_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
+  readonly close_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
+  readonly top: { readonly ask: TopAsk; readonly answer: TopResponse }
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly ListedOverride[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
@@ -20,9 +30,9 @@ export interface DeskCalls {
 
 /** What the main thread asks all workers. */
 export interface WorkerCalls {
+  readonly top: { readonly ask: TopFilter; readonly answer: TopReport }
   /** Answered when all overrides that were sent before are in the worker's engine. */
   readonly know_overrides: { readonly ask: undefined; readonly answer: undefined }
-  readonly ping: { readonly ask: undefined; readonly answer: { readonly worker: number } }
 }
 
 export type DeskName = keyof DeskCalls

@@ -73,9 +73,9 @@ describe('what is wrong now', () => {
 
   test('is bounded, whatever is reported', () => {
     const problems = new Problems()
-    for (let i = 0; i < 5000; i++) problems.note({ event: 'ip_file_refused', path: `/${i}`, msg: 'x'.repeat(10_000) }, i)
+    for (let i = 0; i < 1000; i++) problems.note({ event: 'ip_file_refused', path: `/${i}`, msg: 'x'.repeat(10_000) }, i)
     const listed = problems.list(5000)
-    expect(listed).toHaveLength(1000)
+    expect(listed).toHaveLength(200)
     expect(listed[0]!.message).toHaveLength(500)
   })
 

@@ -37,6 +37,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     worker_died: { by: 'worker', endedBy: ['worker_replaced'] },
     worker_cannot_listen: { by: 'worker', endedBy: ['worker_replaced'] },
     worker_not_replaced: { by: 'worker', endedBy: ['worker_replaced'] },
+    events_not_posted: { endedBy: ['events_posted_again'] },
     counters_evicted: {},
     accept_failed: { by: 'reason' },
     backend_failed: { by: 'reason' },
@@ -60,7 +61,7 @@ export const PROBLEM_EVENTS: ReadonlySet<string> = new Set([...KINDS.keys(), ...
 /** How long a problem without an end is shown after the last report. Longer than the pause between two reports of any event. */
 const PASSES_MS = 2 * 60_000
 /** More than a service can have; what comes beyond is not shown. */
-const MAX_REPORTS = 1000
+const MAX_REPORTS = 200
 const MAX_MESSAGE_CHARACTERS = 500
 
 interface Report {

@@ -4,6 +4,7 @@ import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts
 import type { ListenerName } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
+import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { CallResult, DeskName, WorkerCallName } from '../desk/desk-calls.ts'
 import type { FleetNews } from '../desk/fleet-news.ts'
 
@@ -29,6 +30,9 @@ export type ToWorker =
   | { readonly type: 'fleet'; readonly news: FleetNews }
   | { readonly type: 'desk_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
+  /** For those who watch events here. The worker replies 'events_taken'. */
+  | EventsMessage
+  | { readonly type: 'events_taken' }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
 
@@ -42,7 +46,15 @@ export type FromWorker =
   /** For an operator, see `desk/desk-calls`. */
   | { readonly type: 'desk_call'; readonly call: number; readonly name: DeskName; readonly ask: unknown }
   | { readonly type: 'worker_answer'; readonly call: number; readonly result: CallResult }
+  /** What happened here. The supervisor replies 'events_taken'. */
+  | EventsMessage
+  | { readonly type: 'events_taken' }
   | { readonly type: 'closed' }
+
+interface EventsMessage {
+  readonly type: 'events'
+  readonly events: readonly PublishedEvent[]
+}
 
 /** As much of an error as gets from one thread to another. */
 export interface ListenError {

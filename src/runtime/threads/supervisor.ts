@@ -13,6 +13,7 @@ import { resultOf } from '../desk/call-result.ts'
 import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
 import type { FleetNews } from '../desk/fleet-news.ts'
 import { OpenWorkerCalls } from '../desk/worker-calls.ts'
+import type { EventHub } from '../events/event-hub.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { WorkerCleanup } from '../worker-cleanup.ts'
 import { Activation } from './activation.ts'
@@ -34,6 +35,8 @@ export interface SupervisorParts {
   readonly nowMs: () => number
   /** What workers ask for operators. */
   readonly desk: DeskHandlers
+  /** Undefined where nobody can watch events. */
+  readonly events?: EventHub | undefined
   /** Before something is tried again. */
   readonly pause: (ms: number) => Promise<unknown>
 }
@@ -96,12 +99,14 @@ export class Supervisor {
     this.#sendAll({ type: 'fleet', news })
   }
 
+  send(worker: number, message: ToWorker): void {
+    this.#slots[worker - 1]!.link?.send(message)
+  }
+
   /** Asks all workers. Those that do not answer in time are left out. */
   askWorkers<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
     const living = this.#slots.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
-    return this.#workerCalls.askAll(name, ask, living, (worker, call) =>
-      this.#slots[worker - 1]!.link?.send({ type: 'worker_call', call, name, ask }),
-    )
+    return this.#workerCalls.askAll(name, ask, living, (worker, call) => this.send(worker, { type: 'worker_call', call, name, ask }))
   }
 
   /** How many workers run, whether or not they accept requests yet. */
@@ -192,6 +197,10 @@ export class Supervisor {
         return void this.#answer(slot, message)
       case 'worker_answer':
         return this.#workerCalls.note(slot.worker, message.call, message.result)
+      case 'events':
+        return this.#parts.events?.publishFrom(slot.worker, message.events)
+      case 'events_taken':
+        return this.#parts.events?.noteTaken(slot.worker)
       case 'closed':
         slot.state = 'closed'
         return this.#noteClosed()
@@ -216,6 +225,7 @@ export class Supervisor {
     slot.link = undefined
     this.#listeners.leave(slot.worker)
     this.#workerCalls.leave(slot.worker)
+    this.#parts.events?.leave(slot.worker)
     const freedLocks = this.#cleanup.cleanUp(slot.worker)
     this.#activation.leave(slot.worker)
     if (isExpected) return

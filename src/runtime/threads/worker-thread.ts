@@ -2,8 +2,8 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../../clock.ts'
-import { readConfig } from '../../config/config.ts'
-import { newLogger } from '../../telemetry/logger.ts'
+import { hasEvents, readConfig } from '../../config/config.ts'
+import { openLog } from '../../telemetry/logger.ts'
 import { Worker } from '../worker.ts'
 import type { ToWorker } from './messages.ts'
 import type { ThreadData } from './thread-host.ts'
@@ -13,13 +13,15 @@ const port = parentPort!
 const result = readConfig(settings.env, settings.flags)
 if (!result.ok) throw new Error(result.problems.join('\n'))
 const { config } = result
+const { logger, tap } = openLog(config.logLevel, hasEvents(config), partialLine)
 // No `await` up here: what the start loads may import from this file, and would wait for it.
 const started = Worker.start({
   config,
   memory,
   worker,
   clock: systemClock,
-  logger: newLogger(config.logLevel, partialLine),
+  logger,
+  tap,
   send: (message) => port.postMessage(message),
 })
 // Whatever it throws ends this thread, and the supervisor starts another.

@@ -219,6 +219,11 @@ export const CATALOGUE = {
     labels: [],
     help: 'Requests for /livez, /readyz, /metrics and debug sessions that failed.',
   },
+  edge_events_dropped_total: {
+    type: 'counter',
+    labels: ['to'],
+    help: 'Events that those who watch them did not get: stream (a slow reader), webhook (EDGE_EVENTS_URL), or hub (more than a worker may send).',
+  },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_workers: {
     type: 'gauge',

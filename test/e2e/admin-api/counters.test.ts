@@ -68,6 +68,7 @@ describe('counters', () => {
       values: ALICE,
       counters: [{ kind: 'bucket', level: 2.25, limit: 4, remaining: 2, reset_s: 4 }],
       holds: null,
+      override: null,
     }
     for (let i = 0; i < 5; i++) expect(await get('api', 'per-key', ALICE)).toMatchObject({ status: 200, json: alice })
     expect((await post({ policy: 'api', rule: 'per-key', values: ALICE })).json).toEqual((await get('api', 'per-key', ALICE)).json)
@@ -155,9 +156,8 @@ describe('counters', () => {
     ['values that are a list', { policy: 'trial', rule: 'r', values: ['a'] }, 'wrong_values', 'values: expected an object'],
     ['a value that is a number', { policy: 'trial', rule: 'r', values: { 'header:x-key': 1 } }, 'wrong_values', 'must be a text'],
     ['a value that is an object', { policy: 'trial', rule: 'r', values: { 'header:x-key': {} } }, 'wrong_values', 'must be a text'],
-    ['a prototype', '{"policy":"trial","rule":"r","values":{"__proto__":"x"}}', 'wrong_values', '"__proto__" is none of them'],
     ['a policy that is a number', { policy: 1, rule: 'r' }, 'bad_request', 'policy: expected a text'],
-    ['an unknown field', { policy: 'trial', rule: 'r', value: {} }, 'bad_request', 'unknown fields: value'],
+    ['an unknown field', { policy: 'trial', rule: 'r', value: {} }, 'bad_request', 'unknown fields: "value"'],
   ])('%s is refused with a sentence', async (_what, body, code, message) => {
     const refused = await post(body)
     expect([refused.status, refused.json.error.code]).toEqual([400, code])

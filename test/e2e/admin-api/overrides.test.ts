@@ -76,16 +76,20 @@ describe('an override on two workers', () => {
     expect(await allowed('anybody else')).toBe(10)
   })
 
-  test('takes another one its place without a gap', async () => {
-    const values = { 'header:x-k': 'raised' }
-    const first = await operator.override({ policy: 'api', rule: 'per-key', values, multiply: 3 })
-    for (let i = 0; i < 5; i++) await decide('raised')
-    // If the rule of the bundle held for a moment, the level would be cut to 10.
-    const load = await loadOnAll(cli.port, original('/other', ['X-K', 'raised']), LANES)
-    const [second] = await Promise.all([operator.override({ policy: 'api', rule: 'per-key', values, multiply: 4, replace: first.id })])
-    await load.stop()
-    expect(await allowed('raised')).toBe(35)
-    await operator.end(second.id)
+  test('takes the place of another one without a gap', async () => {
+    const raise = { policy: 'api', rule: 'per-key', values: { 'header:x-k': 'raised' } }
+    const first = await operator.override({ ...raise, set: { burst: 1000 } })
+    const replacing = operator.override({ ...raise, set: { burst: 2000 }, replace: first.id })
+    let [taken, isReplaced] = [0, false]
+    void replacing.finally(() => {
+      isReplaced = true
+    })
+    // If the limit of the bundle held for a moment, the level would be cut to 10.
+    for (; !isReplaced; taken++) expect((await decide('raised')).status).toBe(200)
+    const { status, headers } = await decide('raised')
+    expect([status, Number(headers['ratelimit-remaining'])]).toEqual([200, 2000 - taken - 1])
+    await operator.end((await replacing).id)
+    expect((await decide('raised')).headers['ratelimit-remaining']).toBe('9')
   })
 
   test('blocks, and limits nothing, in all threads, until an operator ends it', async () => {

@@ -54,6 +54,15 @@ describe('GET status', () => {
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ bundle: { version: '8', policies: 1 } })
   })
 
+  test('has the override that stops all enforcement, if there is one', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const body = { shadow_all: true, until: '1h', reason: 'a test' }
+    const { json: override } = await askAdmin(edge.adminPort, 'POST', 'overrides', { body, actor: 'alice' })
+    expect((await askAdmin(edge.adminPort, 'GET', 'status')).json.shadow_all).toEqual(override)
+    await askAdmin(edge.adminPort, 'DELETE', `overrides/${override.id}?reason=over`)
+    expect((await askAdmin(edge.adminPort, 'GET', 'status')).json.shadow_all).toBeNull()
+  })
+
   test('counts the workers that are alive', async () => {
     const mortal = await mortalEdge(2, { bundle: BUNDLE, env: ADMIN_ENV }, (host) => {
       host.isStillborn = (worker, earlier) => worker === 2 && earlier > 0
@@ -62,6 +71,41 @@ describe('GET status', () => {
     await until(() => mortal.events('worker_died').length > 0)
     const { json } = await askAdmin(mortal.edge.adminPort, 'GET', 'status')
     expect(json).toMatchObject({ workers: { configured: 2, alive: 1 } })
+  })
+})
+
+describe('the problems in GET status', () => {
+  test('are those of now: a bundle that is refused, until a good one comes', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const problems = async () => (await askAdmin(edge.adminPort, 'GET', 'status')).json.problems
+    await edge.publish('{}')
+    await until(async () => (await problems()).length === 1)
+    expect(await problems()).toEqual([
+      { code: 'bundle_refused', message: expect.stringContaining('version 7 stays active: '), since: expect.stringMatching(TIME) },
+    ])
+    await edge.publish(bundle(8, policy('c', { rules: [] })))
+    await until(async () => (await problems()).length === 0)
+  })
+
+  test('name a worker that died, until it is replaced', async () => {
+    let mayLive = false
+    const mortal = await mortalEdge(2, { bundle: BUNDLE, env: ADMIN_ENV }, (host) => {
+      host.isStillborn = (worker, earlier) => worker === 2 && earlier > 0 && !mayLive
+    })
+    const problems = async () => (await askAdmin(mortal.edge.adminPort, 'GET', 'status')).json.problems
+    await mortal.host.terminate(2)
+    await until(async () => (await problems()).length > 0)
+    expect(await problems()).toMatchObject([{ code: 'worker_died' }])
+    mayLive = true
+    await until(async () => (await problems()).length === 0)
+  })
+
+  test('of two workers are one', async () => {
+    const edge = await servingOn(2, BUNDLE, { ...ADMIN_ENV, EDGE_REDIS_URL: 'redis://127.0.0.1:1' })
+    const problems = async () => (await askAdmin(adminPortOf(edge), 'GET', 'status')).json.problems
+    await until(() => edge.logged('redis_unavailable').length >= 2)
+    await until(async () => (await problems()).length > 0)
+    expect(await problems()).toMatchObject([{ code: 'redis_unavailable' }])
   })
 })
 
@@ -77,5 +121,7 @@ describeWithRedis('GET status of an instance on Redis', () => {
       await edge.decide({ fields: [['X-K', 'alice']] })
       return !(await status()).redis.connected
     })
+    await until(async () => (await status()).problems.length > 0)
+    expect((await status()).problems).toMatchObject([{ code: 'redis_unavailable', message: expect.stringContaining('failure mode') }])
   })
 })

@@ -40,6 +40,12 @@ const COMMANDS = [
   'edge keygen',
   'edge sign',
   'edge fake-llm',
+  'edge status',
+  'edge explain URI',
+  'edge counters POLICY RULE KEY=VALUE...',
+  'edge top [POLICY [RULE]]',
+  'edge override POLICY RULE [KEY=VALUE...]',
+  'edge reset POLICY RULE KEY=VALUE...',
   'edge --version',
   'edge --help',
 ]

@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { expectDocumented } from './openapi.ts'
 
 export const ADMIN_TOKEN = 'an-admin-token-of-thirty-two-characters-or-more'
 
@@ -20,7 +21,7 @@ export interface AdminRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Asks the admin API, with the right token unless another is given. */
+/** Asks the admin API, with the right token unless another is given. The response must be as OpenAPI says. */
 export function askAdmin(
   port: number,
   method: string,
@@ -50,7 +51,13 @@ export function askAdmin(
       res.on('error', reject)
       res.on('end', () => {
         const received = Buffer.concat(chunks).toString()
-        resolve({ status: res.statusCode!, headers: res.headers, json: received === '' ? undefined : JSON.parse(received) })
+        const response = { status: res.statusCode!, headers: res.headers, json: received === '' ? undefined : JSON.parse(received) }
+        try {
+          expectDocumented(method, path, response)
+          resolve(response)
+        } catch (error) {
+          reject(error)
+        }
       })
     })
     req.end(text)

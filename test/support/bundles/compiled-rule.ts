@@ -1,13 +1,17 @@
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
-import type { PlanRule } from '../../../src/policy/plan.ts'
+import type { Plan, PlanRule } from '../../../src/policy/plan.ts'
 import { bundle, policy } from './bundles.ts'
 
 /** The rule of a bundle that has only this one. */
 export function compiledRule(rule: object): PlanRule {
-  const parsed = parseBundle(oneRule(rule))
+  return planOf(bundle(1, policy('p', { rules: [rule] }))).policies[0]!.rules[0]!
+}
+
+export function planOf(valid: object): Plan {
+  const parsed = parseBundle(JSON.stringify(valid))
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-  return compileBundle(parsed.bundle).policies[0]!.rules[0]!
+  return compileBundle(parsed.bundle)
 }
 
 /** What `edge validate` says of a bundle with this rule, each by its place in the rule. */

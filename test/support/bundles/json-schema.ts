@@ -1,4 +1,4 @@
-/** As much of JSON Schema (draft 7) as the bundle's schema uses. A keyword that it does not know is an error, lest one be ignored. */
+/** As much of JSON Schema as the bundle's schema and that of the admin API use. A keyword that it does not know is an error, lest one be ignored. */
 export function matches(schema: Schema, value: unknown): boolean {
   return Object.entries(schema).every(([keyword, rule]) => {
     const check = KEYWORDS[keyword]
@@ -19,6 +19,8 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
   description: anything,
   default: anything,
   type: (rule: string, value) => typeOf(value) === rule || (rule === 'number' && typeOf(value) === 'integer'),
+  exclusiveMinimum: (rule: number, value) => typeof value !== 'number' || value > rule,
+  allOf: (rule: Schema[], value) => rule.every((part) => matches(part, value)),
   const: (rule: unknown, value) => value === rule,
   enum: (rule: unknown[], value) => rule.includes(value),
   minimum: (rule: number, value) => typeof value !== 'number' || value >= rule,

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Clock, systemClock } from '../../../src/clock.ts'
-import { readConfig } from '../../../src/config/config.ts'
+import { hasEvents, readConfig } from '../../../src/config/config.ts'
 import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
 import { type Service, type StartOptions, startService } from '../../../src/service.ts'
+import { EventTap } from '../../../src/telemetry/events/event-tap.ts'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import { until } from '../until.ts'
 import { type Answer, ask, type Fields } from './http.ts'
@@ -63,12 +64,16 @@ export class Edge {
     const config = readConfig(env, {})
     if (!config.ok) throw new Error(config.problems.join('\n'))
     const log: Record<string, unknown>[] = []
-    const logger = pino({ level: config.config.logLevel }, { write: (line: string) => void log.push(JSON.parse(line)) })
+    const { logLevel: level } = config.config
+    const stream = { write: (line: string) => void log.push(JSON.parse(line)) }
+    const tap = hasEvents(config.config) ? new EventTap(stream, level) : undefined
+    const logger = pino({ level: tap?.level ?? level }, tap ?? stream)
     const { clock = systemClock, pause, interrupt } = options
     const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
     try {
       const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, {
         clock,
+        tap,
         ...(pause && { pause }),
         ...(interrupt && { interrupt }),
       })

@@ -11,6 +11,7 @@ import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/me
 type SharedParts =
   | 'metricMemory'
   | 'logouts'
+  | 'adminLogouts'
   | 'wrongSecrets'
   | 'wrongTokens'
   | 'shares'
@@ -29,6 +30,7 @@ export function serverMemory(): Pick<ServerParts, SharedParts> {
     desk: new DeskLink(() => {}),
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
     logouts: new RevokedSessions(newRevokedBuffer(), 2),
+    adminLogouts: new RevokedSessions(newRevokedBuffer(), 2),
     wrongSecrets: new WrongSecrets(newWrongSecretsBuffer()),
     wrongTokens: new WrongSecrets(newWrongSecretsBuffer()),
     shares: new ConnectionShares(newSharesBuffer(1), 1),

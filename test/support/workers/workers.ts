@@ -21,14 +21,14 @@ export async function servingOn(workers: number, bundle: object, env: Environmen
 }
 
 /** Callers on all workers, for as long as the test runs. The system wakes whom it likes: there are more of them until each worker has some. */
-export async function loadOnAll(port: number, fields: Fields, lanes: number): Promise<Load> {
+export async function loadOnAll(port: number, fields: Fields, lanes: number, metricsPort = port): Promise<Load> {
   const load = new Load(port, fields, lanes)
   thisTest.onTestFinished(() => load.stop())
   for (;;) {
     const enough = load.total + load.laneCount
     await until(() => load.total >= enough)
     // One is the question's own, and those of questions before may not be gone yet: so many must be callers'.
-    if (Math.min(...(await metricsOf(port)).connections) > 3) return load
+    if (Math.min(...(await metricsOf(metricsPort)).connections) > 3) return load
     load.grow(lanes)
   }
 }

@@ -8,7 +8,7 @@ import { counterJson } from '../counter-json.ts'
 /** The state of a rule's counters for one caller. `nameOf` digests credentials. */
 export function inspectionResponse(inspection: Inspection, nameOf: NameOf): ApiResponse {
   if (!inspection.ok) throw new ApiError(inspection.error, MESSAGES[inspection.error])
-  const { rule, values, counters } = inspection
+  const { rule, values, counters, override } = inspection
   const inFlight = counters.find(({ kind }) => kind === 'in_flight')
   const json = {
     policy: rule.policy.id,
@@ -17,6 +17,7 @@ export function inspectionResponse(inspection: Inspection, nameOf: NameOf): ApiR
     values: shownValues(rule, values, nameOf),
     counters: counters.map(counterJson),
     holds: inFlight === undefined ? null : inFlight.limit - inFlight.level,
+    override: override?.id ?? null,
   }
   return { status: 200, json }
 }

@@ -32,7 +32,7 @@ function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, nameO
   return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, nameOf)) }
 }
 
-function ruleJson({ rule: { name }, why, cost, descriptors, counters }: ExplainedRule, nameOf: NameOf): unknown {
+function ruleJson({ rule: { name }, why, cost, descriptors, counters, override }: ExplainedRule, nameOf: NameOf): unknown {
   return {
     name,
     applied: why === undefined,
@@ -40,6 +40,7 @@ function ruleJson({ rule: { name }, why, cost, descriptors, counters }: Explaine
     cost,
     descriptors: descriptors.map((descriptor) => descriptorJson(descriptor, nameOf)),
     counters: counters.map(explainedCounterJson),
+    override: override?.id ?? null,
   }
 }
 

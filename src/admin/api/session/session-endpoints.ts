@@ -1,0 +1,66 @@
+import type { Logger } from 'pino'
+import { cookieHeader } from '../../../http/raw-headers.ts'
+import type { TrustedProxies } from '../../../request/client-address.ts'
+import type { Session } from '../../../session-cookies.ts'
+import type { Access } from '../access.ts'
+import { actorName } from '../actor.ts'
+import { ApiError } from '../api-error.ts'
+import type { ApiRoute } from '../api-route.ts'
+import { refuseUnknown } from '../json-body.ts'
+import { readQuery } from '../query.ts'
+import type { AdminSessions } from './admin-sessions.ts'
+import { isHttps } from './request-origin.ts'
+
+export interface SessionParts {
+  readonly access: Access
+  readonly sessions: AdminSessions
+  readonly trustedProxies: TrustedProxies
+  readonly logger: Logger
+}
+
+/** POST, GET and DELETE session: for browsers, which keep a cookie instead of the token. */
+export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: SessionParts): Generator<ApiRoute> {
+  const shown = (session: Session): unknown => ({
+    csrf_token: sessions.csrfToken(session),
+    expires_at: new Date(session.expiresAtS * 1000).toISOString(),
+  })
+  yield {
+    method: 'POST',
+    path: 'session',
+    isOpen: true,
+    handle: ({ http, query, body }) => {
+      readQuery(query, [])
+      const { token, actor } = readLogin(body)
+      access.checkToken(http, token)
+      const { session, cookie } = sessions.open(actor, isHttps(http, trustedProxies))
+      logger.info({ event: 'admin_session_opened', actor }, 'a session of the admin API was opened')
+      return { status: 200, json: shown(session), headers: ['Set-Cookie', cookie] }
+    },
+  }
+  yield {
+    method: 'GET',
+    path: 'session',
+    handle: ({ http, query }) => {
+      readQuery(query, [])
+      const session = sessions.find(cookieHeader(http.rawHeaders))
+      if (session === undefined) throw new ApiError('unauthorized', 'there is no session')
+      return { status: 200, json: shown(session) }
+    },
+  }
+  yield {
+    method: 'DELETE',
+    path: 'session',
+    handle: ({ http, query }) => {
+      readQuery(query, [])
+      return { status: 204, headers: ['Set-Cookie', sessions.close(cookieHeader(http.rawHeaders))] }
+    },
+  }
+}
+
+function readLogin(body: Readonly<Record<string, unknown>>): { token: string; actor: string } {
+  refuseUnknown(body, ['token', 'actor'])
+  const { token, actor = '' } = body
+  if (typeof token !== 'string') throw new ApiError('bad_request', 'token: expected the admin token')
+  if (typeof actor !== 'string') throw new ApiError('bad_request', 'actor: expected a text')
+  return { token, actor: actorName(actor) }
+}

@@ -1,0 +1,132 @@
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { urlToHttpOptions } from 'node:url'
+import type { AdminAddress } from './admin-address.ts'
+import { AdminProblem } from './admin-problem.ts'
+import { printableText } from './printable.ts'
+
+/** For connecting, asking and reading together. */
+const TIMEOUT_MS = 10_000
+/** Far above what an explanation of 10,000 policies takes. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+
+export interface AdminRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Below `/admin/v1/`. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+export interface AdminResponse {
+  /** As it came; empty where there is no body. */
+  readonly text: string
+  /** The same, read; undefined where there is no body. */
+  readonly json: unknown
+}
+
+/** Asks the admin API of one instance. */
+export class AdminClient {
+  readonly #address: AdminAddress
+  readonly #timeoutMs: number
+
+  constructor(address: AdminAddress, timeoutMs = TIMEOUT_MS) {
+    this.#address = address
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** The response of an instance that did what was asked; otherwise throws an AdminProblem. */
+  async ask(request: AdminRequest, signal?: AbortSignal): Promise<AdminResponse> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs)
+    let status: number
+    let text: string
+    try {
+      const res = await this.#send(request, signal === undefined ? timeout : AbortSignal.any([timeout, signal]))
+      status = res.statusCode!
+      text = await readText(res)
+    } catch (error) {
+      if (timeout.aborted) throw new AdminProblem(`${this.#place} did not respond within ${this.#timeoutMs / 1000} s`)
+      throw error instanceof AdminProblem ? error : new AdminProblem(this.#unreachable(error as NodeJS.ErrnoException))
+    }
+    const json = parse(text)
+    if (status >= 300) throw new AdminProblem(this.#refusal(status, json))
+    if (json === undefined && status !== 204) throw new AdminProblem(`${this.#place} does not respond as the admin API of edge does`)
+    return { text, json }
+  }
+
+  #send({ method, path, query = {}, body }: AdminRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    const { base, token, actor } = this.#address
+    const url = new URL(`admin/v1/${path}`, base)
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+    const content = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
+    return new Promise((resolve, reject) => {
+      const req = (url.protocol === 'https:' ? requestHttps : requestHttp)({
+        ...urlToHttpOptions(url),
+        method,
+        agent: false,
+        signal,
+        headers: {
+          Authorization: `Bearer ${token}`,
+          Accept: 'application/json',
+          ...(actor !== undefined && { 'X-Edge-Actor': actor }),
+          ...(content !== undefined && { 'Content-Type': 'application/json', 'Content-Length': content.length }),
+        },
+      })
+      req.on('error', reject)
+      req.on('response', resolve)
+      req.end(content)
+    })
+  }
+
+  get #place(): string {
+    return this.#address.base.href
+  }
+
+  #unreachable({ code, message }: NodeJS.ErrnoException): string {
+    return `${this.#place} is unreachable: ${printableText(REASONS[code ?? ''] ?? message)}`
+  }
+
+  #refusal(status: number, json: unknown): string {
+    const { code, message } = errorOf(json)
+    if (status === 401) return 'EDGE_ADMIN_TOKEN: this is not the token that edge serve was started with'
+    if (message !== undefined) return printableText(`${message}${code === undefined ? '' : ` (${code})`}`)
+    if (status === 404)
+      return `${this.#place} has no admin API: it is served on EDGE_ADMIN_PORT, and only where edge serve has EDGE_ADMIN_TOKEN`
+    return `${this.#place} does not respond as the admin API of edge does: status ${status}`
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ECONNRESET: 'the connection was closed',
+  ENOTFOUND: 'there is no such host',
+  EAI_AGAIN: 'its name cannot be looked up',
+  EHOSTUNREACH: 'there is no route to it',
+  ENETUNREACH: 'there is no route to it',
+  ETIMEDOUT: 'it does not respond',
+  EPROTO: 'it does not speak TLS; expected http:// in EDGE_ADMIN_URL?',
+}
+
+async function readText(res: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of res) {
+    bytes += (chunk as Buffer).length
+    if (bytes > MAX_RESPONSE_BYTES) throw new AdminProblem(`the response has more than ${MAX_RESPONSE_BYTES / 1024 / 1024} MiB`)
+    chunks.push(chunk as Buffer)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function errorOf(json: unknown): { readonly code?: string; readonly message?: string } {
+  const { code, message } = (json as { error?: { code?: unknown; message?: unknown } } | undefined)?.error ?? {}
+  return { ...(typeof code === 'string' && { code }), ...(typeof message === 'string' && { message }) }
+}

@@ -1,0 +1,77 @@
+import { readAdminAddress } from './admin-address.ts'
+import { AdminClient, type AdminRequest, type AdminResponse } from './admin-client.ts'
+import { AdminProblem, UsageProblem } from './admin-problem.ts'
+import { printable, printableJson, printableText } from './printable.ts'
+
+/** An option of every command that asks the admin API; --help is seen to here. */
+export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
+
+/** What a command asks, and how it shows the response. */
+export interface Question {
+  readonly request: AdminRequest
+  readonly isJson: boolean
+  /** The response in words. Its texts are printable. */
+  describe(response: never): string
+}
+
+export interface AdminCommand {
+  readonly name: string
+  readonly help: string
+  /** Throws a UsageProblem, or what parseArgs throws. */
+  readonly read: (args: string[]) => Question
+  /** Shows the response; once, where it is not given. */
+  readonly show?: (client: AdminClient, question: Question) => Promise<void>
+}
+
+/** Runs a command that asks the admin API, and returns the exit status. */
+export async function runAdminCommand({ name, help, read, show = showOnce }: AdminCommand, args: string[]): Promise<number> {
+  if (isHelpAsked(args)) {
+    process.stdout.write(help)
+    return 0
+  }
+  try {
+    const question = read(args)
+    await show(new AdminClient(readAdminAddress(process.env)), question)
+    return 0
+  } catch (error) {
+    const problem = problemOf(error, name)
+    if (problem === undefined) throw error
+    process.stderr.write(`edge ${name}: ${problem}\n`)
+    return 1
+  }
+}
+
+/** What the command prints for the response to its question. */
+export async function ask(client: AdminClient, question: Question, signal?: AbortSignal): Promise<string> {
+  const response = await client.ask(question.request, signal)
+  return question.isJson ? jsonOf(response) : describe(response, question)
+}
+
+export async function showOnce(client: AdminClient, question: Question): Promise<void> {
+  process.stdout.write(await ask(client, question))
+}
+
+function jsonOf({ text, json }: AdminResponse): string {
+  return json === undefined ? '' : `${printableJson(text).trimEnd()}\n`
+}
+
+/** An instance of another version may respond with something else. */
+function describe({ json }: AdminResponse, question: Question): string {
+  try {
+    return question.describe(printable(json) as never)
+  } catch (error) {
+    throw new AdminProblem('this version of edge cannot read the response; --json prints it', { cause: error })
+  }
+}
+
+function isHelpAsked(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')
+}
+
+function problemOf(error: unknown, name: string): string | undefined {
+  if (error instanceof AdminProblem) return error.message
+  const { code = '', message } = error as NodeJS.ErrnoException
+  const isUsage = error instanceof UsageProblem || code.startsWith('ERR_PARSE_ARGS_')
+  return isUsage ? `${printableText(message)}; see edge ${name} --help` : undefined
+}

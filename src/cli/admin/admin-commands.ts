@@ -1,0 +1,14 @@
+import { type AdminCommand, runAdminCommand } from './admin-command.ts'
+import { counters } from './counters.ts'
+import { explain } from './explain.ts'
+import { override } from './override.ts'
+import { reset } from './reset.ts'
+import { status } from './status.ts'
+import { top } from './top.ts'
+
+const COMMANDS: readonly AdminCommand[] = [status, top, explain, counters, reset, override]
+
+/** Runs the command of this name. */
+export function runAdmin(name: string, args: string[]): Promise<number> {
+  return runAdminCommand(COMMANDS.find((command) => command.name === name)!, args)
+}

@@ -1,0 +1,29 @@
+import { UsageProblem } from './admin-problem.ts'
+import { valueBytes } from './field-bytes.ts'
+import type { CallerValues } from './responses.ts'
+
+/** `KEY=VALUE` arguments, such as `header:x-api-key=alice`. A value may contain `=`. */
+export function readCallerValues(args: readonly string[]): CallerValues {
+  const values = new Map<string, string>()
+  for (const arg of args) {
+    const end = arg.indexOf('=')
+    if (end < 1) throw new UsageProblem(`expected KEY=VALUE, such as header:x-api-key=alice, got ${JSON.stringify(arg)}`)
+    const key = arg.slice(0, end)
+    if (values.has(key)) throw new UsageProblem(`${key} is given twice`)
+    values.set(key, valueBytes(key, arg.slice(end + 1)))
+  }
+  return Object.fromEntries(values)
+}
+
+/** A policy, a rule and a caller, as `POLICY RULE KEY=VALUE…` names them. */
+export function readSubject([policy, rule, ...rest]: readonly string[]): { policy: string; rule: string; values: CallerValues } {
+  if (!policy || !rule) throw new UsageProblem('expected a policy and a rule')
+  if (rule.includes('=')) throw new UsageProblem(`expected POLICY RULE KEY=VALUE…, got ${JSON.stringify(rule)} in place of the rule`)
+  return { policy, rule, values: readCallerValues(rest) }
+}
+
+/** `header:x-api-key=alice`, as the commands read it; a rule without keys has one counter for everybody. */
+export function callerText(values: CallerValues): string {
+  const pairs = Object.entries(values).map(([key, value]) => `${key}=${value}`)
+  return pairs.length === 0 ? 'everybody' : pairs.join(' ')
+}

@@ -1,0 +1,15 @@
+import { parseArgs } from 'node:util'
+import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
+import { readSubject } from './caller-values.ts'
+import { countersText } from './counters-text.ts'
+import { COUNTERS_HELP } from './help.ts'
+
+/** The values go into a body: a URL is logged by everything on its way, and they may be credentials. */
+export const counters: AdminCommand = {
+  name: 'counters',
+  help: COUNTERS_HELP,
+  read(args) {
+    const { values, positionals } = parseArgs({ args, options: JSON_OPTION, allowPositionals: true })
+    return { request: { method: 'POST', path: 'counters', body: readSubject(positionals) }, isJson: values.json, describe: countersText }
+  },
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { explainText } from './explain-text.ts'
+import type { ExplainedRuleResponse, ExplainResponse } from './responses.ts'
+
+const BUCKET = { kind: 'bucket', level: 0.25, limit: 5, remaining: 0, reset_s: 4.75, wait_s: 0.75 }
+
+const PER_KEY: ExplainedRuleResponse = {
+  name: 'per-key',
+  applied: true,
+  cost: 1,
+  descriptors: [{ key: 'header:x-api-key', value: 'alice' }],
+  counters: [BUCKET],
+}
+
+const REJECTED: ExplainResponse = {
+  action: 'reject',
+  status: 429,
+  reason: 'token_bucket_exceeded',
+  policy: 'api',
+  rule: 'per-key',
+  headers: { 'Retry-After': '1' },
+  policies: [
+    { id: 'api', mode: 'enforce', matched: true, rules: [PER_KEY] },
+    { id: 'admin', mode: 'enforce', matched: false, why: 'path', rules: [] },
+  ],
+}
+
+describe('an explanation in words', () => {
+  test('says who rejects the request, for whom, what is left and when it would pass', () => {
+    expect(explainText('GET /api', REJECTED)).toBe(`GET /api: rejected with 429 token_bucket_exceeded
+Rule per-key of policy api rejects it.
+header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass in 1 s.
+
+Headers that it would get:
+  Retry-After: 1
+
+Policies that cover it:
+  api
+    per-key: takes 1
+      header:x-api-key  alice
+      bucket            0 of 5 left, full again in 5 s; too little
+
+Policies that do not cover it:
+  admin  another path
+`)
+  })
+
+  test('says when waiting does not help', () => {
+    const text = explainText('POST /', withRule({ ...PER_KEY, cost: 9, counters: [{ ...BUCKET, wait_s: null }] }))
+    expect(text).toContain('takes 9. That is more than the limit can ever hold: waiting does not help.')
+  })
+
+  test('names the override that blocks a caller', () => {
+    const text = explainText('GET /', { ...withRule({ ...PER_KEY, counters: [], override: 'abc' }), status: 403, reason: 'blocked' })
+    expect(text).toContain('header:x-api-key=alice is blocked by override abc.')
+    expect(text).toContain('override          abc, see edge override --list')
+  })
+
+  test('money is in units of the currency', () => {
+    const budget = { kind: 'budget', level: 12, limit: 5000, remaining: 12, reset_s: 7200, wait_s: 7200 }
+    const text = explainText('POST /', withRule({ ...PER_KEY, cost: 40.5, counters: [budget] }))
+    expect(text).toContain('has 0.12 of 50.00 left of the budget, and this request takes 0.41. It would pass in 2 h.')
+  })
+
+  test('an allowed request: which limit is closest', () => {
+    const counters = [{ ...BUCKET, level: 3, remaining: 3, wait_s: 0 }]
+    const text = explainText('GET /', { ...withRule({ ...PER_KEY, counters }), action: 'allow', status: 200, reason: 'allowed' })
+    expect(text).toMatch(/^GET \/: allowed\nClosest to its limit is rule per-key of policy api: 3 of 5 left\.\n/)
+  })
+
+  test('an allowed request that no rule limits', () => {
+    const allowed = { action: 'allow', status: 200, reason: 'no_match', headers: {}, policies: [] }
+    expect(explainText('GET /', allowed)).toBe('GET /: allowed\nNo rule limits it.\n\nNo policy covers this request.\n')
+  })
+
+  test('what a shadow policy would reject', () => {
+    const shadow = { id: 'trial', mode: 'shadow', matched: true, rules: [PER_KEY] }
+    const text = explainText('GET /', { action: 'allow', status: 200, reason: 'allowed', headers: {}, policies: [shadow] })
+    expect(text).toContain('In shadow mode, so without effect: trial would reject it.')
+    expect(text).toContain('  trial (shadow: rejects nothing)\n')
+  })
+
+  test.each([
+    ['no_bundle_loaded', 'No bundle is active'],
+    ['store_unavailable', 'Redis is unreachable'],
+    ['missing_original_host', 'give --host'],
+    ['repeated_descriptor', 'more than once'],
+    ['something_new', 'not a limit'],
+  ])('a request that is refused for %s', (reason, part) => {
+    const text = explainText('GET /', { action: 'refuse', status: 400, reason, headers: {}, policies: [] })
+    expect(text).toMatch(new RegExp(`^GET /: refused with 400 ${reason}\\n`))
+    expect(text).toContain(part)
+  })
+
+  test.each([
+    ['missing_descriptor', 'the request has no header:x-api-key'],
+    ['repeated_descriptor', 'the request has more than one header:x-api-key'],
+    ['no_match', 'its match is for other requests'],
+  ])('a rule that does not apply: %s', (why, part) => {
+    const rule = { ...PER_KEY, applied: false, why, counters: [], descriptors: [{ key: 'header:x-api-key', value: null }] }
+    expect(explainText('GET /', withRule(rule))).toContain(`    per-key: does not apply, ${part}\n`)
+  })
+
+  test('of many policies that do not cover the request it names some', () => {
+    const others = Array.from({ length: 10_000 }, (_, i) => ({ id: `p${i}`, mode: 'enforce', matched: false, why: 'host', rules: [] }))
+    const lines = explainText('GET /', { ...REJECTED, policies: others }).split('\n')
+    expect(lines.filter((line) => line.endsWith('another host'))).toHaveLength(20)
+    expect(lines).toContain('  and 9,980 more policies; --json lists all')
+  })
+})
+
+function withRule(rule: ExplainedRuleResponse): ExplainResponse {
+  return { ...REJECTED, policies: [{ id: 'api', mode: 'enforce', matched: true, rules: [rule] }] }
+}

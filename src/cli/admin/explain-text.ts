@@ -1,0 +1,113 @@
+import { countText, durationText, numberText } from './amounts.ts'
+import { levelText, resetText } from './counter-text.ts'
+import type { ExplainedPolicyResponse, ExplainedRuleResponse, ExplainResponse } from './responses.ts'
+import { listText } from './table.ts'
+
+/** Policies that do not cover the request are named up to this number. */
+const MAX_NAMED = 20
+
+/** What would happen to a request, in words: the verdict first, then who decides it, then everything that was looked at. */
+export function explainText(request: string, explained: ExplainResponse): string {
+  const { headers, policies } = explained
+  const fields = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((one) => `  ${name}: ${one}\n`))
+  const covering = policies.filter(({ matched }) => matched)
+  return [
+    `${request}: ${verdictText(explained)}\n`,
+    ...decidingText(explained).map((line) => `${line}\n`),
+    ...(fields.length === 0 ? [] : ['\nHeaders that it would get:\n', ...fields]),
+    covering.length === 0 ? '\nNo policy covers this request.\n' : '\nPolicies that cover it:\n',
+    ...covering.map(policyText),
+    othersText(policies.filter(({ matched }) => !matched)),
+  ].join('')
+}
+
+function verdictText({ action, status, reason }: ExplainResponse): string {
+  if (action === 'allow') return 'allowed'
+  return `${action === 'reject' ? 'rejected' : 'refused'} with ${status} ${reason}`
+}
+
+/** Who decides, and why: sentences for somebody who has not read the bundle. */
+function decidingText({ action, reason, policy, rule, policies }: ExplainResponse): string[] {
+  const wouldReject = policies.flatMap((each) => (each.mode === 'shadow' && isOver(each) ? [each.id] : []))
+  const shadow = wouldReject.length === 0 ? [] : [`In shadow mode, so without effect: ${wouldReject.join(', ')} would reject it.`]
+  if (action === 'refuse') return [REFUSALS[reason] ?? 'The request itself is the problem, not a limit.']
+  const found = policies.find(({ id }) => id === policy)?.rules.find(({ name }) => name === rule)
+  if (action === 'allow') return [allowedText(policy, rule, found), ...shadow]
+  const by = `Rule ${rule} of policy ${policy} rejects it.`
+  return found === undefined ? [by] : [by, rejectedText(reason, found)]
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  no_bundle_loaded: 'No bundle is active, so nothing can be decided.',
+  store_unavailable: 'Redis is unreachable, and EDGE_REDIS_FAILURE_MODE refuses requests meanwhile.',
+  missing_original_host: 'A policy for certain hosts covers its path, and the request has no host: give --host.',
+  repeated_descriptor: 'A field that a rule reads occurs more than once, and edge does not guess which one counts.',
+}
+
+function isOver({ rules }: ExplainedPolicyResponse): boolean {
+  return rules.some(({ applied, counters }) => applied && counters.some(({ wait_s: waitS }) => waitS !== 0))
+}
+
+function allowedText(policy: string | null | undefined, rule: string | null | undefined, found: ExplainedRuleResponse | undefined): string {
+  if (!policy || !rule) return 'No rule limits it.'
+  const [counter] = [...(found?.counters ?? [])].sort((a, b) => a.remaining / a.limit - b.remaining / b.limit)
+  const left = counter === undefined ? '' : `: ${levelText(counter)}`
+  return `Closest to its limit is rule ${rule} of policy ${policy}${left}.`
+}
+
+function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleResponse): string {
+  const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'everybody together'
+  if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
+  const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
+  const left = empty.map(levelText).join(', ')
+  const need = `${caller} has ${left || 'nothing left'}, and this request takes ${costText(cost, empty[0]?.kind)}.`
+  if (empty.some(({ wait_s: waitS }) => waitS === null)) return `${need} That is more than the limit can ever hold: waiting does not help.`
+  return `${need} It would pass in ${durationText(Math.max(0, ...empty.map(({ wait_s: waitS }) => waitS!)))}.`
+}
+
+/** A budget's cost is in hundredths, as its counter is. */
+function costText(cost: number, kind: string | undefined): string {
+  return kind === 'budget' ? (cost / 100).toFixed(2) : numberText(cost)
+}
+
+function policyText({ id, mode, rules }: ExplainedPolicyResponse): string {
+  const name = mode === 'shadow' ? `${id} (shadow: rejects nothing)` : id
+  return `  ${name}\n${rules.map(ruleText).join('')}`
+}
+
+function ruleText({ name, applied, why, cost, descriptors, counters, override }: ExplainedRuleResponse): string {
+  if (!applied) return `    ${name}: does not apply, ${whyNotText(why, descriptors)}\n`
+  const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? 'missing'])
+  for (const counter of counters) {
+    const wait = counter.wait_s === 0 ? '' : '; too little'
+    rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}${wait}`])
+  }
+  if (override) rows.push(['override', `${override}, see edge override --list`])
+  const takes = counters.length === 0 ? 'applies' : `takes ${costText(cost, counters[0]!.kind)}`
+  return `    ${name}: ${takes}\n${listText(rows, '      ')}`
+}
+
+function whyNotText(why: string | null | undefined, descriptors: ExplainedRuleResponse['descriptors']): string {
+  const absent = descriptors.filter(({ value }) => value === undefined || value === null).map(({ key }) => key)
+  const keys = absent.join(', ')
+  if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}`
+  if (why === 'repeated_descriptor') return `the request has more than one ${keys || 'value for a field that it reads'}`
+  return why === 'no_match' ? 'its match is for other requests' : (why ?? 'no reason is given')
+}
+
+/** Why a policy does not cover a request. */
+const MISMATCHES: Readonly<Record<string, string>> = {
+  path: 'another path',
+  method: 'another method',
+  host: 'another host',
+  except_path: 'this path is an exception',
+  domain: 'for the rate limit service only',
+}
+
+function othersText(policies: readonly ExplainedPolicyResponse[]): string {
+  if (policies.length === 0) return ''
+  const rows = policies.slice(0, MAX_NAMED).map(({ id, why }): [string, string] => [id, MISMATCHES[why ?? ''] ?? why ?? ''])
+  const rest = policies.length - rows.length
+  const more = rest > 0 ? `  and ${countText(rest, 'more policy', 'more policies')}; --json lists all\n` : ''
+  return `\nPolicies that do not cover it:\n${listText(rows)}${more}`
+}

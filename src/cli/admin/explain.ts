@@ -1,0 +1,58 @@
+import { parseArgs } from 'node:util'
+import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
+import { UsageProblem } from './admin-problem.ts'
+import { explainText } from './explain-text.ts'
+import { fieldBytes } from './field-bytes.ts'
+import { EXPLAIN_HELP } from './help.ts'
+import { printableText } from './printable.ts'
+import type { ExplainResponse } from './responses.ts'
+
+const OPTIONS = {
+  ...JSON_OPTION,
+  request: { type: 'string', short: 'X' },
+  host: { type: 'string' },
+  header: { type: 'string', short: 'H', multiple: true },
+  data: { type: 'string', short: 'd' },
+} as const
+
+export const explain: AdminCommand = {
+  name: 'explain',
+  help: EXPLAIN_HELP,
+  read(args) {
+    const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true })
+    const { json, data, request: method = data === undefined ? 'GET' : 'POST' } = values
+    const [target, ...surplus] = positionals
+    if (!target || surplus.length > 0) throw new UsageProblem(`expected one URI, got ${positionals.length}`)
+    const { uri, host } = splitTarget(target)
+    const body = {
+      method,
+      uri,
+      host: values.host ?? host,
+      headers: readHeaders(values.header ?? []),
+      body: data,
+    }
+    const name = printableText(`${method} ${uri}`)
+    const describe = (response: ExplainResponse): string => explainText(name, response)
+    return { request: { method: 'POST', path: 'explain', body }, isJson: json, describe }
+  },
+}
+
+/** A URL as it is in a browser names its host too. */
+function splitTarget(target: string): { uri: string; host: string | undefined } {
+  const [, authority, path] = /^https?:\/\/([^/?#]+)(.*)$/is.exec(target) ?? []
+  if (authority === undefined) return { uri: target, host: undefined }
+  const uri = path!.startsWith('/') ? path! : `/${path}`
+  return { uri, host: authority.slice(authority.lastIndexOf('@') + 1) }
+}
+
+/** A name that is given several times has a list of values, in their order. */
+function readHeaders(lines: readonly string[]): Record<string, string | string[]> {
+  const headers = new Map<string, string[]>()
+  for (const line of lines) {
+    const end = line.indexOf(':')
+    if (end < 1) throw new UsageProblem(`-H: expected 'Name: value', got ${JSON.stringify(line)}`)
+    const name = line.slice(0, end).trim().toLowerCase()
+    headers.set(name, [...(headers.get(name) ?? []), fieldBytes(line.slice(end + 1).trim())])
+  }
+  return Object.fromEntries([...headers].map(([name, values]) => [name, values.length === 1 ? values[0]! : values]))
+}

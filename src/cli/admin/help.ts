@@ -1,0 +1,84 @@
+/** This file is apart from the other help texts, which load all settings: these commands start quickly. */
+
+const SERVER = `EDGE_ADMIN_URL is the URL of the admin port, such as https://edge.example/ops; without it the command asks 127.0.0.1 on
+EDGE_ADMIN_PORT. EDGE_ADMIN_TOKEN is the token that edge serve was started with; there is no option for it, because other users
+of the machine can read command lines.
+Exit status: 0, or 1 and a sentence on standard error.
+`
+
+const ACTOR = 'The log and the override name $USER as the one who did it.'
+
+const JSON_LINE = '--json              print the response of the API as it is'
+
+export const STATUS_HELP = `Usage: edge status [--json]
+
+Shows how an instance is: version, workers, bundle, counters, Redis, state file, and what is wrong now.
+
+  ${JSON_LINE}
+
+${SERVER}`
+
+export const TOP_HELP = `Usage: edge top [--json] [POLICY [RULE]]
+
+Shows the callers that were rejected most in the last minutes, and those that are nearest to their limit now, for all policies,
+one policy, or one rule. On a terminal the table is refreshed every two seconds; q quits.
+
+  ${JSON_LINE}
+
+${SERVER}`
+
+export const EXPLAIN_HELP = `Usage: edge explain [options] URI
+
+Says what would happen to a request and why: which policies cover it, which rules apply, what their counters have left, and the
+headers it would get. Nothing is taken. With a URL (https://host/path) in place of the path, its host counts as --host.
+
+  -X METHOD           the method [GET; with -d POST]
+  --host HOST         the host that the client asks for
+  -H 'Name: value'    a header field; may be repeated
+  -d BODY             the request's body
+  ${JSON_LINE}
+
+${SERVER}`
+
+export const COUNTERS_HELP = `Usage: edge counters [--json] POLICY RULE KEY=VALUE...
+
+Shows what a caller has left of a rule. KEY=VALUE names the caller by all of the rule's limit_keys, such as
+header:x-api-key=alice; a rule without limit_keys needs none.
+
+  ${JSON_LINE}
+
+${SERVER}`
+
+export const RESET_HELP = `Usage: edge reset [--json] POLICY RULE KEY=VALUE... --reason TEXT
+
+Makes a caller's counters of a rule full again, on all workers and on all instances that share a Redis. KEY=VALUE as in
+edge counters. ${ACTOR}
+
+  --reason TEXT       why, for the log
+  ${JSON_LINE}
+
+${SERVER}`
+
+export const OVERRIDE_HELP = `Usage: edge override POLICY RULE [KEY=VALUE...] CHANGE --until TIME --reason TEXT [--replace ID]
+       edge override --shadow-all --until TIME --reason TEXT [--replace ID]
+       edge override --list
+       edge override --end ID --reason TEXT
+
+Changes a rule until a time, for the caller that KEY=VALUE names (as in edge counters) or, without, for all callers. A credential
+may also be given as its digest, as edge top shows it. ${ACTOR}
+
+CHANGE is one of
+  --multiply N        N times the rate and the size of the limit; what was spent stays spent
+  --set FIELD=N       another value for a field of algorithm_config; may be repeated
+  --unlimited         no limit
+  --block             every request is rejected with 403
+
+  --shadow-all        enforce nothing: all policies only record what they would reject
+  --until TIME        when it ends: a time from now (90s, 30m, 2h) or a date (2026-01-31T12:00:00Z)
+  --reason TEXT       why, for the log
+  --replace ID        take the place of this override; otherwise a second one for the same caller is refused
+  --list              list all overrides
+  --end ID            end an override
+  --json              print the response of the API as it is
+
+${SERVER}`

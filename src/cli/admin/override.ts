@@ -1,0 +1,111 @@
+import { parseArgs } from 'node:util'
+import { type AdminCommand, JSON_OPTION, type Question } from './admin-command.ts'
+import { UsageProblem } from './admin-problem.ts'
+import { readSubject } from './caller-values.ts'
+import { OVERRIDE_HELP } from './help.ts'
+import { overrideText } from './override-text.ts'
+import { readReason } from './reason.ts'
+import type { OverrideResponse } from './responses.ts'
+
+const OPTIONS = {
+  ...JSON_OPTION,
+  multiply: { type: 'string' },
+  set: { type: 'string', multiple: true },
+  unlimited: { type: 'boolean' },
+  block: { type: 'boolean' },
+  'shadow-all': { type: 'boolean' },
+  until: { type: 'string' },
+  reason: { type: 'string' },
+  replace: { type: 'string' },
+  list: { type: 'boolean' },
+  end: { type: 'string' },
+} as const
+
+/** What the command does; each excludes the others. */
+const ACTIONS = ['multiply', 'set', 'unlimited', 'block', 'shadow-all', 'list', 'end'] as const
+
+/** Options that an action has beside itself. */
+const LISTING = ['list', 'json']
+const ENDING = ['end', 'reason', 'json']
+
+export const override: AdminCommand = {
+  name: 'override',
+  help: OVERRIDE_HELP,
+  read(args) {
+    const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true })
+    const actions = ACTIONS.filter((name) => values[name] !== undefined)
+    if (actions.length !== 1) throw new UsageProblem(`expected exactly one of ${ACTIONS.map((name) => `--${name}`).join(', ')}`)
+    const { list, end } = values
+    if (list) return listing(refuseOthers(values, positionals, LISTING))
+    if (end !== undefined) return ending(end, refuseOthers(values, positionals, ENDING))
+    return creation(values, positionals)
+  },
+}
+
+type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>>['values']
+
+function refuseOthers(values: Values, positionals: readonly string[], known: readonly string[]): Values {
+  const surplus = [
+    ...Object.keys(values)
+      .filter((name) => !known.includes(name))
+      .map((name) => `--${name}`),
+    ...positionals,
+  ]
+  if (surplus.length > 0) throw new UsageProblem(`--${known[0]}: unexpected ${surplus.join(', ')}`)
+  return values
+}
+
+function listing({ json }: Values): Question {
+  const describe = ({ overrides }: { readonly overrides: readonly OverrideResponse[] }): string =>
+    overrides.length === 0 ? 'No overrides.\n' : overrides.map(overrideText).join('\n')
+  return { request: { method: 'GET', path: 'overrides' }, isJson: json, describe }
+}
+
+function ending(id: string, { json, reason }: Values): Question {
+  if (id === '') throw new UsageProblem('--end: expected the id of an override; --list shows them')
+  const query = { reason: readReason(reason) }
+  return { request: { method: 'DELETE', path: `overrides/${encodeURIComponent(id)}`, query }, isJson: json, describe: () => 'Ended.\n' }
+}
+
+function creation(values: Values, positionals: readonly string[]): Question {
+  const { json, until, replace } = values
+  if (!until) throw new UsageProblem('expected --until TIME, such as 2h or 2026-01-31T12:00:00Z')
+  const body = {
+    ...(values['shadow-all'] ? shadowAll(positionals) : { ...ruleOf(positionals), ...changeOf(values) }),
+    until,
+    reason: readReason(values.reason),
+    ...(replace !== undefined && { replace }),
+  }
+  return { request: { method: 'POST', path: 'overrides', body }, isJson: json, describe: overrideText }
+}
+
+function shadowAll(positionals: readonly string[]): object {
+  if (positionals.length > 0) throw new UsageProblem(`--shadow-all is for all policies: unexpected ${positionals.join(', ')}`)
+  return { shadow_all: true }
+}
+
+/** Without values it is for all callers of the rule. */
+function ruleOf(positionals: readonly string[]): object {
+  const { policy, rule, values } = readSubject(positionals)
+  return positionals.length > 2 ? { policy, rule, values } : { policy, rule }
+}
+
+function changeOf({ multiply, set, unlimited }: Values): object {
+  if (multiply !== undefined) return { multiply: readFactor(multiply) }
+  if (set !== undefined) return { set: Object.fromEntries(set.map(readField)) }
+  return unlimited ? { unlimited: true } : { block: true }
+}
+
+function readFactor(text: string): number {
+  const factor = Number(text)
+  if (text.trim() === '' || !Number.isFinite(factor)) throw new UsageProblem(`--multiply: expected a number, got ${JSON.stringify(text)}`)
+  return factor
+}
+
+/** What is not a number goes as a text: the API says which fields there are, and what they expect. */
+function readField(text: string): [string, number | string] {
+  const [, field, value] = /^([^=]+)=(.+)$/s.exec(text) ?? []
+  if (field === undefined || value === undefined)
+    throw new UsageProblem(`--set: expected FIELD=N, such as burst=20, got ${JSON.stringify(text)}`)
+  return [field, Number.isFinite(Number(value)) ? Number(value) : value]
+}

@@ -1,0 +1,22 @@
+import { parseArgs } from 'node:util'
+import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
+import { readSubject } from './caller-values.ts'
+import { countersText } from './counters-text.ts'
+import { RESET_HELP } from './help.ts'
+import { readReason } from './reason.ts'
+import type { CountersResponse } from './responses.ts'
+
+export const reset: AdminCommand = {
+  name: 'reset',
+  help: RESET_HELP,
+  read(args) {
+    const options = { ...JSON_OPTION, reason: { type: 'string' } } as const
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    const body = { ...readSubject(positionals), reason: readReason(values.reason) }
+    return { request: { method: 'POST', path: 'counters/reset', body }, isJson: values.json, describe }
+  },
+}
+
+function describe(counters: CountersResponse): string {
+  return `Reset here; on the other instances of a fleet within 2 s.\n\n${countersText(counters)}`
+}

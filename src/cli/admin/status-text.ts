@@ -1,0 +1,31 @@
+import { countText, durationText, numberText } from './amounts.ts'
+import type { StatusResponse } from './responses.ts'
+import { listText } from './table.ts'
+
+/** How the instance is. */
+export function statusText(status: StatusResponse): string {
+  const { version, mode, uptime_s: uptimeS, workers, store } = status
+  const rows: [string, string][] = [
+    ['workers', `${workers.alive} of ${workers.configured} alive`],
+    ['bundle', bundleText(status)],
+    ['counters', `${numberText(store.occupied)} of ${numberText(store.slots)} slots in use`],
+  ]
+  const { redis, state_file: file, shadow_all: shadowAll } = status
+  if (redis) rows.push(['redis', `${redis.mode}, ${redis.connected ? 'connected' : 'unreachable'}`])
+  if (file) rows.push(['state file', `${file.path}, ${file.saved_at ? `saved ${file.saved_at}` : 'not saved yet'}`])
+  if (shadowAll) rows.push(['SHADOW', `nothing is enforced until ${shadowAll.until}: ${shadowAll.reason} (${shadowAll.actor})`])
+  return `edge ${version}, ${mode}, up ${durationText(uptimeS)}\n${listText(rows)}\n${problemsText(status)}`
+}
+
+function bundleText({ bundle }: StatusResponse): string {
+  if (!bundle) return 'none: every request gets 503'
+  const { version, hash, policies, applied_at: appliedAt } = bundle
+  return `version ${version}, ${countText(policies, 'policy', 'policies')}, since ${appliedAt}, sha256 ${hash.slice(0, 12)}`
+}
+
+/** A message may be long: it has a line of its own. */
+function problemsText({ problems }: StatusResponse): string {
+  if (problems.length === 0) return 'No problems.\n'
+  const texts = problems.map(({ code, since, message }) => `  ${code} since ${since}\n    ${message}\n`)
+  return `${countText(problems.length, 'problem')}:\n${texts.join('')}`
+}

@@ -1,0 +1,30 @@
+import { numberText } from './amounts.ts'
+import { callerText } from './caller-values.ts'
+import type { TopNearest, TopRejected, TopResponse } from './responses.ts'
+import { tableText } from './table.ts'
+
+/** Who is rejected most, and who is nearest to a limit. */
+export function topText({ since, max_error: maxError, rejected, nearest }: TopResponse): string {
+  const error = maxError > 0 ? `; counts may be up to ${numberText(maxError)} too high` : ''
+  return `Rejected most since ${since}${error}\n${rejectedText(rejected)}\nNearest to their limit now\n${nearestText(nearest)}`
+}
+
+const WHO = [{ head: 'POLICY' }, { head: 'RULE' }, { head: 'CALLER' }]
+
+function rejectedText(callers: readonly TopRejected[]): string {
+  if (callers.length === 0) return '  nobody\n'
+  const rows = callers.map(({ count, policy, rule, values }) => [numberText(count), policy, rule, callerText(values)])
+  return tableText([{ head: 'REJECTS', isNumber: true }, ...WHO], rows)
+}
+
+function nearestText(callers: readonly TopNearest[]): string {
+  if (callers.length === 0) return '  nobody\n'
+  const rows = callers.map(({ remaining, limit, policy, rule, values }) => [
+    numberText(remaining),
+    numberText(limit),
+    policy,
+    rule,
+    callerText(values),
+  ])
+  return tableText([{ head: 'LEFT', isNumber: true }, { head: 'LIMIT', isNumber: true }, ...WHO], rows)
+}

@@ -1,0 +1,149 @@
+import { pino } from 'pino'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { until } from '../../../test/support/until.ts'
+import type { TimedOverride } from '../../overrides/override.ts'
+import type { OverrideOrder } from '../../overrides/override-order.ts'
+import { OVERRIDES } from '../../store/state/state-format.ts'
+import { FileShelf, type KeptOverrides } from './file-shelf.ts'
+import { OverrideDesk } from './override-desk.ts'
+
+const HOUR_MS = 3_600_000
+const START_MS = Date.UTC(2026, 0, 15, 12)
+
+describe('overrides in the main thread', () => {
+  test('end by the wall clock, whenever it is set', async () => {
+    const { desk, clock, sent } = await opened()
+    const endMs = clock.nowMs() + HOUR_MS
+    const { override } = await desk.create(order('a', { inMs: HOUR_MS }))
+    const [before] = sent()
+    expect(before).toMatchObject({ override: { id: override.id }, toMs: endMs })
+    clock.wall += 10 * 60_000
+    await until(() => sent()[0]!.toMs !== before!.toMs)
+    expect(sent()).toEqual([{ ...before, toMs: before!.toMs - 10 * 60_000 }])
+    clock.wall -= 20 * 60_000
+    await until(() => sent()[0]!.toMs > before!.toMs)
+    expect(sent()).toEqual([{ ...before, toMs: before!.toMs + 10 * 60_000 }])
+  })
+
+  test('that are over do not come back when the wall clock is set back', async () => {
+    const { desk, clock, sent, logged } = await opened()
+    await desk.create(order('a', { inMs: HOUR_MS }))
+    clock.wall += 2 * HOUR_MS
+    expect(desk.list()).toEqual([])
+    await until(() => logged('override_ended').length > 0)
+    clock.wall -= 2 * HOUR_MS
+    expect([desk.list(), sent()]).toEqual([[], []])
+    expect((await desk.create(order('a', { inMs: HOUR_MS }))).override.subject).toEqual(order('a', { inMs: 0 }).subject)
+  })
+
+  test('that are replaced hold until the next one does', async () => {
+    const { desk, sent } = await opened()
+    const first = (await desk.create(order('a', { inMs: HOUR_MS }))).override
+    const replacing = desk.create({ ...order('a', { inMs: HOUR_MS }), replace: first.id })
+    await until(() => sent().length === 2)
+    const [old, next] = sent()
+    expect([old!.override.id, old!.toMs]).toEqual([first.id, next!.fromMs])
+    await desk.end({ id: (await replacing).override.id, actor: 'erika', reason: 'a test' })
+    expect(sent()).toEqual([])
+  })
+
+  test('are between the same counters in the state file, whenever the wall clock was set', async () => {
+    const { desk, clock, sections } = await opened()
+    const { override } = await desk.create(order('a', { inMs: HOUR_MS }))
+    const ageMs = 1000
+    clock.advance(ageMs)
+    clock.wall -= HOUR_MS / 2
+    const again = await opened({ saved: sections(), clock: new SetClock(5, clock.wall) })
+    expect(again.sent()).toMatchObject([{ override: { id: override.id }, toMs: 5 + HOUR_MS * 1.5 - ageMs - NOTICE_MS }])
+    // However the wall clock was set, it has been in force for so long.
+    expect(again.sent()[0]!.fromMs).toBeCloseTo(5 - ageMs)
+    expect(again.desk.list()).toMatchObject([{ override: { id: override.id }, isDurable: true }])
+  })
+
+  test('are refused beyond a number, until one is ended', async () => {
+    const { desk, sent } = await opened()
+    const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => desk.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
+    expect(sent().length).toBe(1000)
+    await expect(desk.create(order('one more', { inMs: HOUR_MS }))).rejects.toThrow('1000 overrides already')
+    const replace = all[7]!.override.id
+    await desk.create({ ...order('caller-7', { inMs: HOUR_MS }), replace })
+    await desk.end({ id: all[8]!.override.id, actor: 'erika', reason: 'a test' })
+    await desk.create(order('one more', { inMs: HOUR_MS }))
+  })
+
+  test('cannot be set before those from before are known', async () => {
+    const desk = new OverrideDesk({
+      clock: new SetClock(0, START_MS),
+      logger: pino({ level: 'silent' }),
+      setOverrides: () => {},
+      known: async () => {},
+    })
+    await expect(desk.create(order('a', { inMs: HOUR_MS }))).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(() => desk.list()).toThrow('loaded')
+  })
+})
+
+/** Between setting an override and its being in force. */
+const NOTICE_MS = 100
+
+function order(caller: string, until: OverrideOrder['until']): OverrideOrder {
+  const subject = { policy: 'p', rule: 'r', values: { 'header:x-caller': caller } }
+  return { subject, change: { kind: 'block' }, until, actor: 'erika', reason: 'a test', replace: undefined }
+}
+
+/** A desk on a clock that can be set, with a state file that is always saved. */
+async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }: { saved?: readonly Buffer[]; clock?: SetClock } = {}) {
+  const log: Record<string, unknown>[] = []
+  const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
+  let sent: readonly TimedOverride[] = []
+  const setOverrides = (overrides: readonly TimedOverride[]): void => {
+    sent = overrides
+  }
+  // In force at once for whoever waits for it
+  const known = async (): Promise<void> => clock.advance(NOTICE_MS)
+  const desk = new OverrideDesk({ clock, logger, setOverrides, known })
+  let sections: Parameters<KeptOverrides['file']['saveWith']>[0] = () => []
+  const file: KeptOverrides['file'] = {
+    saveWith: (more) => {
+      sections = more
+    },
+  }
+  const keeper: KeptOverrides['keeper'] = { saveNow: async () => true, savedUpToMs: 0 }
+  await desk.start(new FileShelf({ book: desk.book, clock, logger, askThreads: async () => {}, kept: { saved, file, keeper } }))
+  onTestFinished(() => desk.close())
+  return {
+    desk,
+    clock,
+    sent: () => sent,
+    logged: (name: string) => log.filter(({ event }) => event === name),
+    sections: () => {
+      const payloads = [...sections({ nowMs: clock.nowMs(), wallMs: clock.wallMs() })]
+      expect(payloads.every(([type]) => type === OVERRIDES)).toBe(true)
+      return payloads.map(([, payload]) => payload)
+    },
+  }
+}
+
+/** Time passes when it is told to, and the wall clock can be set. */
+class SetClock {
+  now: number
+  wall: number
+
+  constructor(now: number, wall: number) {
+    this.now = now
+    this.wall = wall
+  }
+
+  advance(ms: number): void {
+    this.now += ms
+    this.wall += ms
+  }
+
+  nowMs(): number {
+    return this.now
+  }
+
+  wallMs(): number {
+    return this.wall
+  }
+}

@@ -1,0 +1,175 @@
+import type { Group } from '../engine/group.ts'
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import type { Plan, PlanRule } from '../policy/plan.ts'
+import type { PlanCounter } from '../policy/plan-counter.ts'
+import { ChargeResults } from '../store/charge-results.ts'
+import { Charges, type Counter } from '../store/charges.ts'
+import type { CounterStore } from '../store/counter-store.ts'
+import type { Place } from '../store/place.ts'
+import type { CallerIds, RuleName } from './caller-ids.ts'
+import { NearGate } from './near-gate.ts'
+import { isAsked, type TopFilter } from './top-filter.ts'
+import { ValueTexts } from './value-texts.ts'
+
+/** Callers that are remembered, the last ones noted. */
+const MAX_CALLERS = 500
+/** Callers whose counters are looked at when somebody asks, those with the smallest share first; and how many in one call of the store. */
+const MAX_LOOKED_AT = 250
+const LOOKED_AT_ONCE = 25
+/** A caller that was not noted for so long is forgotten. */
+const KEPT_MS = 10 * 60_000
+
+export interface NearCaller extends RuleName {
+  /** The same in all threads. */
+  readonly id: string
+  /** As operators may see them. */
+  readonly values: readonly string[]
+  /** Of the counter with the smallest share left, in the units that operators see. */
+  readonly level: number
+  readonly limit: number
+}
+
+/** The callers of this thread that are nearest to a limit, of the active plan. They are known by the places of their counters: values are not kept. */
+export class NearCallers {
+  readonly #store: Pick<CounterStore, 'placesOf' | 'checkAll'>
+  readonly #ids: CallerIds
+  readonly #gate = new NearGate()
+  readonly #texts: ValueTexts
+  /** The last one noted comes last. */
+  readonly #noted = new Map<string, NotedCaller>()
+  #plan: Plan | undefined
+
+  constructor(store: Pick<CounterStore, 'placesOf' | 'checkAll'>, ids: CallerIds, nameOf: (values: readonly string[]) => string) {
+    this.#store = store
+    this.#ids = ids
+    this.#texts = new ValueTexts(1, nameOf)
+  }
+
+  /** Notes the callers of a group's rules that have little left. */
+  note(group: Group, plan: Plan, nowMs: number): void {
+    const gate = this.#gate
+    gate.turnTo(nowMs)
+    if (plan !== this.#plan) this.#turnTo(plan)
+    const { levels } = group.results
+    for (let i = 0; i < group.ruleCount; i++) {
+      const rule = group.rules[i]!
+      const { counters } = rule
+      for (let c = 0; c < counters.length; c++) {
+        if (levels[group.firstRows[i]! + c]! >= counters[c]!.size * gate.below) continue
+        this.#noteCaller(group, i, nowMs)
+        break
+      }
+    }
+  }
+
+  /** Forgets what is too old. */
+  sweep(nowMs: number): void {
+    for (const [id, { notedMs }] of this.#noted) {
+      if (nowMs - notedMs < KEPT_MS) break
+      this.#noted.delete(id)
+    }
+  }
+
+  /** What they have left now. Takes nothing. Ends early where the store does not know. */
+  async look(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number): Promise<NearCaller[]> {
+    if (plan !== this.#plan) this.#turnTo(plan)
+    this.sweep(nowMs)
+    const asked = [...this.#noted].filter(([, { rule }]) => isAsked(filter, rule))
+    const nearest = asked.sort(([, a], [, b]) => a.share - b.share).slice(0, MAX_LOOKED_AT)
+    const found: NearCaller[] = []
+    for (let i = 0; i < nearest.length; i += LOOKED_AT_ONCE) {
+      const some = nearest.slice(i, i + LOOKED_AT_ONCE)
+      const charges = chargesOf(some.map(([, noted]) => noted))
+      const results = new ChargeResults()
+      if ((await this.#store.checkAll(charges, results, nowMs, wallMs)) === 'unavailable') break
+      let row = 0
+      for (const [id, noted] of some) {
+        const { rule, values, planCounters } = noted
+        const { level, counter } = scarcest(planCounters, results.levels, row)
+        row += planCounters.length
+        if (level < counter.size) found.push({ id, ...rule, values, level: level / counter.unit, limit: counter.size / counter.unit })
+      }
+    }
+    return found
+  }
+
+  #turnTo(plan: Plan | undefined): void {
+    this.#plan = plan
+    this.#noted.clear()
+  }
+
+  #noteCaller(group: Group, index: number, nowMs: number): void {
+    this.#gate.count()
+    const rule = group.rules[index]!
+    const firstRow = group.firstRows[index]!
+    const { charges, results } = group
+    const from = charges.valuesFrom[firstRow]!
+    const known = this.#ids.identify(rule, charges.values, from)
+    const id = `${this.#ids.low}:${this.#ids.high}`
+    const before = this.#noted.get(id)
+    if (before === undefined) {
+      if (this.#noted.size === MAX_CALLERS) this.#noted.delete(this.#noted.keys().next().value!)
+      this.#texts.write(0, known, charges.values, from)
+    } else this.#noted.delete(id)
+    const { policy, rule: name, limitKeys } = known
+    this.#noted.set(id, {
+      rule: before?.rule ?? { policy, rule: name, limitKeys },
+      values: before?.values ?? this.#texts.read(0, known),
+      places: before === undefined || hasWindows(rule) ? this.#placesOf(group, index) : before.places,
+      counters: rule.counters.map((_, c) => charges.counters[firstRow + c]!),
+      planCounters: rule.counters,
+      share: shareLeft(rule.counters, results.levels, firstRow),
+      notedMs: nowMs,
+    })
+  }
+
+  #placesOf({ rules, firstRows, charges, results }: Group, index: number): readonly Place[] {
+    const rows = new Charges()
+    const firstRow = firstRows[index]!
+    for (let c = 0; c < rules[index]!.counters.length; c++) {
+      const row = firstRow + c
+      for (let v = charges.valuesFrom[row]!; v < charges.valuesFrom[row + 1]!; v++) rows.addValue(charges.values[v]!)
+      rows.add(charges.counters[row]!, 0)
+    }
+    return this.#store.placesOf(rows, { wallMs: results.wallMs, momentMs: results.momentMs, from: results.takenFrom })
+  }
+}
+
+interface NotedCaller {
+  readonly rule: RuleName
+  readonly values: readonly string[]
+  readonly places: readonly Place[]
+  /** As the request was charged: an override may have changed their limits. */
+  readonly counters: readonly Counter[]
+  readonly planCounters: readonly PlanCounter[]
+  /** The smallest that was left of a counter. */
+  readonly share: number
+  readonly notedMs: number
+}
+
+/** The place of such a counter is another one in each window. */
+function hasWindows({ counters }: PlanRule): boolean {
+  return counters.some(({ limit }) => algorithmOf(limit).hasWindows)
+}
+
+/** A row for each counter of each caller, at no cost. */
+function chargesOf(noted: readonly NotedCaller[]): Charges {
+  const charges = new Charges()
+  for (const { counters } of noted) for (const counter of counters) charges.add(counter, 0)
+  charges.places = noted.flatMap(({ places }) => places)
+  return charges
+}
+
+function shareLeft(counters: readonly PlanCounter[], levels: Float64Array, firstRow: number): number {
+  const { level, counter } = scarcest(counters, levels, firstRow)
+  return level / counter.size
+}
+
+function scarcest(counters: readonly PlanCounter[], levels: Float64Array, firstRow: number): { level: number; counter: PlanCounter } {
+  let found = { level: levels[firstRow]!, counter: counters[0]! }
+  for (let c = 1; c < counters.length; c++) {
+    const [level, counter] = [levels[firstRow + c]!, counters[c]!]
+    if (level * found.counter.size < found.level * counter.size) found = { level, counter }
+  }
+  return found
+}

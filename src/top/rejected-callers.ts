@@ -1,0 +1,103 @@
+import type { PlanRule } from '../policy/plan.ts'
+import type { CallerIds, KnownRule, RuleName } from './caller-ids.ts'
+import { StreamSummary } from './stream-summary.ts'
+import { isAsked, type TopFilter } from './top-filter.ts'
+import { ValueTexts } from './value-texts.ts'
+
+/** Rejects are counted in periods of this length, the same in all threads. The current one and the one before it are kept. */
+export const PERIOD_MS = 5 * 60_000
+/** Callers that are counted in a period. */
+const MAX_CALLERS = 1000
+
+/** The rejects of one period in one thread. */
+export interface RejectedPeriod {
+  readonly number: number
+  /** The most that a count is too high by, and that a caller without a count can have been rejected. */
+  readonly maxError: number
+  readonly callers: readonly RejectedCaller[]
+}
+
+export interface RejectedCaller extends RuleName {
+  /** The same in all threads. */
+  readonly id: string
+  /** As operators may see them. */
+  readonly values: readonly string[]
+  readonly count: number
+}
+
+/** The callers that this thread rejects most. */
+export class RejectedCallers {
+  readonly #ids: CallerIds
+  #current: Period
+  #previous: Period
+
+  constructor(ids: CallerIds, nameOf: (values: readonly string[]) => string) {
+    this.#ids = ids
+    this.#current = newPeriod(nameOf)
+    this.#previous = newPeriod(nameOf)
+  }
+
+  add(rule: PlanRule, values: readonly string[], from: number, nowMs: number): void {
+    if (nowMs >= this.#current.endMs) this.turnTo(nowMs)
+    const { summary, rules, texts } = this.#current
+    const known = this.#ids.identify(rule, values, from)
+    const slot = summary.add(this.#ids.low, this.#ids.high)
+    if (!summary.isNew) return
+    rules[slot] = known
+    texts.write(slot, known, values, from)
+  }
+
+  /** Forgets what is too old. */
+  turnTo(nowMs: number): void {
+    const number = periodAt(nowMs)
+    if (number <= this.#current.number) return
+    const oldest = this.#previous
+    forget(oldest)
+    if (number > this.#current.number + 1) forget(this.#current)
+    this.#previous = this.#current
+    this.#current = oldest
+    oldest.number = number
+    oldest.endMs = (number + 1) * PERIOD_MS
+  }
+
+  read(filter: TopFilter, nowMs: number): RejectedPeriod[] {
+    this.turnTo(nowMs)
+    return [this.#previous, this.#current].filter(({ summary }) => summary.length > 0).map((period) => readPeriod(period, filter))
+  }
+}
+
+export function periodAt(nowMs: number): number {
+  return Math.floor(nowMs / PERIOD_MS)
+}
+
+interface Period {
+  number: number
+  endMs: number
+  readonly summary: StreamSummary
+  /** By slot. */
+  readonly rules: KnownRule[]
+  readonly texts: ValueTexts
+}
+
+function newPeriod(nameOf: (values: readonly string[]) => string): Period {
+  const [summary, texts] = [new StreamSummary(MAX_CALLERS), new ValueTexts(MAX_CALLERS, nameOf)]
+  return { number: Number.NEGATIVE_INFINITY, endMs: Number.NEGATIVE_INFINITY, summary, rules: [], texts }
+}
+
+function forget({ summary, rules, texts }: Period): void {
+  if (summary.length === 0) return
+  summary.clear()
+  rules.length = 0
+  texts.clear()
+}
+
+function readPeriod({ number, summary, rules, texts }: Period, filter: TopFilter): RejectedPeriod {
+  const callers: RejectedCaller[] = []
+  for (const [slot, known] of rules.entries()) {
+    if (!isAsked(filter, known)) continue
+    const { policy, rule, limitKeys } = known
+    const id = `${summary.lows[slot]}:${summary.highs[slot]}`
+    callers.push({ id, policy, rule, limitKeys, values: texts.read(slot, known), count: summary.countAt(slot) })
+  }
+  return { number, maxError: summary.leastCount, callers }
+}

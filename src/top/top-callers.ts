@@ -1,0 +1,55 @@
+import type { CallerWatch } from '../engine/caller-watch.ts'
+import type { Group } from '../engine/group.ts'
+import type { Plan, PlanRule } from '../policy/plan.ts'
+import type { CounterStore } from '../store/counter-store.ts'
+import { CallerIds } from './caller-ids.ts'
+import { type NearCaller, NearCallers } from './near-callers.ts'
+import { periodAt, RejectedCallers, type RejectedPeriod } from './rejected-callers.ts'
+import type { TopFilter } from './top-filter.ts'
+
+export interface TopCallersParts {
+  readonly store: Pick<CounterStore, 'placesOf' | 'checkAll'>
+  /** Shared by all threads. */
+  readonly hashKey: readonly [number, number]
+  /** The digest of a credential. */
+  readonly nameOf: (values: readonly string[]) => string
+}
+
+/** What one thread knows of the callers that are rejected most, and of those nearest to a limit. */
+export interface TopReport {
+  /** The current one. */
+  readonly period: number
+  readonly rejected: readonly RejectedPeriod[]
+  readonly nearest: readonly NearCaller[]
+}
+
+/** Watches the callers of one thread, in memory of a fixed size. */
+export class TopCallers implements CallerWatch {
+  readonly #rejected: RejectedCallers
+  readonly #near: NearCallers
+
+  constructor({ store, hashKey, nameOf }: TopCallersParts) {
+    const ids = new CallerIds(hashKey)
+    this.#rejected = new RejectedCallers(ids, nameOf)
+    this.#near = new NearCallers(store, ids, nameOf)
+  }
+
+  onReject(rule: PlanRule, values: readonly string[], from: number, nowMs: number): void {
+    this.#rejected.add(rule, values, from, nowMs)
+  }
+
+  onLevels(group: Group, plan: Plan, nowMs: number): void {
+    this.#near.note(group, plan, nowMs)
+  }
+
+  async report(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number): Promise<TopReport> {
+    const rejected = this.#rejected.read(filter, nowMs)
+    return { period: periodAt(nowMs), rejected, nearest: await this.#near.look(filter, plan, nowMs, wallMs) }
+  }
+
+  /** Forgets what is too old, even if nobody asks any more. */
+  sweep(nowMs: number): void {
+    this.#rejected.turnTo(nowMs)
+    this.#near.sweep(nowMs)
+  }
+}

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { PROBLEM_EVENTS } from '../../src/runtime/desk/problems.ts'
+import { EVENTS_DROPPED, PUBLISHED_EVENTS } from '../../src/telemetry/events/published-events.ts'
+import { codeWords, readText, tableRows } from './markdown.ts'
+
+test('docs/operations.md lists every event that can be watched, and no other', () => {
+  const listed = tableRows(readText('docs/operations.md'), ['About', 'Watched events']).flatMap(([, events]) => codeWords(events!))
+  expect(listed.toSorted()).toEqual([...PUBLISHED_EVENTS, EVENTS_DROPPED].toSorted())
+})
+
+test('every event that can be watched is one of the log', () => {
+  const logged = tableRows(readText('docs/operations.md'), ['Event', 'Level', 'Fields']).flatMap(([event]) => codeWords(event!))
+  expect([...PUBLISHED_EVENTS].filter((name) => !logged.includes(name))).toEqual([])
+})
+
+test('every event that a problem begins or ends with can be watched', () => {
+  expect([...PROBLEM_EVENTS].filter((name) => !PUBLISHED_EVENTS.has(name))).toEqual([])
+})

@@ -1,0 +1,127 @@
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { EventClient } from '../../support/admin/event-client.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { metric } from '../../support/service/metrics.ts'
+import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
+
+const SECRET = 'sk-secret-of-alice'
+const ALICE = { uri: '/x', fields: [['X-Api-Key', SECRET]] as [string, string][] }
+const REJECTING = bundle(
+  1,
+  policy('api', { rules: [bucketRule('per-key', ['header:x-api-key'], 1, 0.001)] }),
+  policy('trial', { mode: 'shadow', rules: [bucketRule('per-key', ['header:x-api-key'], 1, 0.001)] }),
+)
+
+describe('GET events', () => {
+  test('is a stream of what happens, without the values of callers', async () => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const client = await EventClient.open(edge.adminPort)
+    expect(client.res.statusCode).toBe(200)
+    expect(client.res.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    expect(await edge.decideTimes(2, ALICE)).toEqual([200, 429])
+    const [reject] = await client.untilNamed('reject')
+    expect(reject!.data).toMatchObject({ event: 'reject', policy: 'api', rule: 'per-key', limit_keys: ['header:x-api-key'] })
+    expect(reject!.data['time']).toBeDefined()
+    await edge.publish(bundle(2, policy('api', { rules: [bucketRule('per-key', ['header:x-api-key'], 9)] })))
+    expect((await client.untilNamed('bundle_applied'))[0]!.data).toMatchObject({ version: '2', policies: 1 })
+    await edge.publish('{')
+    await client.untilNamed('bundle_refused')
+    expect(client.others[0]).toBe('retry: 3000')
+    expect(JSON.stringify(client.events)).not.toContain(SECRET)
+  })
+
+  test.each(['silent', 'fatal', 'warn', 'debug'])('has all events, and the log what EDGE_LOG_LEVEL=%s admits', async (level) => {
+    const edge = await running({ bundle: REJECTING, env: { ...ADMIN_ENV, EDGE_LOG_LEVEL: level } })
+    const client = await EventClient.open(edge.adminPort)
+    await edge.decideTimes(2, ALICE)
+    await client.untilNamed('reject')
+    expect(edge.logged('reject')).toHaveLength(level === 'debug' ? 1 : 0)
+  })
+
+  test('can be asked for some of them', async () => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const client = await EventClient.open(edge.adminPort, '?event=bundle_applied,bundle_refused,would_reject')
+    const all = await EventClient.open(edge.adminPort)
+    await edge.decideTimes(2, ALICE)
+    await all.untilNamed('reject')
+    await edge.publish(bundle(2))
+    await client.untilNamed('bundle_applied')
+    expect(client.named('reject')).toEqual([])
+  })
+
+  test.each([
+    ['?event=rejects', 'event: there is no event "rejects"'],
+    ['?event=', 'event: there is no event ""'],
+    ['?event=reject&event=started', 'event comes more than once'],
+    ['?events=reject', 'unknown parameter'],
+    [`?token=${ADMIN_TOKEN}`, 'unknown parameter'],
+  ])('refuses %s', async (query, message) => {
+    const edge = await running({ env: ADMIN_ENV })
+    const { status, json } = await askAdmin(edge.adminPort, 'GET', `events${query}`)
+    expect([status, json.error.code]).toEqual([400, 'bad_request'])
+    expect(json.error.message).toContain(message)
+  })
+
+  test('needs the token, and GET', async () => {
+    const edge = await running({ env: ADMIN_ENV })
+    expect((await askAdmin(edge.adminPort, 'GET', 'events', { token: undefined })).status).toBe(401)
+    for (const method of ['POST', 'HEAD', 'DELETE']) {
+      const { status, headers } = await askAdmin(edge.adminPort, method, 'events', { ...(method === 'POST' && { body: {} }) })
+      expect([method, status]).toEqual([method, 405])
+      expect(headers['allow']).toBe('GET')
+    }
+  })
+
+  test('serves 100 readers at once, each with every event, and forgets those that leave', async () => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const clients = await Promise.all(Array.from({ length: 100 }, () => EventClient.open(edge.adminPort)))
+    await edge.decideTimes(2, ALICE)
+    for (const client of clients) await client.untilNamed('reject')
+    expect((await askAdmin(edge.adminPort, 'GET', 'status')).status).toBe(200)
+    const more = await Promise.all(Array.from({ length: 28 }, () => EventClient.open(edge.adminPort)))
+    expect(await askAdmin(edge.adminPort, 'GET', 'events')).toMatchObject({ status: 503, json: { error: { code: 'too_many_readers' } } })
+    for (const client of [...clients, ...more]) client.abort()
+    await until(async () => {
+      const client = await EventClient.open(edge.adminPort)
+      client.abort()
+      return client.res.statusCode === 200
+    })
+  })
+
+  test('ends at once when the service stops, behind the event that says so', async () => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const client = await EventClient.open(edge.adminPort)
+    await edge.stop()
+    await until(() => client.isClosed)
+    expect(client.res.complete).toBe(true)
+    expect(client.named('stopping')).toHaveLength(1)
+  })
+
+  test('is sent without chunks to a client of HTTP/1.0', async () => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const socket = connect(edge.adminPort, '127.0.0.1')
+    let received = ''
+    socket.on('data', (chunk) => {
+      received += chunk.toString()
+    })
+    socket.write(`GET /admin/v1/events HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`)
+    await until(() => received.includes('retry: 3000\n\n'))
+    await edge.decideTimes(2, ALICE)
+    await until(() => received.includes('\n\nevent: reject\ndata: {'))
+    expect(received).not.toContain('chunked')
+    socket.destroy()
+  })
+})
+
+test('what is wrong is known without a reader, and what is not is not passed on', async () => {
+  const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+  await edge.publish('{')
+  await until(async () => {
+    const { json } = await askAdmin(edge.adminPort, 'GET', 'status')
+    return json.problems.some(({ code }: { code: string }) => code === 'bundle_refused')
+  })
+  expect(await metric(edge.adminPort, 'edge_events_dropped_total{to="stream"}')).toBe(0)
+})

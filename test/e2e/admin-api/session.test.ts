@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'vitest'
+import { ADMIN_ENV, ADMIN_TOKEN, type AdminResponse, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
+import { servingOn } from '../../support/workers/workers.ts'
+
+const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', [], 10)] }))
+const RESET = { policy: 'p', rule: 'r', reason: 'a test' }
+const LIFETIME_S = 8 * 3600
+
+interface Login {
+  readonly response: AdminResponse
+  /** The cookie as a browser sends it back. */
+  readonly cookie: string
+  readonly csrf: string
+}
+
+async function login(port: number, headers: Readonly<Record<string, string>> = {}, actor?: string): Promise<Login> {
+  const response = await askAdmin(port, 'POST', 'session', { token: undefined, body: { token: ADMIN_TOKEN, actor }, headers })
+  return { response, cookie: setCookieOf(response).split(';')[0]!, csrf: response.json.csrf_token }
+}
+
+function setCookieOf({ headers }: AdminResponse): string {
+  return (headers['set-cookie'] as string[])[0]!
+}
+
+/** Asks with a cookie and without the token. */
+function askWith(cookie: string, port: number, method: string, path: string, headers = {}, body?: unknown): Promise<AdminResponse> {
+  return askAdmin(port, method, path, { token: undefined, headers: { Cookie: cookie, ...headers }, ...(body !== undefined && { body }) })
+}
+
+describe('a session', () => {
+  test('is opened with the token, and its cookie reads everything', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: new ManualClock() })
+    const { response, cookie, csrf } = await login(edge.adminPort)
+    expect(response.status).toBe(200)
+    expect(setCookieOf(response)).toMatch(/^edge_admin=[\w-]+; Max-Age=28800; Path=\/; HttpOnly; SameSite=Strict$/)
+    expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(200)
+    const again = await askWith(cookie, edge.adminPort, 'GET', 'session')
+    expect(again.json).toEqual({ csrf_token: csrf, expires_at: response.json.expires_at })
+    expect(cookie).not.toContain(ADMIN_TOKEN)
+    expect(JSON.stringify(edge.log)).not.toContain(ADMIN_TOKEN)
+  })
+
+  test('needs X-Edge-CSRF for everything but GET', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const { cookie, csrf } = await login(edge.adminPort)
+    const other = await login(edge.adminPort)
+    const reset = (headers: object) => askWith(cookie, edge.adminPort, 'POST', 'counters/reset', headers, RESET)
+    for (const headers of [{}, { 'X-Edge-CSRF': '' }, { 'X-Edge-CSRF': other.csrf }, { 'X-Edge-CSRF': `${csrf}x` }, { 'X-CSRF': csrf }])
+      expect(await reset(headers)).toMatchObject({ status: 403, json: { error: { code: 'csrf', type: 'permission_error' } } })
+    expect((await askWith(cookie, edge.adminPort, 'DELETE', 'session')).status).toBe(403)
+    expect(edge.logged('counter_reset')).toEqual([])
+    expect((await reset({ 'X-Edge-CSRF': csrf })).status).toBe(200)
+  })
+
+  test('changes nothing for a page of another host', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const { cookie, csrf } = await login(edge.adminPort)
+    const statusFrom = async (headers: object) =>
+      (await askWith(cookie, edge.adminPort, 'POST', 'counters/reset', { 'X-Edge-CSRF': csrf, ...headers }, RESET)).status
+    const own = `127.0.0.1:${edge.adminPort}`
+    for (const Origin of [
+      'http://evil.example',
+      'null',
+      '',
+      `http://${own}.evil.example`,
+      `http://x@evil.example`,
+      own,
+      `http://${own} http://${own}`,
+    ])
+      expect([Origin, await statusFrom({ Origin })]).toEqual([Origin, 403])
+    expect(await statusFrom({ Origin: `http://${own}` })).toBe(200)
+    expect(await statusFrom({ Origin: `https://${own}` })).toBe(200)
+    expect(await statusFrom({ Origin: 'https://edge.example', Host: 'edge.example' })).toBe(200)
+    expect(await statusFrom({ Origin: 'https://edge.example', Host: 'edge.example:443' })).toBe(200)
+    expect(await statusFrom({ Origin: 'https://edge.example', 'X-Forwarded-Host': 'edge.example' })).toBe(200)
+  })
+
+  test('is the actor of its changes, whatever the header says', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const { cookie, csrf } = await login(edge.adminPort, {}, 'Zoë\n')
+    expect(
+      (await askWith(cookie, edge.adminPort, 'POST', 'counters/reset', { 'X-Edge-CSRF': csrf, 'X-Edge-Actor': 'mallory' }, RESET)).status,
+    ).toBe(200)
+    expect(edge.logged('counter_reset')).toMatchObject([{ actor: 'Zoë?' }])
+    expect(edge.logged('admin_session_opened')).toMatchObject([{ actor: 'Zoë?' }])
+  })
+
+  test('is Secure where the request came by https, as a trusted proxy says', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const https = { 'X-Forwarded-Proto': 'https' }
+    expect(setCookieOf((await login(edge.adminPort, https)).response)).toMatch(/; Secure$/)
+    const wary = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_TRUSTED_PROXIES: '192.0.2.1' } })
+    expect(setCookieOf((await login(wary.adminPort, https)).response)).not.toContain('Secure')
+  })
+
+  test('ends by itself', async () => {
+    const clock = new ManualClock()
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock })
+    const { cookie, response } = await login(edge.adminPort)
+    expect(Date.parse(response.json.expires_at)).toBe(Math.floor(clock.wallMs() / 1000) * 1000 + LIFETIME_S * 1000)
+    clock.advance((LIFETIME_S - 1) * 1000)
+    expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(200)
+    clock.advance(1000)
+    expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(401)
+  })
+
+  test('that is ended is ended on all workers, and others are not', async () => {
+    const edge = await servingOn(2, BUNDLE, ADMIN_ENV)
+    const port = adminPortOf(edge)
+    const [mine, yours] = [await login(port), await login(port)]
+    const ended = await askWith(mine.cookie, port, 'DELETE', 'session', { 'X-Edge-CSRF': mine.csrf })
+    expect([ended.status, setCookieOf(ended)]).toEqual([204, 'edge_admin=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict'])
+    // Each question has a connection of its own, and some worker accepts it.
+    const statuses = async (cookie: string) =>
+      new Set(await Promise.all(Array.from({ length: 12 }, async () => (await askWith(cookie, port, 'GET', 'session')).status)))
+    expect([await statuses(mine.cookie), await statuses(yours.cookie)]).toEqual([new Set([401]), new Set([200])])
+  })
+
+  test('cannot be made up, and a wrong token beside it is refused', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const { cookie } = await login(edge.adminPort)
+    const middle = Math.floor(cookie.length / 2)
+    const swapped = cookie[middle] === 'A' ? 'B' : 'A'
+    for (const forged of [
+      `${cookie}A`,
+      cookie.slice(0, -1),
+      `${cookie.slice(0, middle)}${swapped}${cookie.slice(middle + 1)}`,
+      'edge_admin=',
+      `edge_admin=${ADMIN_TOKEN}`,
+    ])
+      expect((await askWith(forged, edge.adminPort, 'GET', 'status')).status).toBe(401)
+    expect((await askWith(`a=b; ${cookie}; c=d`, edge.adminPort, 'GET', 'status')).status).toBe(200)
+    expect((await askWith(cookie, edge.adminPort, 'GET', 'status', { Authorization: 'Bearer wrong' })).status).toBe(401)
+    const another = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_ADMIN_TOKEN: 'x'.repeat(40) } })
+    expect((await askWith(cookie, another.adminPort, 'GET', 'status')).status).toBe(401)
+  })
+
+  test('is not opened by a wrong token, which counts as any other', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: new ManualClock() })
+    const open = (body: unknown) => askAdmin(edge.adminPort, 'POST', 'session', { token: undefined, body })
+    const statuses: number[] = []
+    for (let i = 0; i < 11; i++) statuses.push((await open({ token: `wrong ${i}` })).status)
+    expect(statuses).toEqual([...Array(10).fill(401), 429])
+    expect((await askAdmin(edge.adminPort, 'GET', 'status', { token: 'wrong' })).status).toBe(429)
+    expect((await open({ token: ADMIN_TOKEN })).status).toBe(200)
+    expect(edge.logged('admin_refused')).toHaveLength(10)
+    for (const body of [{}, { token: 1 }, { token: ADMIN_TOKEN, actor: 1 }, { token: ADMIN_TOKEN, role: 'x' }])
+      expect((await open(body)).status).toBe(400)
+  })
+
+  test('does not exist for whoever has the token alone', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    expect((await askAdmin(edge.adminPort, 'GET', 'session')).status).toBe(401)
+    expect((await askAdmin(edge.adminPort, 'DELETE', 'session')).status).toBe(204)
+  })
+})
+
+describeWithRedis('a session of a fleet', () => {
+  test('works on all instances, and ends on all', async () => {
+    const redis = await runningRedis()
+    const env = { ...ADMIN_ENV, EDGE_REDIS_URL: redis.url }
+    const [here, there] = [await running({ bundle: BUNDLE, env }), await running({ bundle: BUNDLE, env })]
+    const { cookie, csrf } = await login(here.adminPort)
+    expect((await askWith(cookie, there.adminPort, 'GET', 'session')).json.csrf_token).toBe(csrf)
+    await askWith(cookie, here.adminPort, 'DELETE', 'session', { 'X-Edge-CSRF': csrf })
+    await until(async () => (await askWith(cookie, there.adminPort, 'GET', 'session')).status === 401)
+  })
+})

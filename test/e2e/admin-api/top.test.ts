@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'vitest'
+import { PERIOD_MS } from '../../../src/top/rejected-callers.ts'
+import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
+import { blockRule, bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
+import { rateLimitService, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
+import { runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+import { original } from '../../support/service/wire.ts'
+import { mortalEdge } from '../../support/workers/mortal-edge.ts'
+import { loadOnAll, servingOn } from '../../support/workers/workers.ts'
+
+/** So few tokens a second that none comes back while a test runs. */
+const HARDLY_ANY = 0.0001
+
+const KEYED = bundle(
+  1,
+  policy('p', { selector: { pathPrefix: '/p' }, rules: [bucketRule('r', ['header:x-k'], 4, HARDLY_ANY)] }),
+  policy('q', {
+    selector: { pathPrefix: '/q' },
+    rules: [bucketRule('r', ['header:x-k'], 2, HARDLY_ANY), bucketRule('wide', [], 100, HARDLY_ANY)],
+  }),
+)
+
+/** What GET top responds. */
+async function top(edge: Edge, query = '') {
+  const { status, json } = await askAdmin(edge.adminPort, 'GET', `top${query}`)
+  expect(status).toBe(200)
+  return json
+}
+
+function asks(edge: Edge, times: number, key: string, uri = '/p'): Promise<number[]> {
+  return edge.decideTimes(times, { uri, fields: [['X-K', key]] })
+}
+
+describe('GET top', () => {
+  test('lists the callers that were rejected most, and those nearest to a limit, worst first', async () => {
+    const edge = await running({ bundle: KEYED, env: ADMIN_ENV })
+    await asks(edge, 4 + 2, 'alice')
+    await asks(edge, 4 + 5, 'bob')
+    await asks(edge, 3, 'carol')
+    await asks(edge, 1, 'dave')
+    expect(await top(edge)).toEqual({
+      since: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      max_error: 0,
+      rejected: [
+        { policy: 'p', rule: 'r', values: { 'header:x-k': 'bob' }, count: 5 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, count: 2 },
+      ],
+      nearest: [
+        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, remaining: 0, limit: 4 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, remaining: 0, limit: 4 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': 'carol' }, remaining: 1, limit: 4 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': 'dave' }, remaining: 3, limit: 4 },
+      ],
+    })
+  })
+
+  test('lists those of a policy, or of a rule, and as many as asked for', async () => {
+    const edge = await running({ bundle: KEYED, env: ADMIN_ENV })
+    await asks(edge, 4 + 3, 'alice')
+    await asks(edge, 2 + 1, 'alice', '/q')
+    await asks(edge, 2 + 2, 'bob', '/q')
+    const counts = async (query: string) => {
+      const { rejected, nearest } = await top(edge, query)
+      return [rejected.map(({ count }: { count: number }) => count), nearest.length]
+    }
+    expect(await counts('')).toEqual([[3, 2, 1], 4])
+    expect(await counts('?policy=q')).toEqual([[2, 1], 3])
+    expect(await counts('?policy=q&rule=r')).toEqual([[2, 1], 2])
+    expect(await counts('?policy=q&rule=wide')).toEqual([[], 1])
+    expect(await counts('?policy=q&limit=1')).toEqual([[2], 1])
+  })
+
+  test.each([
+    ['?policy=z', 404, 'unknown_policy', 'the active bundle has no policy "z"'],
+    ['?policy=p&rule=z', 404, 'unknown_rule', 'policy "p" has no rule "z"'],
+    ['?rule=r', 400, 'bad_request', 'rule: name its policy too'],
+    ['?policy=p&policy=q', 400, 'bad_request', 'policy comes more than once'],
+    ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, limit'],
+    ['?limit=0', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "0"'],
+    ['?limit=101', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "101"'],
+    ['?limit=1e1', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "1e1"'],
+  ])('refuses %s', async (query, status, code, message) => {
+    const edge = await running({ bundle: KEYED, env: ADMIN_ENV })
+    expect(await askAdmin(edge.adminPort, 'GET', `top${query}`)).toMatchObject({ status, json: { error: { code, message } } })
+  })
+
+  test('is empty before the first bundle, and 404 where EDGE_TOP is off', async () => {
+    const [none, off] = [await running({ env: ADMIN_ENV }), await running({ bundle: KEYED, env: { ...ADMIN_ENV, EDGE_TOP: 'off' } })]
+    expect(await top(none)).toMatchObject({ max_error: 0, rejected: [], nearest: [] })
+    await asks(off, 6, 'alice')
+    expect(await askAdmin(off.adminPort, 'GET', 'top')).toMatchObject({ status: 404, json: { error: { code: 'top_off' } } })
+  })
+
+  test('shows credentials as digests, and other values as JSON text, cut where they are long', async () => {
+    const rules = [bucketRule('r', ['bearer', 'cookie:sid', 'header:authorization', 'header:x-k'], 1, HARDLY_ANY)]
+    const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
+    const odd = '<script>"\\é</script>'
+    const long = 'x'.repeat(8000)
+    for (const value of [odd, `${long}a`, `${long}b`]) {
+      const fields = [
+        ['Authorization', 'Bearer secret-token'],
+        ['Cookie', 'sid=secret-cookie'],
+        ['X-K', Buffer.from(value).toString('latin1')],
+      ] as const
+      await edge.decideTimes(2, { fields })
+    }
+    const json = await top(edge)
+    for (const list of [json.rejected, json.nearest]) {
+      expect(list).toHaveLength(3)
+      for (const { values } of list) {
+        for (const key of ['bearer', 'cookie:sid', 'header:authorization']) expect(values[key]).toMatch(/^[0-9a-f]{16}$/)
+        expect(values['bearer']).not.toBe(values['cookie:sid'])
+      }
+    }
+    const shown = json.rejected.map(({ values }: { values: Record<string, string> }) => values['header:x-k'])
+    expect(shown.sort()).toEqual([Buffer.from(odd).toString('latin1'), `${'x'.repeat(127)}…`, `${'x'.repeat(127)}…`])
+    const told = JSON.stringify([json, edge.log])
+    expect(told).not.toMatch(/secret-/)
+    expect(JSON.stringify(edge.log)).not.toMatch(/script|xxxx/)
+  })
+
+  test('counts blocks and rejected calls of the rate limit service, and no would-rejects', async () => {
+    const edge = await running({
+      bundle: bundle(
+        1,
+        policy('b', { rules: [blockRule('acme', { 'header:x-org': 'acme' })] }),
+        policy('s', { mode: 'shadow', rules: [bucketRule('r', ['header:x-k'], 1, HARDLY_ANY)] }),
+        policy('d', { selector: { domain: 'd' }, rules: [bucketRule('r', ['descriptor:user'], 1, HARDLY_ANY)] }),
+      ),
+      env: { ...ADMIN_ENV, EDGE_GRPC_PORT: '0' },
+    })
+    await edge.decideTimes(3, { fields: [['X-Org', 'acme']] })
+    expect(await asks(edge, 3, 'alice')).toEqual([200, 200, 200])
+    const client = rateLimitService(edge.grpcPort)
+    for (let i = 0; i < 3; i++) await shouldRateLimit(client, ['user=x', 'user=y', 'user=x'])
+    const { rejected, nearest } = await top(edge)
+    expect(rejected).toEqual([
+      { policy: 'b', rule: 'acme', values: {}, count: 3 },
+      { policy: 'd', rule: 'r', values: { 'descriptor:user': 'x' }, count: 3 },
+    ])
+    // What a caller of a shadow policy has left is known.
+    expect(nearest).toContainEqual({ policy: 's', rule: 'r', values: { 'header:x-k': 'alice' }, remaining: 0, limit: 1 })
+  })
+
+  test('shows what callers have left at that moment: refilled, released, or in another window', async () => {
+    const clock = new ManualClock()
+    const rules = [bucketRule('bucket', ['header:x-k'], 4, 1), windowRule('window', ['header:x-k'], { limit: 4, window: '1h' })]
+    const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV, clock })
+    await asks(edge, 3, 'alice')
+    const remaining = async () =>
+      Object.fromEntries((await top(edge)).nearest.map((row: { rule: string; remaining: number }) => [row.rule, row.remaining]))
+    expect(await remaining()).toEqual({ bucket: 1, window: 1 })
+    clock.advance(1000)
+    expect(await remaining()).toEqual({ bucket: 2, window: 1 })
+    clock.advance(60_000)
+    expect(await remaining()).toEqual({ window: 1 })
+  })
+
+  test('forgets rejects after five to ten minutes, and keeps them over a change of the bundle', async () => {
+    const clock = new ManualClock()
+    const edge = await running({ bundle: KEYED, env: ADMIN_ENV, clock })
+    await asks(edge, 6, 'alice')
+    await edge.publish(bundle(2, policy('p', { rules: [bucketRule('other', ['header:x-k'], 4)] })))
+    const { rejected, since } = await top(edge)
+    expect(rejected).toMatchObject([{ policy: 'p', rule: 'r', count: 2 }])
+    clock.advance(PERIOD_MS)
+    await asks(edge, 5, 'bob')
+    expect((await top(edge)).rejected).toMatchObject([
+      { rule: 'r', count: 2 },
+      { rule: 'other', count: 1 },
+    ])
+    clock.advance(PERIOD_MS)
+    const later = await top(edge)
+    expect(later.rejected).toMatchObject([{ rule: 'other', count: 1 }])
+    expect(Date.parse(later.since)).toBeGreaterThan(Date.parse(since))
+    clock.advance(PERIOD_MS)
+    expect(await top(edge)).toMatchObject({ rejected: [], nearest: [] })
+  })
+})
+
+describe('GET top of several workers', () => {
+  test('adds up what all of them rejected, whichever is asked', async () => {
+    const cli = await servingOn(2, KEYED, ADMIN_ENV)
+    const load = await loadOnAll(cli.port, [...original('/p'), ['X-K', 'alice']], 8)
+    await load.stop()
+    for (let i = 0; i < 6; i++) {
+      const { json } = await askAdmin(adminPortOf(cli), 'GET', 'top')
+      expect(json.rejected).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, count: load.count(429) }])
+      expect(json.nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, remaining: 0, limit: 4 }])
+    }
+    expect(load.count(200)).toBe(4)
+  })
+
+  test('responds while one of them dies, with what the others know', async () => {
+    const mortal = await mortalEdge(2, { bundle: KEYED, env: ADMIN_ENV })
+    const load = await loadOnAll(mortal.port, [...original('/p'), ['X-K', 'alice']], 8)
+    const asked = Array.from({ length: 20 }, () => askAdmin(mortal.edge.adminPort, 'GET', 'top'))
+    mortal.age()
+    await mortal.host.terminate(2)
+    const responses = (await Promise.allSettled(asked)).flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200))
+    await mortal.untilReplaced()
+    await load.stop()
+    const { rejected } = await top(mortal.edge)
+    expect(rejected).toMatchObject([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' } }])
+    expect(rejected[0].count).toBeLessThanOrEqual(load.count(429) + load.errors.length)
+  })
+})
+
+describeWithRedis('GET top of an instance on Redis', () => {
+  test.each(['exact', 'leased'])('has the callers of this instance, and what the fleet left them (%s)', async (mode) => {
+    const redis = await runningRedis()
+    const env = { ...ADMIN_ENV, EDGE_REDIS_URL: redis.url, EDGE_REDIS_MODE: mode }
+    const rules = [bucketRule('r', ['bearer'], 6, HARDLY_ANY)]
+    const [one, other] = await Promise.all([1, 2].map(() => running({ bundle: bundle(1, policy('p', { rules })), env })))
+    const alice = { fields: [['Authorization', 'Bearer alice']] } as const
+    await one!.decideTimes(1, alice)
+    await other!.decideTimes(9, alice)
+    const [here, there] = [await top(one!), await top(other!)]
+    expect(here.rejected).toEqual([])
+    expect(there.rejected).toMatchObject([{ policy: 'p', rule: 'r' }])
+    for (const { nearest } of [here, there]) {
+      expect(nearest).toEqual([
+        { policy: 'p', rule: 'r', values: { bearer: expect.stringMatching(/^[0-9a-f]{16}$/) }, remaining: 0, limit: 6 },
+      ])
+    }
+    await redis.stop()
+    expect((await top(one!)).rejected).toEqual([])
+  })
+})

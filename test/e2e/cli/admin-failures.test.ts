@@ -1,0 +1,109 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import { AdminClient } from '../../../src/cli/admin/admin-client.ts'
+import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
+import { useStubApi } from '../../support/admin/stub-api.ts'
+import { command } from '../../support/service/command.ts'
+
+const { api, environment } = useStubApi()
+
+describe('what goes wrong: 1, and a sentence', () => {
+  test.each([
+    ['no URL', { EDGE_ADMIN_TOKEN: ADMIN_TOKEN }, 'EDGE_ADMIN_URL: expected the URL of the admin port, such as http://127.0.0.1:9090'],
+    ['a port for a test', { EDGE_ADMIN_PORT: '0', EDGE_ADMIN_TOKEN: ADMIN_TOKEN }, 'EDGE_ADMIN_PORT does not name one'],
+    ['no URL but a text', { EDGE_ADMIN_URL: 'localhost:9090', EDGE_ADMIN_TOKEN: ADMIN_TOKEN }, 'begins with http:// or https://'],
+    ['a password', { EDGE_ADMIN_URL: 'http://a:hunter2@b', EDGE_ADMIN_TOKEN: ADMIN_TOKEN }, 'without user, query and fragment'],
+    ['a token in the URL', { EDGE_ADMIN_URL: 'http://b/?token=hunter2', EDGE_ADMIN_TOKEN: ADMIN_TOKEN }, 'without user, query'],
+    ['no token', { EDGE_ADMIN_PORT: '9090' }, 'EDGE_ADMIN_TOKEN: expected the token that edge serve was started with'],
+    ['a token with a line', { EDGE_ADMIN_PORT: '9090', EDGE_ADMIN_TOKEN: 'hunter2\nhunter2' }, 'EDGE_ADMIN_TOKEN: expected visible ASCII'],
+  ])('%s', async (_what, env, part) => {
+    environment(env)
+    const { status, stdout, stderr } = await command('status')
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toMatch(/^edge status: .*\n$/)
+    expect(stderr).toContain(part)
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['status x', 'x'],
+    ['top a b c', 'got c too'],
+    ['counters', 'expected a policy and a rule'],
+    ['counters api header:x-k=a', 'in place of the rule'],
+    ['counters api r alice', 'expected KEY=VALUE'],
+    ['counters api r a=1 a=2', 'a is given twice'],
+    ['reset api r a=1', 'expected --reason TEXT'],
+    ['explain', 'expected one URI'],
+    ['explain /a /b', 'expected one URI'],
+    ['explain -H nonsense /', "-H: expected 'Name: value'"],
+    ['override api r --until 1h --reason x', 'expected exactly one of --multiply'],
+    ['override api r --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
+    ['override api r --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
+    ['override api r --set burst --until 1h --reason x', '--set: expected FIELD=N'],
+    ['override api r --block --reason x', 'expected --until TIME'],
+    ['override api r --block --until 1h', 'expected --reason TEXT'],
+    ['override --list api', '--list: unexpected api'],
+    ['override --end abc --reason x --until 1h', '--end: unexpected --until'],
+    ['override --shadow-all api --until 1h --reason x', '--shadow-all is for all policies'],
+    ['status --token hunter2', '--token'],
+  ])('edge %s', async (line, part) => {
+    const [name, ...args] = line.split(' ')
+    const { status, stdout, stderr } = await command(name!, ...args)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toMatch(new RegExp(`^edge ${name}: .*; see edge ${name} --help\\n$`))
+    expect(stderr).toContain(part)
+    expect(api().requests).toEqual([])
+  })
+
+  test.each([
+    [401, { error: { message: 'send the token', code: 'unauthorized' } }, 'EDGE_ADMIN_TOKEN: this is not the token'],
+    [404, { error: { message: 'there is no policy "x"', code: 'unknown_policy' } }, 'there is no policy "x" (unknown_policy)'],
+    [404, {}, 'has no admin API: it is served on EDGE_ADMIN_PORT'],
+    [409, { error: { message: 'abc is there', code: 'override_exists' } }, 'abc is there (override_exists)'],
+    [302, {}, 'does not respond as the admin API of edge does: status 302'],
+    [500, { error: 'x' }, 'does not respond as the admin API of edge does: status 500'],
+    [200, 'text', 'cannot read the response; --json prints it'],
+    [200, { overrides: [null] }, 'cannot read the response; --json prints it'],
+  ])('a response %d %j', async (code, json, part) => {
+    api().says(json, code)
+    const { status, stdout, stderr } = await command('override', '--list')
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain(part)
+    expect(stderr).not.toContain(ADMIN_TOKEN)
+  })
+
+  test.each<[string, (res: ServerResponse) => void, string]>([
+    ['HTML', (res) => res.end('<html>'), 'does not respond as the admin API of edge does'],
+    ['half a response', (res) => res.writeHead(200, { 'Content-Length': 9 }).write('{'), 'the connection was closed'],
+  ])('%s', async (_what, respond, part) => {
+    api().respond = (res) => {
+      respond(res)
+      setImmediate(() => res.socket?.end())
+    }
+    const { status, stderr } = await command('status')
+    expect(status).toBe(1)
+    expect(stderr).toContain(part)
+  })
+
+  test('nothing listens', async () => {
+    environment({ EDGE_ADMIN_URL: 'http://127.0.0.1:1', EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
+    const { status, stderr } = await command('status')
+    expect({ status, stderr }).toEqual({ status: 1, stderr: 'edge status: http://127.0.0.1:1/ is unreachable: nothing listens there\n' })
+  })
+
+  test('https where the server speaks http', async () => {
+    environment({ EDGE_ADMIN_URL: api().url.replace('http', 'https'), EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
+    const { status, stderr } = await command('status')
+    expect(status).toBe(1)
+    expect(stderr).toContain('it does not speak TLS')
+  })
+
+  test.each<[string, (res: ServerResponse) => void]>([
+    ['never', () => {}],
+    ['in part', (res) => res.write('{')],
+  ])('a server that responds %s', async (_how, respond) => {
+    api().respond = respond
+    const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined }, 50)
+    await expect(client.ask({ method: 'GET', path: 'status' })).rejects.toThrow(`${api().url}/ did not respond within 0.05 s`)
+  })
+})

@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest'
+import { useStubApi } from '../../support/admin/stub-api.ts'
+import { command } from '../../support/service/command.ts'
+
+const { api } = useStubApi()
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u202e]/
+
+const COUNTERS = {
+  policy: 'api',
+  rule: 'per-key',
+  mode: 'enforce',
+  values: { 'header:x-k': 'alice' },
+  counters: [{ kind: 'bucket', level: 2.5, limit: 5, remaining: 2, reset_s: 2.5 }],
+}
+
+const OVERRIDE = {
+  id: '0123456789ab',
+  policy: 'api',
+  rule: 'per-key',
+  values: { 'header:x-k': 'alice' },
+  multiply: 3,
+  until: '2026-11-16T12:00:00Z',
+  reason: 'ticket 4711',
+  actor: 'ada',
+  created_at: '2026-11-16T10:00:00Z',
+  durable: true,
+  in_force: true,
+}
+
+describe('what a command prints', () => {
+  test('--json: the response as it is', async () => {
+    api().respond = (res) => res.end('{"a": [1, "\u009b\\u001b"]}')
+    expect(await command('status', '--json')).toEqual({ status: 0, stdout: '{"a": [1, "\\u009b\\u001b"]}\n', stderr: '' })
+  })
+
+  test('counters', async () => {
+    api().says({ ...COUNTERS, holds: 2, override: 'abc' })
+    expect((await command('counters', 'api', 'per-key', 'header:x-k=alice')).stdout).toBe(`policy     api (enforce)
+rule       per-key
+caller     header:x-k=alice
+bucket     2 of 5 left, full again in 3 s
+in flight  2
+override   abc, see edge override --list
+`)
+  })
+
+  test('reset', async () => {
+    api().says({ ...COUNTERS, counters: [{ kind: 'bucket', level: 5, limit: 5, remaining: 5, reset_s: 0 }] })
+    const { stdout } = await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'x')
+    expect(stdout).toContain('Reset here; on the other instances of a fleet within 2 s.\n')
+    expect(stdout).toContain('bucket  5 of 5 left, full\n')
+  })
+
+  test('override, and what an operator must know about it', async () => {
+    api().says({ ...OVERRIDE, durable: false, in_force: false }, 201)
+    const args = ['override', 'api', 'per-key', 'header:x-k=alice', '--multiply', '3', '--until', '2h', '--reason', 'ticket 4711']
+    expect((await command(...args)).stdout).toBe(`0123456789ab
+  change  limit times 3
+  where   policy api, rule per-key, header:x-k=alice
+  until   2026-11-16T12:00:00Z
+  by      ada, 2026-11-16T10:00:00Z
+  reason  ticket 4711
+  note    not in force: its rule is not in the active bundle, or cannot be changed this way
+  note    not kept over a restart: there is neither a state file nor Redis
+`)
+  })
+
+  test.each([
+    [{ set: { burst: 9, rate: '5/minute' } }, 'burst=9 rate=5/minute'],
+    [{ unlimited: true }, 'no limit'],
+    [{ block: true }, 'blocked'],
+  ])('an override %j is listed', async (change, text) => {
+    const { multiply: _, values: _values, ...rest } = OVERRIDE
+    api().says({ overrides: [{ ...rest, ...change }] })
+    const { stdout } = await command('override', '--list')
+    expect(stdout).toContain(`  change  ${text}\n`)
+    expect(stdout).toContain('  where   policy api, rule per-key, all callers\n')
+  })
+
+  test('no overrides, and the end of one', async () => {
+    api().says({ overrides: [] })
+    expect((await command('override', '--list')).stdout).toBe('No overrides.\n')
+    api().respond = (res) => res.writeHead(204).end()
+    expect(await command('override', '--end', 'abc', '--reason', 'x')).toEqual({ status: 0, stdout: 'Ended.\n', stderr: '' })
+    expect(await command('override', '--end', 'abc', '--reason', 'x', '--json')).toEqual({ status: 0, stdout: '', stderr: '' })
+  })
+
+  test('top: once where the output is not a terminal', async () => {
+    const caller = { policy: 'api', rule: 'per-key', values: { 'header:x-k': 'alice' } }
+    api().says({
+      since: '2026-11-16T10:00:00Z',
+      max_error: 3,
+      rejected: [
+        { ...caller, count: 1200 },
+        { ...caller, values: {}, count: 7 },
+      ],
+      nearest: [{ ...caller, remaining: 1, limit: 5 }],
+    })
+    expect((await command('top')).stdout).toBe(`Rejected most since 2026-11-16T10:00:00Z; counts may be up to 3 too high
+  REJECTS  POLICY  RULE     CALLER
+    1,200  api     per-key  header:x-k=alice
+        7  api     per-key  everybody
+
+Nearest to their limit now
+  LEFT  LIMIT  POLICY  RULE     CALLER
+     1      5  api     per-key  header:x-k=alice
+`)
+    expect(api().requests).toHaveLength(1)
+  })
+
+  test('status, in good times and in bad ones', async () => {
+    const good = {
+      version: '1.0.0',
+      uptime_s: 7500,
+      mode: 'decision_service',
+      workers: { configured: 2, alive: 2 },
+      bundle: { version: '7', hash: '0123456789abcdef', applied_at: '2026-11-16T10:00:00Z', policies: 1 },
+      store: { kind: 'embedded', slots: 1_048_576, occupied: 312 },
+      redis: null,
+      state_file: null,
+      shadow_all: null,
+      problems: [],
+    }
+    api().says(good)
+    expect((await command('status')).stdout).toBe(`edge 1.0.0, decision_service, up 2 h 5 min
+  workers   2 of 2 alive
+  bundle    version 7, 1 policy, since 2026-11-16T10:00:00Z, sha256 0123456789ab
+  counters  312 of 1,048,576 slots in use
+
+No problems.
+`)
+    api().says({
+      ...good,
+      bundle: null,
+      redis: { mode: 'exact', connected: false },
+      state_file: { path: '/s', saved_at: null },
+      shadow_all: { ...OVERRIDE, shadow_all: true },
+      problems: [{ code: 'redis_unavailable', message: 'Redis is away', since: '2026-11-16T10:00:00Z' }],
+    })
+    const { stdout } = await command('status')
+    expect(stdout).toContain('  bundle      none: every request gets 503\n')
+    expect(stdout).toContain('  redis       exact, unreachable\n')
+    expect(stdout).toContain('  state file  /s, not saved yet\n')
+    expect(stdout).toContain('  SHADOW      nothing is enforced until 2026-11-16T12:00:00Z: ticket 4711 (ada)\n')
+    expect(stdout).toContain('1 problem:\n  redis_unavailable since 2026-11-16T10:00:00Z\n    Redis is away\n')
+  })
+
+  test('nothing that a terminal obeys, whoever chose it', async () => {
+    const evil = '\x1b]0;owned\x07\u009b2J\r\u202e'
+    const where = { policy: evil, rule: evil, values: { [evil]: evil } }
+    const replies: [string[], unknown][] = [
+      [['counters', 'a', 'b'], { ...COUNTERS, ...where }],
+      [['override', '--list'], { overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] }],
+      [['top'], { since: evil, max_error: 0, rejected: [{ ...where, count: 1 }], nearest: [] }],
+      [['explain', '/'], { action: 'allow', status: 200, reason: evil, headers: { [evil]: evil }, policies: [] }],
+    ]
+    for (const [args, reply] of replies) {
+      api().says(reply)
+      const { status, stdout } = await command(...args)
+      expect(status).toBe(0)
+      expect(stdout.replaceAll('\n', '')).not.toMatch(UNPRINTABLE)
+    }
+    api().says({ error: { message: evil, code: evil } }, 400)
+    const { stderr } = await command('status')
+    expect(stderr.trimEnd()).not.toMatch(UNPRINTABLE)
+    expect((await command('explain', `/${evil}`, evil)).stderr.trimEnd()).not.toMatch(UNPRINTABLE)
+  })
+})

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest'
+import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
+import { useStubApi } from '../../support/admin/stub-api.ts'
+import { command } from '../../support/service/command.ts'
+
+const { api, environment } = useStubApi()
+
+describe('what a command asks', () => {
+  test.each([
+    ['status', 'GET', '/admin/v1/status', undefined],
+    ['top', 'GET', '/admin/v1/top', undefined],
+    ['top a/b&c', 'GET', '/admin/v1/top?policy=a%2Fb%26c', undefined],
+    ['top api per-key', 'GET', '/admin/v1/top?policy=api&rule=per-key', undefined],
+    ['counters api all', 'POST', '/admin/v1/counters', { policy: 'api', rule: 'all', values: {} }],
+    [
+      'counters api r bearer=a=b== header:x-k=',
+      'POST',
+      '/admin/v1/counters',
+      { policy: 'api', rule: 'r', values: { bearer: 'a=b==', 'header:x-k': '' } },
+    ],
+    [
+      'reset api r header:x-k=a --reason why',
+      'POST',
+      '/admin/v1/counters/reset',
+      { policy: 'api', rule: 'r', values: { 'header:x-k': 'a' }, reason: 'why' },
+    ],
+    [
+      'counters api r header:x-k=Zoë jwt:sub=Zoë',
+      'POST',
+      '/admin/v1/counters',
+      { policy: 'api', rule: 'r', values: { 'header:x-k': 'ZoÃ«', 'jwt:sub': 'Zoë' } },
+    ],
+    ['explain -H x-k:Zoë /x', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x', headers: { 'x-k': 'ZoÃ«' } }],
+    ['explain /x', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x', headers: {} }],
+    ['explain -d {} /x', 'POST', '/admin/v1/explain', { method: 'POST', uri: '/x', headers: {}, body: '{}' }],
+    [
+      'explain -X PUT --host h -H X-A:1 -H x-b:2 -H x-a:3 /x?y=1',
+      'POST',
+      '/admin/v1/explain',
+      { method: 'PUT', uri: '/x?y=1', host: 'h', headers: { 'x-a': ['1', '3'], 'x-b': '2' } },
+    ],
+    ['explain https://u@a.example:8/x?y', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x?y', host: 'a.example:8', headers: {} }],
+    ['explain http://a.example --host b', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/', host: 'b', headers: {} }],
+    ['override --list', 'GET', '/admin/v1/overrides', undefined],
+    ['override --end a/b --reason over', 'DELETE', '/admin/v1/overrides/a%2Fb?reason=over', undefined],
+    ['override --shadow-all --until 1h --reason fire', 'POST', '/admin/v1/overrides', { shadow_all: true, until: '1h', reason: 'fire' }],
+    [
+      'override api r --multiply 1.5 --until 2h --reason x',
+      'POST',
+      '/admin/v1/overrides',
+      { policy: 'api', rule: 'r', multiply: 1.5, until: '2h', reason: 'x' },
+    ],
+    [
+      'override api r header:x-k=a --set burst=9 --set rate=5/minute --until 2h --reason x --replace abc',
+      'POST',
+      '/admin/v1/overrides',
+      {
+        policy: 'api',
+        rule: 'r',
+        values: { 'header:x-k': 'a' },
+        set: { burst: 9, rate: '5/minute' },
+        until: '2h',
+        reason: 'x',
+        replace: 'abc',
+      },
+    ],
+    [
+      'override api r --unlimited --until 2h --reason x',
+      'POST',
+      '/admin/v1/overrides',
+      { policy: 'api', rule: 'r', unlimited: true, until: '2h', reason: 'x' },
+    ],
+    [
+      'override api r --block --until 2h --reason x',
+      'POST',
+      '/admin/v1/overrides',
+      { policy: 'api', rule: 'r', block: true, until: '2h', reason: 'x' },
+    ],
+  ])('edge %s', async (line, method, url, body) => {
+    const { status } = await command(...line.split(' '), '--json')
+    expect(status).toBe(0)
+    expect(api().requests).toHaveLength(1)
+    expect(api().requests[0]).toMatchObject({ method, url, headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'x-edge-actor': 'ada' } })
+    expect(api().requests[0]!.body).toEqual(body)
+  })
+
+  test('a path in front of the API, and the admin port of this machine', async () => {
+    environment({ EDGE_ADMIN_URL: `${api().url}/ops`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
+    await command('status', '--json')
+    environment({ EDGE_ADMIN_PORT: String(api().port), EDGE_ADMIN_TOKEN: ADMIN_TOKEN, USER: 'Zoë\n' })
+    await command('status', '--json')
+    expect(api().requests.map(({ url, headers }) => [url, headers['x-edge-actor']])).toEqual([
+      ['/ops/admin/v1/status', undefined],
+      ['/admin/v1/status', 'Zo??'],
+    ])
+  })
+})
+
+test.each(['status', 'top', 'explain', 'counters', 'reset', 'override'])('edge %s --help asks nobody', async (name) => {
+  environment({})
+  const { status, stdout, stderr } = await command(name, '--help')
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  expect(stdout).toContain(`Usage: edge ${name} `)
+  expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(130)
+})

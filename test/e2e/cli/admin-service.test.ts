@@ -1,0 +1,136 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { command } from '../../support/service/command.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { finished, running, scratchDirectory } from '../../support/service/running.ts'
+
+const BUNDLE = bundle(
+  1,
+  policy('api', { rules: [bucketRule('per-key', ['header:x-k'], 2), bucketRule('per-token', ['bearer'], 5)] }),
+  policy('open', { selector: { pathPrefix: '/open' }, rules: [bucketRule('all', [], 9)] }),
+)
+
+const ALICE = { uri: '/x', fields: [['X-K', 'alice']] as const }
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+async function service(env: Readonly<Record<string, string>> = {}): Promise<Edge> {
+  const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...env } })
+  vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
+  vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
+  vi.stubEnv('USER', 'ada')
+  return edge
+}
+
+describe('the commands ask a running service', () => {
+  test.each([
+    ['status', 'GET', 'status'],
+    ['top api', 'GET', 'top?policy=api'],
+    ['override --list', 'GET', 'overrides'],
+    ['counters open all', 'GET', 'counters?policy=open&rule=all'],
+  ])('edge %s --json is what the API responds', async (line, method, path) => {
+    const edge = await service()
+    const { status, stdout } = await command(...line.split(' '), '--json')
+    expect(status).toBe(0)
+    const { json } = await askAdmin(edge.adminPort, method, path)
+    expect(Object.keys(JSON.parse(stdout))).toEqual(Object.keys(json))
+  })
+
+  test('a customer with 429 is explained, lifted and reset', async () => {
+    const edge = await service()
+    expect(await edge.decideTimes(3, ALICE)).toEqual([200, 200, 429])
+    const { stdout: why } = await command('explain', '-H', 'X-K: alice', '/x')
+    expect(why).toContain(
+      'GET /x: rejected with 429 token_bucket_exceeded\nRule per-key of policy api rejects it.\nheader:x-k=alice has 0 of 2 left',
+    )
+    const lifted = await command('override', 'api', 'per-key', 'header:x-k=alice', '--multiply', '3', '--until', '2h', '--reason', 'ticket')
+    expect(lifted).toMatchObject({ status: 0, stderr: '' })
+    expect((await edge.decide(ALICE)).status).toBe(200)
+    expect(edge.logged('override_set')).toEqual([
+      expect.objectContaining({ actor: 'ada', reason: 'ticket', policy: 'api', rule: 'per-key' }),
+    ])
+    const id = /^[0-9a-f]+/.exec(lifted.stdout)![0]
+    expect((await command('override', '--end', id, '--reason', 'over')).stdout).toBe('Ended.\n')
+    expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain('2 of 2 left, full\n')
+    expect(edge.logged('counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
+  })
+
+  test('a credential never leaves in a URL, and is shown as a digest', async () => {
+    const edge = await service()
+    await edge.decide({ uri: '/x', fields: [['Authorization', 'Bearer hunter2']] })
+    const { status, stdout } = await command('counters', 'api', 'per-token', 'bearer=hunter2')
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^caller {2}bearer=[0-9a-f]{16}\nbucket {2}4 of 5 left/m)
+    const explained = await command('explain', '-H', 'Authorization: Bearer hunter2', '/x', '--json')
+    expect(explained.stdout).not.toContain('hunter2')
+    expect(JSON.stringify(edge.log)).not.toContain('hunter2')
+  })
+
+  test('nothing is enforced for a while', async () => {
+    const edge = await service()
+    const { stdout } = await command('override', '--shadow-all', '--until', '30m', '--reason', 'incident')
+    expect(stdout).toContain('  change  nothing is enforced\n  where   all policies\n')
+    expect(await edge.decideTimes(3, ALICE)).toEqual([200, 200, 200])
+    expect((await command('status')).stdout).toContain('  SHADOW    nothing is enforced until ')
+  })
+
+  test('what the service refuses is said in its words', async () => {
+    await service({ EDGE_TOP: 'off' })
+    const refusals: [string, RegExp][] = [
+      ['top', /^edge top: .* \(top_off\)\n$/],
+      ['counters nope r', /^edge counters: .*"nope".* \(unknown_policy\)\n$/],
+      ['counters api nope', /^edge counters: .*"nope".* \(unknown_rule\)\n$/],
+      ['counters api per-key header:x-other=1', /^edge counters: .*header:x-k.* \(wrong_values\)\n$/],
+      ['override api per-key --multiply 0 --until 1h --reason x', /^edge override: multiply: .* \(bad_request\)\n$/],
+      ['override api per-key --multiply 2 --until 2020-01-01T00:00:00Z --reason x', /^edge override: .* \(bad_until\)\n$/],
+      ['override --end nope --reason x', /^edge override: .* \(unknown_override\)\n$/],
+      ['explain nonsense\u0007', /^edge explain: uri: .* \(bad_request\)\n$/],
+    ]
+    for (const [line, expected] of refusals) {
+      const { status, stdout, stderr } = await command(...line.split(' '))
+      expect({ status, stdout }, line).toEqual({ status: 1, stdout: '' })
+      expect(stderr).toMatch(expected)
+    }
+  })
+
+  test('a second override for one caller needs --replace', async () => {
+    await service()
+    const args = ['override', 'api', 'per-key', 'header:x-k=a', '--unlimited', '--until', '1h', '--reason', 'x']
+    const id = /^[0-9a-f]+/.exec((await command(...args)).stdout)![0]
+    const second = await command(...args)
+    expect(second).toMatchObject({ status: 1, stdout: '' })
+    expect(second.stderr).toMatch(new RegExp(`${id}.*\\(override_exists\\)`))
+    expect((await command(...args, '--replace', id)).status).toBe(0)
+  })
+
+  test('a wrong token, and a service without an admin API', async () => {
+    await service()
+    vi.stubEnv('EDGE_ADMIN_TOKEN', 'x'.repeat(40))
+    const { status, stderr } = await command('status')
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: 'edge status: EDGE_ADMIN_TOKEN: this is not the token that edge serve was started with\n',
+    })
+    const other = await running({ bundle: BUNDLE, env: { EDGE_ADMIN_PORT: '0' } })
+    vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${other.adminPort}`)
+    expect((await command('status')).stderr).toContain('has no admin API')
+  })
+})
+
+test('the program loads nothing of the service for these commands', async () => {
+  const edge = await service()
+  const directory = join(await scratchDirectory(), 'coverage')
+  const env = { EDGE_ADMIN_URL: `http://127.0.0.1:${edge.adminPort}`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN, NODE_V8_COVERAGE: directory }
+  const { status, stdout } = await finished(['status'], env)
+  expect(status).toBe(0)
+  expect(stdout).toContain('No problems.\n')
+  const [report] = await readdir(directory)
+  const { result } = JSON.parse(await readFile(join(directory, report!), 'utf8')) as { result: readonly { url: string }[] }
+  const files = result.map(({ url }) => url).filter((url) => url.startsWith('file:'))
+  expect(files.map((url) => url.slice(url.lastIndexOf('/') + 1)).sort()).toEqual(['edge-admin-commands.js', 'edge.js'])
+})

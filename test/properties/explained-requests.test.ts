@@ -1,0 +1,3 @@
+import { explainedRequestsSuite } from '../support/admin/explained-requests-suite.ts'
+
+explainedRequestsSuite(4, 12)
