@@ -4,7 +4,7 @@ import type { PlanRule } from '../policy/plan.ts'
 import { addressForm } from '../policy/rule-match.ts'
 import { ChargeResults } from '../store/charge-results.ts'
 import { Charges } from '../store/charges.ts'
-import type { CounterStore } from '../store/counter-store.ts'
+import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { type CounterStatus, statusOf } from './counter-status.ts'
 import type { Variant } from './variant.ts'
@@ -66,8 +66,9 @@ export function inspectCounters(
   wallMs: number,
 ): Inspection | Promise<Inspection> {
   const results = new ChargeResults()
-  const report = (isKnown: boolean): Inspection => {
-    if (!isKnown) return { ok: false, error: 'store_unavailable' }
+  const report = (outcome: Outcome): Inspection => {
+    // Where a store lets everything pass while it is unreachable, it takes nothing, and does not know what is left.
+    if (outcome === 'unavailable' || results.takenFrom === 'none') return { ok: false, error: 'store_unavailable' }
     const counters = rule.counters.map((counter, row) =>
       statusOf(variant?.rule.counters[row] ?? counter, results.levels[row]!, results.wallMs),
     )
@@ -75,8 +76,7 @@ export function inspectCounters(
   }
   if (charges.length === 0) return report(true)
   const outcome = store.checkAll(charges, results, nowMs, wallMs, true)
-  if (outcome instanceof Promise) return outcome.then((later) => report(later !== 'unavailable'))
-  return report(outcome !== 'unavailable')
+  return outcome instanceof Promise ? outcome.then(report) : report(outcome)
 }
 
 /** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, unknown, or no address. */

@@ -5,7 +5,7 @@ export const REASONS = {
   quota_exceeded: { status: 429, meaning: "Rejected: this caller's quota of a fixed_window rule is used up for this window." },
   tpm_exceeded: { status: 429, meaning: 'Rejected: the per-minute token budget cannot cover the reservation.' },
   tpd_exceeded: { status: 429, meaning: 'Rejected: the token budget for this UTC day cannot cover the reservation.' },
-  blocked: { status: 403, meaning: 'Rejected: a block rule covers the request.' },
+  blocked: { status: 403, meaning: 'Rejected: a block rule covers the request, or an override blocks the caller.' },
   concurrency_exceeded: {
     status: 429,
     meaning: 'Rejected: this caller has as many requests in flight as a concurrency rule allows.',

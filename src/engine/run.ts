@@ -7,7 +7,6 @@ import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED } from '../request/descriptors.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
-import type { Counter } from '../store/charges.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
 import { Group } from './group.ts'
@@ -286,14 +285,10 @@ export class Run implements RequestFacts, RequestParts {
     return this.overrides === undefined ? rule : (this.variantOf(rule)?.rule ?? rule)
   }
 
-  #chargeRule(rule: PlanRule): void {
-    const variant = this.overrides === undefined ? undefined : this.variantOf(rule)
-    if (variant === undefined) this.#chargeCounters(rule, undefined)
-    else this.#chargeCounters(variant.rule, variant.counters)
-  }
-
-  /** `own`: the counters of a rule under an override. */
-  #chargeCounters(rule: PlanRule, own: readonly Counter[] | undefined): void {
+  /** Under the override that is in force for this caller, if there is one. */
+  #chargeRule(bundled: PlanRule): void {
+    const variant = this.overrides === undefined ? undefined : this.variantOf(bundled)
+    const rule = variant === undefined ? bundled : variant.rule
     const { group } = this
     const { charges } = group
     const cost = rule.cost.of(this)
@@ -304,7 +299,7 @@ export class Run implements RequestFacts, RequestParts {
     const firstRow = charges.length
     for (let c = 0; c < rule.counters.length; c++) {
       if (!this.#pushValues(rule)) break
-      charges.add(own === undefined ? this.active!.counters[rule.counters[c]!.index]! : own[c]!, cost)
+      charges.add(variant === undefined ? this.active!.counters[rule.counters[c]!.index]! : variant.counters[c]!, cost)
     }
     if (charges.length > firstRow) group.add(rule, firstRow)
   }

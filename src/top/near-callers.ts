@@ -80,7 +80,7 @@ export class NearCallers {
       const some = nearest.slice(i, i + LOOKED_AT_ONCE)
       const charges = chargesOf(some.map(([, noted]) => noted))
       const results = new ChargeResults()
-      if ((await this.#store.checkAll(charges, results, nowMs, wallMs)) === 'unavailable') break
+      if ((await this.#store.checkAll(charges, results, nowMs, wallMs, true)) === 'unavailable') break
       let row = 0
       for (const [id, noted] of some) {
         const { shown, planCounters } = noted

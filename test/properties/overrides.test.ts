@@ -29,8 +29,11 @@ const changes: fc.Arbitrary<OverrideChange> = fc.oneof(
   fc.record({ kind: fc.constant('set' as const), fields: fc.record({ burst: fc.integer({ min: 1, max: 200 }) }) }),
   fc.constantFrom<OverrideChange>({ kind: 'unlimited' }, { kind: 'block' }),
 )
+const cost = fc.integer({ min: 0, max: 20 })
 const step = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('take' as const), thread, caller, cost: fc.integer({ min: 0, max: 20 }) }) },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('take' as const), thread, caller, cost, isUnaware: fc.constant(false) }) },
+  // By a thread that was not told of any override.
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('take' as const), thread, caller, cost, isUnaware: fc.constant(true) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 5000 }) }) },
   {
     weight: 2,
@@ -48,7 +51,7 @@ const step = fc.oneof(
 
 test('two threads under random overrides decide as the plainest model does, and no record gets a difference twice', () => {
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 60, size: 'max' }), (steps) => {
       const { engines, clock } = twoThreads(() => planOf(policy('p', { rules: [bucketRule('r', [KEY], SIZE, RATE)] })))
       const book = new Book(clock, engines)
       const model = new Model()
@@ -59,13 +62,16 @@ test('two threads under random overrides decide as the plainest model does, and 
         else if (each.kind === 'set') book.set(each.of, each.change, each.inMs, each.forMs)
         else {
           const nowMs = clock.nowMs()
+          const inForce = each.isUnaware ? undefined : book.inForce(each.caller, nowMs)
+          if (each.isUnaware) engines[each.thread].setOverrides([])
           const decision = engines[each.thread].decide(requestOf(each.caller), { given: each.cost }) as Decision
-          expect(told(decision)).toEqual(model.take(each.caller, each.cost, nowMs, book.inForce(each.caller, nowMs)))
+          expect(told(decision)).toEqual(model.take(each.caller, each.cost, nowMs, inForce))
+          if (each.isUnaware) book.tell()
         }
       }
       expect(Math.max(0, ...model.differences.values())).toBeLessThanOrEqual(1)
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 
@@ -87,7 +93,7 @@ test('takes and settlements of every kind of rule under overrides come to the sa
       { weight: 2, arbitrary: set },
       { weight: 2, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 2000 }) }) },
     ),
-    { maxLength: 60 },
+    { maxLength: 60, size: 'max' },
   )
   const body = { promptTokens: 0, requestedTokens: 512, choices: 1, isStream: false, model: undefined }
   fc.assert(
@@ -123,7 +129,7 @@ test('takes and settlements of every kind of rule under overrides come to the sa
         }
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 30 },
   )
 })
 
@@ -176,12 +182,12 @@ class Book {
     this.#cut(of, fromMs)
     const timed = override(ruleOf(of === undefined ? undefined : { [KEY]: of }), change, this.#clock, fromMs)
     this.#all.push({ of, timed: { ...timed, toMs: fromMs + forMs } })
-    this.#tell()
+    this.tell()
   }
 
   end(of: string | undefined): void {
     this.#cut(of, this.#clock.nowMs())
-    this.#tell()
+    this.tell()
   }
 
   inForce(name: string, nowMs: number): TimedOverride | undefined {
@@ -193,7 +199,7 @@ class Book {
     this.#all = this.#all.map((each) => (each.of === of ? { of, timed: { ...each.timed, toMs: Math.min(each.timed.toMs, toMs) } } : each))
   }
 
-  #tell(): void {
+  tell(): void {
     for (const engine of this.#engines) engine.setOverrides(this.#all.map(({ timed }) => timed))
   }
 }
