@@ -120,7 +120,7 @@ function bucket.read(row)
   end
   row.stepped = at > now + MAX_WAIT_FOR_CLOCK_MS
   if row.stepped then at = now end
-  local isLate = known < row.met and wall < row.metEnd
+  local isLate = math.max(known, moment) < row.met and wall < row.metEnd
   if isLate then row.size, row.rate = size, rate end
   local isNew = not isLate and moment > row.met
   -- Moments are wall time.

@@ -16,7 +16,7 @@ export interface BucketLimit {
   /** See `canOverdraw`. */
   readonly canOverdraw?: boolean
   /**
-   * Of an override's limit: the size of the limit that it replaces. What was spent before stays spent of this one, so that a raise adds
+   * Of an override's limit: the size of the rule's own. What was spent before stays spent of this one, so that a raise adds
    * the difference to each record that was last written before it, once.
    */
   readonly raisedFrom?: number

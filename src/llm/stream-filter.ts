@@ -24,6 +24,8 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   readonly promptEstimate: number
   /** The client asked for a stream. One that it did not ask for is counted and never changed. */
   readonly isActivated: boolean
+  /** Whether all rules are as in shadow mode, at the moment: then a stream is not cut. */
+  readonly isShadowed?: () => boolean
   readonly maxEventBytes?: number
 }
 
@@ -56,7 +58,8 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#options = options
     this.#framing = new SseFraming(options.maxEventBytes ?? MAX_EVENT_BYTES)
     this.#watches = options.rules.map((rule) => ({ rule, checkedAtTokens: 0, isExceeded: false }))
-    this.#addsUsage = options.isActivated && options.rules.some(({ policy, llm }) => !policy.isShadow && llm!.streaming.includePartialUsage)
+    const mayChange = options.isActivated && !options.isShadowed?.()
+    this.#addsUsage = mayChange && options.rules.some(({ policy, llm }) => !policy.isShadow && llm!.streaming.includePartialUsage)
   }
 
   push(chunk: Buffer): Buffer {
@@ -163,7 +166,7 @@ export class StreamFilter<Rule extends StreamRule> {
       if (watch.isExceeded || maxCompletionTokens === undefined || completionTokens <= maxCompletionTokens) continue
       watch.isExceeded = true
       if (!this.#options.isActivated || !streaming.enforceMidStream) continue
-      if (rule.policy.isShadow) this.wouldCut.push({ rule, completionTokens })
+      if (rule.policy.isShadow || this.#options.isShadowed?.()) this.wouldCut.push({ rule, completionTokens })
       else this.cut ??= { rule, completionTokens }
     }
   }

@@ -9,6 +9,7 @@ import type { HeldRequest } from './open-holds.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { ReadBody } from './request-body.ts'
 import { requestHead } from './request-head.ts'
+import type { Settlement } from './settlement.ts'
 
 /** A request that may go on to the backend. */
 export interface AllowedRequest {
@@ -32,9 +33,14 @@ export interface AllowedRequest {
 export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
   const { request, downstream, llm, host, target } = allowed
   const { method, isUpgrade, isChunked, hasBody } = request
-  const asksForIdentity = llm?.settlement.reservation.charges.some(({ rule }) => !rule.policy.isShadow) ?? false
+  const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
   const whole = body?.isPartial === false ? body.bytes : undefined
   const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity })
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade }
+}
+
+/** Shadow policies change none. */
+function mayChangeResponse({ reservation, isShadowed }: Settlement): boolean {
+  return !isShadowed && reservation.charges.some(({ rule }) => !rule.policy.isShadow)
 }

@@ -29,6 +29,11 @@ export class Settlement {
     for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
   }
 
+  /** Whether all policies are in shadow mode now: then no response is changed. */
+  get isShadowed(): boolean {
+    return this.#parts.engine.isShadowed
+  }
+
   get isSettled(): boolean {
     return this.#isSettled
   }

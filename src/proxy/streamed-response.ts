@@ -38,8 +38,10 @@ export class StreamedResponse implements LlmResponse {
     // Budgets of money have no settings for streams: they always count, and never change one.
     const isCounted = rules.length > 0 || charged.some(({ llm }) => llm === undefined)
     const isRead = isCounted && coding !== undefined
-    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated })
-    this.isFiltered = isRead && isActivated && rules.some(({ policy }) => !policy.isShadow)
+    const beganShadowed = settlement.isShadowed
+    const isShadowed = () => beganShadowed || settlement.isShadowed
+    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated, isShadowed })
+    this.isFiltered = isRead && isActivated && !beganShadowed && rules.some(({ policy }) => !policy.isShadow)
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'
     parts.metrics.openStreams.count++

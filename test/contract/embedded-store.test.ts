@@ -6,6 +6,7 @@ import { describeCounterStore } from './counter-store.ts'
 import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
+import { describeOverride } from './override.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 import { describeSharedWarnings, describeWarnings } from './warnings.ts'
@@ -17,6 +18,7 @@ describeLimitChange('EmbeddedStore', newStore)
 describeHolds('EmbeddedStore', newStore)
 describeHolds('EmbeddedStore, by place', () => settlingByPlace(newStore()))
 describeOverdraft('EmbeddedStore', newStore)
+describeOverride('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore, by place', () => settlingByPlace(newStore()))
 describeReset('EmbeddedStore', newStore)

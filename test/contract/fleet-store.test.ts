@@ -14,6 +14,7 @@ import { describeCounterStore } from './counter-store.ts'
 import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
+import { describeOverride } from './override.ts'
 import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 import { describeSharedWarnings, describeWarnings } from './warnings.ts'
@@ -41,6 +42,7 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     describeHolds(name, newStore)
     describeHolds(`${name}, by place`, () => settlingByPlace(newStore()))
     describeOverdraft(name, newStore)
+    describeOverride(name, newStore)
     describeSettlement(name, newStore)
     describeSettlement(`${name}, by place`, () => settlingByPlace(newStore()))
     describeReset(name, newStore)

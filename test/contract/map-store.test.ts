@@ -3,6 +3,7 @@ import { describeCounterStore } from './counter-store.ts'
 import { describeHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
+import { describeOverride } from './override.ts'
 import { describeReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 import { describeWarnings } from './warnings.ts'
@@ -14,6 +15,7 @@ describeCounterStore('MapStore', newStore)
 describeLimitChange('MapStore', newStore)
 describeHolds('MapStore', newStore)
 describeOverdraft('MapStore', newStore)
+describeOverride('MapStore', newStore)
 describeSettlement('MapStore', newStore)
 describeReset('MapStore', newStore)
 describeWarnings('MapStore', newStore)

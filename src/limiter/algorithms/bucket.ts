@@ -71,10 +71,9 @@ export const bucket: Algorithm<BucketLimit> = {
   },
 }
 
-/** What an override adds to a record of another size. A store may have rounded the size of the limit that it replaces. */
+/** What an override adds to a record of another size. One that was cut before gets no more than one that was not. */
 function raise({ burst, raisedFrom }: BucketLimit, recordSize: number): number {
-  if (raisedFrom === undefined) return 0
-  return Math.max(0, burst - (recordSize === Math.fround(raisedFrom) ? raisedFrom : recordSize))
+  return raisedFrom === undefined ? 0 : Math.max(0, burst - Math.max(raisedFrom, recordSize))
 }
 
 /** A millisecond after the debt is paid: at that moment itself, nothing is left yet. */

@@ -196,7 +196,12 @@ export class MapStore implements CounterStore {
     const limit = counter.limit as BucketLimit
     let state = this.#buckets.get(key) ?? { level: limit.burst, atMs: nowMs, limit }
     // Until the change, tokens came back as the limit before it said.
-    if (state.atMs < counter.sinceMs && !isSame(state.limit, limit)) state = refilled(state, counter.sinceMs)
+    if (state.atMs < counter.sinceMs && !isSame(state.limit, limit)) {
+      state = refilled(state, counter.sinceMs)
+      // What was spent stays spent of an override's larger limit.
+      const raise = limit.burst - Math.max(counter.ruleSize, state.limit.burst)
+      state = { ...state, level: state.level + Math.max(0, raise) }
+    }
     return refilled({ ...state, limit }, nowMs)
   }
 
@@ -228,8 +233,11 @@ class MapCounter implements Counter {
   readonly limit: Limit
   readonly identity: readonly string[]
   readonly sinceMs: number
+  /** Under an override, that of the rule's own limit. */
+  readonly ruleSize: number
 
-  constructor({ identity, limit, sinceMs }: CounterSpec) {
+  constructor({ identity, limit, sinceMs, override }: CounterSpec) {
+    this.ruleSize = override?.ruleSize ?? Number.POSITIVE_INFINITY
     this.identity = identity
     this.limit = limit
     this.sinceMs = sinceMs

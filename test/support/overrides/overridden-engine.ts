@@ -1,0 +1,71 @@
+import { Engine } from '../../../src/engine/engine.ts'
+import type { OverrideChange, OverrideSubject, TimedOverride } from '../../../src/overrides/override.ts'
+import { compileBundle } from '../../../src/policy/compile.ts'
+import { parseBundle } from '../../../src/policy/parse.ts'
+import type { Plan } from '../../../src/policy/plan.ts'
+import { type PlainRequest, PlainRequestView } from '../../../src/request/view.ts'
+import { CallerDigest } from '../../../src/store/caller-digest.ts'
+import type { CounterStore } from '../../../src/store/counter-store.ts'
+import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import { bundle, type PolicyText } from '../bundles/bundles.ts'
+import { ManualClock } from '../service/manual-clock.ts'
+
+const digest = new CallerDigest([1, 2])
+
+/** Names callers as the engine of `overriddenEngine` does. */
+export const nameOf = (values: readonly string[]): string => digest.of(values)
+
+export const TWICE: OverrideChange = { kind: 'multiply', factor: 2 }
+export const THRICE: OverrideChange = { kind: 'multiply', factor: 3 }
+export const UNLIMITED: OverrideChange = { kind: 'unlimited' }
+export const BLOCK: OverrideChange = { kind: 'block' }
+
+export function planOf(...policies: readonly PolicyText[]): Plan {
+  const parsed = parseBundle(JSON.stringify({ ...bundle(1, ...policies), prices: { table: { '*': { input: 1, output: 1 } } } }))
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  return compileBundle(parsed.bundle)
+}
+
+/** Of rule `r` of policy `p`, for one caller or for all. */
+export function ruleOf(values?: Readonly<Record<string, string>>): OverrideSubject {
+  return { policy: 'p', rule: 'r', values }
+}
+
+let made = 0
+
+/** An override that is in force at once, and for an hour. */
+export function override(subject: OverrideSubject, change: OverrideChange, clock: ManualClock, fromMs = clock.nowMs()): TimedOverride {
+  const sinceMs = clock.wallMs() + fromMs - clock.nowMs()
+  const untilMs = sinceMs + 3_600_000
+  const id = `o${++made}`
+  const told = { actor: 'ann', reason: 'a test', createdMs: sinceMs }
+  return { override: { id, subject, change, sinceMs, untilMs, ...told }, fromMs, toMs: fromMs + 3_600_000 }
+}
+
+export function overriddenEngine(policies: readonly PolicyText[], store: CounterStore = newEmbeddedStore(256 * 1024)) {
+  const clock = new ManualClock()
+  const engine = new Engine({ store, clock, nameOf })
+  engine.activate(planOf(...policies))
+  const view = (headers: PlainRequest['headers'] = {}) => new PlainRequestView({ method: 'GET', uri: '/', headers })
+  return {
+    engine,
+    clock,
+    view,
+    /** Makes this override the only one, a moment later. */
+    set: (subject: OverrideSubject, change: OverrideChange): TimedOverride => {
+      clock.advance(1)
+      const timed = override(subject, change, clock)
+      engine.setOverrides([timed])
+      return timed
+    },
+    decide: (headers?: PlainRequest['headers']) => engine.decide(view(headers)),
+    /** How many requests pass now. */
+    passing: (headers?: PlainRequest['headers'], most = 1000): number => {
+      for (let i = 0; i < most; i++) {
+        const decision = engine.decide(view(headers))
+        if (decision instanceof Promise || decision.action !== 'allow') return i
+      }
+      return most
+    },
+  }
+}
