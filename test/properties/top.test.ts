@@ -72,6 +72,13 @@ const phase: fc.Arbitrary<Phase> = fc.record({
   pauseMs: fc.constantFrom(0, 0, PERIOD_MS / 3, PERIOD_MS, 3 * PERIOD_MS),
 })
 
+/** A caller that one thread has lost to others, and the other thread counts. */
+const EVICTED_ON_ONE_THREAD: Phase[] = [
+  { thread: 0, rule: 0, first: 0, callers: 1, times: 1, pauseMs: 0 },
+  { thread: 0, rule: 0, first: 100, callers: 1800, times: 1, pauseMs: 0 },
+  { thread: 1, rule: 0, first: 0, callers: 1, times: 5, pauseMs: 0 },
+]
+
 test('the merged counts of two threads are within the error that is stated, for all, for a policy and for a rule', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(phase, { minLength: 1, maxLength: 8 }), async (phases) => {
@@ -108,7 +115,7 @@ test('the merged counts of two threads are within the error that is stated, for 
         expect(rejected.map(({ count }) => count)).toEqual(rejected.map(({ count }) => count).sort((a, b) => b - a))
       }
     }),
-    { numRuns: 15 },
+    { numRuns: 15, examples: [[EVICTED_ON_ONE_THREAD]] },
   )
 })
 
