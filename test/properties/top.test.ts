@@ -75,7 +75,7 @@ const phase: fc.Arbitrary<Phase> = fc.record({
 /** A caller that one thread has lost to others, and the other thread counts. */
 const EVICTED_ON_ONE_THREAD: Phase[] = [
   { thread: 0, rule: 0, first: 0, callers: 1, times: 1, pauseMs: 0 },
-  { thread: 0, rule: 0, first: 100, callers: 1800, times: 1, pauseMs: 0 },
+  { thread: 0, rule: 0, first: 100, callers: 1800, times: 2, pauseMs: 0 },
   { thread: 1, rule: 0, first: 0, callers: 1, times: 5, pauseMs: 0 },
 ]
 
