@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { WrongSecrets } from '../admin/wrong-secrets.ts'
 import { policiesOf, pricesOf } from '../bundle/shared-bundle.ts'
@@ -52,6 +53,8 @@ export interface WorkerParts {
 
 /** How often what is kept of callers is looked through for what is too old. */
 const SWEEP_MS = 60_000
+/** How long counters of callers are waited for when an operator asks. The main thread waits a bit longer. */
+const LOOK_MS = 500
 
 type PrepareMessage = ToWorker & { readonly type: 'prepare' }
 
@@ -99,7 +102,7 @@ export class Worker {
     this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
     this.#calls = {
-      top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs()),
+      top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
       know_overrides: () => undefined,
     }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)

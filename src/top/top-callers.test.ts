@@ -14,6 +14,7 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 const KEY = 'header:x-k'
+const NEVER = new Promise(() => {})
 
 /** An engine whose callers are watched, with a clock that moves when told. */
 class Watched {
@@ -34,7 +35,7 @@ class Watched {
 
   async read(limit = Number.POSITIVE_INFINITY): Promise<Top> {
     const { engine, clock } = this
-    return mergedTop([await this.top.report({}, engine.plan, clock.nowMs(), clock.wallMs())], {}, limit)
+    return mergedTop([await this.top.report({}, engine.plan, clock.nowMs(), clock.wallMs(), NEVER)], {}, limit)
   }
 
   async nearest(): Promise<string[]> {

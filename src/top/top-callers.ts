@@ -42,10 +42,11 @@ export class TopCallers implements CallerWatch {
     this.#near.note(group, plan, nowMs)
   }
 
-  /** The callers nearest to a limit are those of the filter; rejects are sent whole. */
-  async report(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number): Promise<TopReport> {
+  /** Rejects are reported whole; the callers nearest to a limit are those of the filter, and none where the store takes longer than `timeout`. */
+  async report(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number, timeout: Promise<unknown>): Promise<TopReport> {
     const rejected = this.#rejected.read(nowMs)
-    return { period: periodAt(nowMs), rejected, nearest: await this.#near.look(filter, plan, nowMs, wallMs) }
+    const nearest = await Promise.race([this.#near.look(filter, plan, nowMs, wallMs), timeout.then(() => [])])
+    return { period: periodAt(nowMs), rejected, nearest }
   }
 
   /** Forgets what is too old, even if nobody asks any more. */
