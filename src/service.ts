@@ -198,7 +198,8 @@ export async function startService(
   async function openShelf(): Promise<OverrideShelf> {
     const { book } = overrides
     const { redis } = config
-    if (redis === undefined) return new FileShelf({ book, clock, logger, kept })
+    if (redis === undefined)
+      return new FileShelf({ book, clock, logger, kept, askThreads: () => supervisor.askWorkers('know_overrides', undefined) })
     const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
     return openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => supervisor.tellFleet(news, all) })
   }

@@ -175,13 +175,14 @@ export class EmbeddedStore implements CounterStore {
   /**
    * Charges what was taken from the fleet, all rows or none: returns false where a counter lacks more than it refills within `slackMs`.
    * The rows in `paid`, and those that can be overdrawn, are charged whether or not there is enough: there, of two takes that the fleet
-   * granted, the one that overdraws may come first. Those that were reset since are not charged.
+   * granted, the one that overdraws may come first. Those that were reset since are not charged. A limit that a counter got since the fleet
+   * was asked stays.
    */
   chargeAll(
     charges: Charges,
     results: ChargeResults,
     taken: Omit<Taken, 'from'>,
-    nowMs: number,
+    { nowMs, askedMs }: ChargeTimes,
     slackMs: number,
     paid: readonly number[],
   ): boolean {
@@ -190,7 +191,8 @@ export class EmbeddedStore implements CounterStore {
     let fits = true
     for (let row = 0; row < charges.length; row++) {
       const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
-      const isEnough = checkRow(rows, charges, results, row, nowMs, wallMs)
+      const atMs = this.#isChangedSince(rows, charges, row, askedMs) ? askedMs : nowMs
+      const isEnough = checkRow(rows, charges, results, row, atMs, wallMs)
       const slack = algorithm.refillIn(limit, slackMs)
       const isCharged = isEnough || results.levels[row]! + slack >= charges.costs[row]! || canOverdraw(limit) || paid.includes(row)
       fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits
@@ -263,7 +265,21 @@ export class EmbeddedStore implements CounterStore {
     writeRow(rows, place, nowMs, wallMs)
   }
 
+  /** Whether a later decision has given the counter another limit: an override has come into force, or is over. */
+  #isChangedSince(rows: TableRows, charges: Charges, row: number, askedMs: number): boolean {
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    if (algorithm.clock !== 'monotonic') return false
+    const slot = this.table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
+    return slot >= 0 && this.table.at(slot) > askedMs && this.table.size(slot) !== Math.fround(algorithm.size(limit))
+  }
+
   #isResetSince(rows: TableRows, row: number, takenMs: number): boolean {
     return this.isResetSince(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, takenMs)
   }
+}
+
+/** When the fleet was asked, and when its reply is charged: on the monotonic clock. */
+interface ChargeTimes {
+  readonly askedMs: number
+  readonly nowMs: number
 }

@@ -79,7 +79,7 @@ async function holdAtAnySize(redis: RedisServer, all: readonly Move[]): Promise<
       // Redis leases half of what is there at a time.
       let wanted = tokens
       for (let got = 1; got > 0 && wanted > 0; wanted -= got) {
-        got = Number((await run('take', BUCKET, 0, burst, burst, 0, 0, tokensPerMs, 0, wanted)).split(' ')[3])
+        got = Number((await run('take', 0, BUCKET, 0, burst, burst, 0, 0, tokensPerMs, 0, wanted, 0)).split(' ')[3])
         held.push({ left: got, endMs: nowMs + leaseMs, wallMs: fleet.time.wallMs() })
       }
     } else if (what === 'use') {
@@ -87,7 +87,7 @@ async function holdAtAnySize(redis: RedisServer, all: readonly Move[]): Promise<
       held = []
     } else if (held.length > 0) {
       const { left, wallMs } = held.shift()!
-      await run('give_back', BUCKET, left, burst, 0, wallMs, 0, tokensPerMs, 0, 1)
+      await run('give_back', 0, BUCKET, left, burst, 0, wallMs, 0, tokensPerMs, 0, 1, 0)
     }
   }
   expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)

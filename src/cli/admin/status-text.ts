@@ -1,6 +1,6 @@
 import { countText, durationText, numberText } from './amounts.ts'
 import type { StatusResponse } from './responses.ts'
-import { listText, tableText } from './table.ts'
+import { listText } from './table.ts'
 
 /** How the instance is. */
 export function statusText(status: StatusResponse): string {
@@ -23,8 +23,9 @@ function bundleText({ bundle }: StatusResponse): string {
   return `version ${version}, ${countText(policies, 'policy', 'policies')}, since ${appliedAt}, sha256 ${hash.slice(0, 12)}`
 }
 
+/** A message may be long: it has a line of its own. */
 function problemsText({ problems }: StatusResponse): string {
   if (problems.length === 0) return 'No problems.\n'
-  const rows = problems.map(({ since, code, message }) => [since, code, message])
-  return `${countText(problems.length, 'problem')}:\n${tableText([{ head: 'SINCE' }, { head: 'EVENT' }, { head: 'WHAT' }], rows)}`
+  const texts = problems.map(({ code, since, message }) => `  ${code} since ${since}\n    ${message}\n`)
+  return `${countText(problems.length, 'problem')}:\n${texts.join('')}`
 }

@@ -11,7 +11,10 @@ import type { StateKeeper } from '../state-keeper.ts'
 import { logEnded } from './override-log.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
-const NOTICE_MS = 100
+const MIN_NOTICE_MS = 100
+const MAX_NOTICE_MS = 700
+/** The same as a multiple of the time in which the slowest of them replies now. */
+const NOTICE_REPLIES = 4
 /** Of a section: larger ones are split. */
 const SECTION_CHARACTERS = 256 * 1024
 
@@ -19,6 +22,8 @@ export interface FileShelfParts {
   readonly book: OverrideBook
   readonly clock: Clock
   readonly logger: Logger
+  /** Asks all threads, and returns when all have replied or one takes too long. */
+  readonly askThreads: () => Promise<unknown>
   /** Undefined: there is no state file, and overrides end with the process. */
   readonly kept: KeptOverrides | undefined
 }
@@ -55,13 +60,14 @@ export class FileShelf implements OverrideShelf {
     }
     book.merge(entries, wallMs)
     if (unreadable + newer.length > 0) {
-      const what = { event: 'overrides_unreadable', damaged: unreadable, newer: newer.length }
+      const what = { event: 'overrides_unreadable', overrides: unreadable + newer.length }
       logger.error(what, 'some overrides in the state file cannot be read and are not in force; those of a newer program stay in the file')
     }
   }
 
   async put(entry: NewEntry, expected: string | undefined): Promise<PutResult> {
     const { book, clock, kept } = this.#parts
+    const noticeMs = await this.#noticeMs()
     const subject = entry.kind === 'set' ? entry.override.subject : entry.end.subject
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     const current = book.overrideOf(subject, wallMs)
@@ -69,7 +75,7 @@ export class FileShelf implements OverrideShelf {
     const momentMs = Math.max(wallMs, (book.entryOf(subject)?.momentMs ?? 0) + 1)
     const put: OverrideEntry =
       entry.kind === 'set'
-        ? this.#newEntry(entry.override, momentMs, wallMs, nowMs)
+        ? this.#newEntry(entry.override, momentMs, { wallMs, nowMs }, noticeMs)
         : { kind: 'ended', ...entry.end, momentMs, forgetMs: current!.untilMs }
     book.merge([put], wallMs)
     if (put.kind === 'ended') book.forget(subject)
@@ -94,9 +100,16 @@ export class FileShelf implements OverrideShelf {
 
   async close(): Promise<void> {}
 
-  #newEntry(content: Omit<Override, 'sinceMs'>, momentMs: number, wallMs: number, nowMs: number): SetEntry {
-    const override = { ...content, sinceMs: wallMs + NOTICE_MS }
-    this.#times.set(override, { fromMs: nowMs + NOTICE_MS, putMs: nowMs })
+  async #noticeMs(): Promise<number> {
+    const { clock, askThreads } = this.#parts
+    const askedMs = clock.nowMs()
+    await askThreads()
+    return Math.min(MAX_NOTICE_MS, Math.max(MIN_NOTICE_MS, NOTICE_REPLIES * (clock.nowMs() - askedMs)))
+  }
+
+  #newEntry(content: Omit<Override, 'sinceMs'>, momentMs: number, { wallMs, nowMs }: Moment, noticeMs: number): SetEntry {
+    const override = { ...content, sinceMs: wallMs + noticeMs }
+    this.#times.set(override, { fromMs: nowMs + noticeMs, putMs: nowMs })
     return { kind: 'set', momentMs, forgetMs: override.untilMs, override }
   }
 

@@ -109,7 +109,7 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
     },
   }
   const keeper: KeptOverrides['keeper'] = { saveNow: async () => true, savedUpToMs: 0 }
-  await desk.start(new FileShelf({ book: desk.book, clock, logger, kept: { saved, file, keeper } }))
+  await desk.start(new FileShelf({ book: desk.book, clock, logger, askThreads: async () => {}, kept: { saved, file, keeper } }))
   onTestFinished(() => desk.close())
   return {
     desk,

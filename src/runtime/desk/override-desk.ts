@@ -15,6 +15,8 @@ import { logEnded, logSet } from './override-log.ts'
 /** The longest that an override may last: what is to stay belongs in the bundle. */
 const MAX_DAYS = 3653
 const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
+/** Changes that come so soon after each other are sent together: all overrides are, each time. */
+const GATHER_MS = 10
 /** How often the clocks are compared while there are overrides: their ends are times of the wall clock, which may be set. */
 const LOOK_MS = 250
 /** Clocks that differ by less than this from what they did are not worth telling the workers. */
@@ -42,6 +44,8 @@ export class OverrideDesk {
   readonly #replaced = new Map<string, TimedOverride>()
   #isLoading = true
   #timer: NodeJS.Timeout | undefined
+  /** Resolves when the changes so far have been sent. */
+  #sending: Promise<void> | undefined
   /** Between the two clocks, when the workers were last told. */
   #clockOffsetMs = 0
 
@@ -55,6 +59,7 @@ export class OverrideDesk {
     this.#shelf = shelf
     await shelf.start()
     this.#isLoading = false
+    this.#send()
     if (this.#open.size > 0) {
       this.#parts.logger.info({ event: 'overrides_loaded', overrides: this.#open.size }, 'overrides that operators have set go on')
     }
@@ -91,7 +96,7 @@ export class OverrideDesk {
     if (override === undefined) throw noSuch(id)
     const result = await shelf.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
     if (result.kind === 'exists') throw noSuch(id)
-    await this.#parts.known()
+    await this.#known()
   }
 
   async close(): Promise<void> {
@@ -118,10 +123,16 @@ export class OverrideDesk {
   }
 
   async #inForce(override: Override): Promise<void> {
-    await this.#parts.known()
+    await this.#known()
     const { fromMs } = this.#shelf!.timed(override)
     const waitMs = Math.ceil(fromMs - this.#parts.clock.nowMs())
     if (waitMs > 0) await sleep(Math.min(waitMs, MAX_FORCE_MS))
+  }
+
+  /** Resolves when all workers know the changes so far. */
+  async #known(): Promise<void> {
+    await this.#sending
+    await this.#parts.known()
   }
 
   #note(changes: readonly EntryChange[]): void {
@@ -132,7 +143,7 @@ export class OverrideDesk {
       if (after.kind === 'ended') this.#noteEnd(was, after)
       else if (after.override.untilMs > wallMs) this.#noteSet(was, after.override)
     }
-    this.#send()
+    this.#sendSoon()
     this.#schedule()
   }
 
@@ -150,6 +161,14 @@ export class OverrideDesk {
   #noteEnd(was: Override | undefined, end: EndedEntry): void {
     this.#replaced.delete(subjectKey(end.subject))
     if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
+  }
+
+  #sendSoon(): void {
+    if (this.#isLoading) return
+    this.#sending ??= sleep(GATHER_MS, undefined, { ref: false }).then(() => {
+      this.#sending = undefined
+      this.#send()
+    })
   }
 
   #send(): void {

@@ -7,6 +7,12 @@ import type { HashState } from '../half-sip-hash.ts'
 import { identityDigest } from '../place.ts'
 import { SubjectWords } from '../subject.ts'
 
+/**
+ * After an override has come into force, replies to questions from before it are still charged to own counts, under the limit from before. For
+ * so long a record of that limit counts as last written before the override: it has yet to be raised.
+ */
+const LATE_REPLIES_MS = 250
+
 /** A counter that the fleet shares in Redis, and that this process counts too. */
 export class FleetCounter extends EmbeddedCounter {
   /** The words of its identity, with which each of its subjects begins. */
@@ -21,7 +27,7 @@ export class FleetCounter extends EmbeddedCounter {
   #identityDigest: string | undefined
 
   constructor(spec: CounterSpec, prefix: HashState) {
-    super(spec, prefix)
+    super(spec, prefix, spec.override === undefined ? 0 : LATE_REPLIES_MS)
     const subject = new SubjectWords()
     subject.addIdentity(spec.identity)
     this.identityWords = subject.words.slice(0, subject.length)

@@ -215,12 +215,12 @@ export class FleetStore implements CounterStore {
   }
 
   #conclude(asking: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
-    const { action, charges, results, request } = asking
+    const { action, charges, results, request, nowMs } = asking
     const { shared, local, leases, clock, listener } = this.#parts
     if (!asking.isForOperator) listener.onDecided('redis')
     this.#resets.apply(calls, charges)
     applyRefunds(calls, charges, local, clock.nowMs())
-    const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request))
+    const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request, nowMs))
     if (fits && !holds) {
       void shared.giveBack(calls)
       results.describe(this.#own, charges.length)
@@ -293,10 +293,10 @@ export class FleetStore implements CounterStore {
    * when Redis is unreachable or lost its data. Returns false where the own count does not cover it: Redis lost its data, or the failure mode
    * decided, while the call was pending. Tokens from leases were obtained before, and are charged in any case.
    */
-  #takeOwn(charges: Charges, results: ChargeResults, request: RemoteRequest | undefined): boolean {
+  #takeOwn(charges: Charges, results: ChargeResults, request: RemoteRequest | undefined, askedMs: number): boolean {
     const { shared, local, clock } = this.#parts
     const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
-    return local.chargeAll(charges, this.#own, results, clock.nowMs(), shared.slackMs, paid)
+    return local.chargeAll(charges, this.#own, results, { nowMs: clock.nowMs(), askedMs }, shared.slackMs, paid)
   }
 }
 

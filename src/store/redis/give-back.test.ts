@@ -53,7 +53,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
       isUsable: () => true,
       async run(script: Script, keys: readonly string[], args: readonly string[]) {
         const reply = await link.run(script, keys, args)
-        if (args[0] !== 'take' || args[2] === '40') return reply
+        if (args[0] !== 'take' || args[3] === '40') return reply
         // The other node: meanwhile this one forgets, and somebody begins the counter anew.
         await redis.command('FLUSHALL')
         await other.take(SIZE)
@@ -68,7 +68,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
     expect(await late.shared.ask(late.callsFor(charges), charges, new ChargeResults())).toBe(false)
     expect(refused).toBe(1)
     // Behind the give-back, on its connection.
-    await link.run(counterScript(), ['edge:any'], ['check', '1', '1', '1', '1', '0', '1', '0', '0'])
+    await link.run(counterScript(), ['edge:any'], ['check', '0', '1', '1', '1', '1', '0', '0', '1', '0', '0', '0'])
     expect(await leftOf(LIMITS[kind])).toBe(0)
   })
 

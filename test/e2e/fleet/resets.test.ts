@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
@@ -7,6 +7,7 @@ import { admitted, HARDLY_ANY, sharing } from '../../support/redis/sharing-edge.
 import { gateTo } from '../../support/redis/tcp-gate.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
+import type { Owner } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
@@ -18,37 +19,38 @@ const LONG_LEASES = { EDGE_REDIS_MODE: 'leased', EDGE_REDIS_LEASE_MS: '60000' }
 describeWithRedis('a reset on one instance of a fleet', () => {
   const suite = thisSuite()
   let redis: RedisServer
-  let prefix = ''
   let prefixes = 0
 
   beforeAll(async () => {
     redis = await runningRedis({}, suite)
   })
 
-  beforeEach(() => {
-    prefix = `edge${prefixes++}:`
-  })
-
-  function instance(env: Readonly<Record<string, string>> = {}, url = redis.url): Promise<Edge> {
-    return sharing(url, { bundle: RULES, env: { ...ADMIN_ENV, EDGE_REDIS_PREFIX: prefix, ...env } })
+  /** With keys of its own. */
+  function fleet(owner: Owner) {
+    const prefix = `edge${prefixes++}:`
+    const instance = (env: Readonly<Record<string, string>> = {}, url = redis.url): Promise<Edge> =>
+      sharing(url, { bundle: RULES, env: { ...ADMIN_ENV, EDGE_REDIS_PREFIX: prefix, ...env } }, owner)
+    return { prefix, instance }
   }
 
-  test.each([
+  test.concurrent.for([
     ['exact', {}],
     ['leased', LONG_LEASES],
-  ])('wins over what another one has counted, without Redis being asked again (%s)', async (_, env) => {
-    const gate = await gateTo(redis.port)
+  ] as const)('wins over what another one has counted, without Redis being asked again (%s)', async ([, env], owner) => {
+    const { instance } = fleet(owner)
+    const gate = await gateTo(redis.port, owner)
     const [operated, other] = [await instance(env), await instance(env, `redis://127.0.0.1:${gate.port}`)]
     await usedUp(other)
     await reset(operated)
-    await polled()
+    await told(operated, other)
     gate.close()
     await until(async () => !(await hasRedis(other)))
     // It decides by its own count, which is new.
     expect(admitted(await decide(other, BURST + 5))).toBe(BURST)
   })
 
-  test('wins over refusals that another one remembers', async () => {
+  test.concurrent('wins over refusals that another one remembers', async (owner) => {
+    const { instance } = fleet(owner)
     const [operated, other] = [await instance(LONG_LEASES), await instance(LONG_LEASES)]
     await usedUp(other)
     await reset(operated)
@@ -56,18 +58,20 @@ describeWithRedis('a reset on one instance of a fleet', () => {
     expect(admitted(await decide(other, BURST + 5))).toBe(BURST - 1)
   })
 
-  test('wins over leases of another one, and gives nothing twice', async () => {
+  test.concurrent('wins over leases of another one, and gives nothing twice', async (owner) => {
+    const { instance } = fleet(owner)
     const [operated, other] = [await instance(LONG_LEASES), await instance(LONG_LEASES)]
     const used = admitted(await decide(other, BURST / 2))
     expect(used).toBe(BURST / 2)
     expect((await metricsOf(other.adminPort)).value('edge_redis_leases')).toBeGreaterThan(0)
     await reset(operated)
-    await polled()
+    await told(operated, other)
     const [here, there] = [await decide(other, BURST), await decide(operated, BURST)]
     expect(admitted([...here, ...there])).toBe(BURST)
   })
 
-  test('is about that caller alone', async () => {
+  test.concurrent('is about that caller alone', async (owner) => {
+    const { instance } = fleet(owner)
     const [operated, other] = [await instance(LONG_LEASES), await instance(LONG_LEASES)]
     await usedUp(other)
     await usedUp(other, 'bob')
@@ -76,21 +80,23 @@ describeWithRedis('a reset on one instance of a fleet', () => {
     expect(await decide(other, 2, 'bob')).toEqual([429, 429])
   })
 
-  test('is known to an instance that starts later from its state file', async () => {
+  test.concurrent('is known to an instance that starts later from its state file', async (owner) => {
+    const { prefix, instance } = fleet(owner)
     const [operated, first] = [await instance(), await instance({ EDGE_STATE_FILE: `${redis.directory}/${prefix}state` })]
     await usedUp(first)
     await first.stop()
     await reset(operated)
     await operated.stop()
-    const gate = await gateTo(redis.port)
+    const gate = await gateTo(redis.port, owner)
     const again = await instance({ EDGE_STATE_FILE: `${redis.directory}/${prefix}state` }, `redis://127.0.0.1:${gate.port}`)
     gate.close()
     await until(async () => !(await hasRedis(again)))
     expect(admitted(await decide(again, BURST + 5))).toBe(BURST)
   })
 
-  test('that Redis cannot be told of is refused, and nothing is reset', async () => {
-    const gate = await gateTo(redis.port)
+  test.concurrent('that Redis cannot be told of is refused, and nothing is reset', async (owner) => {
+    const { instance } = fleet(owner)
+    const gate = await gateTo(redis.port, owner)
     const operated = await instance({}, `redis://127.0.0.1:${gate.port}`)
     await usedUp(operated)
     gate.close()
@@ -100,31 +106,30 @@ describeWithRedis('a reset on one instance of a fleet', () => {
     expect(await decide(operated, 2)).toEqual([429, 429])
   })
 
-  test('is written back when Redis has lost it, for an instance that starts later from its state file', async () => {
+  test.concurrent('is written back when Redis has lost it, for an instance that starts later from its state file', async (owner) => {
+    const { prefix, instance } = fleet(owner)
     const state = { EDGE_STATE_FILE: `${redis.directory}/${prefix}state` }
     const [operated, first] = [await instance(), await instance(state)]
     await usedUp(first)
     await first.stop()
     await reset(operated)
-    await polled()
+    await told(operated, operated)
     for (const key of (await redis.command('KEYS', `${prefix}*`)) as string[]) await redis.command('DEL', key)
     await until(async () => ((await redis.command('HLEN', `${prefix}{desk}:resets`)) as number) > 0)
     const again = await instance(state)
     expect(admitted(await decide(again, BURST + 5))).toBe(BURST)
   })
-
-  /** Both main threads have asked since: a poll looks for four things, and they poll equally often. */
-  async function polled(): Promise<void> {
-    const before = await calls()
-    await until(async () => (await calls()) >= before + 16)
-  }
-
-  async function calls(): Promise<number> {
-    return (await redis.calls()).get('zrangebyscore') ?? 0
-  }
 })
 
 const RESET = { policy: 'api', rule: 'key', values: { 'header:x-key': 'alice' }, reason: 'a test' }
+
+/** An override that is set now is found with the same question as the reset before it. */
+async function told(operated: Edge, other: Edge): Promise<void> {
+  const body = { ...RESET, values: { 'header:x-key': 'somebody else' }, unlimited: true, until: '1h' }
+  const set = askAdmin(operated.adminPort, 'POST', 'overrides', { body })
+  await until(async () => (await askAdmin(other.adminPort, 'GET', 'overrides')).json.overrides.length === 1)
+  expect((await set).status).toBe(201)
+}
 
 async function hasRedis(edge: Edge): Promise<boolean> {
   return (await askAdmin(edge.adminPort, 'GET', 'status')).json.redis.connected

@@ -18,7 +18,7 @@ test('a decision whose answer comes in one turn with that of a renewal before it
   const held: (() => void)[] = []
   // Redis, on one connection: it does calls in their order, and their answers may come all at once.
   const run = (_: Script, _keys: readonly string[], args: readonly string[]): Promise<string> => {
-    const [cost, more] = [Number(args[2]), Number(args[9])]
+    const [cost, more] = [Number(args[3]), Number(args[10])]
     const leased = Math.min(more, Math.floor((level - cost) / 2))
     level -= cost + leased
     const reply = `1 ${nowMs} ${level} ${leased} 0 0 0`

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { codeBlocks, readText, tableRows } from '../docs/markdown.ts'
+import { Runbook } from '../docs/runbook.ts'
+import { describeWithCurl } from '../docs/shell.ts'
+
+describeWithCurl('every command prints what the page shows', () => {
+  test('docs/runbook.md: everything is rejected, and a bundle was refused', async () => {
+    const runbook = await Runbook.start()
+    await runbook.follow('Everything is rejected')
+    await runbook.follow('A bundle was refused')
+  })
+
+  test('docs/runbook.md: Redis is unreachable, and which instance', async () => {
+    const runbook = await Runbook.start({ EDGE_REDIS_URL: 'redis://127.0.0.1:1', EDGE_STATE_FILE: '' })
+    await runbook.follow('Redis is unreachable')
+    await runbook.follow('Which instance?')
+  })
+})
+
+describeWithCurl('docs/operations.md', () => {
+  const page = readText('docs/operations.md')
+  const section = page.slice(page.indexOf('\n## Admin API\n'), page.indexOf('\n### Overrides\n'))
+  const lines = tableRows(section, ['Endpoint', 'What it returns']).map(([endpoint]) => endpoint!.slice(1, -1))
+
+  test('the curl line of every endpoint gets a response that is no error', async () => {
+    const runbook = await Runbook.start()
+    await runbook.run(codeBlocks(section, 'sh').at(-1)!)
+    for (const line of lines) {
+      if (line === 'admin GET events') continue // never ends
+      const printed = await runbook.run(line)
+      if (line.startsWith('admin DELETE')) {
+        expect(printed, line).toBe('')
+        continue
+      }
+      const response = JSON.parse(printed) as { error?: unknown; id?: string }
+      expect(response.error, line).toBeUndefined()
+      if (response.id !== undefined) runbook.replace('0123456789ab', response.id)
+    }
+  })
+})
