@@ -29,7 +29,14 @@ describe('what was taken elsewhere', () => {
     const counters = limits.map((limit, i) => store.open({ identity: [`${i}`], limit, sinceMs: 0 }))
     const charges = new Charges()
     for (const [i, cost] of costs.entries()) charges.add(counters[i]!, cost)
-    const isCharged = store.chargeAll(charges, new ChargeResults(), { wallMs: 0, momentMs: 0 }, { nowMs: NOW_MS, askedMs: NOW_MS }, slackMs, paid)
+    const isCharged = store.chargeAll(
+      charges,
+      new ChargeResults(),
+      { wallMs: 0, momentMs: 0 },
+      { nowMs: NOW_MS, askedMs: NOW_MS },
+      slackMs,
+      paid,
+    )
     const looks = counters.map((counter) => ({ counter, cost: 0 }))
     return { isCharged, levels: takeRowsNow(store, looks, NOW_MS).levels }
   }
