@@ -26,10 +26,10 @@ export class Evaluation {
     return need
   }
 
-  /** Rejects what the head alone can reject, and then the evaluation is over. Takes nothing. */
-  precheck(): Rejected | Refused | undefined | Promise<Rejected | undefined> {
+  /** Rejects what the head alone can reject, and then the evaluation is over. Takes nothing. `isForOperator`: it is not counted either. */
+  precheck(isForOperator = false): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     const run = this.#beginStep()
-    const rejection = this.#evaluator.precheck(run)
+    const rejection = this.#evaluator.precheck(run, isForOperator)
     if (rejection instanceof Promise) return rejection.then((later) => this.#afterPrecheck(run, later) as Rejected | undefined)
     return this.#afterPrecheck(run, rejection)
   }

@@ -59,7 +59,7 @@ export class Evaluator {
     if (run.isShadowed) return this.#simulateAll(run)
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     const block = mayBlock(run) ? run.findBlock() : undefined
-    if (block !== undefined) return this.#block(run, block)
+    if (block !== undefined) return this.#block(run, block, this.#callerWatch)
     this.#chargeEnforcing(run, false)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const taken = this.#take(run)
@@ -86,19 +86,20 @@ export class Evaluator {
     return run.bodyNeed
   }
 
-  /** Checks the rules that need no body, and takes nothing. A rejection returns the run to the pool. */
-  precheck(run: Run): Rejected | Refused | undefined | Promise<Rejected | undefined> {
+  /** Checks the rules that need no body, and takes nothing. A rejection returns the run to the pool. `isForOperator`: nobody was rejected. */
+  precheck(run: Run, isForOperator: boolean): Rejected | Refused | undefined | Promise<Rejected | undefined> {
+    const watch = isForOperator ? undefined : this.#callerWatch
     this.#setTime(run, undefined)
     if (run.isShadowed) return undefined
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.isBodyUnread = true
     const block = mayBlock(run) ? run.findBlock() : undefined
-    if (block !== undefined) return this.#block(run, block)
+    if (block !== undefined) return this.#block(run, block, watch)
     this.#chargeEnforcing(run, true)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
     const { charges, results } = run.group
-    const fits = charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs)
-    return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
+    const fits = charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs, isForOperator)
+    return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later, watch)) : this.#afterCheck(run, fits, watch)
   }
 
   /** What would be decided, and why. Takes nothing, and the run can be continued. */
@@ -142,14 +143,14 @@ export class Evaluator {
   }
 
   /** An unavailable store rejects nothing here: it will be asked again. */
-  #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
-    return fits === false ? this.#reject(run) : undefined
+  #afterCheck(run: Run, fits: Outcome, watch: CallerWatch | undefined): Rejected | undefined {
+    return fits === false ? this.#reject(run, watch) : undefined
   }
 
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
     this.#callerWatch?.onLevels(run.group, run.active!.plan, run.nowMs)
-    if (taken === false) return this.#reject(run)
+    if (taken === false) return this.#reject(run, this.#callerWatch)
     if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
@@ -204,16 +205,16 @@ export class Evaluator {
     if (group.results.hasWarnings) for (const warning of warningsOf(group)) this.#onBudgetWarning(warning)
   }
 
-  #block(run: Run, rule: PlanRule): Rejected {
-    this.#callerWatch?.onReject(rule, run.limitValues(rule), 0, run.nowMs)
+  #block(run: Run, rule: PlanRule, watch: CallerWatch | undefined): Rejected {
+    watch?.onReject(rule, run.limitValues(rule), 0, run.nowMs)
     return this.#conclude(run, blocked(run, rule))
   }
 
-  #reject(run: Run): Rejected {
+  #reject(run: Run, watch: CallerWatch | undefined): Rejected {
     const rejection = longestRejection(run.group)
     const { rule, firstRow } = rejection
     const { values, valuesFrom } = run.group.charges
-    this.#callerWatch?.onReject(rule, values, valuesFrom[firstRow]!, run.nowMs)
+    watch?.onReject(rule, values, valuesFrom[firstRow]!, run.nowMs)
     return this.#conclude(run, rejected(run, rejection))
   }
 

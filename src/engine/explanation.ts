@@ -68,8 +68,8 @@ export function explain(run: Run, store: CounterStore): StepwiseExplanation | Pr
 /** The group of all enforcing policies, or of a shadow policy. */
 interface ChargedGroup {
   readonly group: Group
-  /** The keys missing in this group and those before it. */
-  readonly missingKeys: readonly string[]
+  /** How many keys are missing in this group and those before it. */
+  readonly missingCount: number
   /** What rejects before a counter is asked. */
   readonly block: PlanRule | undefined
 }
@@ -78,14 +78,14 @@ function chargedGroups(run: Run): ChargedGroup[] {
   const policies = matchesOf(run)
   run.group = new Group()
   for (const policy of policies) if (!run.simulates(policy)) run.charge(policy)
-  const groups = [{ group: run.group, missingKeys: [...run.missingKeys], block: run.isShadowed ? undefined : run.findBlock() }]
+  const groups = [{ group: run.group, missingCount: run.missingKeys.length, block: run.isShadowed ? undefined : run.findBlock() }]
   for (const policy of policies) {
     if (!run.simulates(policy)) continue
     const block = run.blockIn(policy)
     if (block === undefined && run.isAmbiguous(policy)) continue
     run.group = new Group()
     if (block === undefined) run.charge(policy)
-    groups.push({ group: run.group, missingKeys: [...run.missingKeys], block })
+    groups.push({ group: run.group, missingCount: run.missingKeys.length, block })
   }
   return groups
 }
@@ -166,7 +166,7 @@ function decisionOf(run: Run, groups: readonly ChargedGroup[], outcomes: readonl
   const [enforcing, ...shadows] = groups
   run.group = enforcing!.group
   if (outcomes[0] === false) {
-    run.missingKeys = [...enforcing!.missingKeys]
+    run.missingKeys = run.missingKeys.slice(0, enforcing!.missingCount)
     return rejected(run)
   }
   takeFromLevels(run.group)

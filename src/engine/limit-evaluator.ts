@@ -91,9 +91,8 @@ export class LimitEvaluator {
     return this.#allow(run)
   }
 
-  /** A block has no limit keys. */
   #block(run: LimitRun, rule: PlanRule): LimitResult {
-    this.#callerWatch?.onReject(rule, [], 0, run.nowMs)
+    this.#callerWatch?.onReject(rule, run.blockedValues(), 0, run.nowMs)
     return this.#end(run, { decision: blocked(run, rule), statuses: run.blockedStatuses() })
   }
 

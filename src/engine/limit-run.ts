@@ -89,6 +89,16 @@ export class LimitRun implements Concluding {
     return undefined
   }
 
+  /** The values, by limit keys, of the caller that a block of an enforcing policy covers. */
+  blockedValues(): readonly string[] {
+    for (let i = 0; i < this.#count; i++) {
+      if (!this.#isBlocked(i, undefined)) continue
+      const { values } = this.call.descriptors[this.#descriptors[i]!]!
+      return this.#coverings[i]!.limitKeys.map((position) => values[position]!)
+    }
+    return NONE
+  }
+
   /** Charges the descriptors to the rules of the policy, or of all enforcing ones. */
   charge(group: MergedGroup, policy?: PlanPolicy): void {
     for (let i = 0; i < this.#count; i++) {

@@ -33,7 +33,7 @@ export function requestExplainer(engine: Engine, maxBodyBytes: number): ExplainR
     if (need === 'no') return withErrorFields(explainDecision(await pending.explainStepwise()))
     const isTooLarge = need === 'must' && (request.contentLength ?? 0) > maxBodyBytes
     // As for a request: what the head alone decides is decided before the body is read.
-    const rejection = isTooLarge ? undefined : await pending.precheck()
+    const rejection = isTooLarge ? undefined : await pending.precheck(true)
     const cost = isTooLarge ? 'body_too_large' : await readBody(bytes, request)
     const facts = typeof cost !== 'string' || cost === 'repeated_descriptor' ? cost : undefined
     const explanation = await (rejection === undefined ? pending : engine.open(view)!).explainStepwise({ body: facts })

@@ -5,12 +5,17 @@ import type { Counter } from './charges.ts'
 import type { CounterSpec } from './counter-store.ts'
 import type { HashState } from './half-sip-hash.ts'
 
+/** So that a record that was just written is from before. */
+const INSTANT_MS = 0.001
+
 /** A counter whose subjects are kept in a table. */
 export class EmbeddedCounter implements Counter {
   readonly identity: readonly string[]
   readonly limit: Limit
   readonly algorithm: Algorithm<Limit>
   readonly sinceMs: number
+  /** Until then, a record may be written under the limit from before an override, although that is in force; by default `sinceMs`. */
+  readonly lateMs: number
   /** Whether it has neither slices nor warnings, as most. */
   readonly isPlain: boolean
   /** The limit, if it is one that warns. */
@@ -18,14 +23,25 @@ export class EmbeddedCounter implements Counter {
   /** The hash of the identity, with which the hash of each subject begins. */
   readonly prefix: HashState
 
-  constructor(spec: CounterSpec, prefix: HashState) {
+  readonly #ruleSize: number | undefined
+
+  /** `lateByMs`: how long takes may still be charged under the limit from before an override. */
+  constructor(spec: CounterSpec, prefix: HashState, lateByMs = 0) {
     this.identity = spec.identity
     this.limit = spec.limit
     this.algorithm = algorithmOf(spec.limit)
     this.sinceMs = spec.sinceMs
+    this.lateMs = spec.sinceMs + lateByMs
+    this.#ruleSize = spec.override && Math.fround(spec.override.ruleSize)
     this.warning = warningLimit(spec.limit)
     this.isPlain = !this.algorithm.isSliced && this.warning === undefined
     this.prefix = prefix
+  }
+
+  /** Since when its limit holds for a record of `size` that was last written at `atMs`, before `lateMs`. */
+  sinceFor(atMs: number, size: number): number {
+    const isLate = atMs >= this.sinceMs && size === this.#ruleSize
+    return isLate ? atMs + INSTANT_MS : this.sinceMs
   }
 }
 

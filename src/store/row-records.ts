@@ -21,7 +21,7 @@ export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: n
     algorithm.begin(limit, record, nowMs, wallMs)
   } else {
     table.read(slot, record)
-    algorithm.refresh(limit, record, sinceMs, nowMs)
+    algorithm.refresh(limit, record, record.at < counter.lateMs ? counter.sinceFor(record.at, record.size) : sinceMs, nowMs)
   }
 }
 

@@ -6,10 +6,11 @@ import { ChargeResults } from '../store/charge-results.ts'
 import { Charges, type Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { Place } from '../store/place.ts'
-import type { CallerIds, RuleName } from './caller-ids.ts'
+import type { CallerIds, KnownRule } from './caller-ids.ts'
 import { NearGate } from './near-gate.ts'
+import type { ShownCaller } from './shown-caller.ts'
 import { isAsked, type TopFilter } from './top-filter.ts'
-import { ValueTexts } from './value-texts.ts'
+import { ValueTexts, valuesAt } from './value-texts.ts'
 
 /** Callers that are remembered, the last ones noted. */
 const MAX_CALLERS = 500
@@ -19,11 +20,9 @@ const LOOKED_AT_ONCE = 25
 /** A caller that was not noted for so long is forgotten. */
 const KEPT_MS = 10 * 60_000
 
-export interface NearCaller extends RuleName {
+export interface NearCaller extends ShownCaller {
   /** The same in all threads. */
   readonly id: string
-  /** As operators may see them. */
-  readonly values: readonly string[]
   /** Of the counter with the smallest share left, in the units that operators see. */
   readonly level: number
   readonly limit: number
@@ -74,7 +73,7 @@ export class NearCallers {
   async look(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number): Promise<NearCaller[]> {
     if (plan !== this.#plan) this.#turnTo(plan)
     this.sweep(nowMs)
-    const asked = [...this.#noted].filter(([, { rule }]) => isAsked(filter, rule))
+    const asked = [...this.#noted].filter(([, noted]) => isAsked(filter, noted.shown) && isInWindow(noted, wallMs))
     const nearest = asked.sort(([, a], [, b]) => a.share - b.share).slice(0, MAX_LOOKED_AT)
     const found: NearCaller[] = []
     for (let i = 0; i < nearest.length; i += LOOKED_AT_ONCE) {
@@ -84,10 +83,10 @@ export class NearCallers {
       if ((await this.#store.checkAll(charges, results, nowMs, wallMs)) === 'unavailable') break
       let row = 0
       for (const [id, noted] of some) {
-        const { rule, values, planCounters } = noted
+        const { shown, planCounters } = noted
         const { level, counter } = scarcest(planCounters, results.levels, row)
         row += planCounters.length
-        if (level < counter.size) found.push({ id, ...rule, values, level: level / counter.unit, limit: counter.size / counter.unit })
+        if (level < counter.size) found.push({ id, ...shown, level: level / counter.unit, limit: counter.size / counter.unit })
       }
     }
     return found
@@ -107,20 +106,22 @@ export class NearCallers {
     const known = this.#ids.identify(rule, charges.values, from)
     const id = `${this.#ids.low}:${this.#ids.high}`
     const before = this.#noted.get(id)
-    if (before === undefined) {
-      if (this.#noted.size === MAX_CALLERS) this.#noted.delete(this.#noted.keys().next().value!)
-      this.#texts.write(0, known, charges.values, from)
-    } else this.#noted.delete(id)
-    const { policy, rule: name, limitKeys } = known
+    if (before !== undefined) this.#noted.delete(id)
+    else if (this.#noted.size === MAX_CALLERS) this.#noted.delete(this.#noted.keys().next().value!)
     this.#noted.set(id, {
-      rule: before?.rule ?? { policy, rule: name, limitKeys },
-      values: before?.values ?? this.#texts.read(0, known),
+      shown: before?.shown ?? this.#shown(known, charges.values, from),
       places: before === undefined || hasWindows(rule) ? this.#placesOf(group, index) : before.places,
       counters: rule.counters.map((_, c) => charges.counters[firstRow + c]!),
       planCounters: rule.counters,
       share: shareLeft(rule.counters, results.levels, firstRow),
       notedMs: nowMs,
+      wallMs: results.wallMs,
     })
+  }
+
+  #shown(known: KnownRule, values: readonly string[], from: number): ShownCaller {
+    this.#texts.write(0, known, values, from)
+    return { policy: known.policy, rule: known.rule, values: valuesAt(this.#texts.packed(1), 0, known.limitKeys) }
   }
 
   #placesOf({ rules, firstRows, charges, results }: Group, index: number): readonly Place[] {
@@ -136,8 +137,7 @@ export class NearCallers {
 }
 
 interface NotedCaller {
-  readonly rule: RuleName
-  readonly values: readonly string[]
+  readonly shown: ShownCaller
   readonly places: readonly Place[]
   /** As the request was charged: an override may have changed their limits. */
   readonly counters: readonly Counter[]
@@ -145,11 +145,18 @@ interface NotedCaller {
   /** The smallest that was left of a counter. */
   readonly share: number
   readonly notedMs: number
+  /** The same by the clock of the counters. */
+  readonly wallMs: number
 }
 
 /** The place of such a counter is another one in each window. */
 function hasWindows({ counters }: PlanRule): boolean {
   return counters.some(({ limit }) => algorithmOf(limit).hasWindows)
+}
+
+/** Whether all its windows are those that it was noted in. In another one it is full, or noted again. */
+function isInWindow({ planCounters, wallMs: notedMs }: NotedCaller, wallMs: number): boolean {
+  return planCounters.every(({ limit }) => algorithmOf(limit).windowAt(limit, wallMs) === algorithmOf(limit).windowAt(limit, notedMs))
 }
 
 /** A row for each counter of each caller, at no cost. */

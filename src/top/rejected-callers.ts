@@ -1,28 +1,26 @@
 import type { PlanRule } from '../policy/plan.ts'
 import type { CallerIds, KnownRule, RuleName } from './caller-ids.ts'
 import { StreamSummary } from './stream-summary.ts'
-import { isAsked, type TopFilter } from './top-filter.ts'
-import { ValueTexts } from './value-texts.ts'
+import { type PackedTexts, ValueTexts } from './value-texts.ts'
 
 /** Rejects are counted in periods of this length, the same in all threads. The current one and the one before it are kept. */
 export const PERIOD_MS = 5 * 60_000
 /** Callers that are counted in a period. */
 const MAX_CALLERS = 1000
 
-/** The rejects of one period in one thread. */
+/** The rejects of one period in one thread: a row for each caller. Small, and quickly made: the thread has requests to decide. */
 export interface RejectedPeriod {
   readonly number: number
   /** The most that a count is too high by, and that a caller without a count can have been rejected. */
   readonly maxError: number
-  readonly callers: readonly RejectedCaller[]
-}
-
-export interface RejectedCaller extends RuleName {
-  /** The same in all threads. */
-  readonly id: string
-  /** As operators may see them. */
-  readonly values: readonly string[]
-  readonly count: number
+  /** 64 bits that name the caller in all threads. */
+  readonly lows: Int32Array
+  readonly highs: Int32Array
+  readonly counts: Float64Array
+  readonly rules: readonly RuleName[]
+  /** Which of them each caller's is. */
+  readonly ruleIndexes: Uint16Array
+  readonly texts: PackedTexts
 }
 
 /** The callers that this thread rejects most. */
@@ -60,9 +58,9 @@ export class RejectedCallers {
     oldest.endMs = (number + 1) * PERIOD_MS
   }
 
-  read(filter: TopFilter, nowMs: number): RejectedPeriod[] {
+  read(nowMs: number): RejectedPeriod[] {
     this.turnTo(nowMs)
-    return [this.#previous, this.#current].filter(({ summary }) => summary.length > 0).map((period) => readPeriod(period, filter))
+    return [this.#previous, this.#current].filter(({ summary }) => summary.length > 0).map(readPeriod)
   }
 }
 
@@ -91,13 +89,23 @@ function forget({ summary, rules, texts }: Period): void {
   texts.clear()
 }
 
-function readPeriod({ number, summary, rules, texts }: Period, filter: TopFilter): RejectedPeriod {
-  const callers: RejectedCaller[] = []
-  for (const [slot, known] of rules.entries()) {
-    if (!isAsked(filter, known)) continue
-    const { policy, rule, limitKeys } = known
-    const id = `${summary.lows[slot]}:${summary.highs[slot]}`
-    callers.push({ id, policy, rule, limitKeys, values: texts.read(slot, known), count: summary.countAt(slot) })
+function readPeriod({ number, summary, rules, texts }: Period): RejectedPeriod {
+  const { length } = summary
+  const indexes = new Map<KnownRule, number>()
+  const [counts, ruleIndexes] = [new Float64Array(length), new Uint16Array(length)]
+  for (const [slot, rule] of rules.entries()) {
+    if (!indexes.has(rule)) indexes.set(rule, indexes.size)
+    ruleIndexes[slot] = indexes.get(rule)!
+    counts[slot] = summary.countAt(slot)
   }
-  return { number, maxError: summary.leastCount, callers }
+  return {
+    number,
+    maxError: summary.leastCount,
+    lows: summary.lows.slice(0, length),
+    highs: summary.highs.slice(0, length),
+    counts,
+    rules: Array.from(indexes.keys(), ({ policy, rule, limitKeys }) => ({ policy, rule, limitKeys })),
+    ruleIndexes,
+    texts: texts.packed(length),
+  }
 }

@@ -42,8 +42,9 @@ export class TopCallers implements CallerWatch {
     this.#near.note(group, plan, nowMs)
   }
 
+  /** The callers nearest to a limit are those of the filter; rejects are sent whole. */
   async report(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number): Promise<TopReport> {
-    const rejected = this.#rejected.read(filter, nowMs)
+    const rejected = this.#rejected.read(nowMs)
     return { period: periodAt(nowMs), rejected, nearest: await this.#near.look(filter, plan, nowMs, wallMs) }
   }
 

@@ -1,4 +1,4 @@
-import type { RuleName } from './caller-ids.ts'
+import type { ShownCaller } from './shown-caller.ts'
 
 /** Whose callers are asked for: all, or those of a policy, or of one of its rules. */
 export interface TopFilter {
@@ -6,6 +6,6 @@ export interface TopFilter {
   readonly rule?: string | undefined
 }
 
-export function isAsked(filter: TopFilter, { policy, rule }: Pick<RuleName, 'policy' | 'rule'>): boolean {
+export function isAsked(filter: TopFilter, { policy, rule }: Pick<ShownCaller, 'policy' | 'rule'>): boolean {
   return (filter.policy === undefined || filter.policy === policy) && (filter.rule === undefined || filter.rule === rule)
 }

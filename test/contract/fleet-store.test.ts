@@ -42,7 +42,7 @@ function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>
     describeHolds(name, newStore)
     describeHolds(`${name}, by place`, () => settlingByPlace(newStore()))
     describeOverdraft(name, newStore)
-    describeOverride(name, newStore)
+    describeOverride(name, newStore, true)
     describeSettlement(name, newStore)
     describeSettlement(`${name}, by place`, () => settlingByPlace(newStore()))
     describeReset(name, newStore)

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { parseBundle } from '../../src/policy/parse.ts'
+import { ADMIN_ENV, ADMIN_TOKEN } from '../support/admin/admin-client.ts'
 import { CHAT, fakeLlm, proxyEnv } from '../support/llm/llm-proxy.ts'
+import { command } from '../support/service/command.ts'
 import { type Answer, ask, type Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
@@ -32,6 +34,27 @@ test("under the README's policy, the sixth request gets the README's 429", async
   const [, ...lines] = codeBlocks(README, 'http')[0]!.trim().split('\n')
   const promised = lines.map((line) => line.split(': ') as [string, string])
   for (const [name, value] of promised) expect(answers[5]!.headers[name.toLowerCase()], name).toBe(value)
+})
+
+test("the README's commands for 3 a.m. find the rule, and lift the limit", async () => {
+  const commands = codeBlocks(README, 'sh').find((block) => block.startsWith('edge status'))!
+  const clock = new ManualClock()
+  const edge = await running({ bundle: POLICY, fileName: 'limits.yaml', clock, env: ADMIN_ENV })
+  const alice = { uri: '/api/hello', fields: [['X-Api-Key', 'alice']] } as const
+  expect(await edge.decideTimes(6, alice)).toEqual([200, 200, 200, 200, 200, 429])
+  vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
+  vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const printed: string[] = []
+  for (const line of commands.trim().split('\n')) {
+    const [, ...words] = line.match(/'[^']*'|\S+/g)!.map((word) => word.replaceAll("'", ''))
+    const { status, stdout } = await command(...words)
+    expect(status, line).toBe(0)
+    printed.push(stdout)
+  }
+  expect(printed[1]).toContain('Rule per-key of policy api-callers rejects it.')
+  clock.advance(1000)
+  expect(await edge.decideTimes(12, alice)).toEqual(Array<number>(12).fill(200))
 })
 
 test("the README's token budget is ten lines, rejects what it cannot cover and cuts a long stream", async () => {

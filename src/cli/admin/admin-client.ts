@@ -96,6 +96,8 @@ export class AdminClient {
   }
 }
 
+const UNTRUSTED = 'its certificate is not trusted; for a private authority set NODE_EXTRA_CA_CERTS to its file'
+
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
   ECONNRESET: 'the connection was closed',
@@ -105,6 +107,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'there is no route to it',
   ETIMEDOUT: 'it does not respond',
   EPROTO: 'it does not speak TLS; expected http:// in EDGE_ADMIN_URL?',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
 }
 
 async function readText(res: IncomingMessage): Promise<string> {

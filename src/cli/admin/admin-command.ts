@@ -29,6 +29,7 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
     process.stdout.write(help)
     return 0
   }
+  process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   try {
     const question = read(args)
     await show(new AdminClient(readAdminAddress(process.env)), question)
@@ -62,6 +63,11 @@ function describe({ json }: AdminResponse, question: Question): string {
   } catch (error) {
     throw new AdminProblem('this version of edge cannot read the response; --json prints it', { cause: error })
   }
+}
+
+/** A reader such as `head` has seen enough. */
+function ignoreClosed(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
 }
 
 function isHelpAsked(args: readonly string[]): boolean {

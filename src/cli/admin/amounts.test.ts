@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countText, durationText, numberText } from './amounts.ts'
+import { countText, durationText, moneyText, numberText } from './amounts.ts'
 
 test.each([
   [0, '0 s'],
@@ -21,4 +21,12 @@ test('numbers are grouped, and rounded to two digits', () => {
     '1 policy',
     '2 problems',
   ])
+})
+
+test.each([
+  [50, '50.00'],
+  [0.002, '0.002'],
+  [12.3456789, '12.345679'],
+])('%d of a currency is %s', (value, text) => {
+  expect(moneyText(value)).toBe(text)
 })

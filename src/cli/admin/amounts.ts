@@ -27,3 +27,8 @@ export function numberText(value: number): string {
 export function countText(count: number, one: string, many = `${one}s`): string {
   return `${numberText(count)} ${count === 1 ? one : many}`
 }
+
+/** At least two digits of a fraction, and as many as a single request costs. */
+export function moneyText(value: number): string {
+  return value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })
+}

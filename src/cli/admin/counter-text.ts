@@ -1,31 +1,30 @@
-import { durationText, numberText } from './amounts.ts'
+import { durationText, moneyText, numberText } from './amounts.ts'
 import type { CounterResponse } from './responses.ts'
 
-/** `0 of 5 left in the bucket`. */
+/** What a number of each kind of counter is about. */
+const LEFT: Readonly<Record<string, string>> = {
+  bucket: 'left',
+  minute: 'tokens left by the limit per minute',
+  day: 'tokens left today',
+  window: 'left in this window',
+  budget: 'left of the budget',
+  in_flight: 'places free for requests in flight',
+}
+
+/** `0 of 5 left`. */
 export function levelText({ kind, remaining, limit, level }: CounterResponse): string {
-  const { place, amount } = KINDS[kind] ?? { place: kind, amount: numberText }
-  const debt = level < 0 ? `, ${amount(-level)} overdrawn` : ''
-  return `${amount(remaining)} of ${amount(limit)} ${place}${debt}`
+  const debt = level < 0 ? `, ${amountText(-level, kind)} overdrawn` : ''
+  return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${LEFT[kind] ?? kind}${debt}`
 }
 
 /** When it is full again. */
 export function resetText({ kind, reset_s: seconds, remaining, limit }: CounterResponse): string {
   if (remaining >= limit) return 'full'
-  if (kind === 'in_flight') return 'places are free again as requests end'
+  if (kind === 'in_flight') return 'each is free again when its request ends'
   return `full again in ${durationText(seconds)}`
 }
 
-interface Kind {
-  readonly place: string
-  readonly amount: (value: number) => string
-}
-
-const KINDS: Readonly<Record<string, Kind>> = {
-  bucket: { place: 'left', amount: numberText },
-  minute: { place: 'tokens left by the limit per minute', amount: numberText },
-  day: { place: 'tokens left today', amount: numberText },
-  window: { place: 'left in this window', amount: numberText },
-  // In hundredths of a unit of its currency.
-  budget: { place: 'left of the budget', amount: (value) => (value / 100).toFixed(2) },
-  in_flight: { place: 'places free for requests in flight', amount: numberText },
+/** In the counter's unit: that of a budget is a hundredth of its currency. */
+export function amountText(amount: number, kind: string | undefined): string {
+  return kind === 'budget' ? moneyText(amount / 100) : numberText(amount)
 }

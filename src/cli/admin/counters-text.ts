@@ -1,3 +1,4 @@
+import { countText } from './amounts.ts'
 import { callerText } from './caller-values.ts'
 import { levelText, resetText } from './counter-text.ts'
 import type { CountersResponse } from './responses.ts'
@@ -12,7 +13,7 @@ export function countersText({ policy, rule, mode, values, counters, holds, over
   ]
   for (const counter of counters) rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}`])
   if (counters.length === 0) rows.push(['limit', 'none: this rule counts nothing'])
-  if (typeof holds === 'number') rows.push(['in flight', String(holds)])
+  if (typeof holds === 'number') rows.push(['holds', countText(holds, 'request')])
   if (override) rows.push(['override', `${override}, see edge override --list`])
   return listText(rows, '')
 }

@@ -59,12 +59,12 @@ Policies that do not cover it:
   test('money is in units of the currency', () => {
     const budget = { kind: 'budget', level: 12, limit: 5000, remaining: 12, reset_s: 7200, wait_s: 7200 }
     const text = explainText('POST /', withRule({ ...PER_KEY, cost: 40.5, counters: [budget] }))
-    expect(text).toContain('has 0.12 of 50.00 left of the budget, and this request takes 0.41. It would pass in 2 h.')
+    expect(text).toContain('has 0.12 of 50.00 left of the budget, and this request takes 0.405. It would pass in 2 h.')
   })
 
   test('an allowed request: which limit is closest', () => {
     const counters = [{ ...BUCKET, level: 3, remaining: 3, wait_s: 0 }]
-    const text = explainText('GET /', { ...withRule({ ...PER_KEY, counters }), action: 'allow', status: 200, reason: 'allowed' })
+    const text = explainText('GET /', { ...withRule({ ...PER_KEY, counters }), action: 'allow', status: 200, reason: 'all_rules_passed' })
     expect(text).toMatch(/^GET \/: allowed\nClosest to its limit is rule per-key of policy api: 3 of 5 left\.\n/)
   })
 
@@ -74,10 +74,26 @@ Policies that do not cover it:
   })
 
   test('what a shadow policy would reject', () => {
-    const shadow = { id: 'trial', mode: 'shadow', matched: true, rules: [PER_KEY] }
-    const text = explainText('GET /', { action: 'allow', status: 200, reason: 'allowed', headers: {}, policies: [shadow] })
-    expect(text).toContain('In shadow mode, so without effect: trial would reject it.')
-    expect(text).toContain('  trial (shadow: rejects nothing)\n')
+    const shadow = { ...withRule(PER_KEY), action: 'allow', status: 200 }
+    const text = explainText('GET /', { ...shadow, policies: [{ ...shadow.policies[0]!, mode: 'shadow' }] })
+    expect(text).toContain(`GET /: allowed
+Rule per-key of policy api would reject it, but this policy is in shadow mode.
+header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass in 1 s.
+`)
+    expect(text).toContain('  api (shadow: rejects nothing)\n')
+  })
+
+  test('what would be rejected if anything was enforced', () => {
+    const text = explainText('GET /', { ...withRule(PER_KEY), action: 'allow', status: 200 })
+    expect(text).toContain('Rule per-key of policy api would reject it, but nothing is enforced now, see edge status.\n')
+  })
+
+  test('requests in flight end at a time that nobody knows', () => {
+    const counter = { kind: 'in_flight', level: 0, limit: 2, remaining: 0, reset_s: 60, wait_s: 1 }
+    const text = explainText('GET /', withRule({ ...PER_KEY, counters: [counter] }))
+    expect(text).toContain(
+      'has 0 of 2 places free for requests in flight, and this request takes 1. It would pass when one of the others ends.',
+    )
   })
 
   test.each([

@@ -1,5 +1,5 @@
-import { countText, durationText, numberText } from './amounts.ts'
-import { levelText, resetText } from './counter-text.ts'
+import { countText, durationText } from './amounts.ts'
+import { amountText, levelText, resetText } from './counter-text.ts'
 import type { ExplainedPolicyResponse, ExplainedRuleResponse, ExplainResponse } from './responses.ts'
 import { listText } from './table.ts'
 
@@ -28,14 +28,19 @@ function verdictText({ action, status, reason }: ExplainResponse): string {
 
 /** Who decides, and why: sentences for somebody who has not read the bundle. */
 function decidingText({ action, reason, policy, rule, policies }: ExplainResponse): string[] {
-  const wouldReject = policies.flatMap((each) => (each.mode === 'shadow' && isOver(each) ? [each.id] : []))
-  const shadow = wouldReject.length === 0 ? [] : [`In shadow mode, so without effect: ${wouldReject.join(', ')} would reject it.`]
   if (action === 'refuse') return [REFUSALS[reason] ?? 'The request itself is the problem, not a limit.']
-  const found = policies.find(({ id }) => id === policy)?.rules.find(({ name }) => name === rule)
-  if (action === 'allow') return [allowedText(policy, rule, found), ...shadow]
-  const by = `Rule ${rule} of policy ${policy} rejects it.`
-  return found === undefined ? [by] : [by, rejectedText(reason, found)]
+  if (!policy || !rule) return ['No rule limits it.']
+  const deciding = policies.find(({ id }) => id === policy)
+  const found = deciding?.rules.find(({ name }) => name === rule)
+  if (action === 'allow' && reason === PASSED) return [closestText(policy, rule, found)]
+  const why = found === undefined ? [] : [rejectedText(reason, found)]
+  if (action === 'reject') return [`Rule ${rule} of policy ${policy} rejects it.`, ...why]
+  const but = deciding?.mode === 'shadow' ? 'this policy is in shadow mode' : 'nothing is enforced now, see edge status'
+  return [`Rule ${rule} of policy ${policy} would reject it, but ${but}.`, ...why]
 }
+
+/** The reason of an allowed request that no policy would reject, in shadow mode neither. */
+const PASSED = 'all_rules_passed'
 
 const REFUSALS: Readonly<Record<string, string>> = {
   no_bundle_loaded: 'No bundle is active, so nothing can be decided.',
@@ -44,12 +49,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   repeated_descriptor: 'A field that a rule reads occurs more than once, and edge does not guess which one counts.',
 }
 
-function isOver({ rules }: ExplainedPolicyResponse): boolean {
-  return rules.some(({ applied, counters }) => applied && counters.some(({ wait_s: waitS }) => waitS !== 0))
-}
-
-function allowedText(policy: string | null | undefined, rule: string | null | undefined, found: ExplainedRuleResponse | undefined): string {
-  if (!policy || !rule) return 'No rule limits it.'
+function closestText(policy: string, rule: string, found: ExplainedRuleResponse | undefined): string {
   const [counter] = [...(found?.counters ?? [])].sort((a, b) => a.remaining / a.limit - b.remaining / b.limit)
   const left = counter === undefined ? '' : `: ${levelText(counter)}`
   return `Closest to its limit is rule ${rule} of policy ${policy}${left}.`
@@ -60,14 +60,10 @@ function rejectedText(reason: string, { cost, counters, descriptors, override }:
   if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
   const left = empty.map(levelText).join(', ')
-  const need = `${caller} has ${left || 'nothing left'}, and this request takes ${costText(cost, empty[0]?.kind)}.`
+  const need = `${caller} has ${left || 'nothing left'}, and this request takes ${amountText(cost, empty[0]?.kind)}.`
   if (empty.some(({ wait_s: waitS }) => waitS === null)) return `${need} That is more than the limit can ever hold: waiting does not help.`
+  if (empty.every(({ kind }) => kind === 'in_flight')) return `${need} It would pass when one of the others ends.`
   return `${need} It would pass in ${durationText(Math.max(0, ...empty.map(({ wait_s: waitS }) => waitS!)))}.`
-}
-
-/** A budget's cost is in hundredths, as its counter is. */
-function costText(cost: number, kind: string | undefined): string {
-  return kind === 'budget' ? (cost / 100).toFixed(2) : numberText(cost)
 }
 
 function policyText({ id, mode, rules }: ExplainedPolicyResponse): string {
@@ -83,7 +79,7 @@ function ruleText({ name, applied, why, cost, descriptors, counters, override }:
     rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}${wait}`])
   }
   if (override) rows.push(['override', `${override}, see edge override --list`])
-  const takes = counters.length === 0 ? 'applies' : `takes ${costText(cost, counters[0]!.kind)}`
+  const takes = counters.length === 0 ? 'applies' : `takes ${amountText(cost, counters[0]!.kind)}`
   return `    ${name}: ${takes}\n${listText(rows, '      ')}`
 }
 

@@ -14,13 +14,13 @@ export interface TopResponse {
 
 /** Asks all workers, and merges what those know that answer in time. */
 export async function answerTop(
-  { policy, rule, limit }: TopAsk,
+  { limit, ...filter }: TopAsk,
   askWorkers: (filter: TopFilter) => Promise<readonly TopReport[]>,
   clock: Clock,
   startedMs: number,
 ): Promise<TopResponse> {
-  const reports = await askWorkers({ policy, rule })
-  const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, limit)
+  const reports = await askWorkers(filter)
+  const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)
   const ageMs = clock.nowMs() - Math.max(sinceMs, startedMs)
   const since = new Date(clock.wallMs() - ageMs).toISOString()
   return { since, max_error: maxError, rejected, nearest }

@@ -73,9 +73,7 @@ export class Webhook {
     batch.lines.push(line)
     batch.characters += line.length
     if (this.#batches.length > MAX_BATCHES) this.#drop(this.#batches.find((other) => other !== this.#underWay)!)
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-    })
+    this.#running ??= this.#run()
   }
 
   /** Posts what is left, once, as far as there is time. */
@@ -95,9 +93,11 @@ export class Webhook {
     for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
       if (batch.triedAtMs === undefined && this.#batches.length === 1) await this.#pause(this.#timing.gatherMs)
       if (await this.#post(batch)) continue
-      if (this.#isClosing) return
+      if (this.#isClosing) break
       await this.#pause(this.#backoff.nextMs())
     }
+    // At once, and not when the promise is looked at: until then an event may come.
+    this.#running = undefined
   }
 
   /** Returns whether the next one may be posted. */

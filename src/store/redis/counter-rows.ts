@@ -75,7 +75,7 @@ export function questionRows(keys: CounterKeys, question: Question, slackMs: num
       row,
       key: keys.keyOf(charges, row),
       limit,
-      ageMs: Math.max(0, nowMs - counter.sinceMs),
+      ageMs: nowMs - counter.sinceMs,
       override: counter.override,
       cost: charges.costs[row]!,
       most: own.levels[row]! + algorithmOf(limit).refillIn(limit, slackMs),
@@ -94,7 +94,7 @@ export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken
     return {
       key: keys.keyOf(charges, row),
       limit,
-      ageMs: Math.max(0, nowMs - sinceMs),
+      ageMs: nowMs - sinceMs,
       override,
       tokens,
       takenWallMs,

@@ -27,7 +27,7 @@ export class FleetCounter extends EmbeddedCounter {
   #identityDigest: string | undefined
 
   constructor(spec: CounterSpec, prefix: HashState) {
-    super(spec.override === undefined ? spec : { ...spec, sinceMs: spec.sinceMs + LATE_REPLIES_MS }, prefix)
+    super(spec, prefix, spec.override === undefined ? 0 : LATE_REPLIES_MS)
     const subject = new SubjectWords()
     subject.addIdentity(spec.identity)
     this.identityWords = subject.words.slice(0, subject.length)

@@ -34,7 +34,11 @@ test('rejects, would-rejects and budgets that are nearly spent', async () => {
   for (const uri of ['/api', '/trial', '/money']) await edge.decideTimes(2, by(uri))
   expect((await client.untilNamed('reject'))[0]!.data).toMatchObject({ ...RULE, reason: 'token_bucket_exceeded' })
   expect((await client.untilNamed('would_reject'))[0]!.data).toMatchObject({ policy: 'trial', rule: 'per-key' })
-  expect((await client.untilNamed('budget_warning'))[0]!.data).toMatchObject({ policy: 'money', percent: 80, caller: expect.stringMatching(/^[0-9a-f]{16}$/) as string })
+  expect((await client.untilNamed('budget_warning'))[0]!.data).toMatchObject({
+    policy: 'money',
+    percent: 80,
+    caller: expect.stringMatching(/^[0-9a-f]{16}$/) as string,
+  })
   expect(JSON.stringify(client.events)).not.toContain(SECRET)
 })
 

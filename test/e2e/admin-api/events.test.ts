@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { EventClient } from '../../support/admin/event-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
@@ -69,9 +70,8 @@ describe('GET events', () => {
     const edge = await running({ env: ADMIN_ENV })
     expect((await askAdmin(edge.adminPort, 'GET', 'events', { token: undefined })).status).toBe(401)
     for (const method of ['POST', 'HEAD', 'DELETE']) {
-      const { status, headers } = await askAdmin(edge.adminPort, method, 'events', { ...(method === 'POST' && { body: {} }) })
-      expect([method, status]).toEqual([method, 405])
-      expect(headers['allow']).toBe('GET')
+      const { status, headers } = await ask(edge.adminPort, method, '/admin/v1/events', [['Authorization', `Bearer ${ADMIN_TOKEN}`]])
+      expect([method, status, headers['allow']]).toEqual([method, 405, 'GET'])
     }
   })
 
@@ -98,6 +98,22 @@ describe('GET events', () => {
     await until(() => client.isClosed)
     expect(client.res.complete).toBe(true)
     expect(client.named('stopping')).toHaveLength(1)
+  })
+
+  test.each([
+    ['garbage', 'garbage\r\n\r\n'],
+    ['requests without end', 'GET /admin/v1/events HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5000)],
+    ['half a request', 'GET /admin/v1/status HT'],
+  ])('a reader that sends %s behind its request harms nobody', async (_, bytes) => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const client = await EventClient.open(edge.adminPort)
+    const socket = connect(edge.adminPort, '127.0.0.1').on('error', () => {})
+    socket.write(`GET /admin/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n${bytes}`)
+    socket.resume()
+    await edge.decideTimes(2, ALICE)
+    await client.untilNamed('reject')
+    socket.destroy()
+    expect((await askAdmin(edge.adminPort, 'GET', 'status')).status).toBe(200)
   })
 
   test('is sent without chunks to a client of HTTP/1.0', async () => {

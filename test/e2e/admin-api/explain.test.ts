@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { asksToExplain, explained } from '../../support/admin/explained.ts'
 import {
   blockRule,
@@ -16,6 +16,7 @@ import {
 } from '../../support/bundles/bundles.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
@@ -302,6 +303,17 @@ describe('explain in reverse_proxy', () => {
     })
   })
 
+  test('counts nothing where the head alone decides', async () => {
+    const uri = '/v1/chat/completions'
+    const spent = { method: 'POST', uri, host: 'a', headers: { 'x-once': 'a' }, body: '{"max_tokens":1}' }
+    await ask(edge.port, 'POST', uri, [['X-Once', 'a']], spent.body)
+    expect((await askAdmin(edge.adminPort, 'GET', 'top')).json.rejected).toEqual([])
+    for (let i = 0; i < 3; i++) expect(await explained(edge.adminPort, spent)).toMatchObject({ status: 429, rule: 'once' })
+    const blocked = { ...spent, headers: { 'x-bad': '1' } }
+    for (let i = 0; i < 3; i++) expect(await explained(edge.adminPort, blocked)).toMatchObject({ status: 403 })
+    expect((await askAdmin(edge.adminPort, 'GET', 'top')).json.rejected).toEqual([])
+  })
+
   test.each([
     ['a body with its model twice', { body: '{"model":"a","model":"b"}' }, 400, 'repeated_descriptor'],
     ['a body that is too large', { body: JSON.stringify({ prompt: 'x'.repeat(3000) }) }, 413, 'body_too_large'],
@@ -371,7 +383,11 @@ const POLICIES = [
 const PROXY_POLICIES = [
   policy('llm', {
     selector: { pathPrefix: '/v1' },
-    rules: [llmRule('tokens', [], { tokens_per_minute: 600 }), bucketRule('by-model', ['llm:model'], 100)],
+    rules: [
+      llmRule('tokens', [], { tokens_per_minute: 600 }),
+      bucketRule('by-model', ['llm:model'], 100),
+      bucketRule('once', ['header:x-once'], 1, HARDLY_ANY),
+    ],
   }),
   policy('addresses', { selector: { pathPrefix: '/by-address' }, rules: [bucketRule('r', ['ip:address'], 2)] }),
   policy('blocks', { rules: [blockRule('bad', { 'header:x-bad': '1' })] }),

@@ -122,8 +122,10 @@ describe('an override on two workers', () => {
 
   test('is gone by itself', async () => {
     const values = { 'header:x-k': 'for a moment' }
-    const { id } = await operator.override({ policy: 'api', rule: 'per-key', values, block: true, until: '1s' })
-    expect((await decide('for a moment')).status).toBe(403)
+    const { id, until: end } = await operator.override({ policy: 'api', rule: 'per-key', values, block: true, until: '1s' })
+    const { status } = await decide('for a moment')
+    // A machine that is busy enough is too late for it.
+    if (new Date().toISOString() < (end as string)) expect(status).toBe(403)
     await until(async () => (await decide('for a moment')).status === 200)
     expect(await statusesOnAll('for a moment')).not.toContain(403)
     expect(await operator.overrides()).toEqual([])

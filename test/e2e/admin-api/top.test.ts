@@ -7,6 +7,7 @@ import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
 import { original } from '../../support/service/wire.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
@@ -146,9 +147,37 @@ describe('GET top', () => {
     expect(nearest).toContainEqual({ policy: 's', rule: 'r', values: { 'header:x-k': 'alice' }, remaining: 0, limit: 1 })
   })
 
-  test('shows what callers have left at that moment: refilled, released, or in another window', async () => {
+  test('counts callers that an override blocks, and shows limits as overrides make them', async () => {
+    const edge = await running({
+      bundle: bundle(
+        1,
+        policy('p', { rules: [bucketRule('r', ['header:x-k'], 4, HARDLY_ANY)] }),
+        policy('d', { selector: { domain: 'd' }, rules: [bucketRule('r', ['descriptor:user'], 4, HARDLY_ANY)] }),
+      ),
+      env: { ...ADMIN_ENV, EDGE_GRPC_PORT: '0' },
+    })
+    const override = async (id: string, values: object, change: object) => {
+      const body = { policy: id, rule: 'r', values, ...change, until: '1h', reason: 'test' }
+      expect((await askAdmin(edge.adminPort, 'POST', 'overrides', { body })).status).toBe(201)
+    }
+    await override('p', { 'header:x-k': 'alice' }, { multiply: 3 })
+    await override('p', { 'header:x-k': 'mallory' }, { block: true })
+    await override('d', { 'descriptor:user': 'mallory' }, { block: true })
+    await asks(edge, 11, 'alice')
+    expect(await asks(edge, 2, 'mallory')).toEqual([403, 403])
+    await shouldRateLimit(rateLimitService(edge.grpcPort), ['user=x', 'user=mallory'])
+    const { rejected, nearest } = await top(edge)
+    expect(rejected).toEqual([
+      { policy: 'p', rule: 'r', values: { 'header:x-k': 'mallory' }, count: 2 },
+      { policy: 'd', rule: 'r', values: { 'descriptor:user': 'mallory' }, count: 1 },
+    ])
+    expect(nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, remaining: 1, limit: 12 }])
+    expect(await metric(edge.adminPort, 'edge_rejects_total{policy="p",rule="r",reason="blocked"}')).toBe(2)
+  })
+
+  test('shows what callers have left at that moment: refilled, or in another window', async () => {
     const clock = new ManualClock()
-    const rules = [bucketRule('bucket', ['header:x-k'], 4, 1), windowRule('window', ['header:x-k'], { limit: 4, window: '1h' })]
+    const rules = [bucketRule('bucket', ['header:x-k'], 4, 1), windowRule('window', ['header:x-k'], { limit: 4, period: '1m' })]
     const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV, clock })
     await asks(edge, 3, 'alice')
     const remaining = async () =>
@@ -157,7 +186,9 @@ describe('GET top', () => {
     clock.advance(1000)
     expect(await remaining()).toEqual({ bucket: 2, window: 1 })
     clock.advance(60_000)
-    expect(await remaining()).toEqual({ window: 1 })
+    expect(await remaining()).toEqual({})
+    await asks(edge, 1, 'alice')
+    expect(await remaining()).toEqual({ bucket: 3, window: 3 })
   })
 
   test('forgets rejects after five to ten minutes, and keeps them over a change of the bundle', async () => {
@@ -198,10 +229,10 @@ describe('GET top of several workers', () => {
   test('responds while one of them dies, with what the others know', async () => {
     const mortal = await mortalEdge(2, { bundle: KEYED, env: ADMIN_ENV })
     const load = await loadOnAll(mortal.port, [...original('/p'), ['X-K', 'alice']], 8)
-    const asked = Array.from({ length: 20 }, () => askAdmin(mortal.edge.adminPort, 'GET', 'top'))
+    const asked = Promise.allSettled(Array.from({ length: 20 }, () => askAdmin(mortal.edge.adminPort, 'GET', 'top')))
     mortal.age()
     await mortal.host.terminate(2)
-    const responses = (await Promise.allSettled(asked)).flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    const responses = (await asked).flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200))
     await mortal.untilReplaced()
     await load.stop()

@@ -10,7 +10,9 @@ import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { EVENTS_SECRET, WebhookReceiver } from '../../support/admin/webhook-receiver.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { metric } from '../../support/service/metrics.ts'
-import { running, scratchDirectory, thisTest } from '../../support/service/running.ts'
+import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
+import { running, scratchDirectory, serving, thisTest } from '../../support/service/running.ts'
+import { selfSigned } from '../../support/service/self-signed.ts'
 import { until } from '../../support/until.ts'
 
 const REJECTING = bundle(1, policy('api', { rules: [bucketRule('per-key', ['header:x-api-key'], 1, 0.001)] }))
@@ -18,10 +20,10 @@ const SECRET = 'sk-secret-of-alice'
 const ALICE = { uri: '/x', fields: [['X-Api-Key', SECRET]] as [string, string][] }
 
 describe('EDGE_EVENTS_URL', () => {
-  test('gets the events in signed batches, from the start to the end, whatever the log has', async () => {
-    const receiver = await WebhookReceiver.start()
-    const stateFile = join(await scratchDirectory(), 'state')
-    const edge = await running({ bundle: REJECTING, env: { ...receiver.env, EDGE_LOG_LEVEL: 'silent', EDGE_STATE_FILE: stateFile } })
+  test.concurrent('gets the events in signed batches, from the start to the end, whatever the log has', async (t) => {
+    const receiver = await WebhookReceiver.start(t)
+    const stateFile = join(await scratchDirectory(t), 'state')
+    const edge = await running({ bundle: REJECTING, env: { ...receiver.env, EDGE_LOG_LEVEL: 'silent', EDGE_STATE_FILE: stateFile } }, t)
     await receiver.untilNamed('started')
     await edge.decideTimes(2, ALICE)
     expect(await receiver.untilNamed('reject')).toMatchObject({ policy: 'api', rule: 'per-key', reason: 'token_bucket_exceeded' })
@@ -39,10 +41,10 @@ describe('EDGE_EVENTS_URL', () => {
     expect(edge.log).toEqual([])
   })
 
-  test('that accepts nothing is a problem until it does, and gets the same batch again', async () => {
-    const receiver = await WebhookReceiver.start()
+  test.concurrent('that accepts nothing is a problem until it does, and gets the same batch again', async (t) => {
+    const receiver = await WebhookReceiver.start(t)
     receiver.respond = (res) => void res.writeHead(500).end('no')
-    const edge = await running({ bundle: REJECTING, env: { ...receiver.env, ...ADMIN_ENV } })
+    const edge = await running({ bundle: REJECTING, env: { ...receiver.env, ...ADMIN_ENV } }, t)
     const codes = async (): Promise<string[]> => {
       const { json } = await askAdmin(edge.adminPort, 'GET', 'status')
       return json.problems.map(({ code }: { code: string }) => code)
@@ -58,12 +60,30 @@ describe('EDGE_EVENTS_URL', () => {
     expect(await metric(edge.adminPort, 'edge_events_dropped_total{to="webhook"}')).toBe(0)
   })
 
-  test('that is unreachable does not hold up a shutdown, which says how many events are lost', async () => {
-    const receiver = await WebhookReceiver.start()
-    const edge = await running({ bundle: REJECTING, env: { EDGE_EVENTS_URL: 'http://127.0.0.1:9/', EDGE_EVENTS_SECRET: EVENTS_SECRET } })
+  test.concurrent('that is unreachable does not hold up a shutdown, which says how many events are lost', async (t) => {
+    const edge = await running({ bundle: REJECTING, env: { EDGE_EVENTS_URL: 'http://127.0.0.1:9/', EDGE_EVENTS_SECRET: EVENTS_SECRET } }, t)
     await edge.stop()
-    expect(receiver.batches).toEqual([])
     expect(edge.log.at(-1)).toMatchObject({ event: 'events_not_posted', url: 'http://127.0.0.1:9', lost: 4 })
+  })
+})
+
+describeWithOpenssl('EDGE_EVENTS_URL over TLS', () => {
+  test.concurrent('gets events if NODE_EXTRA_CA_CERTS vouches for its certificate', async (t) => {
+    const certificate = await selfSigned(await scratchDirectory(t))
+    const receiver = await WebhookReceiver.start(t, certificate)
+    const cli = await serving({ ...receiver.env, NODE_EXTRA_CA_CERTS: certificate.path }, [], t)
+    await receiver.untilNamed('started')
+    expect(await cli.stop()).toBe(0)
+    expect(receiver.events.at(-1)).toMatchObject({ event: 'stopped' })
+    expect(`${cli.stdout}${cli.stderr}`).not.toMatch(/a-secret-in-the-query|whsec_/)
+  })
+
+  test.concurrent('gets none if nobody vouches for it', async (t) => {
+    const receiver = await WebhookReceiver.start(t, await selfSigned(await scratchDirectory(t)))
+    const cli = await serving(receiver.env, [], t)
+    await until(() => cli.logged('events_not_posted').length > 0)
+    expect(cli.logged('events_not_posted')).toMatchObject([{ reason: expect.stringContaining('certificate') as string }])
+    expect(receiver.batches).toEqual([])
   })
 })
 

@@ -37,12 +37,12 @@ describe('what a command prints', () => {
 
   test('counters', async () => {
     api().says({ ...COUNTERS, holds: 2, override: 'abc' })
-    expect((await command('counters', 'api', 'per-key', 'header:x-k=alice')).stdout).toBe(`policy     api (enforce)
-rule       per-key
-caller     header:x-k=alice
-bucket     2 of 5 left, full again in 3 s
-in flight  2
-override   abc, see edge override --list
+    expect((await command('counters', 'api', 'per-key', 'header:x-k=alice')).stdout).toBe(`policy    api (enforce)
+rule      per-key
+caller    header:x-k=alice
+bucket    2 of 5 left, full again in 3 s
+holds     2 requests
+override  abc, see edge override --list
 `)
   })
 

@@ -1,11 +1,18 @@
+import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
+import { selfSigned } from '../../support/service/self-signed.ts'
 
 const BUNDLE = bundle(
   1,
@@ -120,6 +127,38 @@ describe('the commands ask a running service', () => {
     vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${other.adminPort}`)
     expect((await command('status')).stderr).toContain('has no admin API')
   })
+})
+
+test('a reader that has seen enough is no problem', async () => {
+  const edge = await service()
+  const program = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
+  const env = { PATH: process.env['PATH'] ?? '', EDGE_ADMIN_URL: `http://127.0.0.1:${edge.adminPort}`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
+  // The program begins to write when nobody reads any more.
+  const line = `{ '${process.execPath}' '${program}' status; echo "status $?" >&2; } | true`
+  const { stderr } = await promisify(execFile)('sh', ['-c', line], { env })
+  expect(stderr).toBe('status 0\n')
+})
+
+test('over https, below a path, with a certificate of a private authority', async () => {
+  const directory = await scratchDirectory()
+  const { key, cert, path } = await selfSigned(directory)
+  const edge = await service()
+  const proxy = createServer({ key, cert }, (req, res) => {
+    const { method, headers } = req
+    const options = { port: edge.adminPort, host: '127.0.0.1', method, headers, path: req.url!.replace('/ops/', '/') }
+    req.pipe(request(options, (from) => from.pipe(res.writeHead(from.statusCode!, from.headers))))
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void proxy.close())
+  const url = `https://localhost:${(proxy.address() as AddressInfo).port}/ops`
+  const env = { EDGE_ADMIN_URL: url, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
+  const trusted = await finished(['counters', 'open', 'all'], { ...env, NODE_EXTRA_CA_CERTS: path })
+  expect(trusted).toMatchObject({ status: 0, stderr: '' })
+  const untrusted = await finished(['status'], env)
+  expect(untrusted).toMatchObject({ status: 1, stdout: '' })
+  expect(untrusted.stderr).toContain(
+    `${url}/ is unreachable: its certificate is not trusted; for a private authority set NODE_EXTRA_CA_CERTS`,
+  )
 })
 
 test('the program loads nothing of the service for these commands', async () => {

@@ -1,4 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { type Owner, thisTest } from '../service/running.ts'
@@ -20,9 +21,13 @@ export class WebhookReceiver {
   connections = 0
   respond: (res: ServerResponse, batch: PostedBatch) => void = (res) => void res.writeHead(204).end()
   readonly #server: Server
+  /** Up to the port. */
+  readonly #base: string
 
-  private constructor(server: Server) {
+  private constructor(server: Server, base: string) {
     this.#server = server
+    this.#base = base
+    server.on('tlsClientError', () => {}) // those who do not trust it
     server.on('connection', () => this.connections++)
     server.on('request', async (req, res) => {
       let body = ''
@@ -34,18 +39,18 @@ export class WebhookReceiver {
     })
   }
 
-  static async start(owner: Owner = thisTest): Promise<WebhookReceiver> {
-    const server = createServer()
+  static async start(owner: Owner = thisTest, tls?: { readonly key: Buffer; readonly cert: Buffer }): Promise<WebhookReceiver> {
+    const server = tls === undefined ? createServer() : createTlsServer(tls)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     owner.onTestFinished(() => {
       server.close()
       server.closeAllConnections()
     })
-    return new WebhookReceiver(server)
+    return new WebhookReceiver(server, tls === undefined ? 'http://127.0.0.1' : 'https://localhost')
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook?key=a-secret-in-the-query`
+    return `${this.#base}:${(this.#server.address() as AddressInfo).port}/hook?key=a-secret-in-the-query`
   }
 
   get env(): Readonly<Record<string, string>> {

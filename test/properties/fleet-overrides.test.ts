@@ -1,0 +1,191 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ChargeResults } from '../../src/store/charge-results.ts'
+import { Charges } from '../../src/store/charges.ts'
+import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import type { FleetCounter } from '../../src/store/redis/fleet-counter.ts'
+import { FleetStore } from '../../src/store/redis/fleet-store.ts'
+import type { RedisLink } from '../../src/store/redis/link/redis-link.ts'
+import type { Script } from '../../src/store/redis/link/script.ts'
+import { OverrideMoments } from '../../src/store/redis/override-moments.ts'
+import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
+import { clockedScript } from '../support/redis/clocked-link.ts'
+import { usableLink } from '../support/redis/recorded-link.ts'
+import { runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { bucketLimit } from '../support/store/charging.ts'
+
+const START_MS = Date.UTC(2026, 0, 15)
+const SIZE = 8
+/** Next to no refill: what is added is the override's. */
+const RATE = 2 ** -50
+const DAY_MS = 86_400_000
+
+interface Change {
+  readonly momentMs: number
+  /** Undefined: the override before it is ended. */
+  readonly size: number | undefined
+}
+
+/** An instance with a clock of its own, which learns of changes at its own time. */
+class SimulatedInstance {
+  nowMs: number
+  readonly #skewMs: number
+  readonly #store: FleetStore
+  readonly #moments = new OverrideMoments()
+  readonly #base: FleetCounter
+  #inForce: { counter: FleetCounter; momentMs: number; fromMs: number } | undefined
+  #latestMs = 0
+
+  constructor(network: Network, prefix: string, skewMs: number) {
+    this.#skewMs = skewMs
+    this.nowMs = skewMs
+    const overridesKnownAt = (nowMs: number) => this.#moments.knownAt(nowMs)
+    const shared = new SharedCounters(network, clockedScript(), { prefix, maxSlackMs: 0, overridesKnownAt }, { onUnknownOutcome() {} })
+    const clock = { nowMs: () => this.nowMs, wallMs: () => START_MS + this.nowMs }
+    this.#store = new FleetStore({ shared, local: newEmbeddedStore(64 * 1024), failureMode: 'closed', clock, listener: { onDecided() {} } })
+    this.#base = this.#store.open({ identity: ['rule'], limit: bucketLimit(RATE, SIZE), sinceMs: 0, isLeasable: true })
+  }
+
+  /** Its workers know of it from now on. */
+  learn({ momentMs, size }: Change): void {
+    if (momentMs <= this.#latestMs) return
+    this.#latestMs = momentMs
+    // What its clock says may be a little wrong, and one that learns late begins later.
+    const fromMs = size === undefined ? this.nowMs : Math.max(momentMs - START_MS + this.#skewMs, this.nowMs + 1)
+    this.#moments.use({ latestMs: momentMs, upcoming: size === undefined ? [] : [{ momentMs, fromMs }] })
+    this.#inForce = size === undefined ? undefined : { counter: this.#raised(size, momentMs, fromMs), momentMs, fromMs }
+  }
+
+  async take(): Promise<boolean> {
+    const charges = new Charges()
+    charges.add(this.#inForce !== undefined && this.nowMs >= this.#inForce.fromMs ? this.#inForce.counter : this.#base, 1)
+    return (await this.#store.takeAll(charges, new ChargeResults(), this.nowMs, START_MS + this.nowMs)) === true
+  }
+
+  #raised(size: number, momentMs: number, sinceMs: number): FleetCounter {
+    const override = { momentMs, untilMs: momentMs + DAY_MS, ruleSize: SIZE }
+    const limit = { ...bucketLimit(RATE, size), raisedFrom: SIZE }
+    return this.#store.open({ identity: ['rule'], limit, sinceMs, isLeasable: true, override })
+  }
+}
+
+/** Between instances and Redis: calls wait until they are let through, in any order, and their replies too. */
+class Network {
+  wallMs = START_MS
+  readonly #link: RedisLink
+  readonly #waiting: (() => void)[] = []
+  /** The call that was let through last. */
+  #executed: Promise<string> | undefined
+
+  constructor(link: RedisLink) {
+    this.#link = link
+  }
+
+  groupOf(): number {
+    return 0
+  }
+
+  isUsable(): boolean {
+    return true
+  }
+
+  async run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
+    await this.#wait()
+    const now = String(this.wallMs - START_MS)
+    this.#executed = this.#link.run(script, keys, [...args, now, String(this.wallMs)])
+    const reply = await this.#executed
+    await this.#wait()
+    return reply
+  }
+
+  /** Lets one of those that wait go on. Returns false where none does. */
+  async letThrough(which: number): Promise<boolean> {
+    if (this.#waiting.length === 0) return false
+    const [go] = this.#waiting.splice(which % this.#waiting.length, 1)
+    go!()
+    await Promise.resolve()
+    await this.#executed
+    // Whoever waited for that goes on.
+    await new Promise((resolve) => setImmediate(resolve))
+    return true
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+}
+
+const anyStep = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ what: fc.constant('take' as const), instance: fc.nat(2) }) },
+  { weight: 6, arbitrary: fc.record({ what: fc.constant('deliver' as const), which: fc.nat(9) }) },
+  { weight: 2, arbitrary: fc.record({ what: fc.constant('learn' as const), instance: fc.nat(2) }) },
+  { weight: 2, arbitrary: fc.record({ what: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 400 }) }) },
+)
+const anySkews = fc.tuple(...Array.from({ length: 3 }, () => fc.integer({ min: 0, max: 60 })))
+
+describeWithRedis('overrides of a limit that a fleet shares, whatever is late', () => {
+  test('add each difference once at most, and none is lost', { timeout: 60_000 }, async () => {
+    const { link } = await usableLink((await runningRedis()).url, 5000)
+    let runs = 0
+    const anyRaise = fc.integer({ min: 1, max: 3 }).map((factor) => SIZE * (factor + 1))
+    await fc.assert(
+      fc.asyncProperty(
+        anySkews,
+        anyRaise,
+        fc.option(anyRaise),
+        fc.array(anyStep, { maxLength: 60 }),
+        async (skews, first, second, steps) => {
+          const network = new Network(link)
+          const instances = skews.map((skewMs) => new SimulatedInstance(network, `edge:${runs}:`, skewMs))
+          runs++
+          const changes: Change[] = [{ momentMs: START_MS + 1000, size: first }]
+          // Ended, and then another one: the level carries over, capped at the rule's own size.
+          if (second !== null) changes.push({ momentMs: START_MS + 2000, size: undefined }, { momentMs: START_MS + 3000, size: second })
+          const known = instances.map(() => 0)
+          let admitted = 0
+          const taking: Promise<void>[] = []
+          const take = (instance: number) => {
+            const taken = instances[instance]!.take().then((isTaken) => {
+              if (isTaken) admitted++
+            })
+            taking.push(taken)
+          }
+          const pass = (ms: number) => {
+            network.wallMs += ms
+            for (const instance of instances) instance.nowMs += ms
+          }
+          const learn = (instance: number) => {
+            const change = changes[known[instance]!]
+            // It is in Redis a second before its moment.
+            if (change === undefined || network.wallMs < change.momentMs - 1000) return
+            known[instance]!++
+            instances[instance]!.learn(change)
+          }
+          for (const step of steps) {
+            if (step.what === 'take') take(step.instance)
+            else if (step.what === 'deliver') await network.letThrough(step.which)
+            else if (step.what === 'learn') learn(step.instance)
+            else pass(step.ms)
+          }
+          while (await network.letThrough(0));
+          await Promise.all(taking)
+          const most = SIZE + (first - SIZE) + (second === null ? 0 : second - SIZE)
+          expect(admitted).toBeLessThanOrEqual(most)
+          if (second !== null) return
+          // All know it and it is in force: what is left of it can be used up.
+          pass(2000)
+          for (const i of instances.keys()) learn(i)
+          pass(100)
+          for (let i = 0; i < 2 * first; i++) {
+            take(i % 3)
+            while (await network.letThrough(0));
+          }
+          await Promise.all(taking)
+          expect(admitted).toBe(first)
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+})
