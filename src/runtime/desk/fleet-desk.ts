@@ -94,7 +94,7 @@ export class FleetDesk implements OverrideShelf {
     try {
       let hasMore = true
       while (hasMore && !this.#isClosed) hasMore = await this.#ask()
-      this.#refusal = undefined
+      this.#noteShared()
     } catch (error) {
       this.#noteFailure(error)
     }
@@ -166,6 +166,12 @@ export class FleetDesk implements OverrideShelf {
     this.#told = told
     const all = { digestKey, changes, resets: [...this.#resets.values()] }
     this.#parts.tell({ digestKey, changes, resets }, all)
+  }
+
+  #noteShared(): void {
+    if (this.#refusal === undefined) return
+    this.#refusal = undefined
+    this.#parts.logger.info({ event: 'desk_shared' }, 'overrides and resets are shared with other instances again')
   }
 
   /** Logs once that Redis refuses. That it is unreachable, the workers log. */

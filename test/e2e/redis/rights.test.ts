@@ -5,6 +5,7 @@ import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
+import { DeskScript, deskEntryText } from '../../../src/store/redis/desk-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import { ReservationScript } from '../../../src/store/redis/reservation-script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
@@ -58,6 +59,25 @@ describeWithRedis('a Redis user with the documented rights', () => {
     expect(await script.leave('edge:corrections:1', 'entry', 10, 60_000)).toBe(true)
     expect(await script.read('edge:corrections:1', 10)).toEqual(['entry'])
     expect(await script.read('edge:corrections:1', 10)).toEqual([])
+    expect(errors).toEqual([])
+  })
+
+  test('can share overrides and resets', async () => {
+    const { link, errors } = await linkOfUser()
+    const script = new DeskScript(link, 'edge:')
+    const forgetMs = Date.now() + 60_000
+    const entry = deskEntryText({ momentMs: 1, forgetMs, untilMs: forgetMs, id: 'id', text: 'text' })
+    expect(
+      await script.put('epoch', { subject: 's', id: 'id', expected: undefined, untilMs: forgetMs, text: '{}', delayMs: 0 }),
+    ).toMatchObject({ kind: 'put' })
+    for (const map of ['overrides', 'resets'] as const) await script.add('epoch', map, [['t', entry]])
+    const news = await script.poll({
+      epoch: 'epoch',
+      latestMs: 0,
+      digestKey: '0 0011223344556677',
+      changes: { overrides: '0', resets: '0' },
+    })
+    expect([news.overrides.size, news.resets.entries]).toEqual([2, [['t', entry]]])
     expect(errors).toEqual([])
   })
 })

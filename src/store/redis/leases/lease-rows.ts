@@ -27,6 +27,8 @@ export class LeaseRows {
   /** Tokens that the row's recent use calls for, and tokens to lease: none while the key has a note that they were asked for. */
   wants = new Float64Array(0)
   asks = new Float64Array(0)
+  /** For rows at no cost: tokens that are leased here. Whoever looks at a counter wants to know of them too. */
+  lefts = new Float64Array(0)
   /** The block that the row's token was taken from: tag and end. */
   blockLows = new Int32Array(0)
   endsMs = new Float64Array(0)
@@ -76,6 +78,7 @@ export class LeaseRows {
       results.waitsMs[row] = 0
       const isLeased = counter.isLeasable && charges.costs[row] === 1
       if (!isLeased) results.levels[row] = algorithmOf(counter.limit).size(counter.limit)
+      this.lefts[row] = counter.isLeasable && charges.costs[row] === 0 ? this.#leftOf(row, counter, nowMs) : 0
       const coverage = isLeased ? this.#readRow(row, takes, counter, results, nowMs) : UNLEASED
       this.coverages[row] = coverage
       if (coverage === REFUSED) all = REFUSED
@@ -106,6 +109,12 @@ export class LeaseRows {
     this.wants[row] = tokensToLease(leases.used, leases.elapsedMs, this.#leaseMs)
     if (takes && note === 'none' && !this.isClosed) this.asks[row] = this.wants[row]!
     return UNCOVERED
+  }
+
+  #leftOf(row: number, counter: FleetCounter, nowMs: number): number {
+    const leases = this.#keyOf(row, counter)
+    leases.read(nowMs)
+    return leases.left
   }
 
   /** Tokens to lease before those held are used up; 0: none yet. */
@@ -149,6 +158,7 @@ export class LeaseRows {
     this.coverages = new Uint8Array(size)
     this.wants = new Float64Array(size)
     this.asks = new Float64Array(size)
+    this.lefts = new Float64Array(size)
     this.blockLows = new Int32Array(size)
     this.endsMs = new Float64Array(size)
     while (this.#keys.length < size) this.#keys.push(new KeyLeases(this.#local.table, this.#leaseMs, this.#wallMs))

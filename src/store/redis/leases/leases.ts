@@ -75,10 +75,14 @@ export class Leases {
 
   /** Redis replied to `calls`; levels and waits are in `results`. */
   onReply(request: RemoteRequest, fits: boolean, charges: Charges, results: ChargeResults, calls: readonly QuestionCall[]): void {
-    const { takes, held, uncovered, sentMs } = request
+    const { takes, held, uncovered, sentMs, rows, lefts } = request
     for (const { row, level } of held) {
       results.levels[row] = level
       results.waitsMs[row] = 0
+    }
+    for (const [i, row] of rows.entries()) {
+      if (lefts[i]! > 0)
+        results.levels[row] = Math.min(results.levels[row]! + lefts[i]!, (charges.counters[row]!.limit as BucketLimit).burst)
     }
     // A check leaves nothing behind: inspecting a counter changes no decision.
     if (!takes) return
@@ -111,9 +115,9 @@ export class Leases {
   }
 
   #requestFor(takes: boolean, charges: Charges, results: ChargeResults, sentMs: number): RemoteRequest {
-    const { coverages, asks, blockLows, endsMs } = this.#rows
+    const { coverages, asks, lefts: leftHere, blockLows, endsMs } = this.#rows
     const { sets, highs } = this.#rows.located
-    const [rows, leases]: [number[], number[]] = [[], []]
+    const [rows, leases, lefts]: [number[], number[], number[]] = [[], [], []]
     const [uncovered, held]: [UncoveredRow[], HeldRow[]] = [[], []]
     for (let row = 0; row < charges.length; row++) {
       if (coverages[row] === COVERED) {
@@ -123,9 +127,10 @@ export class Leases {
       }
       rows.push(row)
       leases.push(asks[row]!)
+      lefts.push(leftHere[row]!)
       if (coverages[row] === UNCOVERED) uncovered.push(this.#uncoveredRow(row, charges))
     }
-    return { takes, sentMs, rows, leases, uncovered, held }
+    return { takes, sentMs, rows, leases, lefts, uncovered, held }
   }
 
   /** Fetches the next block for rows whose lease will soon be used up. */

@@ -8,6 +8,8 @@ export interface RemoteRequest {
   readonly rows: readonly number[]
   /** How many tokens to lease with each of them. */
   readonly leases: readonly number[]
+  /** Tokens that are leased here, for each of them that takes nothing. */
+  readonly lefts: readonly number[]
   readonly uncovered: readonly UncoveredRow[]
   /** Rows that leases cover. If it takes, their tokens are taken already. */
   readonly held: readonly HeldRow[]
