@@ -1,3 +1,4 @@
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
@@ -103,6 +104,20 @@ describe('a reset', () => {
     expect(refused.json.error.message).toContain(message)
     expect(edge.logged('counter_reset').length).toBe(logged)
   })
+})
+
+test('a reset that cannot be saved is in force, and says so', async () => {
+  const directory = join(await scratchDirectory(), 'state')
+  await mkdir(directory)
+  const edge = await running({ bundle: bundle(1, KEYED), env: { ...ADMIN_ENV, EDGE_STATE_FILE: join(directory, 'counters') } })
+  await edge.decideTimes(LIMIT, { fields: [['X-Key', 'alice']] })
+  await rm(directory, { recursive: true })
+  const { status, json } = await reset(edge.adminPort, 'alice')
+  expect([status, json.error.code]).toEqual([503, 'store_unavailable'])
+  expect(json.error.message).toContain('the counters are reset, but the state file could not be written')
+  expect(edge.logged('counter_reset').length).toBe(1)
+  expect((await edge.decide({ fields: [['X-Key', 'alice']] })).status).toBe(200)
+  await mkdir(directory)
 })
 
 describe('a reset on two threads', () => {

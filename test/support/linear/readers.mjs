@@ -1,5 +1,7 @@
 // What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
 
+import { askedByQuery, counterName } from '../../../dist/admin/api/counters/counter-name.js'
+import { readAskedRequest } from '../../../dist/admin/api/explain/asked-request.js'
 import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'
@@ -64,6 +66,14 @@ const scanned = (Reader, start, unit) => (length) => () => {
   for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) reader.push(Buffer.from([byte]), 0, 1)
   reader.end()
 }
+/** What an operator asks; it may be refused. */
+const asked = (read) => (length) => () => {
+  try {
+    read(length)
+  } catch {}
+}
+const explained = (part) => asked((length) => readAskedRequest({ method: 'GET', uri: '/', ...part(length) }))
+const counted = (query) => asked((length) => counterName({ limitKeys: ['header:x'] }, askedByQuery(new URLSearchParams(query(length)))))
 /** HPACK's numbers: seven bits a byte, the lowest first. */
 const textLength = (rest) =>
   rest < 128 ? String.fromCharCode(rest) : String.fromCharCode((rest % 128) + 128) + textLength(Math.floor(rest / 128))
@@ -201,6 +211,13 @@ export const readers = {
   'a block of Huffman code': headerBlock('', '\x00\x01a\x83\xff\xff\x3f'),
   'a block of one text': (length) => headerBlock(`\x00\x01a\x7f${textLength(length - 127)}`, 'a')(length),
   'a status message of escapes': (length) => () => encodedStatusMessage(fill('%ä', length)),
+  'an explained target': explained((length) => ({ uri: fill('/é', length) })),
+  'an explained value of spaces': explained((length) => ({ headers: { x: fill(' ', length) } })),
+  'an explained value between spaces': explained((length) => ({ headers: { x: `${fill(' ', length / 2)}a${fill(' ', length / 2)}` } })),
+  'explained fields': explained((length) => ({ headers: Object.fromEntries(list(length / 10, (i) => [`x-${i}`, 'a'])) })),
+  'explained hosts': explained((length) => ({ headers: { host: list(length / 4, () => 'a') } })),
+  'counters of other keys': counted((length) => list(length / 10, (i) => `header:y-${i}=a`).join('&')),
+  'counters of one key': counted((length) => fill('header:x=a&', length)),
   'a settlement of names': (length) => () => readSettlement(`{${list(length / 10, (i) => `"a${i}":1`).join()}}`),
   'a settlement of lists': (length) => () => readSettlement(`${fill('[', length)}${fill(']', length)}`),
   'a settlement of one text': (length) => () => readSettlement(`{"reservation":"${fill('\\u0061', length)}"}`),

@@ -22,8 +22,7 @@ export function readAskedRequest(body: Readonly<Record<string, unknown>>): Asked
   if (!TARGET.test(uri)) throw badField('uri', 'expected a path such as /api/x?page=1, without spaces and control characters')
   const host = optionalText(body, 'host')
   if (host !== undefined && !FIELD_VALUE.test(host)) throw badField('host', 'expected the name of a host')
-  const fields = readFields(body['headers'])
-  const hosts = takeHosts(fields)
+  const { fields, hosts } = readFields(body['headers'])
   if (host !== undefined) hosts.push(host)
   if (hosts.length > 1) throw badField('host', 'the host is given more than once')
   return { method, uri: encodePathText(uri), host: hosts[0], fields, body: optionalText(body, 'body') }
@@ -41,17 +40,21 @@ function optionalText(body: Readonly<Record<string, unknown>>, name: string): st
   return value
 }
 
-/** Names and values in turn. */
-function readFields(headers: unknown): string[] {
-  if (headers === undefined || headers === null) return []
-  if (typeof headers !== 'object' || Array.isArray(headers)) throw badField('headers', 'expected an object of names and values')
+/** Names and values in turn. A Host field is the request's host: gateways send theirs in another field. */
+function readFields(headers: unknown): { fields: string[]; hosts: string[] } {
   const fields: string[] = []
+  const hosts: string[] = []
+  if (headers === undefined || headers === null) return { fields, hosts }
+  if (typeof headers !== 'object' || Array.isArray(headers)) throw badField('headers', 'expected an object of names and values')
   for (const [name, value] of Object.entries(headers)) {
     if (!TOKEN.test(name)) throw badField('headers', `${show(name)} is no name of a header field`)
-    for (const line of Array.isArray(value) ? (value as unknown[]) : [value]) fields.push(name, fieldText(name, line))
+    for (const line of Array.isArray(value) ? (value as unknown[]) : [value]) {
+      if (name.toLowerCase() === 'host') hosts.push(fieldText(name, line))
+      else fields.push(name, fieldText(name, line))
+    }
     if (fields.length > 2 * MAX_FIELDS) throw badField('headers', `expected at most ${MAX_FIELDS} fields`)
   }
-  return fields
+  return { fields, hosts }
 }
 
 function fieldText(name: string, line: unknown): string {
@@ -68,13 +71,6 @@ function withoutOuterSpace(text: string): string {
   while (from < to && (text[from] === ' ' || text[from] === '\t')) from++
   while (to > from && (text[to - 1] === ' ' || text[to - 1] === '\t')) to--
   return text.slice(from, to)
-}
-
-/** A Host field is the request's host: gateways send theirs in another field. */
-function takeHosts(fields: string[]): string[] {
-  const hosts: string[] = []
-  for (let i = fields.length - 2; i >= 0; i -= 2) if (fields[i]!.toLowerCase() === 'host') hosts.push(fields.splice(i, 2)[1]!)
-  return hosts
 }
 
 function badField(name: string, problem: string): ApiError {
