@@ -39,6 +39,8 @@ interface Batch {
   readonly id: string
   readonly lines: string[]
   characters: number
+  /** Events that were dropped. */
+  missingBefore: number
   /** When it was posted first. */
   triedAtMs: number | undefined
 }
@@ -90,9 +92,10 @@ export class Webhook {
   }
 
   async #run(): Promise<void> {
-    for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
-      if (batch.triedAtMs === undefined && this.#batches.length === 1) await this.#pause(this.#timing.gatherMs)
-      if (await this.#post(batch)) continue
+    while (this.#batches.length > 0) {
+      if (this.#batches.length === 1 && this.#batches[0]!.triedAtMs === undefined) await this.#pause(this.#timing.gatherMs)
+      // It may be another one: in a flood the first is dropped while it waits.
+      if (await this.#post(this.#batches[0]!)) continue
       if (this.#isClosing) break
       await this.#pause(this.#backoff.nextMs())
     }
@@ -107,9 +110,8 @@ export class Webhook {
     if (batch.triedAtMs === undefined) this.#seal(batch)
     this.#underWay = batch
     try {
-      const body = `{"events":[${batch.lines.join(',')}]}`
-      const { id } = batch
-      await postWebhook({ ...this.#parts, id, body, wallMs: wallMs(), timeoutMs, signal: this.#lastPost.signal })
+      const what = { id: batch.id, body: bodyOf(batch) }
+      await postWebhook({ ...this.#parts, ...what, wallMs: wallMs(), timeoutMs, signal: this.#lastPost.signal })
       this.#batches.shift()
       this.#noteAccepted()
       return true
@@ -128,23 +130,22 @@ export class Webhook {
     if (isOpen && last.lines.length < MAX_EVENTS && last.characters + characters <= MAX_CHARACTERS) return last
     // It is being gathered, and full.
     if (isOpen && this.#batches.length === 1) this.#endPause()
-    const batch: Batch = { id: `msg_${randomUUID()}`, lines: [], characters: 0, triedAtMs: undefined }
+    const batch: Batch = { id: `msg_${randomUUID()}`, lines: [], characters: 0, missingBefore: 0, triedAtMs: undefined }
     this.#batches.push(batch)
     return batch
   }
 
   /** Nothing is added to it from now on. Whatever was dropped came before its events. */
   #seal(batch: Batch): void {
-    const wallMs = this.#parts.wallMs()
-    batch.triedAtMs = wallMs
-    if (this.#untold > 0) batch.lines.unshift(droppedEvent(this.#untold, wallMs).line)
+    batch.triedAtMs = this.#parts.wallMs()
+    batch.missingBefore = this.#untold
     this.#untold = 0
   }
 
   #drop(batch: Batch): void {
     this.#batches.splice(this.#batches.indexOf(batch), 1)
     this.#parts.dropped.count += batch.lines.length
-    this.#untold += batch.lines.length
+    this.#untold += batch.lines.length + batch.missingBefore
   }
 
   #noteAccepted(): void {
@@ -178,4 +179,10 @@ export class Webhook {
       }
     })
   }
+}
+
+/** The same for each attempt. */
+function bodyOf({ lines, missingBefore, triedAtMs }: Batch): string {
+  const told = missingBefore > 0 ? [droppedEvent(missingBefore, triedAtMs!).line] : []
+  return `{"events":[${[...told, ...lines].join(',')}]}`
 }

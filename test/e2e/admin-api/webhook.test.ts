@@ -193,6 +193,16 @@ describe('what is posted', () => {
     expect([told, log]).toEqual([lost, []])
   })
 
+  test('that comes in one flood is dropped from its beginning, and the rest arrives in order', async () => {
+    const receiver = await WebhookReceiver.start()
+    const { offer, dropped } = posting(receiver)
+    offer(15_000)
+    await until(() => numbersOf(receiver).at(-1) === 14_999)
+    expect(dropped.count).toBe(5000)
+    expect(numbersOf(receiver)).toEqual(Array.from({ length: 10_000 }, (_, i) => i + 5000))
+    expect(receiver.events[0]).toMatchObject({ event: 'events_dropped', dropped: 5000 })
+  })
+
   test('is given up when it was not accepted for very long, and does not hold up what follows', async () => {
     const receiver = await WebhookReceiver.start()
     receiver.respond = (res, { body }) => void res.writeHead(body.includes('"number":0,') ? 413 : 200).end()
