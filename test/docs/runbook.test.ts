@@ -6,10 +6,14 @@ import { describeWithCurl } from './shell.ts'
 const TIMEOUT_MS = 60_000
 
 describeWithCurl('docs/runbook.md', () => {
-  test('a customer gets 429: every command prints what the page shows', async () => {
-    const runbook = await Runbook.start()
-    await runbook.follow('A customer gets 429')
-  }, TIMEOUT_MS)
+  test(
+    'a customer gets 429: every command prints what the page shows',
+    async () => {
+      const runbook = await Runbook.start()
+      await runbook.follow('A customer gets 429')
+    },
+    TIMEOUT_MS,
+  )
 
   test('the other sections are followed by a campaign', () => {
     expect(runbookTitles()).toEqual([
