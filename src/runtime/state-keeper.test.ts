@@ -72,6 +72,12 @@ describe('counters that are kept', () => {
     expect(kept.log).toMatchObject([{ event: 'state_not_saved' }])
   })
 
+  test('are not waited for on a disk that hangs', async (t) => {
+    const kept = await keeping(t, 3000, 3_600_000)
+    expect(await kept.keeper.saveNow()).toBe(false)
+    expect([kept.keeper.savedUpToMs, kept.log]).toEqual([Number.NEGATIVE_INFINITY, []])
+  })
+
   test('are locked again by the next save when somebody has taken the lock away', async (t) => {
     const kept = await keeping(t)
     const [lost] = await kept.locks()
@@ -103,7 +109,7 @@ async function keeping(t: TestContext, delayMs = 0, intervalMs = 10) {
     if (delayMs > 0) await sleep(delayMs)
     return save().finally(() => saving--)
   }
-  const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs })
+  const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs, patienceMs: 500 })
   t.onTestFinished(() => keeper.close())
   keeper.start()
   const family = new CounterFamily(metrics, 'edge_state_saves_total')

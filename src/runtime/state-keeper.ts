@@ -9,8 +9,7 @@ import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 /** As `--help` and the documentation have it. */
 const INTERVAL_MS = 5000
 const SLOW_MS = 2000
-/** How long an operator waits for a disk. */
-const SAVE_NOW_MS = 5000
+const PATIENCE_MS = 5000
 
 export interface StateKeeperParts {
   readonly file: StateFile
@@ -20,6 +19,8 @@ export interface StateKeeperParts {
   readonly clock: Clock
   /** How long after each save the next one begins. */
   readonly intervalMs?: number
+  /** How long an operator waits for a disk. */
+  readonly patienceMs?: number
 }
 
 /** Saves the counters every few seconds and at the end. A save that fails changes nothing, is logged, and is tried again. */
@@ -77,7 +78,7 @@ export class StateKeeper {
   async saveNow(): Promise<boolean> {
     if (this.#isClosed) return false
     const timer = new AbortController()
-    const tooLate = sleep(SAVE_NOW_MS, false, { signal: timer.signal, ref: false }).catch(() => false)
+    const tooLate = sleep(this.#parts.patienceMs ?? PATIENCE_MS, false, { signal: timer.signal, ref: false }).catch(() => false)
     const isSaved = await Promise.race([this.#save(), tooLate])
     timer.abort()
     return isSaved

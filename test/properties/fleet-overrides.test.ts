@@ -145,7 +145,12 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
           const known = instances.map(() => 0)
           let admitted = 0
           const taking: Promise<void>[] = []
-          const take = (instance: number) => taking.push(instances[instance]!.take().then((isTaken) => void (admitted += isTaken ? 1 : 0)))
+          const take = (instance: number) => {
+            const taken = instances[instance]!.take().then((isTaken) => {
+              if (isTaken) admitted++
+            })
+            taking.push(taken)
+          }
           const pass = (ms: number) => {
             network.wallMs += ms
             for (const instance of instances) instance.nowMs += ms

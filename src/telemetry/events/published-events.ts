@@ -30,6 +30,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'redis_unavailable',
   'redis_available',
   'desk_not_shared',
+  'desk_shared',
   'logouts_not_shared',
   'logouts_shared',
   'backend_failed',

@@ -81,7 +81,9 @@ export class Instance {
     const cli = await serving({ ...this.#env, EDGE_PORT: String(this.port), ...env }, [], this.#owner)
     if (!cli.stdout.includes('listens')) throw new Error(`edge did not start: ${cli.stderr}`)
     this.#processes.push(cli)
-    await until(async () => (await ask(this.port, 'GET', '/readyz')).status === 200)
+    // Where there is an admin port, it is there.
+    const port = Number(this.#env['EDGE_ADMIN_PORT'] ?? this.port)
+    await until(async () => (await ask(port, 'GET', '/readyz')).status === 200)
   }
 
   /** As a crash does: nothing is given back or said. */

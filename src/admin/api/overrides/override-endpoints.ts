@@ -3,6 +3,7 @@ import type { EndOrder, ListedOverride, OverrideOrder } from '../../../overrides
 import { overriddenRule } from '../../../policy/overridden-rule.ts'
 import type { Plan } from '../../../policy/plan.ts'
 import type { Rule } from '../../../policy/schema.ts'
+import { inSlices } from '../../../slices.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
 import { readQuery } from '../query.ts'
@@ -29,8 +30,7 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
     path: 'overrides',
     handle: async ({ query }) => {
       readQuery(query, [])
-      const overrides = await list()
-      return { status: 200, json: { overrides: overrides.map((listed) => overrideJson(listed, plan())) } }
+      return { status: 200, json: { overrides: await inSlices(listJson(await list(), plan())) } }
     },
   }
   yield {
@@ -50,6 +50,16 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
       return { status: 204 }
     },
   }
+}
+
+/** There may be many, and each has to be fitted to its rule. */
+function* listJson(overrides: readonly ListedOverride[], plan: Plan | undefined): Generator<void, unknown[]> {
+  const all: unknown[] = []
+  for (const listed of overrides) {
+    all.push(overrideJson(listed, plan))
+    yield
+  }
+  return all
 }
 
 async function refuseUnfit({ rule, order: { change } }: OverrideRequest, { checkSet }: OverrideParts): Promise<void> {
