@@ -13,7 +13,7 @@ Usage:
                            check policy bundles and sign them
   edge fake-llm [options]  start a fake LLM backend, to try token budgets offline
 
-  edge status              how a running instance is, and what is wrong now
+  edge status              the state of a running instance, and what is wrong now
   edge explain URI         why a request is allowed or rejected
   edge counters POLICY RULE KEY=VALUE...
                            what a caller has left

@@ -2,8 +2,20 @@ import { UsageProblem } from './admin-problem.ts'
 import { valueBytes } from './field-bytes.ts'
 import type { CallerValues } from './responses.ts'
 
+/** A policy, a rule and a caller, as `POLICY RULE KEY=VALUE…` names them. */
+export function readSubject([policy, rule, ...rest]: readonly string[]): { policy: string; rule: string; values: CallerValues } {
+  if (!policy || !rule) throw new UsageProblem('expected a policy and a rule')
+  return { policy, rule, values: readCallerValues(rest) }
+}
+
+/** `header:x-api-key=alice`, as the commands read it; a rule without keys has one counter for everybody. */
+export function callerText(values: CallerValues): string {
+  const pairs = Object.entries(values).map(([key, value]) => `${key}=${value}`)
+  return pairs.length === 0 ? 'everybody' : pairs.join(' ')
+}
+
 /** `KEY=VALUE` arguments, such as `header:x-api-key=alice`. A value may contain `=`. */
-export function readCallerValues(args: readonly string[]): CallerValues {
+function readCallerValues(args: readonly string[]): CallerValues {
   const values = new Map<string, string>()
   for (const arg of args) {
     const end = arg.indexOf('=')
@@ -13,17 +25,4 @@ export function readCallerValues(args: readonly string[]): CallerValues {
     values.set(key, valueBytes(key, arg.slice(end + 1)))
   }
   return Object.fromEntries(values)
-}
-
-/** A policy, a rule and a caller, as `POLICY RULE KEY=VALUE…` names them. */
-export function readSubject([policy, rule, ...rest]: readonly string[]): { policy: string; rule: string; values: CallerValues } {
-  if (!policy || !rule) throw new UsageProblem('expected a policy and a rule')
-  if (rule.includes('=')) throw new UsageProblem(`expected POLICY RULE KEY=VALUE…, got ${JSON.stringify(rule)} in place of the rule`)
-  return { policy, rule, values: readCallerValues(rest) }
-}
-
-/** `header:x-api-key=alice`, as the commands read it; a rule without keys has one counter for everybody. */
-export function callerText(values: CallerValues): string {
-  const pairs = Object.entries(values).map(([key, value]) => `${key}=${value}`)
-  return pairs.length === 0 ? 'everybody' : pairs.join(' ')
 }

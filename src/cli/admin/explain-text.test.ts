@@ -31,17 +31,17 @@ describe('an explanation in words', () => {
 Rule per-key of policy api rejects it.
 header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass in 1 s.
 
-Headers that it would get:
+Response headers:
   Retry-After: 1
 
 Policies that cover it:
   api
     per-key: takes 1
       header:x-api-key  alice
-      bucket            0 of 5 left, full again in 5 s; too little
+      bucket            0 of 5 left, full again in 5 s; not enough
 
 Policies that do not cover it:
-  admin  another path
+  admin  its path does not match
 `)
   })
 
@@ -120,7 +120,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   test('of many policies that do not cover the request it names some', () => {
     const others = Array.from({ length: 10_000 }, (_, i) => ({ id: `p${i}`, mode: 'enforce', matched: false, why: 'host', rules: [] }))
     const lines = explainText('GET /', { ...REJECTED, policies: others }).split('\n')
-    expect(lines.filter((line) => line.endsWith('another host'))).toHaveLength(20)
+    expect(lines.filter((line) => line.endsWith('its host does not match'))).toHaveLength(20)
     expect(lines).toContain('  and 9,980 more policies; --json lists all')
   })
 })

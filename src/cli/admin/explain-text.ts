@@ -14,7 +14,7 @@ export function explainText(request: string, explained: ExplainResponse): string
   return [
     `${request}: ${verdictText(explained)}\n`,
     ...decidingText(explained).map((line) => `${line}\n`),
-    ...(fields.length === 0 ? [] : ['\nHeaders that it would get:\n', ...fields]),
+    ...(fields.length === 0 ? [] : ['\nResponse headers:\n', ...fields]),
     covering.length === 0 ? '\nNo policy covers this request.\n' : '\nPolicies that cover it:\n',
     ...covering.map(policyText),
     othersText(policies.filter(({ matched }) => !matched)),
@@ -75,7 +75,7 @@ function ruleText({ name, applied, why, cost, descriptors, counters, override }:
   if (!applied) return `    ${name}: does not apply, ${whyNotText(why, descriptors)}\n`
   const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? 'missing'])
   for (const counter of counters) {
-    const wait = counter.wait_s === 0 ? '' : '; too little'
+    const wait = counter.wait_s === 0 ? '' : '; not enough'
     rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}${wait}`])
   }
   if (override) rows.push(['override', `${override}, see edge override --list`])
@@ -93,10 +93,10 @@ function whyNotText(why: string | null | undefined, descriptors: ExplainedRuleRe
 
 /** Why a policy does not cover a request. */
 const MISMATCHES: Readonly<Record<string, string>> = {
-  path: 'another path',
-  method: 'another method',
-  host: 'another host',
-  except_path: 'this path is an exception',
+  path: 'its path does not match',
+  method: 'its method does not match',
+  host: 'its host does not match',
+  except_path: 'this path is excepted',
   domain: 'for the rate limit service only',
 }
 

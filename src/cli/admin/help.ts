@@ -12,7 +12,7 @@ const JSON_LINE = '--json              print the response of the API as it is'
 
 export const STATUS_HELP = `Usage: edge status [--json]
 
-Shows how an instance is: version, workers, bundle, counters, Redis, state file, and what is wrong now.
+Shows the state of an instance: version, workers, bundle, counters, Redis, state file, and what is wrong now.
 
   ${JSON_LINE}
 

@@ -19,7 +19,7 @@ export function overrideText(override: OverrideResponse): string {
 /** What it changes, in a few words. */
 function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideResponse): string {
   if (isShadowAll) return 'nothing is enforced'
-  if (multiply !== undefined) return `limit times ${multiply}`
+  if (multiply !== undefined) return `${multiply} times the limit`
   if (set !== undefined)
     return Object.entries(set)
       .map(([field, value]) => `${field}=${value}`)
@@ -36,5 +36,5 @@ function whereText({ shadow_all: isShadowAll, policy, rule, values }: OverrideRe
 
 function* notesOf({ durable, in_force: isInForce }: OverrideResponse): Generator<string> {
   if (!isInForce) yield 'not in force: its rule is not in the active bundle, or cannot be changed this way'
-  if (!durable) yield 'not kept over a restart: there is neither a state file nor Redis'
+  if (!durable) yield 'will not survive a restart: it is not saved in a state file or in Redis'
 }

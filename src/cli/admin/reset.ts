@@ -18,5 +18,5 @@ export const reset: AdminCommand = {
 }
 
 function describe(counters: CountersResponse): string {
-  return `Reset here; on the other instances of a fleet within 2 s.\n\n${countersText(counters)}`
+  return `Reset. Other instances of a fleet follow within 2 s.\n\n${countersText(counters)}`
 }

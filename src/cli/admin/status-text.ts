@@ -2,7 +2,7 @@ import { countText, durationText, numberText } from './amounts.ts'
 import type { StatusResponse } from './responses.ts'
 import { listText } from './table.ts'
 
-/** How the instance is. */
+/** The state of an instance. */
 export function statusText(status: StatusResponse): string {
   const { version, mode, uptime_s: uptimeS, workers, store } = status
   const rows: [string, string][] = [

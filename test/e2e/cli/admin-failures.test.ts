@@ -29,7 +29,6 @@ describe('what goes wrong: 1, and a sentence', () => {
     ['status x', 'x'],
     ['top a b c', 'got c too'],
     ['counters', 'expected a policy and a rule'],
-    ['counters api header:x-k=a', 'in place of the rule'],
     ['counters api r alice', 'expected KEY=VALUE'],
     ['counters api r a=1 a=2', 'a is given twice'],
     ['reset api r a=1', 'expected --reason TEXT'],

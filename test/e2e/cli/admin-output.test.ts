@@ -49,7 +49,7 @@ override  abc, see edge override --list
   test('reset', async () => {
     api().says({ ...COUNTERS, counters: [{ kind: 'bucket', level: 5, limit: 5, remaining: 5, reset_s: 0 }] })
     const { stdout } = await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'x')
-    expect(stdout).toContain('Reset here; on the other instances of a fleet within 2 s.\n')
+    expect(stdout).toContain('Reset. Other instances of a fleet follow within 2 s.\n')
     expect(stdout).toContain('bucket  5 of 5 left, full\n')
   })
 
@@ -57,13 +57,13 @@ override  abc, see edge override --list
     api().says({ ...OVERRIDE, durable: false, in_force: false }, 201)
     const args = ['override', 'api', 'per-key', 'header:x-k=alice', '--multiply', '3', '--until', '2h', '--reason', 'ticket 4711']
     expect((await command(...args)).stdout).toBe(`0123456789ab
-  change  limit times 3
+  change  3 times the limit
   where   policy api, rule per-key, header:x-k=alice
   until   2026-11-16T12:00:00Z
   by      ada, 2026-11-16T10:00:00Z
   reason  ticket 4711
   note    not in force: its rule is not in the active bundle, or cannot be changed this way
-  note    not kept over a restart: there is neither a state file nor Redis
+  note    will not survive a restart: it is not saved in a state file or in Redis
 `)
   })
 
