@@ -8,6 +8,9 @@ import { readJsonBody } from './json-body.ts'
 
 export const API_PATH = '/admin/v1/'
 
+/** Of a body that anybody may send. */
+const MAX_OPEN_BYTES = 4 * 1024
+
 /** What operators see and change while the service runs: JSON below `/admin/v1/`, for those who have the token. */
 export class AdminApi {
   readonly routes: readonly ApiRoute[]
@@ -25,7 +28,7 @@ export class AdminApi {
       const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
       const actor = open === undefined ? this.#access.check(req) : 'unknown'
       const route = open ?? this.#find(req, path)
-      const body = route.method === 'POST' ? await readJsonBody(req) : {}
+      const body = route.method === 'POST' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
       respond(res, await route.handle(requestOf(req, path.slice(route.path.length), body, actor)))
     } catch (error) {
       if (res.headersSent) throw error
