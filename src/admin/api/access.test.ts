@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
 import { expect, test } from 'vitest'
 import { newWrongSecretsBuffer, WrongSecrets } from '../wrong-secrets.ts'
-import { Access } from './access.ts'
+import { Access, type AccessParts } from './access.ts'
 import { AdminToken } from './admin-token.ts'
 import { AdminSessions } from './session/admin-sessions.ts'
 
@@ -15,7 +15,7 @@ test('a request that goes on lasts as long as its session; one with the token, f
   const sessions = new AdminSessions(TOKEN, () => wallMs, logouts)
   const parts = { token: new AdminToken(TOKEN), sessions, trustedProxies: { includes: () => false } }
   const wrongTokens = new WrongSecrets(newWrongSecretsBuffer())
-  const access = new Access({ ...parts, wrongTokens, logger: {} as Logger, nowMs: () => 0 } as ConstructorParameters<typeof Access>[0])
+  const access = new Access({ ...parts, wrongTokens, logger: {} as Logger, nowMs: () => 0 } as unknown as AccessParts)
   const withCookie = () => {
     const cookie = sessions.open('ada', false).cookie.split(';')[0]!
     return { cookie, request: { rawHeaders: ['Cookie', cookie] } as IncomingMessage }

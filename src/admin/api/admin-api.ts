@@ -5,6 +5,7 @@ import type { Access } from './access.ts'
 import { ApiError, errorBody } from './api-error.ts'
 import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
 import { readJsonBody } from './json-body.ts'
+import { parseQuery } from './query.ts'
 
 export const API_PATH = '/admin/v1/'
 
@@ -62,7 +63,7 @@ function covers({ path }: ApiRoute, asked: string): boolean {
 }
 
 function requestOf(req: IncomingMessage, rest: string, body: ApiRequest['body'], actor: string): ApiRequest {
-  const query = new URLSearchParams(originForm(req.url!).slice(pathOf(req.url!).length))
+  const query = parseQuery(originForm(req.url!).slice(pathOf(req.url!).length))
   return { rest, query, body, actor, http: req }
 }
 
