@@ -124,6 +124,19 @@ describe('an override', () => {
     }
   })
 
+  test.each([
+    ['a raise', THRICE, 8, [21, 19]],
+    ['a cut', HALF, 0, [4, 2]],
+  ])('is not undone by a decision that began before its moment and comes after one under it: %s', (_, change, spent, left) => {
+    const { engine, clock, view } = overriddenEngine(one(BUCKET))
+    for (let i = 0; i < spent; i++) engine.decide(view(ALICE))
+    clock.advance(10)
+    setOverrides(engine, [override(ruleOf(), change, clock)])
+    expect(engine.decide(view(ALICE))).toMatchObject({ limit: { remaining: left[0] } })
+    expect(engine.decide(view(ALICE), { nowMs: clock.nowMs() - 1 })).toMatchObject({ action: 'allow' })
+    expect(engine.decide(view(ALICE))).toMatchObject({ limit: { remaining: left[1] } })
+  })
+
   test('that takes the place of another adds what it adds to that', () => {
     const { passing, set } = overriddenEngine(one(BUCKET))
     passing(ALICE)
