@@ -55,7 +55,9 @@ export class FileShelf implements OverrideShelf {
     this.#newer = newer
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     for (const { override } of entries) {
-      this.#times.set(override, { fromMs: nowMs + override.sinceMs - wallMs, putMs: Number.NEGATIVE_INFINITY })
+      // It was put before this start, even if the wall clock says that this is earlier: machines boot with clocks that are not set yet.
+      const fromMs = Math.min(nowMs + override.sinceMs - wallMs, nowMs)
+      this.#times.set(override, { fromMs, putMs: Number.NEGATIVE_INFINITY })
       if (override.untilMs <= wallMs) logEnded(logger, override, 'over', override)
     }
     book.merge(entries, wallMs)

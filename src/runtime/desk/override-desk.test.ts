@@ -61,6 +61,15 @@ describe('overrides in the main thread', () => {
     expect(again.desk.list()).toMatchObject([{ override: { id: override.id }, isDurable: true }])
   })
 
+  test('go on when the process starts with a wall clock that was set back', async () => {
+    const { desk, clock, sections } = await opened()
+    await desk.create(order('a', { inMs: HOUR_MS }))
+    const again = await opened({ saved: sections(), clock: new SetClock(5, clock.wall - 24 * HOUR_MS) })
+    expect(again.sent()[0]!.fromMs).toBeLessThanOrEqual(5)
+    again.clock.wall += 24 * HOUR_MS
+    await until(() => again.sent()[0]!.toMs <= 5 + HOUR_MS)
+  })
+
   test('are refused beyond a number, until one is ended', async () => {
     const { desk, sent } = await opened()
     const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => desk.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
