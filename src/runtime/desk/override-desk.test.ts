@@ -81,6 +81,16 @@ describe('overrides in the main thread', () => {
     await desk.create(order('one more', { inMs: HOUR_MS }))
   })
 
+  test('that were ended elsewhere in a fleet, and are remembered, do not count', async () => {
+    const { desk, clock } = await opened()
+    const ends = Array.from({ length: 1000 }, (_, i) => {
+      const { subject, actor, reason } = order(`caller-${i}`, { inMs: 0 })
+      return { kind: 'ended' as const, id: `${i}`, subject, actor, reason, momentMs: clock.wall, forgetMs: clock.wall + HOUR_MS }
+    })
+    desk.book.merge(ends, clock.wall)
+    expect((await desk.create(order('one more', { inMs: HOUR_MS }))).override.change.kind).toBe('block')
+  })
+
   test('are told once, in parts that no worker is busy with for long', async () => {
     const { desk, clock, messages } = await opened()
     const first = await desk.create(order('a', { inMs: HOUR_MS }))

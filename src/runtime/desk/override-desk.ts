@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import { type EntryChange, MAX_ENTRIES, OverrideBook } from '../../overrides/override-book.ts'
+import { type EntryChange, MAX_OVERRIDES, OverrideBook } from '../../overrides/override-book.ts'
 import { encodeEntry, MAX_ENTRY_BYTES } from '../../overrides/override-codec.ts'
 import { type EndedEntry, type SetEntry, subjectKey } from '../../overrides/override-entry.ts'
 import type { EndOrder, ListedOverride, OverrideOrder, Until } from '../../overrides/override-order.ts'
@@ -121,8 +121,8 @@ export class OverrideDesk {
   }
 
   #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
-    if (this.book.size >= MAX_ENTRIES && this.book.entryOf(content.subject) === undefined)
-      throw new ApiError('bad_request', `there are ${MAX_ENTRIES} overrides already, the most there may be: end some first`)
+    if (this.#open.size >= MAX_OVERRIDES && this.book.overrideOf(content.subject, content.createdMs) === undefined)
+      throw new ApiError('bad_request', `there are ${MAX_OVERRIDES} overrides already, the most there may be: end some first`)
     const override = { ...content, sinceMs: LAST_MS }
     const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
     if (bytes > MAX_ENTRY_BYTES)
