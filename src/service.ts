@@ -105,7 +105,7 @@ export async function startService(
   const overrides = new OverrideDesk({
     clock,
     logger,
-    setOverrides: (timed) => supervisor.setOverrides(timed),
+    changeOverrides: (change) => supervisor.changeOverrides(change),
     known: () => supervisor.askWorkers('know_overrides', undefined),
   })
   const desk: DeskHandlers = {

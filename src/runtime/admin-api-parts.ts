@@ -14,6 +14,7 @@ import { sessionEndpoints } from '../admin/api/session/session-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import { topEndpoint } from '../admin/api/top-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
+import type { ListedOverride } from '../overrides/override-order.ts'
 import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
 import { resetCounters } from './reset-counters.ts'
@@ -62,9 +63,13 @@ function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<
   return overrideEndpoints({
     plan: () => engine.plan,
     nameOf: reservations.nameOf,
-    list: () => desk.ask('list_overrides', undefined),
+    list: async () => readListed(await desk.ask('list_overrides', undefined)),
     create: (order) => desk.ask('create_override', order),
     end: (order) => desk.ask('end_override', order),
     checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
   })
+}
+
+function* readListed(texts: readonly string[]): Generator<ListedOverride> {
+  for (const text of texts) yield JSON.parse(text)
 }

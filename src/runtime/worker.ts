@@ -166,7 +166,7 @@ export class Worker {
       case 'fleet':
         return this.#noteFleet(message.news)
       case 'overrides':
-        return this.#engine.setOverrides(message.overrides)
+        return this.#engine.changeOverrides(message.change)
       case 'desk_answer':
         return this.#desk.note(message.call, message.result)
       case 'worker_call':

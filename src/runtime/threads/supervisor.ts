@@ -6,6 +6,7 @@ import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { ListenerName, OpeningPhase } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
+import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -55,7 +56,8 @@ export class Supervisor {
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
   readonly #workerCalls = new OpenWorkerCalls()
-  #overrides: readonly TimedOverride[] = []
+  /** By id. */
+  readonly #overrides = new Map<string, TimedOverride>()
   #fleet: FleetNews | undefined
   #lastDeathMs = Number.NEGATIVE_INFINITY
   #isDraining = false
@@ -88,10 +90,10 @@ export class Supervisor {
     this.#sendAll({ type: 'plan_active' })
   }
 
-  /** Sends all workers what is overridden, and those that come later too. */
-  setOverrides(overrides: readonly TimedOverride[]): void {
-    this.#overrides = overrides
-    this.#sendAll({ type: 'overrides', overrides })
+  /** Tells all workers, and those that come later too. */
+  changeOverrides(change: OverridesChange): void {
+    applyChange(this.#overrides, change)
+    this.#sendAll({ type: 'overrides', change })
   }
 
   /** Sends all workers the news of the fleet, and `all` to those that come later. */
@@ -175,7 +177,7 @@ export class Supervisor {
       onExit: (error) => this.#onExit(slot, error),
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
-    if (this.#overrides.length > 0) slot.link.send({ type: 'overrides', overrides: this.#overrides })
+    if (this.#overrides.size > 0) slot.link.send({ type: 'overrides', change: { put: [...this.#overrides.values()], gone: [] } })
     if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })

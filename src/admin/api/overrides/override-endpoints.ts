@@ -16,7 +16,7 @@ export interface OverrideParts {
   readonly plan: () => Plan | undefined
   /** Digests credentials. */
   readonly nameOf: NameOf
-  readonly list: () => Promise<readonly ListedOverride[]>
+  readonly list: () => Promise<Iterable<ListedOverride>>
   readonly create: (order: OverrideOrder) => Promise<ListedOverride>
   readonly end: (order: EndOrder) => Promise<void>
   /** What is wrong with limits that are set for a rule, in sentences. */
@@ -54,8 +54,8 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
   }
 }
 
-/** There may be many, and each has to be fitted to its rule. */
-function* listSteps(overrides: readonly ListedOverride[], plan: Plan | undefined): Generator<void, Buffer> {
+/** There may be many, and each has to be read and fitted to its rule. */
+function* listSteps(overrides: Iterable<ListedOverride>, plan: Plan | undefined): Generator<void, Buffer> {
   const texts: Buffer[] = []
   for (const listed of overrides) {
     texts.push(Buffer.from(JSON.stringify(overrideJson(listed, plan))))
