@@ -4,7 +4,15 @@ import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
 import type { OverrideBook } from '../../overrides/override-book.ts'
 import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
-import { DESK_CAPACITY, type DeskChanges, type DeskNews, DeskScript, newEpoch, POLL_COUNT } from '../../store/redis/desk-script.ts'
+import {
+  DESK_CAPACITY,
+  type DeskChanges,
+  type DeskMap,
+  type DeskNews,
+  DeskScript,
+  newEpoch,
+  POLL_COUNT,
+} from '../../store/redis/desk-script.ts'
 import { LinkError } from '../../store/redis/link/link-error.ts'
 import type { RedisLink } from '../../store/redis/link/redis-link.ts'
 import type { KnownChanges } from '../../store/redis/override-moments.ts'
@@ -136,6 +144,8 @@ export class FleetDesk implements OverrideShelf {
   #isLost({ epoch, latestMs, overrides, resets }: DeskNews): boolean {
     const hasKnown = this.#lastChanges.overrides !== '0' || this.#lastChanges.resets !== '0'
     if (hasKnown && epoch !== this.#epoch) return true
+    const isBehind = (map: DeskMap, { lastChange }: DeskChanges) => Number(lastChange) < Number(this.#lastChanges[map])
+    if (isBehind('overrides', overrides) || isBehind('resets', resets)) return true
     return latestMs < this.#latestMs || overrides.size < this.#parts.book.size || resets.size < this.#resets.size
   }
 
