@@ -78,6 +78,38 @@ const anyStep = fc.oneof(
 const anySkews = fc.tuple(...Array.from({ length: 3 }, () => fc.integer({ min: 0, max: 60 })))
 
 describeWithRedis('overrides of a limit that a fleet shares, whatever is late', () => {
+  test.for([
+    ['before the counter is met under it', 0],
+    ['after the counter was met under it', 5],
+  ] as const)('a take from before one is charged long after that, %s: the difference is added once', async ([, met]) => {
+    const redis = await runningRedis()
+    const { link } = await usableLink(redis.url, 5000)
+    const network = new DelayingNetwork(link, START_MS)
+    const instance = new SimulatedInstance(network, 'edge:', 0)
+    let admitted = 0
+    const takeTimes = async (times: number, lateCalls: number) => {
+      for (let i = 0; i < times; i++) {
+        const taking = instance.take()
+        // Its call, and its reply.
+        for (let ways = 0; ways < 2; ways++) await network.letThrough(lateCalls)
+        if (await taking) admitted++
+      }
+    }
+    instance.learn({ momentMs: START_MS + 1000, size: 3 * SIZE })
+    const early = instance.take()
+    await network.letThrough(0)
+    network.wallMs += 2000
+    instance.nowMs += 2000
+    await takeTimes(met, 1)
+    await network.letThrough(0)
+    if (await early) admitted++
+    expect(admitted).toBe(1 + met)
+    // From now on, what the instance has counted itself is all that is known.
+    await redis.command('FLUSHALL')
+    await takeTimes(4 * SIZE, 0)
+    expect(admitted).toBe(3 * SIZE)
+  })
+
   test('add each difference once at most, and none is lost', { timeout: 60_000 }, async () => {
     const { link } = await usableLink((await runningRedis()).url, 5000)
     let runs = 0
