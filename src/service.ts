@@ -17,6 +17,8 @@ import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { FileShelf } from './runtime/desk/file-shelf.ts'
+import type { FleetDesk } from './runtime/desk/fleet-desk.ts'
+import type { FleetNews } from './runtime/desk/fleet-news.ts'
 import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { overrideCalls } from './runtime/desk/override-calls.ts'
 import { OverrideDesk } from './runtime/desk/override-desk.ts'
@@ -102,6 +104,7 @@ export async function startService(
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
+  let fleetDesk: FleetDesk | undefined
   const overrides = new OverrideDesk({
     clock,
     logger,
@@ -116,6 +119,7 @@ export async function startService(
     top,
     close_events: ({ worker }) => events!.closeStream(worker),
     ...overrideCalls(overrides),
+    note_resets: (resets) => fleetDesk?.noteResets(resets),
   }
   const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
   // What the main thread alone needs is loaded while the workers load what they need.
@@ -201,7 +205,14 @@ export async function startService(
     if (redis === undefined)
       return new FileShelf({ book, clock, logger, kept, askThreads: () => supervisor.askWorkers('know_overrides', undefined) })
     const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
-    return openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => supervisor.tellFleet(news, all) })
+    fleetDesk = openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => void tellFleet(news, all) })
+    return fleetDesk
+  }
+
+  /** After the overrides: a worker that says that it knows one must have it. */
+  async function tellFleet(news: FleetNews, all: FleetNews): Promise<void> {
+    await overrides.sent()
+    supervisor.tellFleet(news, all)
   }
 
   /** Asked only when something is open, and everything is there. */

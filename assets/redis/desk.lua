@@ -7,8 +7,8 @@
 --           ends, a sorted set: subjects by `forget`
 -- ARGV    poll, epoch, latest moment, digest key, count, change, change
 --           Returns the time, the epoch, the latest moment, the digest key, and for both how many entries there are, and what was changed after that change: the
---           number of the last change returned, and subject and entry of each. If the epoch is another, all that there is. Keeps the moment if it is later, and the
---           digest key if it is older or there is none; '0 key' is a new one.
+--           number of the last change returned, and subject and entry of each. If the epoch is another, or that change has not been made here, all that there
+--           is. Keeps the moment if it is later, and the digest key if it is older or there is none; '0 key' is a new one.
 --         put, epoch, capacity, delay, subject, id or '-', id that must be there or '-', until, text
 --           Puts an entry in the place of another. It gets a moment: `delay` ms from now, later than all before. Returns 'put', its moment and `forget`; 'exists'
 --           and the id that is there, or '-', if that is another one; 'full' if there are too many. The same entry put again is the one that is there.
@@ -52,9 +52,13 @@ local function latest_moment()
   return tonumber(redis.call('HGET', facts, 'moment')) or 0
 end
 
+local function last_change()
+  return tonumber(redis.call('HGET', facts, 'changes')) or 0
+end
+
 -- By the time, so that numbers that a failover has lost are not used again.
 local function next_change()
-  local number = math.max(math.floor(wall * 1000), (tonumber(redis.call('HGET', facts, 'changes')) or 0) + 1)
+  local number = math.max(math.floor(wall * 1000), last_change() + 1)
   redis.call('HSET', facts, 'changes', exact(number))
   return exact(number)
 end
@@ -62,11 +66,12 @@ end
 -- Of two keys the older one: that is what digests were made with.
 local function keep_digest_key(offered)
   local there = redis.call('HGET', facts, 'digest_key')
+  local thereSince = there and tonumber(string.match(there, '^(%S+) %x+$'))
   local since, key = string.match(offered, '^(%S+) (%S+)$')
   if since == '0' then
-    if there then return end
+    if thereSince then return end
     offered = exact(wall) .. ' ' .. key
-  elseif there and tonumber(string.match(there, '^%S+')) <= tonumber(since) then
+  elseif thereSince and thereSince <= tonumber(since) then
     return
   end
   redis.call('HSET', facts, 'digest_key', offered)
@@ -108,7 +113,8 @@ if action == 'poll' then
   keep_moment(tonumber(ARGV[3]))
   keep_digest_key(ARGV[4])
   local epoch = redis.call('HGET', facts, 'epoch')
-  local isSame = epoch == ARGV[2]
+  -- A replica that took over may lack the last changes, and its clock may be behind: it would use their numbers again.
+  local isSame = epoch == ARGV[2] and last_change() >= math.max(tonumber(ARGV[6]), tonumber(ARGV[7]))
   return {
     exact(wall),
     epoch,

@@ -21,6 +21,7 @@ import { SharedCounters } from '../store/redis/shared-counters.ts'
 import { resetEntry, type ToldReset } from '../store/redis/told-resets.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
+import type { DeskLink } from './desk/desk-link.ts'
 import type { FleetNews } from './desk/fleet-news.ts'
 import { SharedLogouts } from './shared-logouts.ts'
 import { SharedMarks } from './shared-marks.ts'
@@ -30,6 +31,7 @@ export interface FleetParts {
   readonly worker: number
   readonly local: EmbeddedStore
   readonly metricMemory: MetricMemory
+  readonly desk: DeskLink
   readonly reservations: ReservationMemory
   readonly clock: Clock
   readonly logger: Logger
@@ -64,7 +66,7 @@ export class Fleet {
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
 
-  constructor(address: RedisAddress, { config, worker, local, metricMemory, reservations, clock, logger }: FleetParts) {
+  constructor(address: RedisAddress, { config, worker, local, metricMemory, desk, reservations, clock, logger }: FleetParts) {
     const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
     const metrics = new RedisMetrics(metricMemory)
     const script = counterScript()
@@ -107,8 +109,12 @@ export class Fleet {
       listener: { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     })
     this.marks = new SharedMarks(reservationScript, prefix, () => clock.wallMs())
-    const desk = new DeskScript(this.#link, prefix)
-    const announce = (resets: readonly ToldReset[]): Promise<void> => desk.add(newEpoch(), 'resets', resets.map(resetEntry))
+    const deskScript = new DeskScript(this.#link, prefix)
+    const announce = async (resets: readonly ToldReset[]): Promise<void> => {
+      // The main thread writes them back if Redis loses them before anybody has read them.
+      await desk.ask('note_resets', resets)
+      await deskScript.add(newEpoch(), 'resets', resets.map(resetEntry))
+    }
     this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, announce, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
     // One worker is enough: all count in the same memory.

@@ -77,7 +77,14 @@ export class Worker {
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
-  private constructor(parts: WorkerParts, code: ServerCode, local: EmbeddedStore, metricMemory: MetricMemory, fleet: Fleet | undefined) {
+  private constructor(
+    parts: WorkerParts,
+    code: ServerCode,
+    local: EmbeddedStore,
+    metricMemory: MetricMemory,
+    desk: DeskLink,
+    fleet: Fleet | undefined,
+  ) {
     const { config, memory, worker, clock, logger } = parts
     this.#parts = parts
     this.#ipDatabases = new IpDatabases((path, problem) =>
@@ -85,7 +92,7 @@ export class Worker {
     )
     const owner = ownerNumber(worker)
     this.#fleet = fleet
-    this.#desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
+    this.#desk = desk
     const events = { ...parts, eventWatch: memory.eventWatch, desk: this.#desk, metricMemory, wallMs: () => clock.wallMs() }
     this.#events = hasEvents(config) ? new WorkerEvents(events) : undefined
     const store = fleet?.store ?? local
@@ -135,7 +142,8 @@ export class Worker {
     const metricMemory = new MetricMemory(memory.metrics, worker)
     const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
     const code = await loadServerCode(config)
-    if (config.redis === undefined) return new Worker(parts, code, local, metricMemory, undefined)
+    const desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
+    if (config.redis === undefined) return new Worker(parts, code, local, metricMemory, desk, undefined)
     // The client for Redis takes longer to load than all else that a worker needs.
     const { Fleet } = await import('./fleet.ts')
     return new Worker(
@@ -143,7 +151,8 @@ export class Worker {
       code,
       local,
       metricMemory,
-      new Fleet(config.redis, { ...parts, local, metricMemory, reservations: memory.reservations }),
+      desk,
+      new Fleet(config.redis, { ...parts, local, metricMemory, desk, reservations: memory.reservations }),
     )
   }
 

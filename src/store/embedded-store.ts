@@ -8,7 +8,7 @@ import type { HashState } from './half-sip-hash.ts'
 import { identityDigest, type Place, tagText } from './place.ts'
 import { spentShare } from './record-kinds.ts'
 import { Resets } from './resets.ts'
-import { checkRow, checkRows, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
+import { checkAsItIs, checkRow, checkRows, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
 import { forgetSlices } from './slice-records.ts'
 import { newTableBuffer } from './table-layout.ts'
@@ -191,8 +191,8 @@ export class EmbeddedStore implements CounterStore {
     let fits = true
     for (let row = 0; row < charges.length; row++) {
       const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
-      const atMs = this.#isChangedSince(rows, charges, row, askedMs) ? askedMs : nowMs
-      const isEnough = checkRow(rows, charges, results, row, atMs, wallMs)
+      const isChanged = this.#isChangedSince(rows, charges, row, askedMs)
+      const isEnough = isChanged ? checkAsItIs(rows, charges, results, row) : checkRow(rows, charges, results, row, nowMs, wallMs)
       const slack = algorithm.refillIn(limit, slackMs)
       const isCharged = isEnough || results.levels[row]! + slack >= charges.costs[row]! || canOverdraw(limit) || paid.includes(row)
       fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits

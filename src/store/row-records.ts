@@ -51,6 +51,19 @@ export function checkRow(rows: TableRows, charges: Charges, results: ChargeResul
   return waitMs === 0
 }
 
+/** As `checkRow`, for a bucket that has a record under another limit than the row's: it keeps that limit. */
+export function checkAsItIs(rows: TableRows, charges: Charges, results: ChargeResults, row: number): boolean {
+  const { table } = rows
+  const record = rows.records[row]!
+  const slot = table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
+  rows.slots[row] = slot
+  table.read(slot, record)
+  const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+  results.levels[row] = record.level
+  results.waitsMs[row] = algorithm.waitMs(limit, record.level, charges.costs[row]!, 0)
+  return results.waitsMs[row] === 0
+}
+
 /** Takes from all rows, which were read before, whether or not there is enough. */
 export function takeRows(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
   for (let place = 0; place < charges.length; place++) takeRow(rows, charges, results, place, nowMs, wallMs)

@@ -1,7 +1,7 @@
 import type { ActivePlan } from '../engine/active-plan.ts'
 import type { Group } from '../engine/group.ts'
 import type { NameOf } from '../engine/name-of.ts'
-import { subjectDigest } from '../engine/override-index.ts'
+import { subjectDigest } from '../engine/rule-overrides.ts'
 import { bundleRule } from '../engine/variant.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'

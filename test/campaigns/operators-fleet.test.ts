@@ -125,6 +125,7 @@ describeWithRedis('operators of three instances on one Redis', () => {
           await post(ports[1]!, 'counters/reset', { policy: 'api', rule: 'key', values: key(caller), reason: 'a test' })
           await instances[0]!.kill()
           await redis.command('FLUSHALL')
+          await until(async () => ((await redis.command('HLEN', 'edge:{desk}:resets')) as number) > 0)
           await instances[0]!.start()
           const passed = admitted(await decide(instances[0]!, BURST, caller))
           expect(passed).toBe(BURST)

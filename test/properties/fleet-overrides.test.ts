@@ -5,10 +5,9 @@ import { Charges } from '../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import type { FleetCounter } from '../../src/store/redis/fleet-counter.ts'
 import { FleetStore } from '../../src/store/redis/fleet-store.ts'
-import type { RedisLink } from '../../src/store/redis/link/redis-link.ts'
-import type { Script } from '../../src/store/redis/link/script.ts'
 import { OverrideMoments } from '../../src/store/redis/override-moments.ts'
 import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
+import { DelayingNetwork } from '../support/fleet/delaying-network.ts'
 import { clockedScript } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
@@ -37,7 +36,7 @@ class SimulatedInstance {
   #inForce: { counter: FleetCounter; momentMs: number; fromMs: number } | undefined
   #latestMs = 0
 
-  constructor(network: Network, prefix: string, skewMs: number) {
+  constructor(network: DelayingNetwork, prefix: string, skewMs: number) {
     this.#skewMs = skewMs
     this.nowMs = skewMs
     const overridesKnownAt = (nowMs: number) => this.#moments.knownAt(nowMs)
@@ -70,52 +69,6 @@ class SimulatedInstance {
   }
 }
 
-/** Between instances and Redis: calls wait until they are let through, in any order, and their replies too. */
-class Network {
-  wallMs = START_MS
-  readonly #link: RedisLink
-  readonly #waiting: (() => void)[] = []
-  /** The call that was let through last. */
-  #executed: Promise<string> | undefined
-
-  constructor(link: RedisLink) {
-    this.#link = link
-  }
-
-  groupOf(): number {
-    return 0
-  }
-
-  isUsable(): boolean {
-    return true
-  }
-
-  async run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
-    await this.#wait()
-    const now = String(this.wallMs - START_MS)
-    this.#executed = this.#link.run(script, keys, [...args, now, String(this.wallMs)])
-    const reply = await this.#executed
-    await this.#wait()
-    return reply
-  }
-
-  /** Lets one of those that wait go on. Returns false where none does. */
-  async letThrough(which: number): Promise<boolean> {
-    if (this.#waiting.length === 0) return false
-    const [go] = this.#waiting.splice(which % this.#waiting.length, 1)
-    go!()
-    await Promise.resolve()
-    await this.#executed
-    // Whoever waited for that goes on.
-    await new Promise((resolve) => setImmediate(resolve))
-    return true
-  }
-
-  #wait(): Promise<void> {
-    return new Promise((resolve) => this.#waiting.push(resolve))
-  }
-}
-
 const anyStep = fc.oneof(
   { weight: 5, arbitrary: fc.record({ what: fc.constant('take' as const), instance: fc.nat(2) }) },
   { weight: 6, arbitrary: fc.record({ what: fc.constant('deliver' as const), which: fc.nat(9) }) },
@@ -125,6 +78,38 @@ const anyStep = fc.oneof(
 const anySkews = fc.tuple(...Array.from({ length: 3 }, () => fc.integer({ min: 0, max: 60 })))
 
 describeWithRedis('overrides of a limit that a fleet shares, whatever is late', () => {
+  test.for([
+    ['before the counter is met under it', 0],
+    ['after the counter was met under it', 5],
+  ] as const)('a take from before one is charged long after that, %s: the difference is added once', async ([, met]) => {
+    const redis = await runningRedis()
+    const { link } = await usableLink(redis.url, 5000)
+    const network = new DelayingNetwork(link, START_MS)
+    const instance = new SimulatedInstance(network, 'edge:', 0)
+    let admitted = 0
+    const takeTimes = async (times: number, lateCalls: number) => {
+      for (let i = 0; i < times; i++) {
+        const taking = instance.take()
+        // Its call, and its reply.
+        for (let ways = 0; ways < 2; ways++) await network.letThrough(lateCalls)
+        if (await taking) admitted++
+      }
+    }
+    instance.learn({ momentMs: START_MS + 1000, size: 3 * SIZE })
+    const early = instance.take()
+    await network.letThrough(0)
+    network.wallMs += 2000
+    instance.nowMs += 2000
+    await takeTimes(met, 1)
+    await network.letThrough(0)
+    if (await early) admitted++
+    expect(admitted).toBe(1 + met)
+    // From now on, what the instance has counted itself is all that is known.
+    await redis.command('FLUSHALL')
+    await takeTimes(4 * SIZE, 0)
+    expect(admitted).toBe(3 * SIZE)
+  })
+
   test('add each difference once at most, and none is lost', { timeout: 60_000 }, async () => {
     const { link } = await usableLink((await runningRedis()).url, 5000)
     let runs = 0
@@ -136,7 +121,7 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
         fc.option(anyRaise),
         fc.array(anyStep, { maxLength: 60 }),
         async (skews, first, second, steps) => {
-          const network = new Network(link)
+          const network = new DelayingNetwork(link, START_MS)
           const instances = skews.map((skewMs) => new SimulatedInstance(network, `edge:${runs}:`, skewMs))
           runs++
           const changes: Change[] = [{ momentMs: START_MS + 1000, size: first }]

@@ -4,6 +4,7 @@ import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
 import type { Rule } from '../../policy/schema.ts'
+import type { ToldReset } from '../../store/redis/told-resets.ts'
 import type { TopReport } from '../../top/top-callers.ts'
 import type { TopFilter } from '../../top/top-filter.ts'
 import type { TopResponse } from './top-desk.ts'
@@ -21,6 +22,8 @@ export interface DeskCalls {
   /** Each as JSON: that is cloned in no time, and can be read one by one. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
+  /** Resets that were made here, and that other instances of a fleet are told of. */
+  readonly note_resets: { readonly ask: readonly ToldReset[]; readonly answer: undefined }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
   /** What is wrong with limits that an override sets for a rule, in sentences. */
   readonly check_set: {

@@ -4,7 +4,15 @@ import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
 import type { OverrideBook } from '../../overrides/override-book.ts'
 import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
-import { DESK_CAPACITY, type DeskChanges, type DeskNews, DeskScript, newEpoch, POLL_COUNT } from '../../store/redis/desk-script.ts'
+import {
+  DESK_CAPACITY,
+  type DeskChanges,
+  type DeskMap,
+  type DeskNews,
+  DeskScript,
+  newEpoch,
+  POLL_COUNT,
+} from '../../store/redis/desk-script.ts'
 import { LinkError } from '../../store/redis/link/link-error.ts'
 import type { RedisLink } from '../../store/redis/link/redis-link.ts'
 import type { KnownChanges } from '../../store/redis/override-moments.ts'
@@ -71,6 +79,12 @@ export class FleetDesk implements OverrideShelf {
     return result
   }
 
+  /** This instance made them. They are known from now on, and written back if Redis loses them. */
+  noteResets(resets: readonly ToldReset[]): undefined {
+    const fresh = this.#noteResets(resets, this.wallMs())
+    if (fresh.length > 0) this.#tell(fresh)
+  }
+
   timed(override: Override): TimedOverride {
     return this.#overrides.timed(override)
   }
@@ -117,7 +131,7 @@ export class FleetDesk implements OverrideShelf {
     this.#epoch = news.epoch
     this.#lastChanges = { overrides: news.overrides.lastChange, resets: news.resets.lastChange }
     this.#overrides.merge(news.overrides.entries)
-    const resets = this.#noteResets(news.resets, news.wallMs)
+    const resets = this.#noteResets(resetsOf(news.resets), news.wallMs)
     const hasMore = [news.overrides, news.resets].some(({ entries }) => entries.length >= POLL_COUNT)
     // Until all is read, an override may be missing that is older than the latest one.
     if (!hasMore) this.#latestMs = Math.max(this.#latestMs, news.latestMs)
@@ -130,6 +144,8 @@ export class FleetDesk implements OverrideShelf {
   #isLost({ epoch, latestMs, overrides, resets }: DeskNews): boolean {
     const hasKnown = this.#lastChanges.overrides !== '0' || this.#lastChanges.resets !== '0'
     if (hasKnown && epoch !== this.#epoch) return true
+    const isBehind = (map: DeskMap, { lastChange }: DeskChanges) => Number(lastChange) < Number(this.#lastChanges[map])
+    if (isBehind('overrides', overrides) || isBehind('resets', resets)) return true
     return latestMs < this.#latestMs || overrides.size < this.#parts.book.size || resets.size < this.#resets.size
   }
 
@@ -141,12 +157,12 @@ export class FleetDesk implements OverrideShelf {
   }
 
   /** Returns those that were not known. */
-  #noteResets({ entries }: DeskChanges, wallMs: number): ToldReset[] {
+  #noteResets(resets: readonly ToldReset[], wallMs: number): ToldReset[] {
     for (const [key, { forgetMs }] of this.#resets) if (forgetMs <= wallMs) this.#resets.delete(key)
     const fresh: ToldReset[] = []
-    for (const [key, text] of entries) {
-      const reset = resetOf(key, text)
-      if (reset === undefined || reset.momentMs <= (this.#resets.get(key)?.momentMs ?? 0)) continue
+    for (const reset of resets) {
+      const { key } = reset
+      if (reset.momentMs <= (this.#resets.get(key)?.momentMs ?? 0)) continue
       this.#resets.delete(key)
       this.#resets.set(key, reset)
       fresh.push(reset)
@@ -183,6 +199,11 @@ export class FleetDesk implements OverrideShelf {
     const what = 'Redis refuses what operators share: overrides and resets of other instances do not reach this one'
     this.#parts.logger.error({ event: 'desk_not_shared', reason }, what)
   }
+}
+
+/** Those that are ours. */
+function resetsOf({ entries }: DeskChanges): ToldReset[] {
+  return entries.map(([key, text]) => resetOf(key, text)).filter((reset) => reset !== undefined)
 }
 
 /** Of `since key`. Undefined while it is not in Redis, or not one of ours. */

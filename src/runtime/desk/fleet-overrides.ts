@@ -16,6 +16,7 @@ const NOTICE_MS = 1000
 /** The same for the threads of an instance that learns of it later. */
 const LATE_NOTICE_MS = 50
 const TOO_MANY = `Redis remembers ${DESK_CAPACITY} overrides with those that were ended, the most there may be: one is forgotten when it would be over`
+const TOO_SOON = 'until: on a fleet, an override comes into force a second after it was set, and this one would be over by then'
 
 export interface FleetOverridesParts {
   readonly book: OverrideBook
@@ -68,6 +69,7 @@ export class FleetOverrides {
     const createdMs = Math.round(this.wallMs())
     const put = unput(entry, createdMs)
     const isSet = put.kind === 'set'
+    if (isSet && put.override.untilMs <= this.wallMs() + NOTICE_MS) throw new ApiError('bad_until', TOO_SOON)
     const reply = await this.#send(epoch, {
       subject: subjectKey(subjectOf(put)),
       id: isSet ? put.override.id : undefined,
@@ -105,7 +107,8 @@ export class FleetOverrides {
     const nowMs = clock.nowMs()
     for (const { kind, ...entry } of entries as readonly (OverrideEntry & { override?: Override })[]) {
       if (kind !== 'set') continue
-      const inTimeMs = nowMs + entry.override!.sinceMs - wallMs
+      // Further away, it is from before Redis's clock was set back: moments rise all the same.
+      const inTimeMs = nowMs + Math.min(entry.override!.sinceMs - wallMs, NOTICE_MS)
       const fromMs = this.#isServing ? Math.max(inTimeMs, nowMs + LATE_NOTICE_MS) : inTimeMs
       this.#fromMs.set(entry.override!, fromMs)
     }

@@ -106,6 +106,11 @@ export class OverrideDesk {
     await this.#known()
   }
 
+  /** Resolves when the workers have been sent the changes so far. */
+  async sent(): Promise<void> {
+    await this.#sending
+  }
+
   async close(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#shelf?.close()
@@ -138,7 +143,7 @@ export class OverrideDesk {
 
   /** Resolves when all workers know the changes so far. */
   async #known(): Promise<void> {
-    await this.#sending
+    await this.sent()
     await this.#parts.known()
   }
 

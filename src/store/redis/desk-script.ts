@@ -65,10 +65,10 @@ export class DeskScript {
   readonly #script: Script
   readonly #keys: readonly string[]
 
-  /** `prefix`: of all keys. `clock`: the Lua text that reads the time. */
-  constructor(link: Pick<RedisLink, 'run'>, prefix: string, clock = assetText('redis/clock.lua')) {
+  /** `prefix`: of all keys. */
+  constructor(link: Pick<RedisLink, 'run'>, prefix: string) {
     this.#link = link
-    const text = `${clock}\n${assetText('redis/desk.lua')}`
+    const text = `${assetText('redis/clock.lua')}\n${assetText('redis/desk.lua')}`
     this.#script = { text, sha: createHash('sha1').update(text).digest('hex') }
     // In a cluster, what is in braces keeps them together.
     const mapKeys = (map: DeskMap): string[] => [map, `${map}:order`, `${map}:ends`]

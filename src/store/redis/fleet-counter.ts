@@ -8,10 +8,10 @@ import { identityDigest } from '../place.ts'
 import { SubjectWords } from '../subject.ts'
 
 /**
- * After an override has come into force, replies to questions from before it are still charged to own counts, under the limit from before. For
- * so long a record of that limit counts as last written before the override: it has yet to be raised.
+ * After an override has come into force, replies to questions from before it are still charged to own counts, under the limit from before. However
+ * late that is, a record of that limit counts as last written before the override: it has yet to be raised.
  */
-const LATE_REPLIES_MS = 250
+const LATE_REPLIES_MS = Number.POSITIVE_INFINITY
 
 /** A counter that the fleet shares in Redis, and that this process counts too. */
 export class FleetCounter extends EmbeddedCounter {

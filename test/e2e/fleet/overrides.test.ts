@@ -120,6 +120,13 @@ describeWithRedis('an override on one instance of a fleet', () => {
     await until(async () => (await redis.command('HLEN', `${prefix}{desk}:overrides`)) === 0)
   })
 
+  test.concurrent('is refused where it would be over before it is in force', async (owner) => {
+    const one = await fleet(owner).instance()
+    const response = await set(one, { ...ALICE, block: true, until: '1s' })
+    expect([response.status, response.json.error.code]).toEqual([400, 'bad_until'])
+    expect((await askAdmin(one.adminPort, 'GET', 'overrides')).json.overrides).toEqual([])
+  })
+
   test.concurrent('is refused while Redis is away, and nothing is changed', async (owner) => {
     const { instance } = fleet(owner)
     const gate = await gateTo(redis.port, owner)

@@ -1,7 +1,9 @@
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE } from '../../record-kinds.ts'
 import type { SharedTable } from '../../shared-table.ts'
-import { wayOf } from '../../table-layout.ts'
+import { WAYS, wayOf } from '../../table-layout.ts'
 import { USE } from './lease-blocks.ts'
+
+const LEASE_KINDS: ReadonlySet<number> = new Set([LEASE_BLOCK, LEASE_NOTE, LEASE_USE])
 
 type Note = 'none' | 'asked' | 'refused'
 
@@ -160,14 +162,18 @@ export class KeyLeases {
     if (slot >= 0) this.#table.write(slot, 0, 0, 0, ASKED)
   }
 
-  /** Removes all leases and notes. Returns the unused tokens. */
+  /**
+   * Removes all leases and notes, those of other limits too: they would be found again when an override has ended. Returns the unused tokens. The tag's
+   * high word is enough to know the key by: in one set, hardly any two have the same.
+   */
   forget(): number {
+    const table = this.#table
     let unused = 0
-    for (const record of [BLOCK_A, BLOCK_B, USE, NOTE]) {
-      const slot = this.#find(record)
-      if (slot < 0) continue
-      if (record === BLOCK_A || record === BLOCK_B) unused += this.#table.level(slot)
-      this.#table.forget(slot)
+    for (let slot = this.#set * WAYS; slot < (this.#set + 1) * WAYS; slot++) {
+      const kind = table.kind(slot)
+      if (!table.isOccupied(slot) || table.high(slot) !== this.#high || !LEASE_KINDS.has(kind)) continue
+      if (kind === LEASE_BLOCK) unused += table.level(slot)
+      table.forget(slot)
     }
     return unused
   }

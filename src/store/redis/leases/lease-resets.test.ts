@@ -41,6 +41,15 @@ describeWithRedis('a reset of a leased limit', () => {
     expect(await left(fleet)).toBe(SIZE - 2)
   })
 
+  test('under an override ends the leases of the limit from before it too: when it is over, they are not there', async () => {
+    const fleet = await newFleet()
+    const one = fleet.newInstance()
+    await use(fleet, one, 200)
+    expect(await held(fleet, one)).toBe(true)
+    await reset(fleet, one, one.open(bucketLimit(0.000_001, 2 * SIZE)))
+    expect(await held(fleet, one)).toBe(false)
+  })
+
   test('ends a refusal that is remembered', async () => {
     const fleet = await newFleet()
     const one = fleet.newInstance()
@@ -121,9 +130,9 @@ async function held(fleet: LeasedFleet, one: FleetInstance): Promise<boolean> {
   return one.decidedBy.lease === lease + 1
 }
 
-async function reset(fleet: LeasedFleet, one: FleetInstance): Promise<void> {
+async function reset(fleet: LeasedFleet, one: FleetInstance, counter = one.open(LIMIT)): Promise<void> {
   await fleet.time.advance(1)
-  const done = one.reset(one.open(LIMIT))
+  const done = one.reset(counter)
   await fleet.time.advance(0)
   await done
 }
