@@ -38,6 +38,7 @@ describe('what goes wrong: 1, and a sentence', () => {
     ['override api r --until 1h --reason x', 'expected exactly one of --multiply'],
     ['override api r --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
     ['override api r --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
+    ['override api r --multiply -1 --until 1h --reason x', "Option '--multiply' argument is ambiguous; see"],
     ['override api r --set burst --until 1h --reason x', '--set: expected FIELD=N'],
     ['override api r --set burst=1 --set burst=2 --until 1h --reason x', '--set: burst is given twice'],
     ['override api r --block --reason x', 'expected --until TIME'],
