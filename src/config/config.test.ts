@@ -64,6 +64,13 @@ describe('values that contradict one another', () => {
     ])
   })
 
+  test('a value that is missing because it is bad is named once', () => {
+    expect(problems({ EDGE_EVENTS_URL: 'http://127.0.0.1/', EDGE_EVENTS_SECRET: 'abc' })).toEqual([
+      expect.stringMatching(/^EDGE_EVENTS_SECRET: expected whsec_ /),
+    ])
+    expect(problems({ EDGE_ADMIN_PORT: 'x', EDGE_ADMIN_TOKEN: 'x'.repeat(32) })).toEqual([expect.stringMatching(/^EDGE_ADMIN_PORT: .*"x"/)])
+  })
+
   test('a token and a cache without a URL', () => {
     const named = problems({ EDGE_CONFIG_FILE: 'b', EDGE_CONFIG_TOKEN: 'hunter2', EDGE_CONFIG_CACHE_FILE: 'c' })
     expect(named).toEqual([

@@ -52,10 +52,11 @@ function* contradictions(config: ServerConfig): Generator<string> {
   }
 }
 
-function* adminContradictions({ adminPort, adminToken, eventsUrl, eventsSecret }: ServerConfig): Generator<string> {
-  if (adminToken !== undefined && adminPort === undefined)
+function* adminContradictions(config: ServerConfig): Generator<string> {
+  const { adminPort, adminToken, eventsUrl, eventsSecret } = config
+  if (adminToken !== undefined && 'adminPort' in config && adminPort === undefined)
     yield 'EDGE_ADMIN_PORT: expected a port, because EDGE_ADMIN_TOKEN is set and the admin API is served nowhere else'
-  if (eventsUrl !== undefined && eventsSecret === undefined)
+  if (eventsUrl !== undefined && 'eventsSecret' in config && eventsSecret === undefined)
     yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and what is posted there is signed'
 }
 

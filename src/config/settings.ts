@@ -195,7 +195,7 @@ export const SETTINGS = {
   adminPort: {
     env: 'EDGE_ADMIN_PORT',
     flag: 'admin-port',
-    about: 'separate port for /livez, /readyz, /metrics and the debug endpoints',
+    about: 'separate port for /livez, /readyz, /metrics, the debug endpoints and the admin API',
     read: (text) => (text === undefined ? undefined : readPort(text)),
   },
   adminToken: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { PROBLEM_EVENTS } from '../../src/runtime/desk/problems.ts'
+import { PROBLEM_CODES, PROBLEM_EVENTS } from '../../src/runtime/desk/problems.ts'
 import { EVENTS_DROPPED, PUBLISHED_EVENTS } from '../../src/telemetry/events/published-events.ts'
 import { codeWords, readText, tableRows } from './markdown.ts'
 
@@ -11,6 +11,11 @@ test('docs/operations.md lists every event that can be watched, and no other', (
 test('every event that can be watched is one of the log', () => {
   const logged = tableRows(readText('docs/operations.md'), ['Event', 'Level', 'Fields']).flatMap(([event]) => codeWords(event!))
   expect([...PUBLISHED_EVENTS].filter((name) => !logged.includes(name))).toEqual([])
+})
+
+test('docs/runbook.md says of every problem what it means', () => {
+  const listed = tableRows(readText('docs/runbook.md'), ['Problem', 'What it means', 'What to do']).flatMap(([codes]) => codeWords(codes!))
+  expect(listed.toSorted()).toEqual([...PROBLEM_CODES].toSorted())
 })
 
 test('every event that a problem begins or ends with can be watched', () => {

@@ -62,7 +62,8 @@ export class Access {
   #wrong(req: IncomingMessage): ApiError {
     const { wrongTokens, logger, nowMs } = this.#parts
     const count = wrongTokens.add(req.socket.remoteAddress, nowMs())
-    if (count > MAX_WRONG_TOKENS) return new ApiError('too_many_attempts', 'too many wrong tokens: try again in a minute')
+    if (count > MAX_WRONG_TOKENS)
+      return new ApiError('too_many_attempts', 'the admin token is wrong, and so were too many others from this address')
     logger.warn({ event: 'admin_refused' }, 'a request to the admin API was refused: its token is wrong')
     return new ApiError('unauthorized', 'the admin token is wrong')
   }

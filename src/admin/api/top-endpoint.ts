@@ -1,7 +1,7 @@
 import type { Plan } from '../../policy/plan.ts'
-import { show } from '../../policy/problem.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiRoute } from './api-route.ts'
+import { findPolicy, findRule } from './find-rule.ts'
 import { readCount, readQuery } from './query.ts'
 
 /** What is asked of all workers: callers of all policies, of one, or of one rule, and so many of each list. */
@@ -42,8 +42,6 @@ function readAsk(query: URLSearchParams): TopAsk {
 
 function checkNames({ policy, rule }: TopAsk, plan: Plan | undefined): void {
   if (policy === undefined) return
-  const found = plan?.policiesById.get(policy)
-  if (found === undefined) throw new ApiError('unknown_policy', `the active bundle has no policy ${show(policy)}`)
-  if (rule === undefined || found.rules.some(({ name }) => name === rule)) return
-  throw new ApiError('unknown_rule', `policy ${show(policy)} has no rule ${show(rule)}`)
+  if (rule === undefined) findPolicy(plan, policy)
+  else findRule(plan, { policy, rule })
 }

@@ -1,4 +1,5 @@
 import { AdminProblem } from './admin-problem.ts'
+import { fieldBytes } from './field-bytes.ts'
 
 /** Where the admin API is, and who asks. */
 export interface AdminAddress {
@@ -24,18 +25,19 @@ function readBase(text: string | undefined, port: string | undefined): URL {
   return new URL(`http://127.0.0.1:${port}/`)
 }
 
-/** The message does not quote the URL: it may contain a password. */
+/** The URL of the API itself is understood too. The message does not quote the URL: it may contain a password. */
 function readUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
     throw new AdminProblem('EDGE_ADMIN_URL: expected a URL that begins with http:// or https://')
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new AdminProblem('EDGE_ADMIN_URL: expected a URL without user, query and fragment')
+  url.pathname = url.pathname.replace(/\/admin\/v1\/?$/, '/')
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   return url
 }
 
-/** A header field carries ASCII. */
+/** As the value of a header field, which cannot carry control characters. */
 function actorOf(user: string | undefined): string | undefined {
-  return user ? user.replace(/[^ -~]/gu, '?') : undefined
+  return user ? fieldBytes(user.replace(/\p{Cc}/gu, '?')) : undefined
 }

@@ -88,7 +88,7 @@ export class AdminClient {
 
   #refusal(status: number, json: unknown): string {
     const { code, message } = errorOf(json)
-    if (status === 401) return 'EDGE_ADMIN_TOKEN: this is not the token that edge serve was started with'
+    if (status === 401 || code === 'too_many_attempts') return 'EDGE_ADMIN_TOKEN: this is not the token that edge serve was started with'
     if (message !== undefined) return printableText(`${message}${code === undefined ? '' : ` (${code})`}`)
     if (status === 404)
       return `${this.#place} has no admin API: it is served on EDGE_ADMIN_PORT, and only where edge serve has EDGE_ADMIN_TOKEN`

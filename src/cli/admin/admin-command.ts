@@ -78,6 +78,8 @@ function isHelpAsked(args: readonly string[]): boolean {
 function problemOf(error: unknown, name: string): string | undefined {
   if (error instanceof AdminProblem) return error.message
   const { code = '', message } = error as NodeJS.ErrnoException
-  const isUsage = error instanceof UsageProblem || code.startsWith('ERR_PARSE_ARGS_')
-  return isUsage ? `${printableText(message)}; see edge ${name} --help` : undefined
+  const isParsing = code.startsWith('ERR_PARSE_ARGS_')
+  if (!isParsing && !(error instanceof UsageProblem)) return undefined
+  const problem = isParsing ? message.replace(/\.?\n.*/s, '') : message // the lines that may follow are advice
+  return `${printableText(problem)}; see edge ${name} --help`
 }

@@ -14,6 +14,15 @@ export function callerText(values: CallerValues): string {
   return pairs.length === 0 ? 'everybody' : pairs.join(' ')
 }
 
+/**
+ * Keys whose values were given as digests, by their look: overrides take those, but a counter is found by the credential alone.
+ * `shown`: the same caller as the API shows it, where each credential has become a digest.
+ */
+export function keysWithDigests(given: CallerValues, shown: CallerValues): string[] {
+  const all = Object.values(shown)
+  return Object.keys(given).filter((key) => /^[0-9a-f]{16}$/.test(given[key]!) && !all.includes(given[key]!))
+}
+
 /** `KEY=VALUE` arguments, such as `header:x-api-key=alice`. A value may contain `=`. */
 function readCallerValues(args: readonly string[]): CallerValues {
   const values = new Map<string, string>()

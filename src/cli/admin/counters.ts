@@ -3,6 +3,7 @@ import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { readSubject } from './caller-values.ts'
 import { countersText } from './counters-text.ts'
 import { COUNTERS_HELP } from './help.ts'
+import type { CountersResponse } from './responses.ts'
 
 /** The values go into a body: a URL is logged by everything on its way, and they may be credentials. */
 export const counters: AdminCommand = {
@@ -10,6 +11,8 @@ export const counters: AdminCommand = {
   help: COUNTERS_HELP,
   read(args) {
     const { values, positionals } = parseArgs({ args, options: JSON_OPTION, allowPositionals: true })
-    return { request: { method: 'POST', path: 'counters', body: readSubject(positionals) }, isJson: values.json, describe: countersText }
+    const body = readSubject(positionals)
+    const describe = (response: CountersResponse): string => countersText(response, body.values)
+    return { request: { method: 'POST', path: 'counters', body }, isJson: values.json, describe }
   },
 }

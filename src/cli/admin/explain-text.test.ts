@@ -50,6 +50,20 @@ Policies that do not cover it:
     expect(text).toContain('takes 9. That is more than the limit can ever hold: waiting does not help.')
   })
 
+  test('says who shares a limit without keys', () => {
+    const text = explainText('GET /', withRule({ ...PER_KEY, descriptors: [] }))
+    expect(text).toContain('\nAll callers together have 0 of 5 left, and this request takes 1.')
+  })
+
+  test('does not say of which of several fields there is more than one', () => {
+    const descriptors = [
+      { key: 'header:x-a', value: null },
+      { key: 'header:x-b', value: null },
+    ]
+    const text = explainText('GET /', withRule({ ...PER_KEY, applied: false, why: 'repeated_descriptor', counters: [], descriptors }))
+    expect(text).toContain('does not apply, one of header:x-a, header:x-b occurs more than once in the request\n')
+  })
+
   test('names the override that blocks a caller', () => {
     const text = explainText('GET /', { ...withRule({ ...PER_KEY, counters: [], override: 'abc' }), status: 403, reason: 'blocked' })
     expect(text).toContain('header:x-api-key=alice is blocked by override abc.')

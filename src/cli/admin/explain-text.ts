@@ -56,11 +56,11 @@ function closestText(policy: string, rule: string, found: ExplainedRuleResponse 
 }
 
 function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleResponse): string {
-  const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'everybody together'
+  const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'Everybody'
   if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
   const left = empty.map(levelText).join(', ')
-  const need = `${caller} has ${left || 'nothing left'}, and this request takes ${amountText(cost, empty[0]?.kind)}.`
+  const need = `${descriptors.length === 0 ? 'All callers together have' : `${caller} has`} ${left || 'nothing left'}, and this request takes ${amountText(cost, empty[0]?.kind)}.`
   if (empty.some(({ wait_s: waitS }) => waitS === null)) return `${need} That is more than the limit can ever hold: waiting does not help.`
   if (empty.every(({ kind }) => kind === 'in_flight')) return `${need} It would pass when one of the others ends.`
   return `${need} It would pass in ${durationText(Math.max(0, ...empty.map(({ wait_s: waitS }) => waitS!)))}.`
@@ -87,7 +87,10 @@ function whyNotText(why: string | null | undefined, descriptors: ExplainedRuleRe
   const absent = descriptors.filter(({ value }) => value === undefined || value === null).map(({ key }) => key)
   const keys = absent.join(', ')
   if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}`
-  if (why === 'repeated_descriptor') return `the request has more than one ${keys || 'value for a field that it reads'}`
+  if (why === 'repeated_descriptor') {
+    if (absent.length > 1) return `one of ${keys} occurs more than once in the request`
+    return `the request has more than one ${keys || 'value for a field that it reads'}`
+  }
   return why === 'no_match' ? 'its match is for other requests' : (why ?? 'no reason is given')
 }
 

@@ -6,8 +6,6 @@ of the machine can read command lines.
 Exit status: 0, or 1 and a sentence on standard error.
 `
 
-const ACTOR = 'The log and the override name $USER as the one who did it.'
-
 const JSON_LINE = '--json              print the response of the API as it is'
 
 export const STATUS_HELP = `Usage: edge status [--json]
@@ -43,7 +41,7 @@ ${SERVER}`
 export const COUNTERS_HELP = `Usage: edge counters [--json] POLICY RULE KEY=VALUE...
 
 Shows what a caller has left of a rule. KEY=VALUE names the caller by all of the rule's limit_keys, such as
-header:x-api-key=alice; a rule without limit_keys needs none.
+header:x-api-key=alice; a rule without limit_keys needs none. A credential is given itself, not as its digest.
 
   ${JSON_LINE}
 
@@ -52,7 +50,7 @@ ${SERVER}`
 export const RESET_HELP = `Usage: edge reset [--json] POLICY RULE KEY=VALUE... --reason TEXT
 
 Makes a caller's counters of a rule full again, on all workers and on all instances that share a Redis. KEY=VALUE as in
-edge counters. ${ACTOR}
+edge counters. The log names $USER as the one who did it.
 
   --reason TEXT       why, for the log
   ${JSON_LINE}
@@ -65,7 +63,7 @@ export const OVERRIDE_HELP = `Usage: edge override POLICY RULE [KEY=VALUE...] CH
        edge override --end ID --reason TEXT
 
 Changes a rule until a time, for the caller that KEY=VALUE names (as in edge counters) or, without, for all callers. A credential
-may also be given as its digest, as edge top shows it. ${ACTOR}
+may also be given as its digest, as edge top shows it. The override and the log name $USER as the one who did it.
 
 CHANGE is one of
   --multiply N        N times the rate and the size of the limit; what was spent stays spent

@@ -92,7 +92,7 @@ function ruleOf(positionals: readonly string[]): object {
 
 function changeOf({ multiply, set, unlimited }: Values): object {
   if (multiply !== undefined) return { multiply: readFactor(multiply) }
-  if (set !== undefined) return { set: Object.fromEntries(set.map(readField)) }
+  if (set !== undefined) return { set: readFields(set) }
   return unlimited ? { unlimited: true } : { block: true }
 }
 
@@ -100,6 +100,15 @@ function readFactor(text: string): number {
   const factor = Number(text)
   if (text.trim() === '' || !Number.isFinite(factor)) throw new UsageProblem(`--multiply: expected a number, got ${JSON.stringify(text)}`)
   return factor
+}
+
+function readFields(texts: readonly string[]): Readonly<Record<string, number | string>> {
+  const fields = new Map<string, number | string>()
+  for (const [field, value] of texts.map(readField)) {
+    if (fields.has(field)) throw new UsageProblem(`--set: ${field} is given twice`)
+    fields.set(field, value)
+  }
+  return Object.fromEntries(fields)
 }
 
 /** What is not a number goes as a text: the API says which fields there are, and what they expect. */

@@ -13,10 +13,8 @@ export const reset: AdminCommand = {
     const options = { ...JSON_OPTION, reason: { type: 'string' } } as const
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     const body = { ...readSubject(positionals), reason: readReason(values.reason) }
+    const describe = (response: CountersResponse): string =>
+      `Reset. Other instances of a fleet follow within 2 s.\n\n${countersText(response, body.values)}`
     return { request: { method: 'POST', path: 'counters/reset', body }, isJson: values.json, describe }
   },
-}
-
-function describe(counters: CountersResponse): string {
-  return `Reset. Other instances of a fleet follow within 2 s.\n\n${countersText(counters)}`
 }

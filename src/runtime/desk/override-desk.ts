@@ -249,9 +249,9 @@ function untilMsOf(until: Until, wallMs: number): number {
 }
 
 function otherThere(id: string | undefined, replace: string | undefined): ApiError {
-  if (id === undefined) return new ApiError('override_exists', `there is no override ${show(replace)} here any more: leave replace out`)
-  const way = replace === undefined ? `send "replace": "${id}" to put this one in its place` : `replace names ${show(replace)}`
-  return new ApiError('override_exists', `override ${id} is in force for this already: ${way}`)
+  if (id === undefined) return new ApiError('unknown_override', `there is no override ${show(replace)} to replace: leave replace out`)
+  const way = replace === undefined ? 'end it, or replace it by its id' : `replace names ${show(replace)}`
+  return new ApiError('override_exists', `override ${id} is there already: ${way}`)
 }
 
 function noSuch(id: string): ApiError {

@@ -39,6 +39,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     worker_cannot_listen: { by: 'worker', endedBy: ['worker_replaced'] },
     worker_not_replaced: { by: 'worker', endedBy: ['worker_replaced'] },
     events_not_posted: { endedBy: ['events_posted_again'] },
+    overrides_unreadable: {},
     counters_evicted: {},
     accept_failed: { by: 'reason' },
     backend_failed: { by: 'reason' },
@@ -56,8 +57,11 @@ for (const [code, { endedBy = [] }] of KINDS) {
   for (const event of endedBy) ENDED_BY.set(event, [...(ENDED_BY.get(event) ?? []), code])
 }
 
+/** The events that report a problem. */
+export const PROBLEM_CODES: ReadonlySet<string> = new Set(KINDS.keys())
+
 /** The events that `Problems` must see. */
-export const PROBLEM_EVENTS: ReadonlySet<string> = new Set([...KINDS.keys(), ...ENDED_BY.keys()])
+export const PROBLEM_EVENTS: ReadonlySet<string> = new Set([...PROBLEM_CODES, ...ENDED_BY.keys()])
 
 /** How long a problem without an end is shown after the last report. Longer than the pause between two reports of any event. */
 const PASSES_MS = 2 * 60_000

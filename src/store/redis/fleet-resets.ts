@@ -75,7 +75,7 @@ export class FleetResets {
       await this.#parts.announce?.(resets)
     } catch (error) {
       if (!(error instanceof LinkError)) throw error
-      const what = `the counters are reset, but other instances may not have been told (${error.message}): reset them again`
+      const what = `the counters are reset, but other instances may not have been told (${error.message})`
       throw new LinkError('unknown', error.code, what)
     }
   }

@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
@@ -111,7 +111,7 @@ test('a reset that cannot be saved is in force, and says so', async () => {
   await mkdir(directory)
   const edge = await running({ bundle: bundle(1, KEYED), env: { ...ADMIN_ENV, EDGE_STATE_FILE: join(directory, 'counters') } })
   await edge.decideTimes(LIMIT, { fields: [['X-Key', 'alice']] })
-  await rm(directory, { recursive: true })
+  await rename(directory, `${directory}-elsewhere`) // at once: a save may be under way
   const { status, json } = await reset(edge.adminPort, 'alice')
   expect([status, json.error.code]).toEqual([503, 'store_unavailable'])
   expect(json.error.message).toContain('the counters are reset, but the state file could not be written')

@@ -45,9 +45,13 @@ describe('GET status', () => {
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ uptime_s: 61, store: { occupied: 1 } })
   })
 
-  test('has no bundle and no state file where there is none, before the first bundle', async () => {
+  test('has no bundle, no policies and no state file where there is none, before the first bundle', async () => {
     const edge = await running({ env: ADMIN_ENV })
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ bundle: null, state_file: null, redis: null })
+    for (const path of ['top?policy=p', 'counters?policy=p&rule=r']) {
+      const { status, json } = await askAdmin(edge.adminPort, 'GET', path)
+      expect([status, json.error.message]).toEqual([404, 'there is no policy "p": no bundle is active'])
+    }
     await edge.publish(BUNDLE)
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ bundle: { version: '7', policies: 2 } })
     await edge.publish(bundle(8, policy('c', { rules: [] })))

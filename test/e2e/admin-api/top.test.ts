@@ -93,7 +93,7 @@ describe('GET top', () => {
   })
 
   test.each([
-    ['?policy=z', 404, 'unknown_policy', 'the active bundle has no policy "z"'],
+    ['?policy=z', 404, 'unknown_policy', 'there is no policy "z" in the active bundle'],
     ['?policy=p&rule=z', 404, 'unknown_rule', 'policy "p" has no rule "z"'],
     ['?rule=r', 400, 'bad_request', 'rule: name its policy too'],
     ['?policy=p&policy=q', 400, 'bad_request', 'policy comes more than once'],

@@ -38,7 +38,9 @@ describe('what goes wrong: 1, and a sentence', () => {
     ['override api r --until 1h --reason x', 'expected exactly one of --multiply'],
     ['override api r --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
     ['override api r --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
+    ['override api r --multiply -1 --until 1h --reason x', "Option '--multiply' argument is ambiguous; see"],
     ['override api r --set burst --until 1h --reason x', '--set: expected FIELD=N'],
+    ['override api r --set burst=1 --set burst=2 --until 1h --reason x', '--set: burst is given twice'],
     ['override api r --block --reason x', 'expected --until TIME'],
     ['override api r --block --until 1h', 'expected --reason TEXT'],
     ['override --list api', '--list: unexpected api'],
@@ -56,6 +58,7 @@ describe('what goes wrong: 1, and a sentence', () => {
 
   test.each([
     [401, { error: { message: 'send the token', code: 'unauthorized' } }, 'EDGE_ADMIN_TOKEN: this is not the token'],
+    [429, { error: { message: 'wrong', code: 'too_many_attempts' } }, 'EDGE_ADMIN_TOKEN: this is not the token'],
     [404, { error: { message: 'there is no policy "x"', code: 'unknown_policy' } }, 'there is no policy "x" (unknown_policy)'],
     [404, {}, 'has no admin API: it is served on EDGE_ADMIN_PORT'],
     [409, { error: { message: 'abc is there', code: 'override_exists' } }, 'abc is there (override_exists)'],

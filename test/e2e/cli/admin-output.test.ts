@@ -53,6 +53,18 @@ override  abc, see edge override --list
     expect(stdout).toContain('bucket  5 of 5 left, full\n')
   })
 
+  test.each([
+    ['bearer', { bearer: 'fedcba9876543210' }, true],
+    ['header:Authorization', { 'header:authorization': 'fedcba9876543210' }, true],
+    ['header:x-k', { 'header:x-k': '0123456789abcdef' }, false],
+  ])('counters and reset: whether a digest was given for %s', async (key, values, isNoted) => {
+    api().says({ ...COUNTERS, values })
+    const note = `note    ${key}: this looks like a digest; expected the credential itself\n`
+    const caller = ['api', 'per-key', `${key}=0123456789abcdef`]
+    expect((await command('counters', ...caller)).stdout.includes(note)).toBe(isNoted)
+    expect((await command('reset', ...caller, '--reason', 'x')).stdout.includes(note)).toBe(isNoted)
+  })
+
   test('override, and what an operator must know about it', async () => {
     api().says({ ...OVERRIDE, durable: false, in_force: false }, 201)
     const args = ['override', 'api', 'per-key', 'header:x-k=alice', '--multiply', '3', '--until', '2h', '--reason', 'ticket 4711']

@@ -87,11 +87,14 @@ describe('what a command asks', () => {
   test('a path in front of the API, and the admin port of this machine', async () => {
     environment({ EDGE_ADMIN_URL: `${api().url}/ops`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
     await command('status', '--json')
+    environment({ EDGE_ADMIN_URL: `${api().url}/ops/admin/v1`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
+    await command('status', '--json')
     environment({ EDGE_ADMIN_PORT: String(api().port), EDGE_ADMIN_TOKEN: ADMIN_TOKEN, USER: 'Zoë\n' })
     await command('status', '--json')
     expect(api().requests.map(({ url, headers }) => [url, headers['x-edge-actor']])).toEqual([
       ['/ops/admin/v1/status', undefined],
-      ['/admin/v1/status', 'Zo??'],
+      ['/ops/admin/v1/status', undefined],
+      ['/admin/v1/status', 'ZoÃ«?'],
     ])
   })
 })

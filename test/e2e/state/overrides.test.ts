@@ -127,6 +127,7 @@ describe.concurrent('overrides', { timeout: 60_000 }, () => {
 
     const second = await ran(kept)
     expect(second.cli.logged('overrides_unreadable')).toMatchObject([{ overrides: 4 }])
+    expect(await second.operator.problems()).toEqual(['overrides_unreadable'])
     expect(second.cli.logged('state_set_aside')).toEqual([])
     expect(await take(second.cli)).toBe(BURST - 6)
     expect(await second.operator.overrides()).toEqual([block])

@@ -28,6 +28,12 @@ export class Operator {
     return this.#expect(200, await askAdmin(this.#port, 'GET', 'overrides')).overrides
   }
 
+  /** The codes of what is wrong now. */
+  async problems(): Promise<string[]> {
+    const { problems } = this.#expect(200, await askAdmin(this.#port, 'GET', 'status'))
+    return problems.map(({ code }: { code: string }) => code)
+  }
+
   #expect(status: number, response: AdminResponse): AdminResponse['json'] {
     expect([response.status, response.json]).toEqual([status, response.json])
     return response.json

@@ -1,6 +1,6 @@
 import type { CounterName } from '../../../engine/inspection.ts'
 import { isCredential, parseDescriptorKey } from '../../../policy/descriptor-key.ts'
-import type { Plan, PlanRule } from '../../../policy/plan.ts'
+import type { PlanRule } from '../../../policy/plan.ts'
 import { show } from '../../../policy/problem.ts'
 import { addressForm } from '../../../policy/rule-match.ts'
 import { ApiError } from '../api-error.ts'
@@ -35,15 +35,6 @@ function nameOf(field: string, value: unknown): string {
   if (value === undefined || value === null || value === '') throw new ApiError('bad_request', `${field}: missing`)
   if (typeof value !== 'string') throw new ApiError('bad_request', `${field}: expected a text`)
   return value
-}
-
-/** The rule that is asked about. */
-export function findRule(plan: Plan | undefined, { policy: id, rule: name }: AskedCounters): PlanRule {
-  const policy = plan?.policiesById.get(id)
-  if (policy === undefined) throw new ApiError('unknown_policy', `there is no policy ${show(id)} in the active bundle`)
-  const rule = policy.rules.find((each) => each.name === name)
-  if (rule === undefined) throw new ApiError('unknown_rule', `policy ${show(id)} has no rule ${show(name)}`)
-  return rule
 }
 
 /** More than a rule can have keys. */

@@ -2,8 +2,9 @@ import type { CounterName, Inspection } from '../../../engine/inspection.ts'
 import type { NameOf } from '../../../engine/name-of.ts'
 import type { Plan } from '../../../policy/plan.ts'
 import type { ApiResponse, ApiRoute } from '../api-route.ts'
+import { findRule } from '../find-rule.ts'
 import { refuseUnknown } from '../json-body.ts'
-import { type AskedCounters, askedByBody, askedByQuery, counterName, findRule, refuseCredentials } from './counter-name.ts'
+import { type AskedCounters, askedByBody, askedByQuery, counterName, refuseCredentials } from './counter-name.ts'
 import { inspectionResponse } from './inspection-response.ts'
 
 export interface CountersParts {

@@ -2,9 +2,10 @@ import type { Logger } from 'pino'
 import type { CounterName, Inspection } from '../../../engine/inspection.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
+import { findRule } from '../find-rule.ts'
 import { refuseUnknown } from '../json-body.ts'
 import { readReason } from '../reason.ts'
-import { askedByBody, counterName, findRule } from './counter-name.ts'
+import { askedByBody, counterName } from './counter-name.ts'
 import type { CountersParts } from './counters-endpoints.ts'
 import { inspectionResponse } from './inspection-response.ts'
 
@@ -38,7 +39,7 @@ export function resetEndpoint({ plan, reset, save, nameOf, logger }: ResetParts)
       const fields = { event: 'counter_reset', actor, reason, policy: name.policy, rule: name.rule }
       if ('unknown' in outcome) {
         logger.warn({ ...fields, detail: outcome.unknown }, 'an operator reset counters; it is not known whether it was done everywhere')
-        throw new ApiError('store_unavailable', `it may have been done: ${outcome.unknown}. To reset again is safe.`)
+        throw new ApiError('store_unavailable', `it may have been done: ${outcome.unknown}. Reset again: that is safe.`)
       }
       const isDone = outcome.ok || outcome.error === 'store_unavailable'
       if (!isDone) return inspectionResponse(outcome, nameOf)
