@@ -6,14 +6,14 @@ const ONE_TOKEN = [1, 1e-6]
 
 /** What all builds decide: so many decisions before, and in each slice. Where requests are to be rejected, the warm-up takes each caller's token. */
 export const CASES = [
-  { id: 'allowed', title: 'allowed, 1 rule', policies: byKey(), callers: 1000, action: 'allow', warmUp: 200_000, slice: 25_000 },
+  { id: 'allowed', title: 'allowed, 1 rule', policies: byKey(), callers: 1000, action: 'allow', warmUp: 120_000, slice: 25_000 },
   {
     id: 'five-rules',
     title: 'allowed, 5 rules, 3 of them by JWT',
     policies: [policy('p', '/api', fiveRules())],
     callers: 1000,
     action: 'allow',
-    warmUp: 50_000,
+    warmUp: 30_000,
     slice: 6000,
   },
   {
@@ -22,7 +22,7 @@ export const CASES = [
     policies: byKey(...ONE_TOKEN),
     callers: 1000,
     action: 'reject',
-    warmUp: 150_000,
+    warmUp: 100_000,
     slice: 20_000,
   },
   {
@@ -31,7 +31,7 @@ export const CASES = [
     policies: byKey(...ONE_TOKEN),
     callers: 60_000,
     action: 'reject',
-    warmUp: 150_000,
+    warmUp: 100_000,
     slice: 20_000,
   },
 ]
