@@ -3,7 +3,7 @@ import { EngineRequest, newKeys } from '../support/engine-request.mjs'
 import { newEngine } from './built-engine.mjs'
 import { CASES } from './pair-cases.mjs'
 
-const STORE_BYTES = 64 * 1024 * 1024
+const STORE_BYTES = 16 * 1024 * 1024
 
 const [directory, caseId, watch] = process.argv.slice(2)
 const { policies, callers, action, warmUp, slice } = CASES.find(({ id }) => id === caseId)
