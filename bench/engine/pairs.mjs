@@ -13,7 +13,7 @@ import { CASES } from './pair-cases.mjs'
 
 const HERE = fileURLToPath(new URL('../..', import.meta.url))
 const SCRIPT = new URL('./pair-case.mjs', import.meta.url)
-const SLICES = 10
+const SLICES = 8
 
 export async function comparePairs(directory, pairs) {
   const other = resolve(directory)
