@@ -7,7 +7,7 @@ import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { Taken } from '../store/taken.ts'
-import { openPlan } from './active-plan.ts'
+import { type ActivePlan, openPlan } from './active-plan.ts'
 import type { OnBudgetWarning } from './budget-warning.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import type { Decision, Refused } from './decision.ts'
@@ -68,6 +68,11 @@ export class Engine {
     this.#evaluator.turnTo(active)
     this.#limitEvaluator.turnTo(active)
     return active?.plan
+  }
+
+  /** The plan with its counters and overrides. */
+  get active(): ActivePlan | undefined {
+    return this.#plans.active
   }
 
   /** The plan applies from the next decision on. Pending decisions keep theirs. */

@@ -26,10 +26,14 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
   const token = new AdminToken(adminToken!)
   const sessions = new AdminSessions(adminToken!, () => clock.wallMs(), adminLogouts)
   const access = new Access({ token, sessions, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
-  return new AdminApi(access, [...apiRoutes(config, parts, explain), ...sessionEndpoints({ access, sessions, trustedProxies, logger })])
+  return new AdminApi(access, [
+    ...apiRoutes(config, parts, explain),
+    eventsEndpoint(parts.eventStreams!, access),
+    ...sessionEndpoints({ access, sessions, trustedProxies, logger }),
+  ])
 }
 
-/** Everything below `/admin/v1/` but sessions. */
+/** Everything below `/admin/v1/` that need not know who asks. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
   const { engine, desk } = parts
   yield statusRoute(config, parts)
@@ -38,7 +42,6 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
   yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
-  yield eventsEndpoint(parts.eventStreams!)
   yield openapiEndpoint()
 }
 

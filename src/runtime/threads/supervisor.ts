@@ -57,6 +57,7 @@ export class Supervisor {
   readonly #workerCalls = new OpenWorkerCalls()
   #overrides: readonly TimedOverride[] = []
   #fleet: FleetNews | undefined
+  #lastDeathMs = Number.NEGATIVE_INFINITY
   #isDraining = false
   #onClosed: (() => void) | undefined
 
@@ -107,6 +108,11 @@ export class Supervisor {
   askWorkers<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
     const living = this.#slots.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
     return this.#workerCalls.askAll(name, ask, living, (worker, call) => this.send(worker, { type: 'worker_call', call, name, ask }))
+  }
+
+  /** When a worker died last, on the monotonic clock; -Infinity where none has. */
+  get lastDeathMs(): number {
+    return this.#lastDeathMs
   }
 
   /** How many workers run, whether or not they accept requests yet. */
@@ -245,7 +251,8 @@ export class Supervisor {
     this.#countServing()
     const cause = causeOf(error)
     this.#deaths.series(cause).count++
-    const livedMs = Math.round(nowMs() - slot.startedAtMs)
+    this.#lastDeathMs = nowMs()
+    const livedMs = Math.round(this.#lastDeathMs - slot.startedAtMs)
     const what = { event: 'worker_died', worker: slot.worker, cause, lived_ms: livedMs, freed_locks: freedLocks, err: error }
     logger.error(what, CAUSE_WORDS[cause])
     return slot.shortLives.note(livedMs)
