@@ -4,8 +4,11 @@ export function median(numbers) {
 
 /** The median of the per-round ratios, and the quarters around it. */
 export function ratio(numbers, others) {
-  const ratios = numbers.map((number, round) => number / others[round])
-  return { median: median(ratios), low: percentile(ratios, 0.25), high: percentile(ratios, 0.75) }
+  return quartiles(numbers.map((number, round) => number / others[round]))
+}
+
+export function quartiles(numbers) {
+  return { median: median(numbers), low: percentile(numbers, 0.25), high: percentile(numbers, 0.75) }
 }
 
 export function percentile(numbers, share) {

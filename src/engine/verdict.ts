@@ -33,13 +33,18 @@ export function longestRejection(group: Group): Rejection {
   return rejectionBy(group, worst)
 }
 
-/** The rule at `index` of the group, which does not pass. */
+/** The rule at `index` of the group, which does not pass. Rejects come in floods: this allocates nothing but its result. */
 export function rejectionBy(group: Group, index: number): Rejection {
   const rule = group.rules[index]!
+  const { counters } = rule
+  const { waitsMs } = group.results
   const firstRow = group.firstRows[index]!
-  const row = firstRow + rule.counters.findIndex((_, c) => group.results.waitsMs[firstRow + c]! > 0)
-  const rejecting = rule.counters[row - firstRow]!
-  const retryAfterMs = Math.max(...rule.counters.map((counter, c) => knownWaitMs(group, firstRow + c, counter.limit)))
+  const lastRow = firstRow + counters.length - 1
+  let row = firstRow
+  while (row < lastRow && waitsMs[row] === 0) row++
+  const rejecting = counters[row - firstRow]!
+  let retryAfterMs = 0
+  for (let c = 0; c < counters.length; c++) retryAfterMs = Math.max(retryAfterMs, knownWaitMs(group, firstRow + c, counters[c]!.limit))
   return {
     rule: bundleRule(rule),
     firstRow,

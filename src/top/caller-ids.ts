@@ -26,6 +26,9 @@ export class CallerIds {
   readonly #hash: HalfSipHash
   readonly #subject = new SubjectWords()
   readonly #known = new WeakMap<PlanRule, KnownRule>()
+  /** Of the rule that came last: mostly it is the next one's too, and comparing is cheaper than the map. */
+  #lastRule: PlanRule | undefined
+  #last: KnownRule | undefined
 
   constructor(hashKey: readonly [number, number]) {
     this.#hash = new HalfSipHash(hashKey)
@@ -33,13 +36,20 @@ export class CallerIds {
 
   /** Leaves the bits in `low` and `high`. The values begin at `from`. */
   identify(rule: PlanRule, values: readonly string[], from: number): KnownRule {
-    const known = this.#known.get(rule) ?? this.#learn(rule)
+    const known = rule === this.#lastRule ? this.#last! : this.#recall(rule)
     const subject = this.#subject
     subject.clear()
     for (let k = 0; k < known.limitKeys.length; k++) subject.addText(values[from + k]!)
     this.#hash.digest(subject.words, subject.length, known.prefix)
     this.low = this.#hash.low
     this.high = this.#hash.high
+    return known
+  }
+
+  #recall(rule: PlanRule): KnownRule {
+    const known = this.#known.get(rule) ?? this.#learn(rule)
+    this.#lastRule = rule
+    this.#last = known
     return known
   }
 

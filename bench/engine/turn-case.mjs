@@ -1,18 +1,13 @@
 // One case of `npm run bench:engine` in a process of its own: it decides when told to and says how fast that was.
-import { systemClock } from '../dist/clock.js'
-import { Engine } from '../dist/engine/engine.js'
-import { compileBundle } from '../dist/policy/compile.js'
-import { parseBundle } from '../dist/policy/parse.js'
-import { newEmbeddedStore } from '../dist/store/embedded-store.js'
-import { EngineRequest, newKeys } from './support/engine-request.mjs'
+import { fileURLToPath } from 'node:url'
+import { EngineRequest, newKeys } from '../support/engine-request.mjs'
+import { newEngine } from './built-engine.mjs'
+
+const HERE = fileURLToPath(new URL('../..', import.meta.url))
 
 const { policies, keyCount, storeBytes } = await new Promise((resolve) => process.once('message', resolve))
 
-const parsed = parseBundle(JSON.stringify({ bundle_version: 1, policies }))
-if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-const store = newEmbeddedStore(storeBytes)
-const engine = new Engine({ store, clock: systemClock })
-engine.activate(compileBundle(parsed.bundle))
+const { engine, store, systemClock } = await newEngine(HERE, { policies, storeBytes })
 const keys = newKeys(keyCount)
 const view = new EngineRequest()
 let next = 0
