@@ -22,7 +22,7 @@ import { overrideCalls } from './runtime/desk/override-calls.ts'
 import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
 import { RecentActivity } from './runtime/desk/recent-activity.ts'
-import { answerTop, type TopResponse } from './runtime/desk/top-desk.ts'
+import { answerTop, type TopDeskParts, type TopResponse } from './runtime/desk/top-desk.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
@@ -105,7 +105,7 @@ export async function startService(
   const overrides = new OverrideDesk({
     clock,
     logger,
-    setOverrides: (timed) => supervisor.setOverrides(timed),
+    changeOverrides: (change) => supervisor.changeOverrides(change),
     known: () => supervisor.askWorkers('know_overrides', undefined),
   })
   const desk: DeskHandlers = {
@@ -219,7 +219,8 @@ export async function startService(
   }
 
   function top(ask: TopAsk): Promise<TopResponse> {
-    return answerTop(ask, (filter) => supervisor.askWorkers('top', filter), clock, startedMs)
+    const askWorkers: TopDeskParts['askWorkers'] = (filter) => supervisor.askWorkers('top', filter)
+    return answerTop(ask, { clock, startedMs, workers, askWorkers, lastDeathMs: () => supervisor.lastDeathMs })
   }
 
   /** What operators look at opens first, what requests come to when there is nothing more to wait for. */

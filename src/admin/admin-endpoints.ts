@@ -12,6 +12,8 @@ import { TimeShare } from '../time-share.ts'
 const SHARE = 0.1
 const BURST_MS = 20
 const REQUEST_MS = 0.05
+/** Of a body: at worst, reading it as JSON takes that long. */
+const BYTE_MS = 0.00006
 
 /** Ours in both modes, whether or not there is something behind them: without a secret there are no debug sessions. */
 const RESERVED_PATHS: ReadonlySet<string> = new Set(['/v1/debug/session', '/v1/debug/logout'])
@@ -51,6 +53,11 @@ export class AdminEndpoints {
       this.#waiting.push({ res, onBegin })
       if (this.#waiting.length === 1) this.#beginWaiting()
     })
+  }
+
+  /** So many bytes of a request's body have come. */
+  noteBody(bytes: number): void {
+    this.#time.spend(bytes * BYTE_MS, performance.now())
   }
 
   /** One timer for all that wait: one for each would cost more than the requests themselves. */

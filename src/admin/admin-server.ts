@@ -16,16 +16,17 @@ const PARSING_BURST_MS = 20
 
 /** The listener of operators. `onClosing` ends responses that have no end of their own. */
 export function newAdminServer(endpoints: AdminEndpoints, options: PortOptions, onClosing = (): void => {}): HttpListener {
-  const handle: Handle = (req, res) => endpoints.handle(req, res, () => boundBody(req))
+  const handle: Handle = (req, res) => endpoints.handle(req, res, () => boundBody(req, endpoints))
   const share = new TimeShare(PARSING_SHARE, PARSING_BURST_MS, performance.now())
   return newPlainListener(options, handle, { parsing: { bytes: PIECE_BYTES, share }, onClosing })
 }
 
 /** To be called in the request's turn: until then nothing of the body is read. One that its route does not read is dropped, and an endless one would keep the worker busy. */
-function boundBody(req: IncomingMessage): void {
+function boundBody(req: IncomingMessage, endpoints: AdminEndpoints): void {
   let bytes = 0
   req.on('data', (chunk: Buffer) => {
     bytes += chunk.length
+    endpoints.noteBody(chunk.length)
     if (bytes > MAX_BODY_BYTES) req.socket.destroy()
   })
 }

@@ -1,7 +1,7 @@
 import type { Usage } from '../costs/cost.ts'
 import type { TokenCounts } from '../llm/usage.ts'
 import { formatPath, show } from '../policy/problem.ts'
-import { readJson } from '../policy/read-json.ts'
+import { readRequestJson } from '../policy/read-request-json.ts'
 
 /** What a gateway says about the end of a request. */
 export interface SettlementRequest {
@@ -30,7 +30,7 @@ const MAX_COST = 9_000_000
 
 /** Returns what is wrong with it in a sentence, where something is. */
 export function readSettlement(text: string): SettlementRequest | string {
-  const read = readJson(text)
+  const read = readRequestJson(text)
   if ('syntax' in read) return `the body: ${read.syntax}`
   try {
     return settlementOf(read.value)

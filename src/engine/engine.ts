@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { TimedOverride } from '../overrides/override.ts'
+import { applyChange, type OverridesChange } from '../overrides/overrides-change.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
@@ -7,7 +8,7 @@ import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { Taken } from '../store/taken.ts'
-import { openPlan } from './active-plan.ts'
+import { type ActivePlan, openPlan } from './active-plan.ts'
 import type { OnBudgetWarning } from './budget-warning.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import type { Decision, Refused } from './decision.ts'
@@ -50,7 +51,8 @@ export class Engine {
   readonly #onBudgetWarning: OnBudgetWarning
   readonly #nameOf: NameOf
   #ages: LimitAges | undefined
-  #overrides: readonly TimedOverride[] = []
+  /** By id. */
+  readonly #overrides = new Map<string, TimedOverride>()
 
   constructor(options: EngineOptions) {
     this.#store = options.store
@@ -70,6 +72,11 @@ export class Engine {
     return active?.plan
   }
 
+  /** The plan with its counters and overrides. */
+  get active(): ActivePlan | undefined {
+    return this.#plans.active
+  }
+
   /** The plan applies from the next decision on. Pending decisions keep theirs. */
   activate(plan: Plan): void {
     const generation = this.#plans.generation + 1
@@ -81,15 +88,18 @@ export class Engine {
   /** Prepares a plan, in small steps. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
     const opened = yield* openPlan(plan, this.#store, sincesMs, this.#nameOf)
-    yield* opened.overrides.prepare(this.#overrides)
-    opened.overrides.set(this.#overrides)
+    // Overrides that change meanwhile change here too.
     this.#plans.add(generation, opened)
+    for (const timed of [...this.#overrides.values()]) {
+      if (this.#overrides.get(timed.override.id) === timed) opened.overrides.change({ put: [timed], gone: [] })
+      yield
+    }
   }
 
-  /** All overrides that are in force, or will be. Each is from its own moment on: decisions of all threads with that time use it. */
-  setOverrides(overrides: readonly TimedOverride[]): void {
-    this.#overrides = overrides
-    for (const { overrides: ofPlan } of this.#plans.all()) ofPlan.set(overrides)
+  /** Overrides that are in force, or will be: each is from its own moment on, for the decisions of all threads with that time. */
+  changeOverrides(change: OverridesChange): void {
+    applyChange(this.#overrides, change)
+    for (const { overrides } of this.#plans.all()) overrides.change(change)
   }
 
   /** Whether an override has all policies in shadow mode now. */

@@ -17,6 +17,7 @@ import {
   override,
   planOf,
   ruleOf,
+  setOverrides,
   THRICE,
   TWICE,
   UNLIMITED,
@@ -85,7 +86,7 @@ describe('an override', () => {
     const { engine, clock, passing, view } = overriddenEngine(one(BUCKET))
     const fromMs = clock.nowMs() + 1000
     expect(passing(ALICE)).toBe(10)
-    engine.setOverrides([override(ruleOf(), TWICE, clock, fromMs)])
+    setOverrides(engine, [override(ruleOf(), TWICE, clock, fromMs)])
     expect(passing(ALICE)).toBe(0)
     clock.advance(999.5)
     expect(passing(ALICE)).toBe(0)
@@ -105,7 +106,7 @@ describe('an override', () => {
     const { engine, passing, set, decide } = overriddenEngine(one(BUCKET))
     set(ruleOf(), THRICE)
     decide(ALICE)
-    engine.setOverrides([])
+    setOverrides(engine, [])
     expect(passing(ALICE)).toBe(10)
   })
 
@@ -115,12 +116,25 @@ describe('an override', () => {
     clock.advance(1)
     const timed = override(ruleOf(), THRICE, clock)
     for (let i = 0; i < 3; i++) {
-      engine.setOverrides([{ ...timed }])
+      setOverrides(engine, [{ ...timed }])
       expect(passing(ALICE)).toBe(i === 0 ? 20 : 0)
       // A thread that does not know it yet.
-      engine.setOverrides([])
+      setOverrides(engine, [])
       expect(passing(ALICE)).toBe(0)
     }
+  })
+
+  test.each([
+    ['a raise', THRICE, 8, [21, 19]],
+    ['a cut', HALF, 0, [4, 2]],
+  ])('is not undone by a decision that began before its moment and comes after one under it: %s', (_, change, spent, left) => {
+    const { engine, clock, view } = overriddenEngine(one(BUCKET))
+    for (let i = 0; i < spent; i++) engine.decide(view(ALICE))
+    clock.advance(10)
+    setOverrides(engine, [override(ruleOf(), change, clock)])
+    expect(engine.decide(view(ALICE))).toMatchObject({ limit: { remaining: left[0] } })
+    expect(engine.decide(view(ALICE), { nowMs: clock.nowMs() - 1 })).toMatchObject({ action: 'allow' })
+    expect(engine.decide(view(ALICE))).toMatchObject({ limit: { remaining: left[1] } })
   })
 
   test('that takes the place of another adds what it adds to that', () => {
@@ -136,7 +150,7 @@ describe('an override', () => {
 
   test('of values wins over one of the whole rule, and leaves others to it', () => {
     const { engine, clock, passing } = overriddenEngine(one(BUCKET))
-    engine.setOverrides([override(ruleOf({ [KEY]: 'alice' }), HALF, clock), override(ruleOf(), TWICE, clock)])
+    setOverrides(engine, [override(ruleOf({ [KEY]: 'alice' }), HALF, clock), override(ruleOf(), TWICE, clock)])
     expect(passing(ALICE)).toBe(5)
     expect(passing(BOB)).toBe(20)
   })
@@ -185,7 +199,7 @@ describe('an override', () => {
     const { engine, clock, passing } = overriddenEngine(one(BUCKET))
     const steps = engine.prepare(2, planOf(...one(bucketRule('r', [KEY], 4, 1e-6))), new Float64Array(1))
     steps.next()
-    engine.setOverrides([override(ruleOf(), TWICE, clock)])
+    setOverrides(engine, [override(ruleOf(), TWICE, clock)])
     for (const _ of steps);
     expect(passing(ALICE)).toBe(20)
   })
@@ -208,7 +222,7 @@ describe('unlimited', () => {
     expect(passing(ALICE, 50)).toBe(50)
     expect(decide(ALICE)).toMatchObject({ action: 'allow', limit: undefined })
     expect(passing(BOB)).toBe(10)
-    engine.setOverrides([])
+    setOverrides(engine, [])
     expect(passing(ALICE)).toBe(10)
   })
 
@@ -276,7 +290,7 @@ describe('a reservation', () => {
     expect(levels(engine)).toEqual([28_000, 58_000])
     engine.settle(before, 0)
     expect(levels(engine)).toEqual([29_000, 59_000])
-    engine.setOverrides([])
+    setOverrides(engine, [])
     engine.settle(under, 0)
     expect(levels(engine)).toEqual([10_000, 20_000])
   })
@@ -331,7 +345,7 @@ describe('shadow_all', () => {
     expect(passing(ALICE, 20)).toBe(20)
     expect(decide(ALICE)).toMatchObject({ action: 'allow', reason: 'token_bucket_exceeded', limit: undefined })
     expect((decide(ALICE) as Allowed).wouldRejects).toMatchObject([{ reason: 'token_bucket_exceeded', rule: { name: 'r' } }])
-    engine.setOverrides([])
+    setOverrides(engine, [])
     expect(passing(ALICE)).toBe(0)
     expect(passing(BOB)).toBe(2)
   })
@@ -378,7 +392,7 @@ describe('shadow_all', () => {
     set('all_policies', { kind: 'shadow' })
     expect([told(ask()), told(ask())]).toEqual(['allow, ok - 0', 'allow, ok - 0'])
     expect((ask().decision as Allowed).wouldRejects).toMatchObject([{ reason: 'token_bucket_exceeded' }])
-    engine.setOverrides([])
+    setOverrides(engine, [])
     expect(told(ask())).toBe('reject, over r 0')
   })
 })

@@ -7,8 +7,8 @@ import { identityDigest, type Place } from '../store/place.ts'
 import type { Taken } from '../store/taken.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { NameOf } from './name-of.ts'
-import { subjectDigest } from './override-index.ts'
 import type { Reservation, ReservedCharge } from './reservation.ts'
+import { subjectDigest } from './rule-overrides.ts'
 
 /** A rule's part of a reservation without plan and values, so that it can be settled later, by another thread or instance. */
 export interface PlacedCharge {

@@ -1,4 +1,5 @@
 import type { TimedOverride } from '../overrides/override.ts'
+import type { OverridesChange } from '../overrides/overrides-change.ts'
 import { type FittedOverride, fitOverride } from '../policy/override-fit.ts'
 import type { Plan } from '../policy/plan.ts'
 import { statedLimits } from '../policy/stated-limit.ts'
@@ -7,58 +8,50 @@ import type { NameOf } from './name-of.ts'
 import { OverrideIndex } from './override-index.ts'
 import type { Variant } from './variant.ts'
 
-/** What overrides make of one plan's rules. */
+/** What overrides make of one plan's rules. Those whose rule the plan does not have, or that do not fit it, are not in force. */
 export class PlanOverrides {
   /** Undefined where there are none: then a decision costs nothing more. */
   index: OverrideIndex | undefined
+  readonly #all: OverrideIndex
   readonly #plan: Plan
   readonly #store: CounterStore
-  readonly #nameOf: NameOf
-  /** By the override's id. Kept, so that a change of one of many does not fit all of them again. */
-  #fitted = new Map<string, Fitted>()
+  /** By the override's id. */
+  readonly #fitted = new Map<string, Fitted>()
 
   constructor(plan: Plan, store: CounterStore, nameOf: NameOf) {
     this.#plan = plan
     this.#store = store
-    this.#nameOf = nameOf
+    this.#all = new OverrideIndex(nameOf)
   }
 
-  /** Fits them to the plan ahead of `set`, in small steps. */
-  *prepare(overrides: readonly TimedOverride[]): Generator<void> {
-    for (const timed of overrides) {
-      this.#fitted.set(timed.override.id, this.#fit(timed))
-      yield
-    }
+  change({ put, gone }: OverridesChange): void {
+    for (const id of gone) this.#remove(id)
+    for (const timed of put) this.#put(timed)
+    this.index = this.#all.isEmpty ? undefined : this.#all
   }
 
-  /** These, and no others. Those whose rule the plan does not have, or that do not fit it, are not in force. */
-  set(overrides: readonly TimedOverride[]): void {
-    const index = new OverrideIndex(this.#nameOf)
-    const fitted = new Map<string, Fitted>()
-    for (const timed of overrides) {
-      if (timed.override.subject === 'all_policies') {
-        index.addShadow(timed)
-        continue
-      }
-      const fit = this.#fit(timed)
-      fitted.set(timed.override.id, fit)
-      if (fit.variant !== undefined) index.add(fit.variant, fit.values)
-    }
-    this.#fitted = fitted
-    this.index = index.isEmpty ? undefined : index
+  #put(timed: TimedOverride): void {
+    const { id, subject } = timed.override
+    if (subject === 'all_policies') return this.#all.putShadow(timed)
+    const fitted = this.#fit(timed)
+    this.#remove(id)
+    this.#fitted.set(id, fitted)
+    if (fitted.variant !== undefined) this.#all.add(fitted.variant, fitted.values)
   }
 
+  #remove(id: string): void {
+    this.#all.removeShadow(id)
+    const known = this.#fitted.get(id)
+    if (known?.variant !== undefined) this.#all.remove(known.variant, known.values)
+    this.#fitted.delete(id)
+  }
+
+  /** One whose end alone has changed is not fitted again. */
   #fit(timed: TimedOverride): Fitted {
     const { override, fromMs, toMs } = timed
     const known = this.#fitted.get(override.id)
-    if (known?.fromMs !== fromMs) return this.#fitAnew(timed)
-    if (known.variant === undefined || known.variant.toMs === toMs) return known
-    return { ...known, variant: { ...known.variant, toMs } }
-  }
-
-  #fitAnew(timed: TimedOverride): Fitted {
-    const fit = fitOverride(this.#plan, timed.override)
-    const { fromMs } = timed
+    if (known?.fromMs === fromMs) return { ...known, variant: known.variant && { ...known.variant, toMs } }
+    const fit = fitOverride(this.#plan, override)
     return typeof fit === 'string'
       ? { fromMs, variant: undefined, values: [] }
       : { fromMs, variant: this.#open(timed, fit), values: fit.values }

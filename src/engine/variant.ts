@@ -1,4 +1,4 @@
-import type { Override } from '../overrides/override.ts'
+import type { Override, TimedOverride } from '../overrides/override.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { StatedLimit } from '../policy/stated-limit.ts'
 import type { Counter } from '../store/charges.ts'
@@ -19,4 +19,8 @@ export interface Variant {
 /** The rule of the bundle: what decisions, metrics and logs name. */
 export function bundleRule(rule: PlanRule): PlanRule {
   return rule.variantOf ?? rule
+}
+
+export function isInForce({ fromMs, toMs }: Pick<TimedOverride, 'fromMs' | 'toMs'>, nowMs: number): boolean {
+  return fromMs <= nowMs && nowMs < toMs
 }

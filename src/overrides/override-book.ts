@@ -2,8 +2,8 @@ import type { Override, OverrideSubject } from './override.ts'
 import { encodeEntry } from './override-codec.ts'
 import { type OverrideEntry, type SetEntry, subjectKey, subjectOf } from './override-entry.ts'
 
-/** Of one instance or fleet; in a fleet, ended ones count until they would have been over. All of them are sent to the workers with each change. */
-export const MAX_ENTRIES = 1000
+/** Overrides that are neither over nor ended, of one instance or fleet. */
+export const MAX_OVERRIDES = 1000
 
 /** An entry that took the place of another. */
 export interface EntryChange {

@@ -95,12 +95,9 @@ function product(a: number, b: number): number {
 function multipliedRate(rate: string, factor: number): string {
   const [, count, unit] = RATE.exec(rate)!
   const number = product(Number(count), factor)
-  // Rates are written without exponents.
-  const text = number < 1e-6 ? number.toFixed(20).replace(/0+$/, '') : number.toLocaleString('en', PLAIN)
-  return `${text}/${unit}`
+  // Rates are written without exponents; from 1e21 on they are out of range anyway.
+  return `${number < 1e-6 ? number.toLocaleString('en', { maximumFractionDigits: 20 }) : number}/${unit}`
 }
-
-const PLAIN = { useGrouping: false, maximumFractionDigits: 20 } as const
 
 function withKnownFields(rule: Rule, fields: Readonly<Record<string, unknown>>): Rule | string {
   const known = settableFields(rule)

@@ -4,24 +4,24 @@ import { findRepeatedName } from './repeated-name.ts'
 /** The parsed value, or why the text cannot be parsed. */
 export type Read = { readonly value: unknown } | { readonly syntax: string }
 
-export function readJson(text: string): Read {
+/** Finding the place of a mistake parses the text about twenty times: in longer ones it is not looked for. */
+const MAX_LOCATED_CHARACTERS = 2_000_000
+
+export function readJson(text: string, maxLocated = MAX_LOCATED_CHARACTERS): Read {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return { syntax: isCutOff(text) ? `not JSON: it ends too early, at ${lineAndColumn(text, text.length)}` : describeJsonError(text) }
+    if (isCutOff(text)) return { syntax: `not JSON: it ends too early, at ${lineAndColumn(text, text.length)}` }
+    return { syntax: text.length > maxLocated ? 'not JSON' : describeJsonError(text) }
   }
   const repeated = findRepeatedName(text)
   if (repeated === undefined) return { value }
   return { syntax: `${show(repeated.name)} occurs twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
 }
 
-// Finding the place parses the text about twenty times.
-const MAX_LOCATED_CHARACTERS = 2_000_000
-
 /** V8 does not always report the position: it is the first character that cannot follow the text before it. */
 function describeJsonError(text: string): string {
-  if (text.length > MAX_LOCATED_CHARACTERS) return 'not JSON'
   let good = 0
   let bad = text.length
   while (bad - good > 1) {

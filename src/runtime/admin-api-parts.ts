@@ -14,6 +14,7 @@ import { sessionEndpoints } from '../admin/api/session/session-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import { topEndpoint } from '../admin/api/top-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
+import type { ListedOverride } from '../overrides/override-order.ts'
 import type { Plan } from '../policy/plan.ts'
 import { VERSION } from '../version.ts'
 import { resetCounters } from './reset-counters.ts'
@@ -26,10 +27,14 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
   const token = new AdminToken(adminToken!)
   const sessions = new AdminSessions(adminToken!, () => clock.wallMs(), adminLogouts)
   const access = new Access({ token, sessions, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
-  return new AdminApi(access, [...apiRoutes(config, parts, explain), ...sessionEndpoints({ access, sessions, trustedProxies, logger })])
+  return new AdminApi(access, [
+    ...apiRoutes(config, parts, explain),
+    eventsEndpoint(parts.eventStreams!, access),
+    ...sessionEndpoints({ access, sessions, trustedProxies, logger }),
+  ])
 }
 
-/** Everything below `/admin/v1/` but sessions. */
+/** Everything below `/admin/v1/` that need not know who asks. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
   const { engine, desk } = parts
   yield statusRoute(config, parts)
@@ -38,7 +43,6 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
   yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
-  yield eventsEndpoint(parts.eventStreams!)
   yield openapiEndpoint()
 }
 
@@ -59,9 +63,13 @@ function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<
   return overrideEndpoints({
     plan: () => engine.plan,
     nameOf: reservations.nameOf,
-    list: () => desk.ask('list_overrides', undefined),
+    list: async () => readListed(await desk.ask('list_overrides', undefined)),
     create: (order) => desk.ask('create_override', order),
     end: (order) => desk.ask('end_override', order),
     checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
   })
+}
+
+function* readListed(texts: readonly string[]): Generator<ListedOverride> {
+  for (const text of texts) yield JSON.parse(text)
 }

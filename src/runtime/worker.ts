@@ -102,7 +102,7 @@ export class Worker {
     this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
     this.#calls = {
-      top: (filter) => top!.report(filter, this.#engine.plan, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
+      top: (filter) => top!.report(filter, this.#engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
       know_overrides: () => undefined,
     }
     const revoked = new RevokedSessions(memory.revokedSessions, owner)
@@ -166,7 +166,7 @@ export class Worker {
       case 'fleet':
         return this.#noteFleet(message.news)
       case 'overrides':
-        return this.#engine.setOverrides(message.overrides)
+        return this.#engine.changeOverrides(message.change)
       case 'desk_answer':
         return this.#desk.note(message.call, message.result)
       case 'worker_call':

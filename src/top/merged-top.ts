@@ -12,7 +12,7 @@ export interface Top {
   /** No count is too low, and none is too high by more than this. Who has no count was rejected at most as often. */
   readonly maxError: number
   readonly rejected: readonly (ShownCaller & { readonly count: number })[]
-  readonly nearest: readonly (ShownCaller & { readonly remaining: number; readonly limit: number })[]
+  readonly nearest: readonly (ShownCaller & Pick<NearCaller, 'kind' | 'limit'> & { readonly remaining: number })[]
 }
 
 /** Adds up what the threads know, and keeps the first `limit` callers of each list. */
@@ -27,8 +27,8 @@ export function mergedTop(reports: readonly TopReport[], filter: TopFilter, limi
     sinceMs: oldest * PERIOD_MS,
     maxError,
     rejected: rejected.slice(0, limit).map(({ period, row, count }) => ({ ...shownAt(period, row), count })),
-    nearest: nearest.slice(0, limit).map(({ policy, rule, values, level, limit: most }) => {
-      return { policy, rule, values, remaining: Math.max(0, Math.floor(level)), limit: most }
+    nearest: nearest.slice(0, limit).map(({ policy, rule, values, kind, level, limit: most }) => {
+      return { policy, rule, values, kind, remaining: Math.max(0, Math.floor(level)), limit: most }
     }),
   }
 }

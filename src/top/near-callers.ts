@@ -1,4 +1,8 @@
+import type { ActivePlan } from '../engine/active-plan.ts'
 import type { Group } from '../engine/group.ts'
+import type { NameOf } from '../engine/name-of.ts'
+import { subjectDigest } from '../engine/rule-overrides.ts'
+import { bundleRule } from '../engine/variant.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import type { PlanCounter } from '../policy/plan-counter.ts'
@@ -24,6 +28,7 @@ export interface NearCaller extends ShownCaller {
   /** The same in all threads. */
   readonly id: string
   /** Of the counter with the smallest share left, in the units that operators see. */
+  readonly kind: PlanCounter['part']
   readonly level: number
   readonly limit: number
 }
@@ -32,15 +37,17 @@ export interface NearCaller extends ShownCaller {
 export class NearCallers {
   readonly #store: Pick<CounterStore, 'placesOf' | 'checkAll'>
   readonly #ids: CallerIds
+  readonly #nameOf: NameOf
   readonly #gate = new NearGate()
   readonly #texts: ValueTexts
   /** The last one noted comes last. */
   readonly #noted = new Map<string, NotedCaller>()
   #plan: Plan | undefined
 
-  constructor(store: Pick<CounterStore, 'placesOf' | 'checkAll'>, ids: CallerIds, nameOf: (values: readonly string[]) => string) {
+  constructor(store: Pick<CounterStore, 'placesOf' | 'checkAll'>, ids: CallerIds, nameOf: NameOf) {
     this.#store = store
     this.#ids = ids
+    this.#nameOf = nameOf
     this.#texts = new ValueTexts(1, nameOf)
   }
 
@@ -69,24 +76,28 @@ export class NearCallers {
     }
   }
 
-  /** What they have left now. Takes nothing. Ends early where the store does not know. */
-  async look(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number): Promise<NearCaller[]> {
-    if (plan !== this.#plan) this.#turnTo(plan)
+  /** What they have left now, under the overrides in force. Takes nothing. Ends early where the store does not know. */
+  async look(filter: TopFilter, active: ActivePlan | undefined, nowMs: number, wallMs: number): Promise<NearCaller[]> {
+    if (active?.plan !== this.#plan) this.#turnTo(active?.plan)
+    if (active === undefined) return []
     this.sweep(nowMs)
-    const asked = [...this.#noted].filter(([, noted]) => isAsked(filter, noted.shown) && isInWindow(noted, wallMs))
-    const nearest = asked.sort(([, a], [, b]) => a.share - b.share).slice(0, MAX_LOOKED_AT)
+    const asked = [...this.#noted]
+      .filter(([, { shown }]) => isAsked(filter, shown))
+      .map(([id, noted]) => ({ id, ...noted, ...limitsNow(noted, active, nowMs) }))
+      .filter((noted) => noted.counters.length > 0 && isInWindow(noted, wallMs))
+    const nearest = asked.sort((a, b) => a.share - b.share).slice(0, MAX_LOOKED_AT)
     const found: NearCaller[] = []
     for (let i = 0; i < nearest.length; i += LOOKED_AT_ONCE) {
       const some = nearest.slice(i, i + LOOKED_AT_ONCE)
-      const charges = chargesOf(some.map(([, noted]) => noted))
+      const charges = chargesOf(some)
       const results = new ChargeResults()
       if ((await this.#store.checkAll(charges, results, nowMs, wallMs, true)) === 'unavailable') break
       let row = 0
-      for (const [id, noted] of some) {
-        const { shown, planCounters } = noted
+      for (const { id, shown, planCounters } of some) {
         const { level, counter } = scarcest(planCounters, results.levels, row)
         row += planCounters.length
-        if (level < counter.size) found.push({ id, ...shown, level: level / counter.unit, limit: counter.size / counter.unit })
+        const { part: kind, size, unit } = counter
+        if (level < size) found.push({ id, ...shown, kind, level: level / unit, limit: size / unit })
       }
     }
     return found
@@ -111,8 +122,8 @@ export class NearCallers {
     this.#noted.set(id, {
       shown: before?.shown ?? this.#shown(known, charges.values, from),
       places: before === undefined || hasWindows(rule) ? this.#placesOf(group, index) : before.places,
-      counters: rule.counters.map((_, c) => charges.counters[firstRow + c]!),
-      planCounters: rule.counters,
+      rule: bundleRule(rule),
+      subject: before?.subject ?? subjectDigest(rule, charges.values.slice(from, from + rule.limitKeys.length), this.#nameOf),
       share: shareLeft(rule.counters, results.levels, firstRow),
       notedMs: nowMs,
       wallMs: results.wallMs,
@@ -139,9 +150,10 @@ export class NearCallers {
 interface NotedCaller {
   readonly shown: ShownCaller
   readonly places: readonly Place[]
-  /** As the request was charged: an override may have changed their limits. */
-  readonly counters: readonly Counter[]
-  readonly planCounters: readonly PlanCounter[]
+  /** Of the bundle. */
+  readonly rule: PlanRule
+  /** As overrides know the caller. */
+  readonly subject: string
   /** The smallest that was left of a counter. */
   readonly share: number
   readonly notedMs: number
@@ -154,13 +166,25 @@ function hasWindows({ counters }: PlanRule): boolean {
   return counters.some(({ limit }) => algorithmOf(limit).hasWindows)
 }
 
+interface Limits {
+  readonly counters: readonly Counter[]
+  readonly planCounters: readonly PlanCounter[]
+}
+
+/** An override may have begun or ended since the caller was noted. None where nothing limits it. */
+function limitsNow({ rule, subject }: NotedCaller, { counters, overrides }: ActivePlan, nowMs: number): Limits {
+  const variant = overrides.index?.of(rule)?.findByDigest(subject, nowMs)
+  if (variant !== undefined) return { counters: variant.counters, planCounters: variant.rule.counters }
+  return { counters: rule.counters.map(({ index }) => counters[index]!), planCounters: rule.counters }
+}
+
 /** Whether all its windows are those that it was noted in. In another one it is full, or noted again. */
-function isInWindow({ planCounters, wallMs: notedMs }: NotedCaller, wallMs: number): boolean {
+function isInWindow({ planCounters, wallMs: notedMs }: Limits & Pick<NotedCaller, 'wallMs'>, wallMs: number): boolean {
   return planCounters.every(({ limit }) => algorithmOf(limit).windowAt(limit, wallMs) === algorithmOf(limit).windowAt(limit, notedMs))
 }
 
 /** A row for each counter of each caller, at no cost. */
-function chargesOf(noted: readonly NotedCaller[]): Charges {
+function chargesOf(noted: readonly (Limits & Pick<NotedCaller, 'places'>)[]): Charges {
   const charges = new Charges()
   for (const { counters } of noted) for (const counter of counters) charges.add(counter, 0)
   charges.places = noted.flatMap(({ places }) => places)

@@ -35,7 +35,7 @@ class Watched {
 
   async read(limit = Number.POSITIVE_INFINITY): Promise<Top> {
     const { engine, clock } = this
-    return mergedTop([await this.top.report({}, engine.plan, clock.nowMs(), clock.wallMs(), NEVER)], {}, limit)
+    return mergedTop([await this.top.report({}, engine.active, clock.nowMs(), clock.wallMs(), NEVER)], {}, limit)
   }
 
   async nearest(): Promise<string[]> {

@@ -1,3 +1,4 @@
+import type { ActivePlan } from '../engine/active-plan.ts'
 import type { CallerWatch } from '../engine/caller-watch.ts'
 import type { Group } from '../engine/group.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
@@ -43,9 +44,15 @@ export class TopCallers implements CallerWatch {
   }
 
   /** Rejects are reported whole; the callers nearest to a limit are those of the filter, and none where the store takes longer than `timeout`. */
-  async report(filter: TopFilter, plan: Plan | undefined, nowMs: number, wallMs: number, timeout: Promise<unknown>): Promise<TopReport> {
+  async report(
+    filter: TopFilter,
+    active: ActivePlan | undefined,
+    nowMs: number,
+    wallMs: number,
+    timeout: Promise<unknown>,
+  ): Promise<TopReport> {
     const rejected = this.#rejected.read(nowMs)
-    const nearest = await Promise.race([this.#near.look(filter, plan, nowMs, wallMs), timeout.then(() => [])])
+    const nearest = await Promise.race([this.#near.look(filter, active, nowMs, wallMs), timeout.then(() => [])])
     return { period: periodAt(nowMs), rejected, nearest }
   }
 

@@ -12,7 +12,7 @@ import { EmbeddedStore } from '../../src/store/embedded-store.ts'
 import { SharedTable } from '../../src/store/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table-layout.ts'
 import { bucketRule, concurrencyRule, llmRule, policy, windowRule } from '../support/bundles/bundles.ts'
-import { nameOf, override, planOf, ruleOf } from '../support/overrides/overridden-engine.ts'
+import { nameOf, override, planOf, ruleOf, setOverrides } from '../support/overrides/overridden-engine.ts'
 import { runs } from '../support/run/property-runs.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { MapStore } from '../support/store/map-store.ts'
@@ -64,7 +64,7 @@ test('two threads under random overrides decide as the plainest model does, and 
         else {
           const nowMs = clock.nowMs()
           const inForce = each.isUnaware ? undefined : book.inForce(each.caller, nowMs)
-          if (each.isUnaware) engines[each.thread].setOverrides([])
+          if (each.isUnaware) setOverrides(engines[each.thread], [])
           const decision = engines[each.thread].decide(requestOf(each.caller), { given: each.cost }) as Decision
           expect(told(decision)).toEqual(model.take(each.caller, each.cost, nowMs, inForce))
           if (each.isUnaware) book.tell()
@@ -110,7 +110,7 @@ test('takes and settlements of every kind of rule under overrides come to the sa
         else if (each.kind === 'set') {
           const subject = { policy: 'p', rule: each.rule, values: each.of && { [KEY]: each.of } }
           overrides.set(`${each.rule} ${each.of}`, override(subject, { kind: 'multiply', factor: each.factor }, clock, clock.nowMs() + 1))
-          for (const engine of all) engine.setOverrides([...overrides.values()])
+          for (const engine of all) setOverrides(engine, [...overrides.values()])
         } else if (each.kind === 'take') {
           const [own, expected] = [engines[each.thread], model].map((engine) => engine.decide(requestOf(each.caller), { body }) as Decision)
           expect(told(own!)).toEqual(told(expected!))
@@ -201,7 +201,11 @@ class Book {
   }
 
   tell(): void {
-    for (const engine of this.#engines) engine.setOverrides(this.#all.map(({ timed }) => timed))
+    for (const engine of this.#engines)
+      setOverrides(
+        engine,
+        this.#all.map(({ timed }) => timed),
+      )
   }
 }
 

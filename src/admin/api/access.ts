@@ -37,6 +37,11 @@ export class Access {
     return actorOf(req)
   }
 
+  /** Whether a request that was allowed would still be: its session may have ended. */
+  isLasting({ rawHeaders }: IncomingMessage): boolean {
+    return fieldValue(rawHeaders, 'authorization') !== undefined || this.#parts.sessions.find(cookieHeader(rawHeaders)) !== undefined
+  }
+
   /** A token that came in a body. The right one always passes, however many wrong ones came before. */
   checkToken(req: IncomingMessage, token: string): void {
     if (!this.#parts.token.is(token)) throw this.#wrong(req)

@@ -5,8 +5,12 @@ import type { Access } from './access.ts'
 import { ApiError, errorBody } from './api-error.ts'
 import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
 import { readJsonBody } from './json-body.ts'
+import { parseQuery } from './query.ts'
 
 export const API_PATH = '/admin/v1/'
+
+/** Of a body that anybody may send. */
+const MAX_OPEN_BYTES = 4 * 1024
 
 /** What operators see and change while the service runs: JSON below `/admin/v1/`, for those who have the token. */
 export class AdminApi {
@@ -25,7 +29,7 @@ export class AdminApi {
       const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
       const actor = open === undefined ? this.#access.check(req) : 'unknown'
       const route = open ?? this.#find(req, path)
-      const body = route.method === 'POST' ? await readJsonBody(req) : {}
+      const body = route.method === 'POST' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
       respond(res, await route.handle(requestOf(req, path.slice(route.path.length), body, actor)))
     } catch (error) {
       if (res.headersSent) throw error
@@ -59,7 +63,7 @@ function covers({ path }: ApiRoute, asked: string): boolean {
 }
 
 function requestOf(req: IncomingMessage, rest: string, body: ApiRequest['body'], actor: string): ApiRequest {
-  const query = new URLSearchParams(originForm(req.url!).slice(pathOf(req.url!).length))
+  const query = parseQuery(originForm(req.url!).slice(pathOf(req.url!).length))
   return { rest, query, body, actor, http: req }
 }
 

@@ -1,26 +1,24 @@
 import type { IncomingMessage } from 'node:http'
 import { readBody } from '../../http/read-body.ts'
 import { show } from '../../policy/problem.ts'
-import { readJson } from '../../policy/read-json.ts'
+import { readRequestJson } from '../../policy/read-request-json.ts'
 import { ApiError } from './api-error.ts'
 
 /** Smaller than what closes the connection, so that the response arrives. */
 const MAX_BYTES = 64 * 1024
-/** Deeper than anything that the API reads. */
-const MAX_LEVELS = 16
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /** The members of a request's JSON body, which must be an object. Its Content-Type does not matter. */
-export async function readJsonBody(req: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+export async function readJsonBody(req: IncomingMessage, maxBytes = MAX_BYTES): Promise<Readonly<Record<string, unknown>>> {
   const { 'content-encoding': coding = 'identity', 'content-length': length = '0' } = req.headers
   if (coding.toLowerCase() !== 'identity') throw badBody('must not be compressed: leave Content-Encoding out')
   // Before it is sent, where the client says so.
-  const body = Number(length) > MAX_BYTES ? 'too_large' : await readBody(req, MAX_BYTES)
-  if (body === 'too_large') throw badBody(`must not be larger than ${MAX_BYTES / 1024} KiB`)
+  const body = Number(length) > maxBytes ? 'too_large' : await readBody(req, maxBytes)
+  if (body === 'too_large') throw badBody(`must not be larger than ${maxBytes / 1024} KiB`)
   if (body === 'gone') throw badBody('ended too early')
   const value = parse(body)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badBody(`must be a JSON object, got ${show(value)}`)
-  refuseDeep(value, MAX_LEVELS)
+  refuseProto(value)
   return value as Readonly<Record<string, unknown>>
 }
 
@@ -40,18 +38,17 @@ function parse(bytes: Buffer): unknown {
   } catch {
     throw badBody('is not valid UTF-8')
   }
-  const read = readJson(text)
+  const read = readRequestJson(text)
   if ('syntax' in read) throw badBody(`cannot be read: ${read.syntax}`)
   return read.value
 }
 
-/** What follows may walk through values without a bound of its own, and copy members by name. */
-function refuseDeep(value: unknown, levels: number): void {
+/** What follows may copy members by name. */
+function refuseProto(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
-  if (levels === 0) throw badBody(`has more than ${MAX_LEVELS} levels of lists and objects`)
   for (const [name, member] of Object.entries(value)) {
     if (name === '__proto__') throw badBody('has a member "__proto__", which is not allowed')
-    refuseDeep(member, levels - 1)
+    refuseProto(member)
   }
 }
 

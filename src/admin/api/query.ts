@@ -1,6 +1,17 @@
 import { show } from '../../policy/problem.ts'
 import { ApiError } from './api-error.ts'
 
+/** More than any request needs: a value for each key of a rule, and some names. */
+const MAX_PARAMETERS = 100
+
+/** The query of a target, with or without its `?`. Thousands of parameters would hold up the thread. */
+export function parseQuery(text: string): URLSearchParams {
+  let count = 1
+  for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1))
+    if (++count > MAX_PARAMETERS) throw new ApiError('bad_request', `the URL has more than ${MAX_PARAMETERS} parameters`)
+  return new URLSearchParams(text)
+}
+
 /** The parameters of a URL by name, of which each may come once. Refuses those that nobody would read. */
 export function readQuery<Name extends string>(query: URLSearchParams, known: readonly Name[]): Partial<Record<Name, string>> {
   const read: Partial<Record<Name, string>> = {}

@@ -11,7 +11,7 @@ export class SlicedTexts {
   /** The first is being made. */
   readonly #waiting: SlicedText[] = []
 
-  make(steps: Generator<void, string>): Promise<string> {
+  make(steps: Generator<void, Buffer>): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ steps, resolve, reject })
       if (this.#waiting.length === 1) this.#begin()
@@ -45,7 +45,7 @@ export class SlicedTexts {
 }
 
 interface SlicedText {
-  readonly steps: Generator<void, string>
-  readonly resolve: (text: string) => void
+  readonly steps: Generator<void, Buffer>
+  readonly resolve: (text: Buffer) => void
   readonly reject: (error: unknown) => void
 }

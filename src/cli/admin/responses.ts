@@ -86,6 +86,7 @@ export interface OverrideResponse {
 export interface TopResponse {
   readonly since: string
   readonly max_error: number
+  readonly complete: boolean
   readonly rejected: readonly TopRejected[]
   readonly nearest: readonly TopNearest[]
 }
@@ -101,6 +102,7 @@ export interface TopRejected extends TopCaller {
 }
 
 export interface TopNearest extends TopCaller {
+  readonly kind: string
   readonly remaining: number
   readonly limit: number
 }

@@ -1,12 +1,14 @@
 import { numberText } from './amounts.ts'
 import { callerText } from './caller-values.ts'
+import { amountText } from './counter-text.ts'
 import type { TopNearest, TopRejected, TopResponse } from './responses.ts'
 import { tableText } from './table.ts'
 
 /** Who is rejected most, and who is nearest to a limit. */
-export function topText({ since, max_error: maxError, rejected, nearest }: TopResponse): string {
+export function topText({ since, max_error: maxError, complete, rejected, nearest }: TopResponse): string {
   const error = maxError > 0 ? `; counts may be up to ${numberText(maxError)} too high` : ''
-  return `Rejected most since ${since}${error}\n${rejectedText(rejected)}\nNearest to their limit now\n${nearestText(nearest)}`
+  const missing = complete ? '' : '; a worker died or did not answer, so counts may be too low'
+  return `Rejected most since ${since}${error}${missing}\n${rejectedText(rejected)}\nNearest to their limit now\n${nearestText(nearest)}`
 }
 
 const WHO = [{ head: 'POLICY' }, { head: 'RULE' }, { head: 'CALLER' }]
@@ -19,9 +21,9 @@ function rejectedText(callers: readonly TopRejected[]): string {
 
 function nearestText(callers: readonly TopNearest[]): string {
   if (callers.length === 0) return '  nobody\n'
-  const rows = callers.map(({ remaining, limit, policy, rule, values }) => [
-    numberText(remaining),
-    numberText(limit),
+  const rows = callers.map(({ kind, remaining, limit, policy, rule, values }) => [
+    amountText(remaining, kind),
+    amountText(limit, kind),
     policy,
     rule,
     callerText(values),

@@ -1,5 +1,5 @@
 import { BUCKET, type BucketLimit } from '../limit.ts'
-import { NEVER } from '../record.ts'
+import { type CounterRecord, NEVER } from '../record.ts'
 import type { Algorithm } from './algorithm.ts'
 
 // Size and rate may have been rounded to 24 bits: err on the side of keeping.
@@ -26,7 +26,9 @@ export const bucket: Algorithm<BucketLimit> = {
 
   refresh(limit, record, sinceMs, nowMs) {
     const { tokensPerMs, burst } = limit
-    if (record.at < sinceMs && (record.size !== Math.fround(burst) || record.rate !== Math.fround(tokensPerMs))) {
+    // A decision that began before the record got another limit, and reaches it afterwards: it is done under that limit.
+    if (record.at > nowMs && isOfOther(limit, record)) return
+    if (record.at < sinceMs && isOfOther(limit, record)) {
       // Last updated under another limit: until the change, it refilled at the old rate, up to the old size.
       record.level = refill(record.level, record.at, record.rate, record.size, sinceMs) + raise(limit, record.size)
       record.at = sinceMs
@@ -44,8 +46,8 @@ export const bucket: Algorithm<BucketLimit> = {
     record.level -= cost
   },
 
-  settle(limit, record, cost) {
-    record.level = Math.min(record.level + cost, limit.burst)
+  settle(_limit, record, cost) {
+    record.level = Math.min(record.level + cost, record.size)
   },
 
   refillIn: (limit, ms) => limit.tokensPerMs * ms,
@@ -69,6 +71,10 @@ export const bucket: Algorithm<BucketLimit> = {
     const missing = size * (1 + F32_SLACK) - level - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)
     return missing > 0 ? Math.min(missing / size, 1) : 0
   },
+}
+
+function isOfOther({ burst, tokensPerMs }: BucketLimit, { size, rate }: CounterRecord): boolean {
+  return size !== Math.fround(burst) || rate !== Math.fround(tokensPerMs)
 }
 
 /** What an override adds to a record of another size. One that was cut before gets no more than one that was not. */

@@ -18,7 +18,8 @@ export interface DeskCalls {
   readonly open_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
   readonly close_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
   readonly top: { readonly ask: TopAsk; readonly answer: TopResponse }
-  readonly list_overrides: { readonly ask: undefined; readonly answer: readonly ListedOverride[] }
+  /** Each as JSON: that is cloned in no time, and can be read one by one. */
+  readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
   /** What is wrong with limits that an override sets for a rule, in sentences. */

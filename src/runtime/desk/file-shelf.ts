@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import { MAX_ENTRIES, type OverrideBook } from '../../overrides/override-book.ts'
+import { MAX_OVERRIDES, type OverrideBook } from '../../overrides/override-book.ts'
 import { decodeEntry, encodeEntry, isNewerEntry } from '../../overrides/override-codec.ts'
 import type { OverrideEntry, SetEntry } from '../../overrides/override-entry.ts'
 import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
@@ -55,7 +55,9 @@ export class FileShelf implements OverrideShelf {
     this.#newer = newer
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     for (const { override } of entries) {
-      this.#times.set(override, { fromMs: nowMs + override.sinceMs - wallMs, putMs: Number.NEGATIVE_INFINITY })
+      // It was put before this start, even if the wall clock says that this is earlier: machines boot with clocks that are not set yet.
+      const fromMs = Math.min(nowMs + override.sinceMs - wallMs, nowMs)
+      this.#times.set(override, { fromMs, putMs: Number.NEGATIVE_INFINITY })
       if (override.untilMs <= wallMs) logEnded(logger, override, 'over', override)
     }
     book.merge(entries, wallMs)
@@ -138,6 +140,6 @@ interface ReadSections {
 function readSections(payloads: readonly Buffer[]): ReadSections {
   const lines = payloads.flatMap((payload) => payload.toString().split('\n')).filter((line) => line !== '')
   const entries = lines.map(decodeEntry).filter((entry): entry is SetEntry => entry?.kind === 'set')
-  const newer = lines.filter(isNewerEntry).slice(0, MAX_ENTRIES)
+  const newer = lines.filter(isNewerEntry).slice(0, MAX_OVERRIDES)
   return { entries, newer, unreadable: lines.length - entries.length - newer.length }
 }

@@ -6,7 +6,7 @@ import type { OverrideBook } from '../../overrides/override-book.ts'
 import { decodeEntry, encodeEntry } from '../../overrides/override-codec.ts'
 import { type OverrideEntry, subjectKey, subjectOf } from '../../overrides/override-entry.ts'
 import type { NewEntry, PutResult } from '../../overrides/override-shelf.ts'
-import { type DeskEntry, type DeskScript, deskEntryText, readDeskEntry } from '../../store/redis/desk-script.ts'
+import { DESK_CAPACITY, type DeskEntry, type DeskScript, deskEntryText, readDeskEntry } from '../../store/redis/desk-script.ts'
 import { LinkError } from '../../store/redis/link/link-error.ts'
 import type { UpcomingOverride } from '../../store/redis/override-moments.ts'
 import type { RedisClock } from '../../store/redis/redis-clock.ts'
@@ -15,6 +15,7 @@ import type { RedisClock } from '../../store/redis/redis-clock.ts'
 const NOTICE_MS = 1000
 /** The same for the threads of an instance that learns of it later. */
 const LATE_NOTICE_MS = 50
+const TOO_MANY = `Redis remembers ${DESK_CAPACITY} overrides with those that were ended, the most there may be: one is forgotten when it would be over`
 
 export interface FleetOverridesParts {
   readonly book: OverrideBook
@@ -76,7 +77,7 @@ export class FleetOverrides {
       delayMs: isSet ? NOTICE_MS : 0,
     })
     if (reply.kind === 'exists') return reply
-    if (reply.kind === 'full') throw new ApiError('bad_request', 'there are too many overrides: end some of them first')
+    if (reply.kind === 'full') throw new ApiError('bad_request', TOO_MANY)
     const entryPut = withMoments(put, reply)
     this.#merge([entryPut])
     return { kind: 'put', entry: entryPut }

@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
 import type { OverrideOrder } from '../../overrides/override-order.ts'
+import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
 import { OVERRIDES } from '../../store/state/state-format.ts'
 import { FileShelf, type KeptOverrides } from './file-shelf.ts'
 import { OverrideDesk } from './override-desk.ts'
@@ -30,7 +31,7 @@ describe('overrides in the main thread', () => {
     await desk.create(order('a', { inMs: HOUR_MS }))
     clock.wall += 2 * HOUR_MS
     expect(desk.list()).toEqual([])
-    await until(() => logged('override_ended').length > 0)
+    await until(() => logged('override_ended').length > 0 && sent().length === 0)
     clock.wall -= 2 * HOUR_MS
     expect([desk.list(), sent()]).toEqual([[], []])
     expect((await desk.create(order('a', { inMs: HOUR_MS }))).override.subject).toEqual(order('a', { inMs: 0 }).subject)
@@ -60,6 +61,15 @@ describe('overrides in the main thread', () => {
     expect(again.desk.list()).toMatchObject([{ override: { id: override.id }, isDurable: true }])
   })
 
+  test('go on when the process starts with a wall clock that was set back', async () => {
+    const { desk, clock, sections } = await opened()
+    await desk.create(order('a', { inMs: HOUR_MS }))
+    const again = await opened({ saved: sections(), clock: new SetClock(5, clock.wall - 24 * HOUR_MS) })
+    expect(again.sent()[0]!.fromMs).toBeLessThanOrEqual(5)
+    again.clock.wall += 24 * HOUR_MS
+    await until(() => again.sent()[0]!.toMs <= 5 + HOUR_MS)
+  })
+
   test('are refused beyond a number, until one is ended', async () => {
     const { desk, sent } = await opened()
     const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => desk.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
@@ -71,11 +81,35 @@ describe('overrides in the main thread', () => {
     await desk.create(order('one more', { inMs: HOUR_MS }))
   })
 
+  test('that were ended elsewhere in a fleet, and are remembered, do not count', async () => {
+    const { desk, clock } = await opened()
+    const ends = Array.from({ length: 1000 }, (_, i) => {
+      const { subject, actor, reason } = order(`caller-${i}`, { inMs: 0 })
+      return { kind: 'ended' as const, id: `${i}`, subject, actor, reason, momentMs: clock.wall, forgetMs: clock.wall + HOUR_MS }
+    })
+    desk.book.merge(ends, clock.wall)
+    expect((await desk.create(order('one more', { inMs: HOUR_MS }))).override.change.kind).toBe('block')
+  })
+
+  test('are told once, in parts that no worker is busy with for long', async () => {
+    const { desk, clock, messages } = await opened()
+    const first = await desk.create(order('a', { inMs: HOUR_MS }))
+    await Promise.all(Array.from({ length: 199 }, (_, i) => desk.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
+    expect(messages.flatMap(({ put }) => put).length).toBe(200)
+    expect(Math.max(...messages.map(({ put }) => put.length))).toBeLessThanOrEqual(50)
+    await desk.end({ id: first.override.id, actor: 'erika', reason: 'a test' })
+    expect(messages.at(-1)).toEqual({ put: [], gone: [first.override.id] })
+    const before = messages.length
+    clock.wall += 60_000
+    await until(() => messages.slice(before).flatMap(({ put }) => put).length === 199)
+    expect(Math.max(...messages.map(({ put }) => put.length))).toBe(50)
+  })
+
   test('cannot be set before those from before are known', async () => {
     const desk = new OverrideDesk({
       clock: new SetClock(0, START_MS),
       logger: pino({ level: 'silent' }),
-      setOverrides: () => {},
+      changeOverrides: () => {},
       known: async () => {},
     })
     await expect(desk.create(order('a', { inMs: HOUR_MS }))).rejects.toMatchObject({ code: 'store_unavailable' })
@@ -95,13 +129,15 @@ function order(caller: string, until: OverrideOrder['until']): OverrideOrder {
 async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }: { saved?: readonly Buffer[]; clock?: SetClock } = {}) {
   const log: Record<string, unknown>[] = []
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
-  let sent: readonly TimedOverride[] = []
-  const setOverrides = (overrides: readonly TimedOverride[]): void => {
-    sent = overrides
+  const sent = new Map<string, TimedOverride>()
+  const messages: OverridesChange[] = []
+  const changeOverrides = (change: OverridesChange): void => {
+    messages.push(change)
+    applyChange(sent, change)
   }
   // In force at once for whoever waits for it
   const known = async (): Promise<void> => clock.advance(NOTICE_MS)
-  const desk = new OverrideDesk({ clock, logger, setOverrides, known })
+  const desk = new OverrideDesk({ clock, logger, changeOverrides, known })
   let sections: Parameters<KeptOverrides['file']['saveWith']>[0] = () => []
   const file: KeptOverrides['file'] = {
     saveWith: (more) => {
@@ -114,7 +150,9 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
   return {
     desk,
     clock,
-    sent: () => sent,
+    /** What the workers know. */
+    sent: () => [...sent.values()],
+    messages,
     logged: (name: string) => log.filter(({ event }) => event === name),
     sections: () => {
       const payloads = [...sections({ nowMs: clock.nowMs(), wallMs: clock.wallMs() })]

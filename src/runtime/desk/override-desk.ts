@@ -4,19 +4,23 @@ import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import { type EntryChange, MAX_ENTRIES, OverrideBook } from '../../overrides/override-book.ts'
+import { type EntryChange, MAX_OVERRIDES, OverrideBook } from '../../overrides/override-book.ts'
 import { encodeEntry, MAX_ENTRY_BYTES } from '../../overrides/override-codec.ts'
 import { type EndedEntry, type SetEntry, subjectKey } from '../../overrides/override-entry.ts'
 import type { EndOrder, ListedOverride, OverrideOrder, Until } from '../../overrides/override-order.ts'
 import type { OverrideShelf } from '../../overrides/override-shelf.ts'
+import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
 import { show } from '../../policy/problem.ts'
 import { logEnded, logSet } from './override-log.ts'
 
 /** The longest that an override may last: what is to stay belongs in the bundle. */
 const MAX_DAYS = 3653
 const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
-/** Changes that come so soon after each other are sent together: all overrides are, each time. */
+/** Changes that come so soon after each other are sent together. */
 const GATHER_MS = 10
+/** Workers take in so many at once, and serve in between. */
+const SENT_AT_ONCE = 50
+const PAUSE_MS = 1
 /** How often the clocks are compared while there are overrides: their ends are times of the wall clock, which may be set. */
 const LOOK_MS = 250
 /** Clocks that differ by less than this from what they did are not worth telling the workers. */
@@ -27,8 +31,8 @@ const MAX_FORCE_MS = 2000
 export interface OverrideDeskParts {
   readonly clock: Clock
   readonly logger: Logger
-  /** Sends all of them to all workers, and to those that start later. */
-  readonly setOverrides: (overrides: readonly TimedOverride[]) => void
+  /** Tells all workers, and those that start later. */
+  readonly changeOverrides: (change: OverridesChange) => void
   /** Resolves when the workers know what they were sent. */
   readonly known: () => Promise<unknown>
 }
@@ -42,6 +46,8 @@ export class OverrideDesk {
   readonly #open = new Map<string, Override>()
   /** Those that were replaced, by subject: they hold until the next one does. */
   readonly #replaced = new Map<string, TimedOverride>()
+  /** What the workers know, by id. */
+  readonly #sent = new Map<string, TimedOverride>()
   #isLoading = true
   #timer: NodeJS.Timeout | undefined
   /** Resolves when the changes so far have been sent. */
@@ -59,7 +65,8 @@ export class OverrideDesk {
     this.#shelf = shelf
     await shelf.start()
     this.#isLoading = false
-    this.#send()
+    // Nobody is served yet.
+    this.#send(Number.POSITIVE_INFINITY)
     if (this.#open.size > 0) {
       this.#parts.logger.info({ event: 'overrides_loaded', overrides: this.#open.size }, 'overrides that operators have set go on')
     }
@@ -114,8 +121,8 @@ export class OverrideDesk {
   }
 
   #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
-    if (this.book.size >= MAX_ENTRIES && this.book.entryOf(content.subject) === undefined)
-      throw new ApiError('bad_request', `there are ${MAX_ENTRIES} overrides already, the most there may be: end some first`)
+    if (this.#open.size >= MAX_OVERRIDES && this.book.overrideOf(content.subject, content.createdMs) === undefined)
+      throw new ApiError('bad_request', `there are ${MAX_OVERRIDES} overrides already, the most there may be: end some first`)
     const override = { ...content, sinceMs: LAST_MS }
     const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
     if (bytes > MAX_ENTRY_BYTES)
@@ -164,19 +171,40 @@ export class OverrideDesk {
   }
 
   #sendSoon(): void {
-    if (this.#isLoading) return
-    this.#sending ??= sleep(GATHER_MS, undefined, { ref: false }).then(() => {
-      this.#sending = undefined
-      this.#send()
-    })
+    if (!this.#isLoading) this.#sending ??= this.#sendInParts()
   }
 
-  #send(): void {
-    const { clock, setOverrides } = this.#parts
-    const shelf = this.#shelf!
-    this.#clockOffsetMs = shelf.wallMs() - clock.nowMs()
+  async #sendInParts(): Promise<void> {
+    await sleep(GATHER_MS, undefined, { ref: false })
+    while (this.#send(SENT_AT_ONCE)) await sleep(PAUSE_MS, undefined, { ref: false })
+    this.#sending = undefined
+  }
+
+  /** Sends what the workers do not know yet, at most so many. Returns whether there was anything. */
+  #send(atMost: number): boolean {
+    const { clock, changeOverrides } = this.#parts
+    this.#clockOffsetMs = this.#shelf!.wallMs() - clock.nowMs()
     for (const [key, { toMs }] of this.#replaced) if (toMs <= clock.nowMs()) this.#replaced.delete(key)
-    setOverrides([...this.#replaced.values(), ...Array.from(this.#open.values(), (override) => shelf.timed(override))])
+    const current = this.#current()
+    const gone = [...this.#sent.keys()].filter((id) => !current.has(id))
+    const put = [...current.values()].filter((timed) => this.#sent.get(timed.override.id) !== timed).slice(0, atMost)
+    if (gone.length + put.length === 0) return false
+    applyChange(this.#sent, { put, gone })
+    changeOverrides({ put, gone })
+    return true
+  }
+
+  /** By id; those that the workers know well enough are as they were sent. */
+  #current(): Map<string, TimedOverride> {
+    const current = new Map<string, TimedOverride>()
+    for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asSent(timed, 0))
+    for (const override of this.#open.values()) current.set(override.id, this.#asSent(this.#shelf!.timed(override), TOLERATED_STEP_MS))
+    return current
+  }
+
+  #asSent(timed: TimedOverride, toleratedMs: number): TimedOverride {
+    const sent = this.#sent.get(timed.override.id)
+    return sent?.fromMs === timed.fromMs && Math.abs(sent.toMs - timed.toMs) <= toleratedMs ? sent : timed
   }
 
   /** The next look at what is over, and at the clocks. */
@@ -199,7 +227,7 @@ export class OverrideDesk {
     }
     this.book.prune(wallMs)
     const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
-    if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#send()
+    if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#sendSoon()
     this.#schedule()
   }
 }

@@ -8,20 +8,29 @@ import type { TopFilter } from '../../top/top-filter.ts'
 export interface TopResponse {
   readonly since: string
   readonly max_error: number
+  /** False: a worker's counts are missing, so that others may be too low. */
+  readonly complete: boolean
   readonly rejected: readonly object[]
   readonly nearest: readonly object[]
 }
 
+export interface TopDeskParts {
+  readonly clock: Clock
+  readonly startedMs: number
+  readonly workers: number
+  /** Returns the reports of those that answer in time. */
+  readonly askWorkers: (filter: TopFilter) => Promise<readonly TopReport[]>
+  /** A worker that dies takes its counts along. */
+  readonly lastDeathMs: () => number
+}
+
 /** Asks all workers, and merges what those know that answer in time. */
-export async function answerTop(
-  { limit, ...filter }: TopAsk,
-  askWorkers: (filter: TopFilter) => Promise<readonly TopReport[]>,
-  clock: Clock,
-  startedMs: number,
-): Promise<TopResponse> {
-  const reports = await askWorkers(filter)
+export async function answerTop({ limit, ...filter }: TopAsk, parts: TopDeskParts): Promise<TopResponse> {
+  const { clock, startedMs } = parts
+  const reports = await parts.askWorkers(filter)
   const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)
   const ageMs = clock.nowMs() - Math.max(sinceMs, startedMs)
   const since = new Date(clock.wallMs() - ageMs).toISOString()
-  return { since, max_error: maxError, rejected, nearest }
+  const complete = reports.length === parts.workers && parts.lastDeathMs() < sinceMs
+  return { since, max_error: maxError, complete, rejected, nearest }
 }

@@ -2,7 +2,7 @@ import type { SharedBundle } from '../../bundle/shared-bundle.ts'
 import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress, ListenTarget } from '../../listen/listen-address.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
-import type { TimedOverride } from '../../overrides/override.ts'
+import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { CallResult, DeskName, WorkerCallName } from '../desk/desk-calls.ts'
@@ -24,8 +24,8 @@ export type ToWorker =
   /** The worker replies 'up' at once, and 'ready' when everything sent before is done. */
   | { readonly type: 'get_ready' }
   | { readonly type: 'listen'; readonly listener: ListenerName; readonly target: ListenTarget }
-  /** All overrides that are in force, or will be. */
-  | { readonly type: 'overrides'; readonly overrides: readonly TimedOverride[] }
+  /** Of the overrides that are in force, or will be. */
+  | { readonly type: 'overrides'; readonly change: OverridesChange }
   /** What other instances of the fleet have changed. */
   | { readonly type: 'fleet'; readonly news: FleetNews }
   | { readonly type: 'desk_answer'; readonly call: number; readonly result: CallResult }

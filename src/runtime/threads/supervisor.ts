@@ -6,6 +6,7 @@ import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { ListenerName, OpeningPhase } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
+import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -55,8 +56,10 @@ export class Supervisor {
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
   readonly #workerCalls = new OpenWorkerCalls()
-  #overrides: readonly TimedOverride[] = []
+  /** By id. */
+  readonly #overrides = new Map<string, TimedOverride>()
   #fleet: FleetNews | undefined
+  #lastDeathMs = Number.NEGATIVE_INFINITY
   #isDraining = false
   #onClosed: (() => void) | undefined
 
@@ -87,10 +90,10 @@ export class Supervisor {
     this.#sendAll({ type: 'plan_active' })
   }
 
-  /** Sends all workers what is overridden, and those that come later too. */
-  setOverrides(overrides: readonly TimedOverride[]): void {
-    this.#overrides = overrides
-    this.#sendAll({ type: 'overrides', overrides })
+  /** Tells all workers, and those that come later too. */
+  changeOverrides(change: OverridesChange): void {
+    applyChange(this.#overrides, change)
+    this.#sendAll({ type: 'overrides', change })
   }
 
   /** Sends all workers the news of the fleet, and `all` to those that come later. */
@@ -107,6 +110,11 @@ export class Supervisor {
   askWorkers<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
     const living = this.#slots.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
     return this.#workerCalls.askAll(name, ask, living, (worker, call) => this.send(worker, { type: 'worker_call', call, name, ask }))
+  }
+
+  /** When a worker died last, on the monotonic clock; -Infinity where none has. */
+  get lastDeathMs(): number {
+    return this.#lastDeathMs
   }
 
   /** How many workers run, whether or not they accept requests yet. */
@@ -169,7 +177,7 @@ export class Supervisor {
       onExit: (error) => this.#onExit(slot, error),
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
-    if (this.#overrides.length > 0) slot.link.send({ type: 'overrides', overrides: this.#overrides })
+    if (this.#overrides.size > 0) slot.link.send({ type: 'overrides', change: { put: [...this.#overrides.values()], gone: [] } })
     if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })
@@ -245,7 +253,8 @@ export class Supervisor {
     this.#countServing()
     const cause = causeOf(error)
     this.#deaths.series(cause).count++
-    const livedMs = Math.round(nowMs() - slot.startedAtMs)
+    this.#lastDeathMs = nowMs()
+    const livedMs = Math.round(this.#lastDeathMs - slot.startedAtMs)
     const what = { event: 'worker_died', worker: slot.worker, cause, lived_ms: livedMs, freed_locks: freedLocks, err: error }
     logger.error(what, CAUSE_WORDS[cause])
     return slot.shortLives.note(livedMs)

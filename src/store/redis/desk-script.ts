@@ -54,7 +54,7 @@ export type DeskPutReply =
 
 /** The most that a poll returns of each map. */
 export const POLL_COUNT = 500
-/** Of each map. */
+/** Of each map; ended overrides count too, until they would be over. */
 export const DESK_CAPACITY = 10_000
 /** In place of an id. */
 const NONE = '-'

@@ -27,6 +27,7 @@ describe('the body of a request to the admin API', () => {
     ['{"method":"GET","uri":"/","hots":"h"}', 'unknown fields: "hots"; expected method, uri'],
     [`{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`, 'more than 16 levels'],
     [`{"a":${'{"a":'.repeat(20)}1${'}'.repeat(20)}}`, 'more than 16 levels'],
+    ['['.repeat(60_000), 'more than 16 levels'],
     [Buffer.from('7b2261223a22ff227d', 'hex'), 'is not valid UTF-8'],
   ])('is refused with a sentence: %s', async (body, message) => {
     const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })

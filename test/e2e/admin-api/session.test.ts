@@ -34,6 +34,13 @@ function askWith(cookie: string, port: number, method: string, path: string, hea
 }
 
 describe('a session', () => {
+  test('is opened by a small body only: anybody may send one', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const body = { token: ADMIN_TOKEN, actor: 'a'.repeat(4096) }
+    const response = await askAdmin(edge.adminPort, 'POST', 'session', { token: undefined, body })
+    expect(response).toMatchObject({ status: 400, json: { error: { message: 'the body must not be larger than 4 KiB' } } })
+  })
+
   test('is opened with the token, and its cookie reads everything', async () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: new ManualClock() })
     const { response, cookie, csrf } = await login(edge.adminPort)

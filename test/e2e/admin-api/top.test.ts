@@ -38,6 +38,21 @@ function asks(edge: Edge, times: number, key: string, uri = '/p'): Promise<numbe
 }
 
 describe('GET top', () => {
+  test('knows the overrides in force: what they leave a caller, and of which limit', async () => {
+    const rules = [bucketRule('r', ['bearer'], 2, HARDLY_ANY)]
+    const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
+    await edge.decideTimes(3, { fields: [['Authorization', 'Bearer alice']] })
+    const nearest = async () => (await top(edge, '?policy=p&rule=r')).nearest
+    expect(await nearest()).toMatchObject([{ kind: 'bucket', remaining: 0, limit: 2 }])
+    const override = { policy: 'p', rule: 'r', values: { bearer: 'alice' }, until: '2h', reason: 'a test' }
+    const set = await askAdmin(edge.adminPort, 'POST', 'overrides', { body: { ...override, set: { burst: 9 } } })
+    expect(await nearest()).toMatchObject([{ kind: 'bucket', remaining: 7, limit: 9 }])
+    const unlimited = await askAdmin(edge.adminPort, 'POST', 'overrides', { body: { ...override, unlimited: true, replace: set.json.id } })
+    expect(await nearest()).toEqual([])
+    await askAdmin(edge.adminPort, 'DELETE', `overrides/${unlimited.json.id}?reason=over`)
+    expect(await nearest()).toMatchObject([{ kind: 'bucket', remaining: 0, limit: 2 }])
+  })
+
   test('lists the callers that were rejected most, and those nearest to a limit, worst first', async () => {
     const edge = await running({ bundle: KEYED, env: ADMIN_ENV })
     await asks(edge, 4 + 2, 'alice')
@@ -47,15 +62,16 @@ describe('GET top', () => {
     expect(await top(edge)).toEqual({
       since: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       max_error: 0,
+      complete: true,
       rejected: [
         { policy: 'p', rule: 'r', values: { 'header:x-k': 'bob' }, count: 5 },
         { policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, count: 2 },
       ],
       nearest: [
-        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, remaining: 0, limit: 4 },
-        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, remaining: 0, limit: 4 },
-        { policy: 'p', rule: 'r', values: { 'header:x-k': 'carol' }, remaining: 1, limit: 4 },
-        { policy: 'p', rule: 'r', values: { 'header:x-k': 'dave' }, remaining: 3, limit: 4 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, kind: 'bucket', remaining: 0, limit: 4 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, kind: 'bucket', remaining: 0, limit: 4 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': 'carol' }, kind: 'bucket', remaining: 1, limit: 4 },
+        { policy: 'p', rule: 'r', values: { 'header:x-k': 'dave' }, kind: 'bucket', remaining: 3, limit: 4 },
       ],
     })
   })
@@ -145,7 +161,7 @@ describe('GET top', () => {
       { policy: 'd', rule: 'r', values: { 'descriptor:user': 'x' }, count: 3 },
     ])
     // What a caller of a shadow policy has left is known.
-    expect(nearest).toContainEqual({ policy: 's', rule: 'r', values: { 'header:x-k': 'alice' }, remaining: 0, limit: 1 })
+    expect(nearest).toContainEqual({ policy: 's', rule: 'r', values: { 'header:x-k': 'alice' }, kind: 'bucket', remaining: 0, limit: 1 })
   })
 
   test('counts callers that an override blocks, and shows limits as overrides make them', async () => {
@@ -172,7 +188,7 @@ describe('GET top', () => {
       { policy: 'p', rule: 'r', values: { 'header:x-k': 'mallory' }, count: 2 },
       { policy: 'd', rule: 'r', values: { 'descriptor:user': 'mallory' }, count: 1 },
     ])
-    expect(nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, remaining: 1, limit: 12 }])
+    expect(nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, kind: 'bucket', remaining: 1, limit: 12 }])
     expect(await metric(edge.adminPort, 'edge_rejects_total{policy="p",rule="r",reason="blocked"}')).toBe(2)
   })
 
@@ -222,7 +238,7 @@ describe('GET top of several workers', () => {
     for (let i = 0; i < 6; i++) {
       const { json } = await askAdmin(adminPortOf(cli), 'GET', 'top')
       expect(json.rejected).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, count: load.count(429) }])
-      expect(json.nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, remaining: 0, limit: 4 }])
+      expect(json.nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, kind: 'bucket', remaining: 0, limit: 4 }])
     }
     expect(load.count(200)).toBe(4)
   })
@@ -237,7 +253,8 @@ describe('GET top of several workers', () => {
     expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200))
     await mortal.untilReplaced()
     await load.stop()
-    const { rejected } = await top(mortal.edge)
+    const { rejected, complete } = await top(mortal.edge)
+    expect(complete).toBe(false)
     expect(rejected).toMatchObject([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' } }])
     expect(rejected[0].count).toBeLessThanOrEqual(load.count(429) + load.errors.length)
   })
@@ -257,7 +274,7 @@ describeWithRedis('GET top of an instance on Redis', () => {
     expect(there.rejected).toMatchObject([{ policy: 'p', rule: 'r' }])
     for (const { nearest } of [here, there]) {
       expect(nearest).toEqual([
-        { policy: 'p', rule: 'r', values: { bearer: expect.stringMatching(/^[0-9a-f]{16}$/) }, remaining: 0, limit: 6 },
+        { policy: 'p', rule: 'r', values: { bearer: expect.stringMatching(/^[0-9a-f]{16}$/) }, kind: 'bucket', remaining: 0, limit: 6 },
       ])
     }
     // Redis is not waited for.

@@ -92,20 +92,27 @@ override  abc, see edge override --list
     api().says({
       since: '2026-11-16T10:00:00Z',
       max_error: 3,
+      complete: false,
       rejected: [
         { ...caller, count: 1200 },
         { ...caller, values: {}, count: 7 },
       ],
-      nearest: [{ ...caller, remaining: 1, limit: 5 }],
+      nearest: [
+        { ...caller, kind: 'bucket', remaining: 1, limit: 5 },
+        { ...caller, rule: 'money', kind: 'budget', remaining: 1234, limit: 5000 },
+      ],
     })
-    expect((await command('top')).stdout).toBe(`Rejected most since 2026-11-16T10:00:00Z; counts may be up to 3 too high
+    expect(
+      (await command('top')).stdout,
+    ).toBe(`Rejected most since 2026-11-16T10:00:00Z; counts may be up to 3 too high; a worker died or did not answer, so counts may be too low
   REJECTS  POLICY  RULE     CALLER
     1,200  api     per-key  header:x-k=alice
         7  api     per-key  everybody
 
 Nearest to their limit now
-  LEFT  LIMIT  POLICY  RULE     CALLER
-     1      5  api     per-key  header:x-k=alice
+   LEFT  LIMIT  POLICY  RULE     CALLER
+      1      5  api     per-key  header:x-k=alice
+  12.34  50.00  api     money    header:x-k=alice
 `)
     expect(api().requests).toHaveLength(1)
   })
@@ -153,7 +160,7 @@ No problems.
     const replies: [string[], unknown][] = [
       [['counters', 'a', 'b'], { ...COUNTERS, ...where }],
       [['override', '--list'], { overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] }],
-      [['top'], { since: evil, max_error: 0, rejected: [{ ...where, count: 1 }], nearest: [] }],
+      [['top'], { since: evil, max_error: 0, complete: true, rejected: [{ ...where, count: 1 }], nearest: [] }],
       [['explain', '/'], { action: 'allow', status: 200, reason: evil, headers: { [evil]: evil }, policies: [] }],
     ]
     for (const [args, reply] of replies) {

@@ -133,7 +133,7 @@ function client(): AdminClient {
 
 function topOf(caller: string, rows = 1): object {
   const row = { policy: 'api', rule: 'per-key', values: { 'header:x-k': caller }, count: 1 }
-  return { since: '2026-11-16T10:00:00Z', max_error: 0, rejected: Array(rows).fill(row), nearest: [] }
+  return { since: '2026-11-16T10:00:00Z', max_error: 0, complete: true, rejected: Array(rows).fill(row), nearest: [] }
 }
 
 /** Both ends of a terminal with 10 rows of 60 columns. */

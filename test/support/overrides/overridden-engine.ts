@@ -55,7 +55,7 @@ export function overriddenEngine(policies: readonly PolicyText[], store: Counter
     set: (subject: OverrideSubject, change: OverrideChange): TimedOverride => {
       clock.advance(1)
       const timed = override(subject, change, clock)
-      engine.setOverrides([timed])
+      setOverrides(engine, [timed])
       return timed
     },
     decide: (headers?: PlainRequest['headers']) => engine.decide(view(headers)),
@@ -68,4 +68,14 @@ export function overriddenEngine(policies: readonly PolicyText[], store: Counter
       return most
     },
   }
+}
+
+const known = new WeakMap<Engine, readonly TimedOverride[]>()
+
+/** Tells the engine of these, and of the end of all others. */
+export function setOverrides(engine: Engine, overrides: readonly TimedOverride[]): void {
+  const ids = new Set(overrides.map(({ override: { id } }) => id))
+  const gone = (known.get(engine) ?? []).map(({ override: { id } }) => id).filter((id) => !ids.has(id))
+  known.set(engine, overrides)
+  engine.changeOverrides({ put: overrides, gone })
 }

@@ -126,7 +126,7 @@ export class MapStore implements CounterStore {
       const state = this.#bucketNow(counter, key, nowMs)
       // A counter from which nothing was taken is full.
       if (cost > 0 && !this.#buckets.has(key)) return
-      this.#buckets.set(key, { ...state, level: Math.min(counter.limit.burst, state.level + cost) })
+      this.#buckets.set(key, { ...state, level: Math.min(state.limit.burst, state.level + cost) })
     } else if (counter.limit.kind === IN_FLIGHT) {
       this.#addHolds(counter, key, -cost, taken.wallMs)
     } else {
@@ -187,7 +187,8 @@ export class MapStore implements CounterStore {
   #lookAtBucket(counter: MapCounter, values: string[], cost: number, nowMs: number): Look {
     const key = keyOf(counter, values, 0)
     const state = this.#bucketNow(counter, key, nowMs)
-    const { level, limit } = state
+    const { level } = state
+    const limit = counter.limit as BucketLimit
     const waitMs = limit.canOverdraw ? overdrawnMs(level, limit) : shortMs(level, cost, limit)
     return { level, waitMs, take: () => this.#buckets.set(key, { ...state, level: level - cost }) }
   }
@@ -195,6 +196,8 @@ export class MapStore implements CounterStore {
   #bucketNow(counter: MapCounter, key: string, nowMs: number): BucketState {
     const limit = counter.limit as BucketLimit
     let state = this.#buckets.get(key) ?? { level: limit.burst, atMs: nowMs, limit }
+    // A decision that began before the limit changed, and comes after one that began later, is done under the changed limit.
+    if (state.atMs > nowMs && !isSame(state.limit, limit)) return state
     // Until the change, tokens came back as the limit before it said.
     if (state.atMs < counter.sinceMs && !isSame(state.limit, limit)) {
       state = refilled(state, counter.sinceMs)

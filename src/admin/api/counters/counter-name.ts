@@ -46,8 +46,12 @@ export function findRule(plan: Plan | undefined, { policy: id, rule: name }: Ask
   return rule
 }
 
+/** More than a rule can have keys. */
+const MAX_VALUES = 100
+
 /** Exactly a text for each of the rule's limit keys. Names every problem, and no value. */
 export function counterName({ limitKeys }: PlanRule, { policy, rule, values }: AskedCounters): CounterName {
+  if (values.length > MAX_VALUES) throw new ApiError('wrong_values', valuesMessage(limitKeys, [`got ${values.length} values`]))
   const problems: string[] = []
   const given = new Map<string, string>()
   for (const [text, value] of values) {

@@ -14,12 +14,14 @@ export class EventReader {
   readonly filter: string | undefined
   readonly #res: ServerResponse
   readonly #names: ReadonlySet<string> | undefined
+  readonly #isAllowed: () => boolean
   #dropped = 0
   #hasTaken = false
   #idleBeats = 0
 
-  constructor(res: ServerResponse, names: readonly string[] | undefined) {
+  constructor(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean) {
     this.#res = res
+    this.#isAllowed = isAllowed
     this.#names = names && new Set(names)
     this.filter = names && [...this.#names!].sort().join()
     res.writeHead(200, [
@@ -44,8 +46,9 @@ export class EventReader {
     return 0
   }
 
-  /** Shows that the connection is alive. Returns false for a reader that takes nothing any more. */
+  /** Shows that the connection is alive. Returns false for a reader that takes nothing any more, or may not read any more. */
   beat(wallMs: number): boolean {
+    if (!this.#isAllowed()) return false
     const isWaiting = this.#res.writableLength > 0
     this.#idleBeats = isWaiting && !this.#hasTaken ? this.#idleBeats + 1 : 0
     this.#hasTaken = false

@@ -14,6 +14,7 @@ class Serving {
   readonly dropped = { count: 0 } as Series
   readonly streams: EventStreams
   places = 0
+  isAllowed = true
   /** The largest amount that ever waited for one reader. */
   mostUnsent = 0
   readonly #responses: ServerResponse[] = []
@@ -40,7 +41,7 @@ class Serving {
     const serving = new Serving(beatMs)
     const server = createServer((_req, res) => {
       serving.#responses.push(res)
-      void serving.streams.claim().then(() => serving.streams.add(res, undefined))
+      void serving.streams.claim().then(() => serving.streams.add(res, undefined, () => serving.isAllowed))
     })
     // As the admin listener is set up
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
@@ -158,4 +159,13 @@ test('streams end behind everything that was to be sent, and one that comes late
   const late = await serving.read()
   late.resume()
   await until(() => late.complete)
+})
+
+test('a reader whose session has ended is cut off, and gives its place back', async () => {
+  const serving = await Serving.start(20)
+  const reading = await serving.read()
+  reading.on('error', () => {}).resume()
+  await until(() => serving.places === 1)
+  serving.isAllowed = false
+  await until(() => reading.closed && serving.places === 0)
 })

@@ -47,15 +47,15 @@ export class EventStreams {
     return this.#parts.claim()
   }
 
-  /** `names`: of the events it wants; undefined: all. */
-  add(res: ServerResponse, names: readonly string[] | undefined): void {
+  /** `names`: of the events it wants; undefined: all. `isAllowed`: whether it still may read, asked at every beat. */
+  add(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean): void {
     const { socket } = res.req
     // Who has closed its own side is taken for gone: else that would be noticed only by what is sent next.
     if (res.closed || socket.readableEnded) {
       this.#parts.giveBack()
       return void socket.destroy()
     }
-    const reader = new EventReader(res, names)
+    const reader = new EventReader(res, names, isAllowed)
     if (this.#isEnded) return reader.end()
     this.#readers.add(reader)
     this.#beats ??= setInterval(() => this.#beat(), this.#parts.beatMs ?? BEAT_MS).unref()

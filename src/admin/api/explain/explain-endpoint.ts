@@ -1,6 +1,5 @@
 import type { ExplainRequest } from '../../../decide/request-explanation.ts'
 import type { NameOf } from '../../../engine/name-of.ts'
-import { respondText } from '../../../http/respond.ts'
 import type { ApiRoute } from '../api-route.ts'
 import { SlicedTexts } from '../sliced-texts.ts'
 import { readAskedRequest } from './asked-request.ts'
@@ -14,8 +13,7 @@ export function explainEndpoint(explain: ExplainRequest, nameOf: NameOf): ApiRou
     path: 'explain',
     handle: async ({ body }) => {
       const explanation = await explain(readAskedRequest(body))
-      const text = await texts.make(explanationSteps(explanation, nameOf))
-      return { stream: (res) => respondText(res, 200, 'application/json', text) }
+      return { status: 200, text: await texts.make(explanationSteps(explanation, nameOf)) }
     },
   }
 }

@@ -4,24 +4,25 @@ import type { NameOf } from '../../../engine/name-of.ts'
 import type { HeaderList } from '../../../http/header-list.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
 import { counterJson, wholeSeconds } from '../counter-json.ts'
+import { jsonWithList } from '../json-list.ts'
 
 /** The response, a policy at a time: there may be thousands. `nameOf` digests credentials. */
-export function* explanationSteps({ answer, headers, policies }: RequestExplanation, nameOf: NameOf): Generator<void, string> {
-  const texts: string[] = []
+export function* explanationSteps({ answer, headers, policies }: RequestExplanation, nameOf: NameOf): Generator<void, Buffer> {
+  const texts: Buffer[] = []
   for (const policy of policies) {
-    texts.push(JSON.stringify(policyJson(policy, nameOf)))
+    texts.push(Buffer.from(JSON.stringify(policyJson(policy, nameOf))))
     yield
   }
   const { decision, refusal, status } = answer
-  const head = JSON.stringify({
+  const verdict = {
     action: decision?.action ?? 'refuse',
     status,
     reason: decision?.reason ?? refusal,
     policy: decision?.policy?.id ?? null,
     rule: decision?.rule?.name ?? null,
     headers: headersJson(headers),
-  })
-  return `${head.slice(0, -1)},"policies":[${texts.join(',')}]}`
+  }
+  return jsonWithList(verdict, 'policies', texts)
 }
 
 function headersJson(headers: HeaderList): Record<string, string> {

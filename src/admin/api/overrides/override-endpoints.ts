@@ -3,11 +3,12 @@ import type { EndOrder, ListedOverride, OverrideOrder } from '../../../overrides
 import { overriddenRule } from '../../../policy/overridden-rule.ts'
 import type { Plan } from '../../../policy/plan.ts'
 import type { Rule } from '../../../policy/schema.ts'
-import { inSlices } from '../../../slices.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
+import { jsonWithList } from '../json-list.ts'
 import { readQuery } from '../query.ts'
 import { readReason } from '../reason.ts'
+import { SlicedTexts } from '../sliced-texts.ts'
 import { overrideJson } from './override-json.ts'
 import { type OverrideRequest, readOverrideRequest } from './override-request.ts'
 
@@ -15,7 +16,7 @@ export interface OverrideParts {
   readonly plan: () => Plan | undefined
   /** Digests credentials. */
   readonly nameOf: NameOf
-  readonly list: () => Promise<readonly ListedOverride[]>
+  readonly list: () => Promise<Iterable<ListedOverride>>
   readonly create: (order: OverrideOrder) => Promise<ListedOverride>
   readonly end: (order: EndOrder) => Promise<void>
   /** What is wrong with limits that are set for a rule, in sentences. */
@@ -25,12 +26,13 @@ export interface OverrideParts {
 /** GET, POST and DELETE overrides: what operators change for a while. */
 export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
   const { plan, nameOf, list, create, end } = parts
+  const texts = new SlicedTexts()
   yield {
     method: 'GET',
     path: 'overrides',
     handle: async ({ query }) => {
       readQuery(query, [])
-      return { status: 200, json: { overrides: await inSlices(listJson(await list(), plan())) } }
+      return { status: 200, text: await texts.make(listSteps(await list(), plan())) }
     },
   }
   yield {
@@ -52,14 +54,14 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
   }
 }
 
-/** There may be many, and each has to be fitted to its rule. */
-function* listJson(overrides: readonly ListedOverride[], plan: Plan | undefined): Generator<void, unknown[]> {
-  const all: unknown[] = []
+/** There may be many, and each has to be read and fitted to its rule. */
+function* listSteps(overrides: Iterable<ListedOverride>, plan: Plan | undefined): Generator<void, Buffer> {
+  const texts: Buffer[] = []
   for (const listed of overrides) {
-    all.push(overrideJson(listed, plan))
+    texts.push(Buffer.from(JSON.stringify(overrideJson(listed, plan))))
     yield
   }
-  return all
+  return jsonWithList({}, 'overrides', texts)
 }
 
 async function refuseUnfit({ rule, order: { change } }: OverrideRequest, { checkSet }: OverrideParts): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Plan, PlanPolicy } from '../../../policy/plan.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
+import { jsonWithList } from '../json-list.ts'
 import { readCount, readQuery } from '../query.ts'
 import { SlicedTexts } from '../sliced-texts.ts'
 import type { PolicyActivity } from './policy-activity.ts'
@@ -9,7 +10,7 @@ import { policyJson } from './policy-json.ts'
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
 /** A page ends early where its policies are large. */
-const MAX_CHARACTERS = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 export interface PoliciesParts {
   readonly plan: () => Plan | undefined
@@ -42,18 +43,17 @@ function placeBehind(plan: Plan | undefined, id: string): number {
   return policy.index + 1
 }
 
-function* pageSteps(plan: Plan | undefined, policies: readonly PlanPolicy[], lately: readonly PolicyActivity[]): Generator<void, string> {
-  const texts: string[] = []
-  let characters = 0
+function* pageSteps(plan: Plan | undefined, policies: readonly PlanPolicy[], lately: readonly PolicyActivity[]): Generator<void, Buffer> {
+  const texts: Buffer[] = []
+  let bytes = 0
   for (const [i, policy] of policies.entries()) {
-    if (characters > MAX_CHARACTERS) break
-    const text = JSON.stringify(policyJson(policy, lately[i]!))
+    if (bytes > MAX_BYTES) break
+    const text = Buffer.from(JSON.stringify(policyJson(policy, lately[i]!)))
     texts.push(text)
-    characters += text.length
+    bytes += text.length
     yield
   }
   const last = policies[texts.length - 1]
   const next = last === undefined || last.index === plan!.policies.length - 1 ? null : last.id
-  const head = JSON.stringify({ bundle_version: plan?.version.toString() ?? null, next })
-  return `${head.slice(0, -1)},"policies":[${texts.join(',')}]}`
+  return jsonWithList({ bundle_version: plan?.version.toString() ?? null, next }, 'policies', texts)
 }

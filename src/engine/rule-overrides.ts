@@ -1,0 +1,112 @@
+import { isCredential } from '../policy/descriptor-key.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { NameOf } from './name-of.ts'
+import { isInForce, type Variant } from './variant.ts'
+
+/** The overrides of one rule. One of a caller wins over one of all callers. */
+export class RuleOverrides {
+  readonly #ofAll: Variant[] = []
+  /** By the value of the first limit key, then by that of the next. */
+  readonly #byValue: ValueNode = new Map()
+  readonly #ofCallers = new Map<Variant, readonly string[]>()
+  /** By the digest of all values, for those who do not know them. Made when it is first needed. */
+  #byDigest: VariantLists | undefined
+  /** The digest of nothing when that was made: another one tells that digests have another key now. */
+  #digestOfNothing = ''
+  /** For each limit key, whether its values are known by their digests. */
+  readonly #isDigest: readonly boolean[]
+  readonly #nameOf: NameOf
+
+  constructor({ limitKeys }: PlanRule, nameOf: NameOf) {
+    this.#isDigest = limitKeys.map(isCredential)
+    this.#nameOf = nameOf
+  }
+
+  get isEmpty(): boolean {
+    return this.#ofAll.length === 0 && this.#ofCallers.size === 0
+  }
+
+  add(variant: Variant, values: readonly string[]): void {
+    if (values.length === 0) return void this.#ofAll.push(variant)
+    let node = this.#byValue
+    for (const value of values.slice(0, -1)) {
+      const next = (node.get(value) as ValueNode | undefined) ?? new Map()
+      node.set(value, next)
+      node = next
+    }
+    addTo(node as VariantLists, values.at(-1)!, variant)
+    this.#ofCallers.set(variant, values)
+    if (this.#byDigest !== undefined) addTo(this.#byDigest, this.#nameOf(values), variant)
+  }
+
+  /** One that was added, with the same values. */
+  remove(variant: Variant, values: readonly string[]): void {
+    if (values.length === 0) return void this.#ofAll.splice(this.#ofAll.indexOf(variant), 1)
+    removeFrom(this.#byValue, values, variant)
+    this.#ofCallers.delete(variant)
+    if (this.#byDigest !== undefined) removeFrom(this.#byDigest, [this.#nameOf(values)], variant)
+  }
+
+  /** `values`: in the order of the rule's limit keys. */
+  find(values: readonly string[], nowMs: number): Variant | undefined {
+    let node: ValueNode | Variant[] | undefined = this.#ofCallers.size === 0 ? undefined : this.#byValue
+    for (let k = 0; node !== undefined && k < this.#isDigest.length; k++) {
+      const value = values[k]!
+      node = (node as ValueNode).get(this.#isDigest[k] ? this.#nameOf([value]) : value)
+    }
+    return (node && latestInForce(node as Variant[], nowMs)) ?? latestInForce(this.#ofAll, nowMs)
+  }
+
+  /** `digest`: as `subjectDigest`; undefined: it is not known. */
+  findByDigest(digest: string | undefined, nowMs: number): Variant | undefined {
+    const own = digest === undefined ? undefined : this.#digests().get(digest)
+    return (own && latestInForce(own, nowMs)) ?? latestInForce(this.#ofAll, nowMs)
+  }
+
+  #digests(): VariantLists {
+    const digestOfNothing = this.#nameOf([])
+    if (this.#byDigest !== undefined && this.#digestOfNothing === digestOfNothing) return this.#byDigest
+    const byDigest: VariantLists = new Map()
+    for (const [variant, values] of this.#ofCallers) addTo(byDigest, this.#nameOf(values), variant)
+    this.#digestOfNothing = digestOfNothing
+    this.#byDigest = byDigest
+    return byDigest
+  }
+}
+
+/** Names the caller of a rule in the way in which overrides know it. */
+export function subjectDigest({ limitKeys }: PlanRule, values: readonly string[], nameOf: NameOf): string {
+  return nameOf(values.map((value, k) => (isCredential(limitKeys[k]!) ? nameOf([value]) : value)))
+}
+
+type ValueNode = Map<string, ValueNode | Variant[]>
+type VariantLists = Map<string, Variant[]>
+
+function addTo(lists: VariantLists, key: string, variant: Variant): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, [variant])
+  else list.push(variant)
+}
+
+/** Leaves no empty list or node behind. */
+function removeFrom(node: ValueNode, [value, ...values]: readonly string[], variant: Variant): void {
+  const next = node.get(value!)
+  if (next instanceof Map) {
+    removeFrom(next, values, variant)
+    if (next.size === 0) node.delete(value!)
+  } else if (next !== undefined) {
+    const others = next.filter((each) => each !== variant)
+    if (others.length === 0) node.delete(value!)
+    else node.set(value!, others)
+  }
+}
+
+/** One override takes the place of another at its moment of force. */
+function latestInForce(variants: readonly Variant[], nowMs: number): Variant | undefined {
+  let latest: Variant | undefined
+  for (let i = 0; i < variants.length; i++) {
+    const variant = variants[i]!
+    if (isInForce(variant, nowMs) && (latest === undefined || variant.fromMs >= latest.fromMs)) latest = variant
+  }
+  return latest
+}
