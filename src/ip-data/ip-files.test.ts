@@ -33,6 +33,18 @@ test('one that is being read when the service stops is left alone', async () => 
   expect(heard).toHaveLength(1)
 })
 
+test('services of one process share the countries that come with the package', async () => {
+  const heard: (IpFile | string | undefined | number)[] = []
+  for (let services = 0; services < 2; services++) {
+    const files = followIpFiles({ geoip: undefined, ipType: undefined, torExits: undefined }, listenerOf(heard))
+    await files.started
+    files.stop()
+  }
+  const [first, second] = heard.map((file) => ((file as IpFile).data as { bytes: SharedArrayBuffer }).bytes)
+  expect(first!.byteLength).toBeGreaterThan(1_000_000)
+  expect(second).toBe(first)
+})
+
 function listenerOf(heard: (IpFile | string | undefined | number)[]): IpFileListener {
   return {
     onContent: (file) => void heard.push(file),

@@ -37,7 +37,7 @@ export function followIpFiles(paths: IpFilePaths, listener: IpFileListener): Fol
   })
   const start = async (): Promise<void> => {
     const path = embeddedCountryFile()
-    listener.onContent({ path, data: { kind: 'geoip', bytes: await readShared(path) } })
+    listener.onContent({ path, data: { kind: 'geoip', bytes: await embeddedCountries(path) } })
     await Promise.all(files.map((file) => file.start()))
   }
   return {
@@ -94,6 +94,17 @@ function* untilStopped<Result>(steps: Generator<void, Result>, stopping: AbortSi
 
 function embeddedCountryFile(): string {
   return createRequire(import.meta.url).resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb')
+}
+
+/** A process that starts many services, as tests do, has the file in memory once. */
+let countriesRead: WeakRef<SharedArrayBuffer> | undefined
+
+async function embeddedCountries(path: string): Promise<SharedArrayBuffer> {
+  const known = countriesRead?.deref()
+  if (known !== undefined) return known
+  const bytes = await readShared(path)
+  countriesRead = new WeakRef(bytes)
+  return bytes
 }
 
 /** Straight into memory that threads share: a copy of this file would take as long as the rest of a start's reading. */

@@ -32,6 +32,7 @@ describe('multiply', () => {
     ['a small rate', rateRule('r', [], { rate: '0.5/minute' }), 3, { tokensPerMs: 1.5 / 60_000, burst: 3 }, '3'],
     ['a bucket, never below one request', bucketRule('r', [], 10, 2), 0.001, { burst: 1 }, '1'],
     ['a window, in whole requests', windowRule('r', [], { limit: 10, period: '1d' }), 0.25, { tokens: 2 }, '2'],
+    ['a window, as people count', windowRule('r', [], { limit: 100, period: '1d' }), 1.15, { tokens: 115 }, '115'],
     ['a window, never below 1', windowRule('r', [], { limit: 10, period: '1d' }), 0.01, { tokens: 1 }, '1'],
     ['holds', concurrencyRule('r', [], 3), 2.5, { max: 7 }, '7'],
     ['a budget with its warnings', BUDGET, 0.5, { tokens: 5e9, warnings: [{ percent: 50, tokens: 2.5e9 }] }, '500'],

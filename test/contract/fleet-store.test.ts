@@ -1,58 +1,7 @@
-import { beforeAll } from 'vitest'
-import type { CounterStore } from '../../src/store/counter-store.ts'
-import type { RedisLink } from '../../src/store/redis/link/redis-link.ts'
-import { ClockedFleetStore } from '../support/redis/clocked-link.ts'
-import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningCluster } from '../support/redis/redis-cluster.ts'
-import { MASTER_NAME, runningSentinels } from '../support/redis/redis-sentinel.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
-import { describeWithRedis } from '../support/redis/redis-suite.ts'
-import type { Owner } from '../support/service/running.ts'
-import { thisSuite } from '../support/service/suite-owner.ts'
-import { settlingByPlace } from '../support/store/settling-by-place.ts'
-import { describeCounterStore } from './counter-store.ts'
-import { describeHolds, describeSharedHolds } from './holds.ts'
-import { describeLimitChange } from './limit-change.ts'
-import { describeOverdraft } from './overdraft.ts'
-import { describeOverride } from './override.ts'
-import { describeReset, describeSharedReset } from './reset.ts'
-import { describeSettlement } from './settlement.ts'
-import { describeSharedWarnings, describeWarnings } from './warnings.ts'
+import { describeFleet } from './fleet-store.ts'
 
+// On Sentinel: test/campaigns/fleet-store-sentinel.test.ts
 describeFleet('one server', async (owner) => (await runningRedis({}, owner)).url)
-describeFleet('Sentinel', async (owner) => `redis+sentinel://${(await runningSentinels({}, owner)).addresses.join(',')}/${MASTER_NAME}`)
 describeFleet('Cluster', async (owner) => `redis://${(await runningCluster(owner)).addresses.join(',')}`)
-
-function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
-  const name = `FleetStore on ${servers}`
-  describeWithRedis(name, () => {
-    const suite = thisSuite()
-    let link: RedisLink
-    let stores = 0
-
-    beforeAll(async () => {
-      link = (await usableLink(await urlOf(suite), 5000, suite)).link
-      await link.firstUse(10_000)
-    })
-
-    // A prefix of its own is an empty store.
-    const newStore = (): CounterStore => new ClockedFleetStore(link, `edge:${stores++}:`)
-    describeCounterStore(name, newStore)
-    describeLimitChange(name, newStore)
-    describeHolds(name, newStore)
-    describeHolds(`${name}, by place`, () => settlingByPlace(newStore()))
-    describeOverdraft(name, newStore)
-    describeOverride(name, newStore, true)
-    describeSettlement(name, newStore)
-    describeSettlement(`${name}, by place`, () => settlingByPlace(newStore()))
-    describeReset(name, newStore)
-    describeWarnings(name, newStore)
-    const newStores = (): [CounterStore, CounterStore] => {
-      const prefix = `edge:${stores++}:`
-      return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
-    }
-    describeSharedReset(name, newStores)
-    describeSharedHolds(name, newStores)
-    describeSharedWarnings(name, newStores)
-  })
-}

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatAddress, parseAddress, subjectText } from '../../src/address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 describe('an address', () => {
   test('is read back from what was written', () => {
@@ -11,7 +12,7 @@ describe('an address', () => {
         expect(formatAddress(addressOf(address))).toBe(textOf(address))
         expect(parseAddress(textOf(address))).toEqual(addressOf(address))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(170) },
     )
   })
 
@@ -36,7 +37,7 @@ describe('an address', () => {
         }
         expect(parseAddress(`${how.around}${text}${how.port}${how.around}`)).toEqual(addressOf(address))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -64,7 +65,7 @@ describe('an address', () => {
         fc.pre(!/^[^:]*:\d{1,5}$/.test(candidate)) // that is a port
         expect(parseAddress(candidate) !== undefined).toBe(isIP(candidate) !== 0)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(700) },
     )
   })
 

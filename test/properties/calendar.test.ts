@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Calendar, PERIODS, type Period } from '../../src/limiter/calendar.ts'
 import { anyShare } from '../support/random/numbers.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -53,7 +54,7 @@ describe('the windows of any period and zone', () => {
         expect(previous.endMs).toBe(window.startMs)
         expect(previous.number).toBeLessThan(window.number)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -68,7 +69,7 @@ describe('the windows of any period and zone', () => {
           expect(calendar.windowAt(instantMs)).toEqual(window)
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(40) },
     )
   })
 })
@@ -88,7 +89,7 @@ describe('clocks that are looked at minute by minute', () => {
             : partOfDay(period, day.number, day.startMs, nextDay.startMs, wallMs),
         )
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 
@@ -102,7 +103,7 @@ describe('clocks that are looked at minute by minute', () => {
         expect(nameOf(period, lastDayBegun(zone, endMs - 1))).toBe(name)
         expect(nameOf(period, lastDayBegun(zone, endMs))).not.toBe(name)
       }),
-      { numRuns: 40 },
+      { numRuns: runs(14) },
     )
   })
 })

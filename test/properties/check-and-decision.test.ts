@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { blockRule, bucketRule, bundle, jwt, matching, policy } from '../support/bundles/bundles.ts'
 import { authorization, check } from '../support/grpc/ext-authz.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { type AskedRequest, DECISION, questionBytes } from '../support/service/doors.ts'
 import { exchange } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
@@ -48,7 +49,7 @@ test('Check answers as /v1/decision does, whatever is asked, one request after t
     fc.asyncProperty(fc.array(request, { minLength: 5, maxLength: 40 }), async (requests) => {
       expect(await overGrpc(requests)).toEqual(await overHttp(requests))
     }),
-    { numRuns: 8, examples: [[[ALLOWED, ALLOWED, REJECTED, BLOCKED, REFUSED]]] },
+    { numRuns: runs(8), examples: [[[ALLOWED, ALLOWED, REJECTED, BLOCKED, REFUSED]]] },
   )
 })
 

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { CidrMap } from '../../src/request/cidr-map.ts'
 import { addressOf, anyAddress, bitsOf, type NumericAddress, textOf } from '../support/random/addresses.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 interface Network {
   readonly address: NumericAddress
@@ -36,7 +37,7 @@ test('a lookup finds what a search for the longest prefix finds', () => {
         expect(map.lookup(addressOf(probe))).toBe(longestPrefix(list, probe))
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   )
 })
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { formatAddress, parseAddress } from '../../src/address.ts'
 import { clientAddress, TrustedProxies } from '../../src/request/client-address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const TRUSTED = [
   '127.0.0.1',
@@ -36,7 +37,7 @@ test('the client is the first stranger from the right, else the leftmost, and no
       const expected = decisive?.kind === 'unreadable' ? undefined : decisive && parseAddress(decisive.text)
       expect(clientAddress(header, proxies)).toEqual(expected)
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(400) },
   )
 })
 

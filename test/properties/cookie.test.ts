@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cookieValue } from '../../src/request/cookie.ts'
 import { PlainRequestView, REPEATED } from '../../src/request/view.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const value = fc.string({ unit: fc.constantFrom(...'abcXYZ019-_.~=/+:'), minLength: 1, maxLength: 8 })
 const other = fc.constantFrom<string[]>('', 'a', 'a=1', 'a=1', 'Sid=x', 'sid2=x', '=', '"', 'a="1', 'edge_dbg=x')
@@ -30,7 +31,7 @@ test('a cookie is the same in any order, spacing and number of lines, with or wi
         expect(cookieValue(`${field as string}; sid=${plain}`, 'sid')).toBe(REPEATED)
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(170) },
   )
 })
 
@@ -40,6 +41,6 @@ test('any text has such a cookie or not, and nothing is thrown', () => {
     fc.property(field, (text) => {
       expect(['string', 'undefined', 'symbol']).toContain(typeof cookieValue(text, 'sid'))
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(400) },
   )
 })

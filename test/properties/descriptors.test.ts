@@ -4,6 +4,7 @@ import type { LimitDescriptor, LimitResult } from '../../src/engine/limit-call.t
 import { bundle } from '../support/bundles/bundles.ts'
 import { descriptor, limitEngine, told } from '../support/rate-limit/limit-engine.ts'
 import { ModelLimits, type ModelPolicy } from '../support/rate-limit/model-limits.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { MapStore } from '../support/store/map-store.ts'
 
 const NAMES = ['a', 'b']
@@ -65,7 +66,7 @@ test('calls take, refuse and give back as a simple model does, on every counter'
         expect(seen).toMatchObject({ ok: true, counters: [{ level }] })
       }
     }),
-    { numRuns: 80 },
+    { numRuns: runs(30) },
   )
 })
 

@@ -8,6 +8,7 @@ import { ClockedFleetStore } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
 import { bucketLimit, overdrawn, type TokenLimit, takeRows } from '../support/store/charging.ts'
 import { MapStore } from '../support/store/map-store.ts'
@@ -78,7 +79,7 @@ describeWithRedis('limits in Redis, over changes of clocks and ends of months', 
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 })

@@ -12,6 +12,7 @@ import { clockedScript } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { bucketLimit } from '../support/store/charging.ts'
 
 const START_MS = Date.UTC(2026, 0, 15)
@@ -112,7 +113,7 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
 
   test('add each difference once at most, and none is lost', { timeout: 60_000 }, async () => {
     const { link } = await usableLink((await runningRedis()).url, 5000)
-    let runs = 0
+    let prefixes = 0
     const anyRaise = fc.integer({ min: 1, max: 3 }).map((factor) => SIZE * (factor + 1))
     await fc.assert(
       fc.asyncProperty(
@@ -122,8 +123,8 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
         fc.array(anyStep, { maxLength: 60 }),
         async (skews, first, second, steps) => {
           const network = new DelayingNetwork(link, START_MS)
-          const instances = skews.map((skewMs) => new SimulatedInstance(network, `edge:${runs}:`, skewMs))
-          runs++
+          const instances = skews.map((skewMs) => new SimulatedInstance(network, `edge:${prefixes}:`, skewMs))
+          prefixes++
           const changes: Change[] = [{ momentMs: START_MS + 1000, size: first }]
           // Ended, and then another one: the level carries over, capped at the rule's own size.
           if (second !== null) changes.push({ momentMs: START_MS + 2000, size: undefined }, { momentMs: START_MS + 3000, size: second })
@@ -170,7 +171,7 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
           expect(admitted).toBe(first)
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 })

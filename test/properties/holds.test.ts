@@ -12,6 +12,7 @@ import { ClockedLink } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
 import { inFlightLimit } from '../support/store/charging.ts'
 
@@ -98,7 +99,7 @@ describeWithRedis('instances on one Redis', () => {
           return link.nowMs
         })
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   }, 60_000)
 })

@@ -7,6 +7,7 @@ import { CONTINUATION, END_HEADERS, HAS_PRIORITY, HEADERS, PREFACE } from '../..
 import { HpackDecoder } from '../../src/doors/grpc/http2/hpack-decoder.ts'
 import { RequestHead } from '../../src/doors/grpc/http2/request-head.ts'
 import { framesIn, settings } from '../support/grpc/frames.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { until } from '../support/until.ts'
 
 const FIELD_BYTES = 32
@@ -50,7 +51,7 @@ test('requests of node:http2 are read as they were meant, one after the other on
         }),
       )
     }),
-    { numRuns: 20 },
+    { numRuns: runs(7) },
   )
 })
 

@@ -20,6 +20,7 @@ import {
   spelledValue,
 } from '../support/llm/json-spelling.ts'
 import { answerByTree, requestByTree } from '../support/llm/json-tree.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const LIMITS = { depth: 1000, values: 100_000 }
 const NAMES = ['a', 'b', '__proto__', '1', 'constructor']
@@ -34,7 +35,7 @@ describe('the JSON scanner', () => {
         expect(scanner.end()).toBe(true)
         expect(tree.root).toEqual(JSON.parse(bytes.toString()))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -46,7 +47,7 @@ describe('the JSON scanner', () => {
         expect(scanner.end()).toBe(isJson(bytes.toString()))
         expect(scanner.spelledCharacters).toBe(characters(bytes.toString()))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(170) },
     )
   })
 
@@ -85,7 +86,7 @@ describe('the reader of requests', () => {
         const expected = hasRepeatedName(bytes) ? 'repeated_descriptor' : requestByTree(bytes.toString())
         expect(readRequest(bytes, cuts)).toEqual(expected)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -96,7 +97,7 @@ describe('the reader of requests', () => {
         fc.pre(!isJson(bytes.toString()))
         expect(readRequest(bytes, cuts)).toEqual(requestByTree(bytes.toString()))
       }),
-      { numRuns: 200 },
+      { numRuns: runs(70) },
     )
   })
 })
@@ -112,7 +113,7 @@ describe('the reader of whole answers', () => {
         for (const piece of pieces(bytes, cuts)) reader.push(piece, 0, piece.length)
         expect(reader.end()).toEqual(answerByTree(bytes.toString()))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(170) },
     )
   })
 
@@ -125,7 +126,7 @@ describe('the reader of whole answers', () => {
         expect(seen).toBeLessThanOrEqual(whole)
         expect(brokenOff(bytes.subarray(0, -1))).toBe(whole)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     )
   })
 })

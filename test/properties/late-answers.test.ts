@@ -6,6 +6,7 @@ import { AT_ONCE, type CallTiming, ExactInstance } from '../support/fleet/exact-
 import { SimulatedTime } from '../support/fleet/simulated-time.ts'
 import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { bucketLimit } from '../support/store/charging.ts'
 
 /** A second brings ten tokens back. */
@@ -68,7 +69,7 @@ describeWithRedis('an instance by itself, whose Redis forgets', () => {
     const redis = await runningRedis()
     await fc.assert(
       fc.asyncProperty(troubles(), (trouble) => holdsTheBound(redis, trouble)),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 })

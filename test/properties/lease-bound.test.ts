@@ -4,6 +4,7 @@ import { BUCKET } from '../../src/limiter/limit.ts'
 import { type FleetInstance, LeasedFleet } from '../support/fleet/leased-fleet.ts'
 import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { bucketLimit } from '../support/store/charging.ts'
 
 interface Load {
@@ -50,7 +51,7 @@ describeWithRedis('leases from one bucket', () => {
     const redis = await runningRedis()
     await fc.assert(
       fc.asyncProperty(loads(), (load) => holdsTheBound(redis, load)),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 
@@ -60,7 +61,7 @@ describeWithRedis('leases from one bucket', () => {
     const redis = await runningRedis()
     await fc.assert(
       fc.asyncProperty(anyMoves, (all) => holdAtAnySize(redis, all)),
-      { numRuns: 200, examples: [[BACK_WHEN_FULL]] },
+      { numRuns: runs(70), examples: [[BACK_WHEN_FULL]] },
     )
   })
 })

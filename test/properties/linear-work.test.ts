@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-const LENGTH = 2000
+const LENGTH = 1000
 /** Exactly 2, but for what each text costs whatever its length, and for buffers that double now and then. */
 const MOST_TIMES_THE_WORK = 2.4
 

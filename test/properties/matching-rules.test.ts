@@ -8,6 +8,7 @@ import { Patterns } from '../../src/policy/patterns.ts'
 import { PlainRequestView } from '../../src/request/view.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 
 // Few names and values, so that rules and requests meet often.
@@ -51,7 +52,7 @@ test('those rules apply whose match and keys the request has, and else where no 
       expect(policies[0]!.rules.flatMap(({ why }, i) => (why === undefined ? [i] : []))).toEqual(expected.applied)
       expect('missingKeys' in decision && new Set(decision.missingKeys)).toEqual(expected.missing)
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(400) },
   )
 })
 

@@ -13,6 +13,7 @@ import { SharedTable } from '../../src/store/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table-layout.ts'
 import { bucketRule, concurrencyRule, llmRule, policy, windowRule } from '../support/bundles/bundles.ts'
 import { nameOf, override, planOf, ruleOf, setOverrides } from '../support/overrides/overridden-engine.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { MapStore } from '../support/store/map-store.ts'
 
@@ -71,7 +72,7 @@ test('two threads under random overrides decide as the plainest model does, and 
       }
       expect(Math.max(0, ...model.differences.values())).toBeLessThanOrEqual(1)
     }),
-    { numRuns: 100 },
+    { numRuns: runs(40) },
   )
 })
 
@@ -129,7 +130,7 @@ test('takes and settlements of every kind of rule under overrides come to the sa
         }
       }
     }),
-    { numRuns: 30 },
+    { numRuns: runs(10) },
   )
 })
 

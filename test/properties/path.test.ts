@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { encodePathText, normalizePath } from '../../src/policy/path.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const UNRESERVED = [...'ABCXYZabcxyz0189-._~']
 const OTHERS = [..."!$&'()*+,;=:@"]
@@ -40,7 +41,7 @@ describe('a normalised path', () => {
         expect(normal.split('/')).not.toContain('.')
         expect(normal.split('/')).not.toContain('..')
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -49,7 +50,7 @@ describe('a normalised path', () => {
       fc.property(target, (text) => {
         expect(normalizePath(normalizePath(text))).toBe(normalizePath(text))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { parseDescriptorKey } from '../../src/policy/descriptor-key.ts'
 import { queryValue } from '../../src/request/query.ts'
 import { type FieldValue, REPEATED } from '../../src/request/view.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const text = fc.string({ unit: 'grapheme', maxLength: 6 })
 const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 4 }).filter((each) => !/\p{Cc}/u.test(each) && each.isWellFormed())
@@ -15,7 +16,7 @@ describe('a query parameter', () => {
         for (const [wanted] of pairs) expect(valueIn(`/p?${parameters}`, wanted)).toBe(single(parameters.getAll(wanted)))
         expect(valueIn(`/p?${parameters}`, 'not there')).toBe(single(parameters.getAll('not there')))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(170) },
     )
   })
 
@@ -28,7 +29,7 @@ describe('a query parameter', () => {
         for (const wanted of ['a', 'b', ' ', '%', 'ab', '\u00e9'])
           expect(valueIn(`/?${spelled}`, wanted)).toBe(single(parameters.getAll(wanted)))
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -40,7 +41,7 @@ describe('a query parameter', () => {
         const spelled = `${spell('key', stream)}=${spell(value.toWellFormed(), stream)}`
         expect(valueIn(`/p?${[...before, spelled, ...after].join('&')}`, 'key')).toBe(value.toWellFormed())
       }),
-      { numRuns: 500 },
+      { numRuns: runs(170) },
     )
   })
 
@@ -50,7 +51,7 @@ describe('a query parameter', () => {
       fc.property(target, (any) => {
         expect(['string', 'undefined', 'symbol']).toContain(typeof valueIn(any, 'key'))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 })

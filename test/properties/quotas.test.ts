@@ -6,6 +6,7 @@ import { parseBundle } from '../../src/policy/parse.ts'
 import { PlainRequestView } from '../../src/request/view.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { bundle, policy, windowRule } from '../support/bundles/bundles.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -55,7 +56,7 @@ test('a quota admits its limit on each day, week, month, quarter and year that c
         expect(shownName(period, zone, clock.ms)).not.toBe(name)
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   )
 })
 

@@ -9,6 +9,7 @@ import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { CONFIGURATION, DESCRIPTOR, type Entries, type Written } from '../support/ratelimit/configurations.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 
 test('a converted configuration admits what envoyproxy/ratelimit admits, descriptor by descriptor', () => {
@@ -28,7 +29,7 @@ test('a converted configuration admits what envoyproxy/ratelimit admits, descrip
         })
       }
     }),
-    { numRuns: 150 },
+    { numRuns: runs(50) },
   )
 })
 

@@ -10,6 +10,7 @@ import { ClockedFleetStore } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { bucketLimit, dayLimit, resetRows, settleRows, type Taken, takeRows } from '../support/store/charging.ts'
 import { MapStore } from '../support/store/map-store.ts'
 
@@ -59,20 +60,20 @@ test('takes, settlements and resets by two threads leave what they leave in a Ma
         LIMITS,
       )
     }),
-    { numRuns: 200 },
+    { numRuns: runs(70) },
   )
 })
 
 describeWithRedis('two instances on one Redis', () => {
   test('leave with takes, settlements and resets what these leave in a Map', { timeout: 60_000 }, async () => {
     const { link } = await usableLink((await runningRedis()).url, 5000)
-    let runs = 0
+    let prefixes = 0
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
-        const prefix = `edge:${runs++}:`
+        const prefix = `edge:${prefixes++}:`
         await expectSameLevels([new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)], all, SLOW_LIMITS)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 })

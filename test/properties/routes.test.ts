@@ -7,6 +7,7 @@ import { encodePathText, normalizePath } from '../../src/policy/path.ts'
 import type { PlanPolicy } from '../../src/policy/plan.ts'
 import { Matches } from '../../src/policy/routes.ts'
 import type { Policy } from '../../src/policy/schema.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 // Few names, so that policies and requests meet often.
 const segment = fc.constantFrom('api', 'v1', 'users', 'apix', 'a', 'é')
@@ -76,7 +77,7 @@ test('the index finds the same policies, in bundle order, as looking at every on
         expect(found.policies.slice(0, found.count).map((policy) => policy!.id)).toEqual(expected)
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   )
 })
 

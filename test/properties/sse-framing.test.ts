@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { readEventData } from '../../src/llm/sse-event.ts'
 import { SseFraming, type SsePiece } from '../../src/llm/sse-framing.ts'
 import { parseSse } from '../support/llm/llm-streams.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const LARGE = 1 << 20
 
@@ -29,7 +30,7 @@ describe('a framing', () => {
       fc.property(anyBytes, anyCuts, anyLimit, (bytes, cuts, maxEventBytes) => {
         expect(Buffer.concat(piecesOf(chunksOf(bytes, cuts), maxEventBytes).map((piece) => piece.bytes))).toEqual(bytes)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -42,7 +43,7 @@ describe('a framing', () => {
         expect(dataOf(piecesOf(chunksOf(bytes, cuts)))).toEqual(expected)
         expect(dataOf(piecesOf(singleBytes(bytes)))).toEqual(expected)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -85,7 +86,7 @@ describe('a framing', () => {
           passed = kind === 'part' ? passed + piece.length : 0
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(400) },
     )
   })
 })

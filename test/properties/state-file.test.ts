@@ -12,6 +12,7 @@ import { readState, restoreInto, StateTooLarge } from '../../src/store/state/sta
 import { WAYS } from '../../src/store/table-layout.ts'
 import { copyLive, RecordBatch, type TaggedRecord } from '../../src/store/table-records.ts'
 import { anyShare, exactBurst, exactRate } from '../support/random/numbers.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { sectionBytes, withSections } from '../support/state/sections.ts'
 import {
   bucketRecord,
@@ -141,7 +142,7 @@ test.each<[string, () => Promise<Buffer>]>([
       // The one word of the header that has no meaning is under the checksum, too.
       await expectDamage(bytes)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   )
   await fc.assert(fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), (bytes) => expectDamage(Buffer.from(bytes))))
   await fc.assert(fc.asyncProperty(fc.uint8Array({ minLength: 1 }), (more) => expectDamage(Buffer.concat([good, more]))))
@@ -173,7 +174,7 @@ test('any file under a good checksum is loaded or set aside, and what is loaded 
       await save(path, table, clock)
       expect((await readGood(path, clock)).live).toBeLessThanOrEqual(counters)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   )
 })
 

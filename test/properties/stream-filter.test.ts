@@ -6,6 +6,7 @@ import { parseBundle } from '../../src/policy/parse.ts'
 import type { PlanRule } from '../../src/policy/plan.ts'
 import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { FAILED_STREAMS, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../support/llm/llm-streams.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const STREAMS = [...RECORDED_STREAMS.map(({ text }) => text), ...Object.values(FAILED_STREAMS)]
 const LINE_ENDS: readonly LineEnd[] = ['\n', '\r\n', '\r']
@@ -128,7 +129,7 @@ describe('a filter', () => {
         const bytes = Buffer.from(withLineEnds(text, lineEnd))
         expect(filtered(chunksOf(bytes, cuts), rules, isActivated)).toEqual(filtered([bytes], rules, isActivated))
       }),
-      { numRuns: 400 },
+      { numRuns: runs(140) },
     )
   })
 
@@ -138,7 +139,7 @@ describe('a filter', () => {
         const bytes = Buffer.from(withLineEnds(text, lineEnd))
         expect(filtered(singleBytes(bytes), rules)).toEqual(filtered([bytes], rules))
       }),
-      { numRuns: 40 },
+      { numRuns: runs(14) },
     )
   })
 
@@ -151,7 +152,7 @@ describe('a filter', () => {
           expect({ ...other, out: '' }).toEqual({ ...lf, out: '' })
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(70) },
     )
   })
 
@@ -167,7 +168,7 @@ describe('a filter', () => {
           expect(filtered(chunksOf(bytes, cuts), rules, true, maxEventBytes)).toEqual(filtered([bytes], rules, true, maxEventBytes))
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -182,7 +183,7 @@ describe('a filter', () => {
           expect(given).toBe(taken.slice(0, taken.lastIndexOf('\n\n') < 0 ? 0 : taken.lastIndexOf('\n\n') + 2))
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(70) },
     )
   })
 
@@ -191,7 +192,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, fc.constantFrom(10, 100, undefined), (bytes, cuts, maxEventBytes) => {
         expect(filtered(chunksOf(bytes, cuts), UNTOUCHING, true, maxEventBytes).out).toBe(bytes.toString('latin1'))
       }),
-      { numRuns: 400 },
+      { numRuns: runs(140) },
     )
   })
 
@@ -200,7 +201,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, anyRules, (bytes, cuts, rules) => {
         expect(filtered(chunksOf(bytes, cuts), rules, false)).toMatchObject({ out: bytes.toString('latin1'), cut: undefined, wouldCut: [] })
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -212,7 +213,7 @@ describe('a filter', () => {
         expect(Number.isSafeInteger(completion) && completion >= 0).toBe(true)
         if (cut !== undefined) expect(out.endsWith('\n\n')).toBe(true)
       }),
-      { numRuns: 400 },
+      { numRuns: runs(140) },
     )
   })
 
@@ -237,7 +238,7 @@ describe('a filter', () => {
         expect(ending.length).toBeGreaterThan(0)
         for (const data of ending) if (data !== '[DONE]') expect(JSON.parse(data)).toBeTypeOf('object')
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     )
   })
 

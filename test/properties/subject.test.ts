@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SubjectWords } from '../../src/store/subject.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 /** Texts whose code units look like lengths and counts, beside ordinary ones. */
 const text = fc.oneof(fc.string({ unit: fc.constantFrom('\0', '\u0001', '\u0002', 'a', '\ud800', '\uffff'), maxLength: 4 }), fc.string())
@@ -11,7 +12,7 @@ test('what a counter and its values are can be read back from the words', () => 
     fc.property(texts, texts, (identity, values) => {
       expect(decode(wordsOf(identity, values))).toEqual({ identity, values })
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(400) },
   )
 })
 
@@ -21,7 +22,7 @@ test('two different subjects never feed the same words', () => {
       fc.pre(JSON.stringify([identity, values]) !== JSON.stringify([otherIdentity, otherValues]))
       expect(wordsOf(identity, values)).not.toEqual(wordsOf(otherIdentity, otherValues))
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(400) },
   )
 })
 

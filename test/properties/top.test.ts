@@ -9,6 +9,7 @@ import { TopCallers } from '../../src/top/top-callers.ts'
 import type { TopFilter } from '../../src/top/top-filter.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { planOf } from '../support/bundles/compiled-rule.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 test('a summary is never too low, and too high by its smallest count at most, in any order of items', () => {
   const items = fc.oneof(fc.array(fc.nat(40), { maxLength: 300 }), fc.array(fc.nat(6), { maxLength: 300 }), hostileOrder)
@@ -115,7 +116,7 @@ test('the merged counts of two threads are within the error that is stated, for 
         expect(rejected.map(({ count }) => count)).toEqual(rejected.map(({ count }) => count).sort((a, b) => b - a))
       }
     }),
-    { numRuns: 15, examples: [[EVICTED_ON_ONE_THREAD]] },
+    { numRuns: runs(15), examples: [[EVICTED_ON_ONE_THREAD]] },
   )
 })
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { readEventData } from '../../src/llm/sse-event.ts'
 import { SseFraming } from '../../src/llm/sse-framing.ts'
 import { spliceUsage } from '../../src/llm/usage-splice.ts'
+import { runs } from '../support/run/property-runs.ts'
 
 const USAGE = '{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}'
 
@@ -53,7 +54,7 @@ describe('usage that is put into an event', () => {
         const at = out.lastIndexOf(added)
         expect(out.slice(0, at) + out.slice(at + added.length)).toBe(event)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(170) },
     )
   })
 
@@ -69,7 +70,7 @@ describe('usage that is put into an event', () => {
         expect(out.length).toBe(event.length - 'null'.length + USAGE.length)
         expect(out.replace(USAGE, 'null')).toBe(event)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(170) },
     )
   })
 })

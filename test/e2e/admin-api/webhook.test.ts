@@ -153,8 +153,10 @@ describe('what is posted', () => {
     const { offer, log } = posting(receiver, { timeoutMs: reason.startsWith('no response') ? 50 : 60_000 })
     offer(2)
     await until(() => log.some(({ event }) => event === 'events_posted_again'))
-    expect(receiver.batches.map(({ id, body }) => [id, body])).toEqual(Array(3).fill([receiver.batches[0]!.id, receiver.batches[0]!.body]))
-    expect(receiver.batches.map(({ path }) => path)).toEqual(Array(3).fill('/hook?key=a-secret-in-the-query'))
+    // More often where a busy machine is later than a short timeout.
+    expect(receiver.batches.length).toBeGreaterThanOrEqual(3)
+    const { id, body } = receiver.batches[0]!
+    for (const batch of receiver.batches) expect(batch).toMatchObject({ id, body, path: '/hook?key=a-secret-in-the-query' })
     expect(log).toMatchObject([{ event: 'events_not_posted', reason }, { event: 'events_posted_again' }])
     expect(numbersOf(receiver).slice(-2)).toEqual([0, 1])
   })

@@ -1,27 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
-import { bucketRule, bundle, type PolicyText, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { expectTenThousandPolicies } from '../../support/bundles/ten-thousand-policies.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 
-describe('ten thousand policies', () => {
-  test.each(['bundle.json', 'bundle.yaml'])('in %s load and decide, each by its own rule', async (fileName) => {
-    const edge = await running({ bundle: bundle(1), fileName, clock: new ManualClock() })
-    const policies = Array.from({ length: 10_000 }, (_, i) =>
-      policy(`p${i}`, { selector: { pathPrefix: `/tenant-${i}` }, rules: [bucketRule(`r${i}`, ['header:x-caller'], 1 + (i % 7))] }),
-    )
-    const verdict = await offer(edge, fileName.endsWith('json') ? bundle(2, ...policies) : yamlOf(policies))
-    expect(verdict).toMatchObject({ event: 'bundle_applied', version: '2', policies: 10_000 })
-    for (const i of [0, 1, 6, 4_999, 9_999]) {
-      const burst = 1 + (i % 7)
-      const call = { uri: `/tenant-${i}/x`, fields: [['X-Caller', 'alice']] } as const
-      const first = await edge.decide(call)
-      expect(first.headers['ratelimit']).toBe(`"p${i}";r=${burst - 1};t=1`)
-      expect(await edge.decideTimes(burst, call)).toEqual([...Array(burst - 1).fill(200), 429])
-    }
-    expect((await edge.decide({ uri: '/tenant-10000' })).headers).not.toHaveProperty('ratelimit')
-  })
-})
+// In YAML: test/campaigns/bundles.test.ts
+test('ten thousand policies in bundle.json load and decide, each by its own rule', () => expectTenThousandPolicies('bundle.json'))
 
 describe('unknown fields', () => {
   test('refuse the bundle, each by its path, and the one before stays active', async () => {
@@ -108,8 +93,3 @@ describe('names with quotes and backslashes', () => {
     expect(headers).toMatchObject({ 'x-edge-debug-policy': id, 'x-edge-debug-rule': rule })
   })
 })
-
-function yamlOf(policies: readonly PolicyText[]): string {
-  const items = policies.map(({ id, spec }) => `  - id: ${id}\n    spec: ${JSON.stringify(spec)}\n`)
-  return `bundle_version: 2\npolicies:\n${items.join('')}`
-}

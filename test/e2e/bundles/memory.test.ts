@@ -39,7 +39,7 @@ describe.concurrent('YAML that stands for more than any memory', () => {
     const path = join(await scratchDirectory(t), 'bundle.yaml')
     await replaceFile(path, burstYaml(1, 100))
     const cli = await serving({ EDGE_CONFIG_FILE: path, ...SMALL_HEAP }, [], t)
-    for (const [i, [, text]] of WITHOUT_END.entries()) {
+    for (const [i, [, text]] of [WITHOUT_END[0]!, WITHOUT_END.at(-1)!].entries()) {
       await replaceFile(path, text)
       await until(() => cli.logged('bundle_refused').length === i + 1 || cli.process.exitCode !== null || cli.process.signalCode !== null)
     }

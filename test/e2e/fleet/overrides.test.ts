@@ -1,13 +1,12 @@
-import { beforeAll, expect, test } from 'vitest'
-import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
+import { expect, test } from 'vitest'
+import { type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
-import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
+import { operatedFleets } from '../../support/fleet/operated-fleets.ts'
+import type { RedisServer } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { admitted, HARDLY_ANY, sharing } from '../../support/redis/sharing-edge.ts'
+import { admitted, HARDLY_ANY } from '../../support/redis/sharing-edge.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
 import type { Edge } from '../../support/service/edge.ts'
-import type { Owner } from '../../support/service/running.ts'
-import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const BURST = 10
@@ -22,21 +21,10 @@ const ALICE = { policy: 'api', rule: 'key', values: { 'header:x-key': 'alice' } 
 const WHY = { until: '1h', reason: 'a test' }
 
 describeWithRedis('an override on one instance of a fleet', () => {
-  const suite = thisSuite()
   let redis: RedisServer
-  let prefixes = 0
-
-  beforeAll(async () => {
-    redis = await runningRedis({}, suite)
+  const fleet = operatedFleets(RULES, (started) => {
+    redis = started
   })
-
-  /** With keys of its own. */
-  function fleet(owner: Owner) {
-    const prefix = `edge${prefixes++}:`
-    const instance = (env: Readonly<Record<string, string>> = {}, url = redis.url): Promise<Edge> =>
-      sharing(url, { bundle: RULES, env: { ...ADMIN_ENV, EDGE_REDIS_PREFIX: prefix, ...env } }, owner)
-    return { prefix, instance }
-  }
 
   test.concurrent.for([
     ['exact', {}],

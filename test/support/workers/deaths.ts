@@ -17,7 +17,7 @@ export const MORTAL_BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['h
 
 type Die = (mortal: MortalEdge, worker: number) => Promise<void>
 
-const DEATHS: readonly (readonly [what: string, cause: string, die: Die])[] = [
+export const DEATHS: readonly (readonly [what: string, cause: string, die: Die])[] = [
   ['an exception', 'exception', ({ host }, worker) => host.end(worker, 'throw')],
   ['a promise that nobody waits for', 'exception', ({ host }, worker) => host.end(worker, 'reject')],
   ['running out of memory', 'out_of_memory', ({ host }, worker) => host.end(worker, 'exhaust')],
@@ -25,13 +25,13 @@ const DEATHS: readonly (readonly [what: string, cause: string, die: Die])[] = [
   ['process.exit()', 'exit', ({ host }, worker) => host.end(worker, 'exit')],
 ]
 
-/** Workers that die under load in every way, so many times over: each is replaced, the others go on, and nothing that was counted is lost. */
-export async function expectNothingLost(rounds: number): Promise<void> {
+/** Workers that die under load in these ways, one after the other: each is replaced, the others go on, and nothing that was counted is lost. */
+export async function expectNothingLost(ways: typeof DEATHS): Promise<void> {
   const mortal = await mortalEdge(WORKERS, { bundle: MORTAL_BUNDLE })
   const load = await startLoad(mortal)
   const watch = new CounterWatch(mortal.port)
   let [deaths, mayBeLost] = [0, 0]
-  for (const [what, cause, die] of Array(rounds).fill(DEATHS).flat() as typeof DEATHS) {
+  for (const [what, cause, die] of ways) {
     const worker = (deaths++ % WORKERS) + 1
     await more(load)
     const before = await metricsOf(mortal.port)
