@@ -334,7 +334,7 @@ export class Run implements RequestFacts, RequestParts {
     if (!cost.needsBody && Number.isNaN(cost.of(this))) this.hasRepeated = true
     // An `else` may wait for another rule.
     if (needsOnlyBody && this.isBodyAmbiguous) this.hasRepeated = true
-    else if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = policy.isShadow || this.isShadowed ? 'may' : 'must'
+    else if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = this.simulates(policy) ? 'may' : 'must'
   }
 
   #noteIfMissing(index: number): void {

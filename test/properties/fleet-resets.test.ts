@@ -13,6 +13,7 @@ import { clockedScript } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { runs } from '../support/run/property-runs.ts'
 import { bucketLimit } from '../support/store/charging.ts'
 
 const START_MS = Date.UTC(2026, 0, 15)
@@ -154,7 +155,7 @@ describeWithRedis('resets of a counter that a fleet shares, whatever is late', (
         // Where Redis has lost what others have admitted, each is limited by what it has admitted itself since then.
         expect(isLost ? Math.max(...history.sinceReset) : sinceReset).toBeLessThanOrEqual(SIZE)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 })
