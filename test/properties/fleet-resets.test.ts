@@ -123,12 +123,12 @@ describeWithRedis('resets of a counter that a fleet shares, whatever is late', (
   ] as const)('nothing from before comes back: %s', { timeout: 60_000 }, async ([, isLost]) => {
     const redis = await runningRedis()
     const { link } = await usableLink(redis.url, 5000)
-    let runs = 0
+    let prefixes = 0
     await fc.assert(
       fc.asyncProperty(anyInstance, fc.array(anyStep, { maxLength: 80 }), async (last, steps) => {
         const network = new DelayingNetwork(link, START_MS)
         const history = new History()
-        const prefix = `edge:${runs++}:`
+        const prefix = `edge:${prefixes++}:`
         const instances = Array.from({ length: INSTANCES }, (_, i) => new SimulatedInstance(i, network, prefix, history))
         const underWay: Promise<void>[] = []
         for (const step of [...steps, { what: 'reset', instance: last } as const]) {
@@ -138,7 +138,7 @@ describeWithRedis('resets of a counter that a fleet shares, whatever is late', (
           else if (step.what === 'pass') network.wallMs += step.ms
           else await network.letThrough(step.which)
         }
-        while (await network.letThrough(runs));
+        while (await network.letThrough(prefixes));
         await Promise.all(underWay)
         expect(history.admitted).toBeLessThanOrEqual(SIZE * (history.resets + 1))
         for (const instance of instances) instance.learn()
