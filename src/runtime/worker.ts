@@ -164,6 +164,8 @@ export class Worker {
         this.#preparing = this.#preparing.then(() => this.#prepare(message))
         return this.#preparing
       case 'plan_active':
+        // It lets go of the plan before it: where no request comes, nothing else would.
+        void this.#engine.plan
         for (const listener of this.#planListeners) listener()
         return
       case 'get_ready':
