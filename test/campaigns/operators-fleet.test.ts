@@ -127,7 +127,12 @@ describeWithRedis('operators of three instances on one Redis', () => {
           await redis.command('FLUSHALL')
           await until(async () => ((await redis.command('HLEN', 'edge:{desk}:resets')) as number) > 0)
           await instances[0]!.start()
-          const passed = admitted(await decide(instances[0]!, BURST, caller))
+          // Another instance may have leased tokens in between, and gives them back.
+          let passed = 0
+          await until(async () => {
+            passed += admitted(await decide(instances[0]!, BURST + 1 - passed, caller))
+            return passed >= BURST
+          })
           expect(passed).toBe(BURST)
         }
       }
