@@ -130,13 +130,16 @@ export class FleetDesk implements OverrideShelf {
     this.#digestKey = news.digestKey
     this.#epoch = news.epoch
     this.#lastChanges = { overrides: news.overrides.lastChange, resets: news.resets.lastChange }
-    this.#overrides.merge(news.overrides.entries)
-    const resets = this.#noteResets(resetsOf(news.resets), news.wallMs)
+    const found = resetsOf(news.resets)
+    // Another instance has written back what Redis lost, and had not heard of all.
+    const hasLaterReset = found.some(({ key, momentMs }) => (this.#resets.get(key)?.momentMs ?? 0) > momentMs)
+    const hasLaterOverride = this.#overrides.merge(news.overrides.entries)
+    const resets = this.#noteResets(found, news.wallMs)
     const hasMore = [news.overrides, news.resets].some(({ entries }) => entries.length >= POLL_COUNT)
     // Until all is read, an override may be missing that is older than the latest one.
     if (!hasMore) this.#latestMs = Math.max(this.#latestMs, news.latestMs)
     this.#tell(resets)
-    if (isLost) await this.#writeBack()
+    if (isLost || hasLaterReset || hasLaterOverride) await this.#writeBack()
     return hasMore
   }
 

@@ -54,15 +54,17 @@ export class FleetOverrides {
     return { override, fromMs: this.#fromMs.get(override) ?? override.sinceMs + toNowMs, toMs: override.untilMs + toNowMs }
   }
 
-  /** Merges what Redis has into the book. */
-  merge(entries: readonly (readonly [subject: string, entry: string])[]): void {
+  /** Merges what Redis has into the book. Returns whether the book had a later entry of one of the subjects. */
+  merge(entries: readonly (readonly [subject: string, entry: string])[]): boolean {
     const read = entries.map(([subject, text]) => entryOf(subject, text)).filter((entry) => entry !== undefined)
     const unreadable = entries.length - read.length
     if (unreadable > 0) {
       const what = { event: 'overrides_unreadable', overrides: unreadable }
       this.#parts.logger.error(what, 'some overrides in Redis cannot be read and are ignored')
     }
+    const isAhead = read.some((entry) => (this.#parts.book.entryOf(subjectOf(entry))?.momentMs ?? 0) > entry.momentMs)
     this.#merge(read)
+    return isAhead
   }
 
   async put(epoch: string, entry: NewEntry, expected: string | undefined): Promise<PutResult> {

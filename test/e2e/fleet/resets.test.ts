@@ -106,6 +106,23 @@ describeWithRedis('a reset on one instance of a fleet', () => {
     const again = await instance(state)
     expect(admitted(await decide(again, BURST + 5))).toBe(BURST)
   })
+
+  test.concurrent('is written back where another instance has written back an earlier one', async (owner) => {
+    const { prefix, instance } = fleet(owner)
+    const operated = await instance()
+    const [entries, order, facts] = [`${prefix}{desk}:resets`, `${prefix}{desk}:resets:order`, `${prefix}{desk}:facts`]
+    const entry = async (): Promise<readonly string[]> => (await redis.command('HGETALL', entries)) as string[]
+    await reset(operated)
+    const [key, earlier] = await entry()
+    await reset(operated)
+    const later = await entry()
+    expect(later).not.toEqual([key, earlier])
+    await redis.command('HSET', entries, key!, earlier!)
+    const change = String(Number(await redis.command('HGET', facts, 'changes')) + 1)
+    await redis.command('HSET', facts, 'changes', change)
+    await redis.command('ZADD', order, change, key!)
+    await until(async () => (await entry())[1] === later[1])
+  })
 })
 
 const RESET = { policy: 'api', rule: 'key', values: { 'header:x-key': 'alice' }, reason: 'a test' }
