@@ -10,7 +10,7 @@ import type { Variant } from './variant.ts'
 
 /** What overrides make of one plan's rules. Those whose rule the plan does not have, or that do not fit it, are not in force. */
 export class PlanOverrides {
-  /** Undefined where there are none: then a decision costs nothing more. */
+  /** Undefined where there are none: then a decision checks no more than that. */
   index: OverrideIndex | undefined
   readonly #all: OverrideIndex
   readonly #plan: Plan
