@@ -78,13 +78,14 @@ const REQUEST_NAMES = [
 describe('the reader of requests', () => {
   const value = fc.oneof(spelledValue(PART_NAMES, false, 'medium'), spelledList(messages()))
   const members = anyMembers(REQUEST_NAMES, value)
+  const someInOtherCase = anyMembers([...REQUEST_NAMES, 'N', 'Max_Tokens', 'streaM'], value)
 
-  test('says what JSON.parse and its tree say, unless a name that is read comes twice', () => {
+  test('says what JSON.parse and its tree say, unless a name that is read comes twice or in another case', () => {
+    const texts = spelledObject(fc.oneof({ weight: 9, arbitrary: members }, someInOtherCase))
     fc.assert(
-      fc.property(spelledObject(members), CUTS, (text, cuts) => {
+      fc.property(texts, CUTS, (text, cuts) => {
         const bytes = Buffer.from(text, 'latin1')
-        const expected = hasRepeatedName(bytes) ? 'repeated_descriptor' : requestByTree(bytes.toString())
-        expect(readRequest(bytes, cuts)).toEqual(expected)
+        expect(readRequest(bytes, cuts)).toEqual(refusal(bytes) ?? requestByTree(bytes.toString()))
       }),
       { numRuns: runs(100) },
     )
@@ -200,13 +201,24 @@ function member(name: string, value: fc.Arbitrary<Spelled>): fc.Arbitrary<readon
   return fc.tuple(spelledName(name), value)
 }
 
-/** A name of the outermost object that is read comes more than once. */
-function hasRepeatedName(bytes: Buffer): boolean {
+/** A name of the outermost object that is read comes more than once, or in another case. */
+function refusal(bytes: Buffer): 'repeated_descriptor' | 'bad_request' | undefined {
+  const names = outermostNames(bytes)
+  const read = names.filter((name) => REQUEST_NAMES.includes(name))
+  if (new Set(read).size < read.length) return 'repeated_descriptor'
+  return names.some(isInOtherCase) ? 'bad_request' : undefined
+}
+
+function outermostNames(bytes: Buffer): string[] {
   const tree = new Tree()
   const scanner = new JsonScanner(tree, LIMITS)
   scanner.push(bytes)
-  const read = tree.outermostNames.filter((name) => REQUEST_NAMES.includes(name))
-  return scanner.end() && new Set(read).size < read.length
+  expect(scanner.end()).toBe(true)
+  return tree.outermostNames
+}
+
+function isInOtherCase(name: string): boolean {
+  return !REQUEST_NAMES.includes(name) && REQUEST_NAMES.some((known) => new RegExp(`^${known}$`, 'iu').test(name))
 }
 
 function scan(tree: Tree, bytes: Buffer, cuts: readonly number[]): JsonScanner {
