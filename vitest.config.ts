@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
-/** `npm test`: each promise once. What needs more time is in `test/campaigns/`, what needs a gateway in `test/gateways/`, what installs the package in `test/packaging/`: `npm run test:full`. */
+/** `npm test`: each promise once. What needs more time is in `test/campaigns/`, what needs a browser in `test/console/`, what needs a gateway in `test/gateways/`, what installs the package in `test/packaging/`: `npm run test:full`. */
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: ['test/campaigns/**', 'test/gateways/**', 'test/packaging/**'],
+    exclude: ['test/campaigns/**', 'test/console/**', 'test/gateways/**', 'test/packaging/**'],
     globalSetup: ['test/support/run/built-program.ts', 'test/support/run/leftovers.ts'],
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.
     isolate: false,

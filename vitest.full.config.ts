@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { defineConfig, mergeConfig } from 'vitest/config'
 import base from './vitest.config.ts'
 
-/** `npm run test:full`: long campaigns, real gateways and real installations, beside what `npm test` proves. */
+/** `npm run test:full`: long campaigns, a real browser, real gateways and real installations, beside what `npm test` proves. */
 const full = mergeConfig(base, {
   test: {
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
@@ -13,6 +13,7 @@ const full = mergeConfig(base, {
 })
 full.test!.include = [
   'test/campaigns/**/*.test.ts',
+  'test/console/**/*.test.ts',
   'test/gateways/**/*.test.ts',
   'test/packaging/**/*.test.ts',
   'test/properties/**/*.test.ts', // more often each: test/support/run/property-runs.ts

@@ -1,9 +1,10 @@
 // The second half of `npm run build`: dist/ becomes the program, in program/. A thread that loads one file starts in half the time that it
 // needs for more than a hundred. What is imported dynamically stays a file of its own, and packages stay where npm puts them.
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
+const CONSOLE = fileURLToPath(new URL('../console/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('../program/', import.meta.url))
 
 /** Where each process and thread begins. They share no code at run time, so each has its own copy, and one file is all it must load. */
@@ -17,13 +18,25 @@ const ENTRIES = {
 rmSync(PROGRAM, { recursive: true, force: true })
 const bundler = await import('rolldown').catch((error) => error)
 if (bundler instanceof Error) leaveApart(bundler)
-else for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file)
+else {
+  for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file)
+  await bundleConsole(bundler.rolldown)
+}
 chmodSync(`${PROGRAM}edge.js`, 0o755)
 
 async function bundle(rolldown, name, file) {
   const bundle = await rolldown({ input: { [name]: `${DIST}${file}` }, external: /^[^./]/, platform: 'node' })
   await bundle.write({ dir: PROGRAM, format: 'esm', sourcemap: true, entryFileNames: '[name].js', chunkFileNames: `${name}-[name].js` })
   await bundle.close()
+}
+
+/** The operators' page: one script, with the packages that it uses, beside its other files. */
+async function bundleConsole(rolldown) {
+  const dir = `${PROGRAM}console/`
+  const bundle = await rolldown({ input: { console: `${CONSOLE}main.tsx` }, platform: 'browser', tsconfig: `${CONSOLE}tsconfig.json` })
+  await bundle.write({ dir, format: 'esm', minify: true, entryFileNames: '[name].js' })
+  await bundle.close()
+  for (const name of ['index.html', 'console.css', 'icon.svg']) copyFileSync(`${CONSOLE}${name}`, `${dir}${name}`)
 }
 
 /** It needs Node 20.19 or 22.12. An older one runs the program all the same. */

@@ -5,7 +5,7 @@ set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
 missing=
-for program in redis-server openssl nginx haproxy caddy; do
+for program in redis-server openssl nginx haproxy caddy chromium prometheus; do
   command -v "$program" >/dev/null || missing="$missing $program"
 done
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"

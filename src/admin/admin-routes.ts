@@ -12,6 +12,7 @@ import { type AdminApi, API_PATH } from './api/admin-api.ts'
 import { DebugEndpoints } from './debug-endpoints.ts'
 import { type Health, handleLivez, handleReadyz } from './health-endpoints.ts'
 import { MetricsEndpoint } from './metrics-endpoint.ts'
+import { consoleRoutes } from './page/console-page.ts'
 import type { WrongSecrets } from './wrong-secrets.ts'
 
 export interface AdminRouteParts extends Health {
@@ -35,7 +36,10 @@ export function* adminRoutes(parts: AdminRouteParts): Generator<Route> {
   yield { path: '/readyz', methods, handle: (_req, res) => handleReadyz(parts, res) }
   yield { path: '/metrics', methods, handle: (_req, res) => metrics.handle(res) }
   const { api } = parts
-  if (api !== undefined) yield { path: API_PATH, methods: undefined, handle: (req, res) => api.handle(req, res) }
+  if (api !== undefined) {
+    yield { path: API_PATH, methods: undefined, handle: (req, res) => api.handle(req, res) }
+    yield* consoleRoutes()
+  }
   // Without a secret there is nothing here to find.
   if (parts.debugSessions === undefined) return
   const { clock, logger, metricMemory, wrongSecrets } = parts

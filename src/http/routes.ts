@@ -4,7 +4,7 @@ import { respondEmpty, respondText } from './respond.ts'
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void
 
 export interface Route {
-  /** One that ends in `/` also stands for everything below it. */
+  /** One that ends in `/` also stands for everything below it, except `/` itself. */
   readonly path: string
   /** Undefined: any. */
   readonly methods: readonly string[] | undefined
@@ -23,7 +23,7 @@ export class Routes {
       if (others === undefined) this.#byPath.set(route.path, [route])
       else others.push(route)
     }
-    this.#prefixes = [...this.#byPath.keys()].filter((path) => path.endsWith('/')).sort((a, b) => b.length - a.length)
+    this.#prefixes = [...this.#byPath.keys()].filter((path) => path.length > 1 && path.endsWith('/')).sort((a, b) => b.length - a.length)
   }
 
   has(path: string): boolean {
