@@ -169,6 +169,11 @@ describe('what is wrong with a file of cases is said in a sentence with its line
     expect(problems.at(-1)).toBe(': there may be more')
   })
 
+  test('a name as long as the file is cut', () => {
+    const [problem] = problemsIn(step(`request: { uri: /, ${'x'.repeat(100_000)}: 1 }\n      expect: {}`))
+    expect(problem).toMatch(/^3: \[0\]\.steps\[0\]\.request\.x{1,200}…: unknown field "x{60}…": expected method, /)
+  })
+
   test('requests are bounded in sum', () => {
     const text = Array.from({ length: 11 }, (_, i) => `- name: c${i}\n  steps: [{ ${REQUEST}, times: 1000000, expect: {} }]\n`).join('')
     expect(problemsIn(text)).toEqual(['21: [10]: with this case there are more than 10000000 requests in the file'])
