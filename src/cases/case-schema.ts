@@ -9,7 +9,7 @@ import { DURATION } from './duration.ts'
  * completes the sentence "expected …".
  */
 
-export const MAX_TIMES = 1_000_000
+const MAX_TIMES = 1_000_000
 const DEFAULT_AT = '2026-01-01T00:00:00Z'
 
 const ONE_LINE = 'a text of 1 to 200 characters'

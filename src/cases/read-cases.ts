@@ -10,7 +10,7 @@ import { durationMs } from './duration.ts'
 import { timesOf } from './step-times.ts'
 import { yamlLines } from './yaml-lines.ts'
 
-export interface CaseProblem extends Problem {
+interface CaseProblem extends Problem {
   /** From 1; undefined where the message says it, or nothing does. */
   readonly line: number | undefined
 }
@@ -24,7 +24,7 @@ export type ReadCases = { readonly cases: readonly FoundCase[] } | { readonly pr
 
 export const MAX_CASES_BYTES = 16 * 1024 ** 2
 /** Of all steps of a file together. A million take some seconds. */
-export const MAX_REQUESTS = 10_000_000
+const MAX_REQUESTS = 10_000_000
 const MAX_VALUES = 1_000_000
 const MAX_PROBLEMS = 100
 const MAX_PATH_CHARACTERS = 200

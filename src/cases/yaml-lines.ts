@@ -50,13 +50,13 @@ function startOf(event: NodeEvent): number {
   return event.type === EVENT_ID.ALIAS ? event.anchorStart : event.start
 }
 
-/** For offsets that mostly grow: looks at each character about once. */
+/** For offsets that mostly grow, and never fall by much: looks at each character about once. */
 function lineCounter(text: string): (offset: number) => number {
   let at = 0
   let line = 1
   return (offset) => {
-    if (offset < at) [at, line] = [0, 1]
     for (; at < offset; at++) if (text[at] === '\n') line++
+    for (; at > offset; at--) if (text[at - 1] === '\n') line--
     return line
   }
 }
