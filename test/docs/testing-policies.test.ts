@@ -1,8 +1,10 @@
 import { readdirSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { load } from 'js-yaml'
 import { expect, test } from 'vitest'
 import { readCases } from '../../src/cases/read-cases.ts'
+import { matches, type Schema } from '../support/bundles/json-schema.ts'
 import { command } from '../support/service/command.ts'
 import { scratchDirectory } from '../support/service/running.ts'
 import { codeBlocks, ROOT, readText } from './markdown.ts'
@@ -40,6 +42,20 @@ test('the page lists the fields of a case, and no other', () => {
     .filter((line) => line.startsWith('| `'))
     .flatMap((line) => [...line.split('|')[1]!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!))
   expect(listed.slice(0, known.length).sort()).toEqual(known.sort())
+})
+
+test('the JSON Schema accepts the cases of the page and of the examples, and refuses unknown fields everywhere', () => {
+  const schema = JSON.parse(readText('schema/cases.schema.json')) as Schema
+  const files = EXAMPLES.map(([file]) => readText(`examples/${file.replace(/\.\w+$/, '.cases.yaml')}`))
+  for (const text of [CASES, SETTLED, ...files]) expect(matches(schema, load(text))).toBe(true)
+  const spoilt = [
+    SETTLED.replace('- name:', '- x: 1\n  name:'),
+    SETTLED.replace('- request:', '- x: 1\n      request:'),
+    SETTLED.replace('uri:', 'x: 1\n        uri:'),
+    SETTLED.replace('usage: {', 'usage: { x: 1,'),
+    SETTLED.replace('expect: {', 'expect: { x: 1,'),
+  ]
+  for (const text of spoilt) expect(matches(schema, load(text)), text).toBe(false)
 })
 
 /** With the mode that its cases need. */
