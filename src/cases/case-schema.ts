@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Reason } from '../engine/reasons.ts'
 import { dateTimeMs } from '../policy/date-time.ts'
+import { label } from '../policy/schema/parts.ts'
 import { TOKEN } from '../token.ts'
 import { DURATION } from './duration.ts'
 
@@ -125,8 +126,8 @@ const expectSchema = z.strictObject(
       .meta({
         description: 'Of the last response. That of an allowed request is all_rules_passed, or what a shadow policy would reject it for.',
       }),
-    policy: name.optional().meta({ description: 'Of the last response: the id of the policy that decided it.' }),
-    rule: name.optional().meta({ description: 'Of the last response: the name of the rule that decided it.' }),
+    policy: label.optional().meta({ description: 'Of the last response: the id of the policy that decided it.' }),
+    rule: label.optional().meta({ description: 'Of the last response: the name of the rule that decided it.' }),
     headers: z
       .record(
         fieldName,
@@ -174,7 +175,9 @@ export const caseSchema = z.strictObject(
     steps: z
       .array(stepSchema, { error: 'a list of steps' })
       .min(1, { error: 'at least one step' })
-      .refine((steps) => steps.length === 0 || steps.some((step) => step.expect !== undefined), { error: 'at least one step with expect' }),
+      .refine((steps) => steps.length === 0 || steps.some((step) => Object.keys(step.expect ?? {}).length > 0), {
+        error: 'at least one step that expects something',
+      }),
   },
   { error: 'a case (an object with name and steps)' },
 )

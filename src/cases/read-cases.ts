@@ -60,14 +60,14 @@ function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readon
     if (problems.length >= MAX_PROBLEMS) break
     const result = caseSchema.safeParse(item)
     if (result.success) cases.push(result.data)
-    else problems.push(...result.error.issues.flatMap((issue) => problemsOf({ ...issue, path: [i, ...issue.path] }, items)))
-    problems.push(...reservedNames(item, [i]))
+    else for (const issue of result.error.issues) addFew(problems, problemsOf({ ...issue, path: [i, ...issue.path] }, items))
+    addFew(problems, reservedNames(item, [i]))
     const name = (item as { name?: unknown } | null)?.name
     const earlier = typeof name === 'string' ? names.get(name) : undefined
     if (earlier !== undefined)
       problems.push({ path: formatPath([i, 'name']), message: `${show(name)} is the name of case ${earlier + 1} too` })
     else names.set(name, i)
-    problems.push(...lateSteps(result.data, [i]))
+    addFew(problems, lateSteps(result.data, [i]))
     for (const step of result.data?.steps ?? []) requests += timesOf(step)
     if (requests > MAX_REQUESTS) {
       problems.push({ path: formatPath([i]), message: `with this case there are more than ${MAX_REQUESTS} requests in the file` })
@@ -76,6 +76,11 @@ function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readon
   }
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: 'there may be more' })
   return { cases, problems: problems.slice(0, MAX_PROBLEMS + 1) }
+}
+
+function addFew(list: Problem[], more: Iterable<Problem>): void {
+  if (list.length >= MAX_PROBLEMS) return
+  for (const problem of more) if (list.push(problem) >= MAX_PROBLEMS) return
 }
 
 /** RFC 3339 has no later times. */
@@ -91,14 +96,14 @@ function* lateSteps(found: Case | undefined, path: Path): Generator<Problem> {
   }
 }
 
-function problemsOf(issue: z.core.$ZodIssue, data: unknown): Problem[] {
-  if (issue.code !== 'unrecognized_keys') return describeIssue(issue, data)
+function* problemsOf(issue: z.core.$ZodIssue, data: unknown): Generator<Problem> {
+  if (issue.code !== 'unrecognized_keys') return yield* describeIssue(issue, data)
   const known = knownFields(issue.path)
-  return issue.keys.map((key) => {
+  for (const key of issue.keys) {
     const suggestion = closest(key, known)
     const hint = suggestion === undefined ? `: expected ${known.join(', ')}` : `: did you mean "${suggestion}"?`
-    return { path: formatPath([...issue.path, key]), message: `unknown field ${show(key)}${hint}` }
-  })
+    yield { path: formatPath([...issue.path, key]), message: `unknown field ${show(key)}${hint}` }
+  }
 }
 
 /** The fields of the object at this path of a list of cases. */

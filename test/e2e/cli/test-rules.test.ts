@@ -250,7 +250,7 @@ describe('addresses', () => {
     setting('EDGE_TOR_EXITS_FILE', '/nowhere/tor.txt')
     const said = await tested(
       bundle(1, policy('p', { rules: [blockRule('tor', { 'ip:tor': 'true' })] })),
-      '[{ name: a, steps: [{ request: { uri: / }, expect: {} }] }]',
+      '[{ name: a, steps: [{ request: { uri: / }, expect: { status: 200 } }] }]',
     )
     expect(said).toMatchObject({ status: 1, stdout: '' })
     expect(said.stderr).toContain('edge test cannot start:\n  /nowhere/tor.txt: ')
