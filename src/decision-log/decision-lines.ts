@@ -31,6 +31,8 @@ export class DecisionLines {
   #plan: Plan | undefined
   /** Undefined: those depend on the request. */
   #ofAll: LoggedParts | undefined
+  #second = Number.NaN
+  #secondText = ''
 
   constructor(parts: DecisionLinesParts) {
     this.#parts = parts
@@ -45,8 +47,18 @@ export class DecisionLines {
     const uri = JSON.stringify(loggedPath(view.uri) + loggedQuery(view.uri, parts))
     const headers = this.#headers(view, parts, plan.needsBody ? body : undefined)
     const context = contextOf(view, parts)
-    const time = new Date(wallMs).toISOString()
-    return `{"time":"${time}","method":${JSON.stringify(view.method)},"uri":${uri}${host}${clientText}${headers}${context}}\n`
+    return `{"time":"${this.#time(wallMs)}","method":${JSON.stringify(view.method)},"uri":${uri}${host}${clientText}${headers}${context}}\n`
+  }
+
+  /** RFC 3339. All but the milliseconds is made once a second. */
+  #time(wallMs: number): string {
+    const ms = Math.floor(wallMs)
+    const second = Math.floor(ms / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -'000Z'.length)
+    }
+    return `${this.#secondText}${String(ms - second * 1000).padStart(3, '0')}Z`
   }
 
   #loggedParts(plan: Plan, view: RequestView): LoggedParts {
@@ -73,19 +85,17 @@ export class DecisionLines {
   #headers(view: RequestView, { headers, authorization, cookies }: LoggedParts, body: BodyFacts): string {
     const { nameOf } = this.#parts
     let text = ''
-    const add = (name: string, value: FieldValue): void => {
-      if (value === undefined) return
-      text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${value === REPEATED ? '["",""]' : JSON.stringify(value)}`
-    }
-    for (const name of headers) if (name !== 'cookie') add(name, view.header(name))
-    if (authorization !== undefined) add('authorization', loggedAuthorization(view.header('authorization'), authorization, nameOf))
-    if (cookies.length > 0 || headers.includes('cookie')) add('cookie', this.#cookie(view, headers.includes('cookie'), cookies))
+    for (const name of headers) if (name !== 'cookie') text += fieldText(name, view.header(name))
+    if (authorization !== undefined)
+      text += fieldText('authorization', loggedAuthorization(view.header('authorization'), authorization, nameOf))
+    const isCookieRead = headers.includes('cookie')
+    if (cookies.length > 0 || isCookieRead) text += fieldText('cookie', this.#cookie(view, isCookieRead, cookies))
     if (body !== undefined && body !== 'repeated_descriptor') {
-      add('x-edge-prompt-tokens', String(body.promptTokens))
-      add('x-edge-max-tokens', body.requestedTokens === undefined ? undefined : String(body.requestedTokens))
-      add('x-edge-model', body.model)
+      text += fieldText('x-edge-prompt-tokens', String(body.promptTokens))
+      if (body.requestedTokens !== undefined) text += fieldText('x-edge-max-tokens', String(body.requestedTokens))
+      text += fieldText('x-edge-model', body.model)
     }
-    return text === '' ? '' : `,"headers":{${text}}`
+    return text === '' ? '' : `,"headers":{${text.slice(1)}}`
   }
 
   #cookie(view: RequestView, isWholeRead: boolean, names: readonly string[]): string | undefined {
@@ -101,11 +111,21 @@ export class DecisionLines {
   }
 }
 
+/** Names are tokens (RFC 9110 5.6.2), which JSON has as they are. */
+function fieldText(name: string, value: FieldValue): string {
+  if (value === undefined) return ''
+  return `,"${name}":${value === REPEATED ? '["",""]' : JSON.stringify(value)}`
+}
+
+const ABSOLUTE_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i
+const NOT_ASCII = /[^\0-\x7f]/g
+
 /** As it came, with a byte that is not ASCII as its escape, and without a host, which may have a password before it. */
 function loggedPath(uri: string): string {
   const end = uri.search(/[?#]/)
-  const path = (end < 0 ? uri : uri.slice(0, end)).replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
-  return path.replace(/[^\0-\x7f]/g, (char) => `%${(char.charCodeAt(0) & 0xff).toString(16).toUpperCase().padStart(2, '0')}`)
+  const path = end < 0 ? uri : uri.slice(0, end)
+  const origin = path.startsWith('/') ? path : path.replace(ABSOLUTE_FORM, '')
+  return origin.replace(NOT_ASCII, (char) => `%${(char.charCodeAt(0) & 0xff).toString(16).toUpperCase().padStart(2, '0')}`)
 }
 
 /** The parameters that are read. */
