@@ -12,7 +12,7 @@ const isInstalled = ['promtool', 'prometheus'].every((program) => spawnSync(prog
 
 export const missingPrometheus = isInstalled ? undefined : 'prometheus and promtool are not installed: sh scripts/install-test-parts.sh'
 
-export const RULES_DIRECTORY = join(ROOT, PROMETHEUS)
+const RULES_DIRECTORY = join(ROOT, PROMETHEUS)
 
 /** What promtool prints; throws where it finds a fault. */
 export async function promtool(...args: readonly string[]): Promise<string> {
