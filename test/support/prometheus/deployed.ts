@@ -11,7 +11,7 @@ export interface Rule {
   readonly annotations?: Readonly<Record<string, string>>
 }
 
-export interface Panel {
+interface Panel {
   readonly id: number
   readonly type: string
   readonly title: string
@@ -25,7 +25,7 @@ export interface Panel {
   }[]
 }
 
-export interface Variable {
+interface Variable {
   readonly type: string
   readonly name: string
   readonly definition?: string
