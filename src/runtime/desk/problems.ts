@@ -39,6 +39,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     worker_cannot_listen: { by: 'worker', endedBy: ['worker_replaced'] },
     worker_not_replaced: { by: 'worker', endedBy: ['worker_replaced'] },
     events_not_posted: { endedBy: ['events_posted_again'] },
+    traces_not_sent: { endedBy: ['traces_sent_again'], isOfWorker: true },
     overrides_unreadable: {},
     counters_evicted: {},
     accept_failed: { by: 'reason' },

@@ -224,6 +224,12 @@ export const CATALOGUE = {
     labels: ['to'],
     help: 'Events that those who watch them did not get: stream (a slow reader), webhook (EDGE_EVENTS_URL), or hub (more than a worker may send).',
   },
+  edge_spans_sent_total: { type: 'counter', labels: [], help: 'Spans that EDGE_OTLP_URL accepted.' },
+  edge_spans_dropped_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Spans that were lost: EDGE_OTLP_URL did not accept them, or more came than can wait.',
+  },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_workers: {
     type: 'gauge',
