@@ -2,7 +2,7 @@ import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
-import { BatchSpanProcessor, type ReadableSpan, type SpanExporter, type SpanProcessor } from '@opentelemetry/sdk-trace'
+import { BatchSpanProcessor, type ReadableSpan, type SpanProcessor } from '@opentelemetry/sdk-trace'
 import type { Logger } from 'pino'
 import { VERSION } from '../../version.ts'
 import type { Series } from '../metrics/counter-family.ts'
@@ -16,23 +16,31 @@ export interface SpanSenderParts {
   readonly nowMs: () => number
   /** Why a request failed, in words. */
   readonly explain: (error: Error) => string
+  readonly timing?: SenderTiming
 }
+
+export interface SenderTiming {
+  /** How long spans are gathered before they are sent together. */
+  readonly gatherMs: number
+  /** For a batch to be accepted, with what is tried again. */
+  readonly timeoutMs: number
+  /** The exporter's own limit is one of silence: a response that never ends is cut off after so long. */
+  readonly cutMs: number
+  /** Between two lines of the log. */
+  readonly logMs: number
+}
+
+const TIMING: SenderTiming = { gatherMs: 1000, timeoutMs: 5000, cutMs: 6000, logMs: 60_000 }
 
 /** Spans that wait or are on their way, of one worker. What comes beyond is dropped: about 4 MB. */
 const MAX_WAITING = 2048
-/** Of one request. Writing them as JSON takes this thread less than a millisecond. */
-const MAX_BATCH = 128
-/** How long spans are gathered. */
-const GATHER_MS = 1000
-/** For a batch to be accepted, with what is tried again. */
-const TIMEOUT_MS = 5000
-/** The exporter's own limit is of silence: a response that never ends is ended here. */
-const CUT_MS = TIMEOUT_MS + 1000
-const LOG_MS = 60_000
+/** Of one request. Writing them as JSON takes this thread about a millisecond. */
+const MAX_BATCH = 256
 
 /** Sends spans to a collector in batches, beside the requests. Whatever the collector does, memory is bounded and no request waits. */
-export class SpanSender implements SpanProcessor, SpanExporter {
+export class SpanSender implements SpanProcessor {
   readonly #parts: SpanSenderParts
+  readonly #timing: SenderTiming
   readonly #exporter: OTLPTraceExporter
   readonly #batches: BatchSpanProcessor
   readonly #agent: HttpAgent
@@ -47,20 +55,21 @@ export class SpanSender implements SpanProcessor, SpanExporter {
 
   constructor(parts: SpanSenderParts) {
     this.#parts = parts
+    this.#timing = parts.timing ?? TIMING
     this.#agent = parts.url.protocol === 'https:' ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true })
     this.#exporter = new OTLPTraceExporter({
       url: `${parts.url.href.replace(/\/+$/, '')}/v1/traces`,
-      timeoutMillis: TIMEOUT_MS,
+      timeoutMillis: this.#timing.timeoutMs,
       concurrencyLimit: MAX_WAITING / MAX_BATCH,
       httpAgentOptions: () => this.#agent,
       userAgent: `edge/${VERSION}`,
     })
     this.#batches = new BatchSpanProcessor({
-      exporter: this,
+      exporter: { export: (spans, onResult) => this.#export(spans, onResult), shutdown: () => this.#exporter.shutdown() },
       maxQueueSize: MAX_WAITING,
       maxExportBatchSize: MAX_BATCH,
-      scheduledDelayMillis: GATHER_MS,
-      exportTimeoutMillis: CUT_MS + 1000,
+      scheduledDelayMillis: this.#timing.gatherMs,
+      exportTimeoutMillis: 2 * this.#timing.cutMs,
     })
   }
 
@@ -72,27 +81,12 @@ export class SpanSender implements SpanProcessor, SpanExporter {
     this.#batches.onEnd(span)
   }
 
-  export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
-    const cut = setTimeout(() => this.#agent.destroy(), CUT_MS).unref()
-    const onEnd = (result: ExportResult): void => {
-      clearTimeout(cut)
-      if (!this.#isClosed) this.#note(spans.length, result)
-      onResult(result)
-    }
-    try {
-      this.#exporter.export(spans, onEnd)
-    } catch (error) {
-      onEnd({ code: ExportResultCode.FAILED, error: error as Error })
-    }
-  }
-
   forceFlush(): Promise<void> {
     return this.#batches.forceFlush()
   }
 
-  /** Of the exporter, which the processor calls last. */
   shutdown(): Promise<void> {
-    return this.#exporter.shutdown()
+    return this.#batches.shutdown()
   }
 
   /** Sends what is left, as far as there is time. */
@@ -101,11 +95,25 @@ export class SpanSender implements SpanProcessor, SpanExporter {
     const timeIsUp = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, withinMs)
     })
-    await Promise.race([this.#batches.shutdown().catch(() => {}), timeIsUp]) // what failed was noted
+    await Promise.race([this.shutdown().catch(() => {}), timeIsUp]) // what failed was noted
     clearTimeout(timer)
     this.#isClosed = true
     this.#agent.destroy()
     if (this.#waiting > 0) this.#lose(this.#waiting, this.#problem ?? 'there was no time left')
+  }
+
+  #export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
+    const cut = setInterval(() => this.#agent.destroy(), this.#timing.cutMs).unref()
+    const onEnd = (result: ExportResult): void => {
+      clearInterval(cut)
+      if (!this.#isClosed) this.#note(spans.length, result)
+      onResult(result)
+    }
+    try {
+      this.#exporter.export(spans, onEnd)
+    } catch (error) {
+      onEnd({ code: ExportResultCode.FAILED, error: error as Error })
+    }
   }
 
   #note(spans: number, { code, error }: ExportResult): void {
@@ -132,7 +140,7 @@ export class SpanSender implements SpanProcessor, SpanExporter {
     if (nowMs() < this.#nextLogMs) return
     const reason = this.#problem ?? 'there were more spans than can wait'
     logger.warn({ event: 'traces_not_sent', url: url.origin, reason, lost: this.#lostUnlogged }, 'traces were not sent to EDGE_OTLP_URL')
-    this.#nextLogMs = nowMs() + LOG_MS
+    this.#nextLogMs = nowMs() + this.#timing.logMs
     this.#lostUnlogged = 0
     this.#isReported = true
   }

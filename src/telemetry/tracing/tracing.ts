@@ -6,10 +6,10 @@ import type { Clock } from '../../clock.ts'
 import { VERSION } from '../../version.ts'
 import { DecisionSpan } from './decision-span.ts'
 import { RequestTrace } from './request-trace.ts'
+import { sampledParent } from './sampled-parent.ts'
 import type { TracedRequest } from './span-attributes.ts'
 import { SpanClock } from './span-clock.ts'
 import { SpanSender, type SpanSenderParts } from './span-sender.ts'
-import { TraceSampler } from './trace-sampler.ts'
 
 export interface TracingOptions extends Omit<SpanSenderParts, 'nowMs'> {
   readonly clock: Clock
@@ -25,7 +25,7 @@ const MAX_TEXT = 256
  * would slow down everything that is asynchronous.
  */
 export class Tracing {
-  readonly #sampler: TraceSampler
+  readonly #share: number
   readonly #tracer: Tracer
   readonly #clock: SpanClock
   readonly #sender: SpanSender
@@ -33,13 +33,12 @@ export class Tracing {
   constructor(options: TracingOptions) {
     const { clock, share } = options
     this.#clock = new SpanClock(clock)
-    this.#sampler = new TraceSampler(share)
+    this.#share = share
     this.#sender = new SpanSender({ ...options, nowMs: () => clock.nowMs() })
     const provider = new TracerProvider({
       resource: thisInstance(),
       // What comes to the tracer is to be traced.
       sampler: new AlwaysOnSampler(),
-      idGenerator: this.#sampler,
       spanProcessors: [this.#sender],
       spanLimits: { attributeValueLengthLimit: MAX_TEXT },
     })
@@ -48,7 +47,7 @@ export class Tracing {
 
   /** Of a decision that a gateway asks for; undefined where it is not traced. `traceparent` is a field's value, or anything else. */
   startDecision(door: string, traceparent: unknown): DecisionSpan | undefined {
-    const parent = this.#sampler.parentOf(traceparent)
+    const parent = sampledParent(traceparent, this.#share)
     if (parent === undefined) return undefined
     const options = { kind: SpanKind.SERVER, attributes: { 'edge.door': door }, startTime: this.#clock.nowMs() }
     return new DecisionSpan(this.#tracer.startSpan('decision', options, parent), this.#clock)
@@ -56,7 +55,7 @@ export class Tracing {
 
   /** Of a proxied request; undefined where it is not traced. */
   startRequest(request: TracedRequest, traceparent: unknown, backend: URL): RequestTrace | undefined {
-    const parent = this.#sampler.parentOf(traceparent)
+    const parent = sampledParent(traceparent, this.#share)
     return parent && new RequestTrace({ tracer: this.#tracer, clock: this.#clock, backend }, request, parent)
   }
 
