@@ -109,7 +109,10 @@ describe('a proxied request that its caller traces', () => {
     const traces = await traced({ url })
     await ask(traces[0].port, 'GET', '/', [['traceparent', callerSpan().traceparent]])
     const { server, client } = await spansOf(traces)
-    expect(server).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': 'backend_refused', 'http.response.status_code': 502 } })
+    expect(server).toMatchObject({
+      status: { code: ERROR },
+      attributes: { 'error.type': 'backend_refused', 'http.response.status_code': 502 },
+    })
     expect(client).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': 'backend_refused' } })
     expect(client!.events).toMatchObject([{ name: 'retry', attributes: { 'error.type': 'backend_refused' } }])
   })
@@ -202,23 +205,23 @@ describe('what the backend gets of a trace context', () => {
     ['comes twice', [['traceparent', callerSpan().traceparent], ['traceparent', callerSpan().traceparent]]], // biome-ignore format: one case a line
     ['has no id', [['traceparent', `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`]]],
     ['is large', [['traceparent', `00-${'a'.repeat(12_000)}`]]],
-  ] as [string, Fields][])('a traceparent that %s is replaced by that of a new trace, and tracestate goes with it', async (_how, fields) => {
-    const backend = await HttpBackend.start()
-    const traces = await traced(backend, { env: { EDGE_OTLP_SAMPLE: '1' } })
-    await ask(traces[0].port, 'GET', '/', [...fields, ['tracestate', 'of=another']])
-    const { server, client } = await spansOf(traces)
-    expect(server.parentSpanId).toBeUndefined()
-    expect(traceFieldsSeenBy(backend)).toEqual([`00-${server.traceId}-${client!.spanId}-01`])
-  })
+  ] as [string, Fields][])(
+    'a traceparent that %s is replaced by that of a new trace, and tracestate goes with it',
+    async (_how, fields) => {
+      const backend = await HttpBackend.start()
+      const traces = await traced(backend, { env: { EDGE_OTLP_SAMPLE: '1' } })
+      await ask(traces[0].port, 'GET', '/', [...fields, ['tracestate', 'of=another']])
+      const { server, client } = await spansOf(traces)
+      expect(server.parentSpanId).toBeUndefined()
+      expect(traceFieldsSeenBy(backend)).toEqual([`00-${server.traceId}-${client!.spanId}-01`])
+    },
+  )
 
   test('one that Connection names is no field of the backend, and ours still is', async () => {
     const backend = await HttpBackend.start()
     const traces = await traced(backend)
     const { traceparent, traceId } = callerSpan()
-    await askRaw(
-      traces[0].port,
-      `GET / HTTP/1.1\r\nHost: a\r\ntraceparent: ${traceparent}\r\nConnection: close, traceparent\r\n\r\n`,
-    )
+    await askRaw(traces[0].port, `GET / HTTP/1.1\r\nHost: a\r\ntraceparent: ${traceparent}\r\nConnection: close, traceparent\r\n\r\n`)
     const { client } = await spansOf(traces)
     expect(traceFieldsSeenBy(backend)).toEqual([`00-${traceId}-${client!.spanId}-01`])
   })
