@@ -251,12 +251,13 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   #finish(trailers: readonly string[]): void {
     if (this.#isOver) return
-    const { downstream, request } = this.#allowed
+    const { downstream, request, llm } = this.#allowed
     this.#response.sendHead()
     this.#end()
     if (request.hasBody) downstream.dropBody(this.#parts.backend.options.idleTimeoutMs)
     this.#response.end(trailers)
-    downstream.trace?.end()
+    if (llm?.settlement.isSettled === false) downstream.trace?.endWhenSettled()
+    else downstream.trace?.end()
   }
 
   #giveBack(): void {

@@ -2,7 +2,7 @@ import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type T
 import type { Usage } from '../../costs/cost.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
 import { DecisionSpan } from './decision-span.ts'
-import { decisionAttributes, methodName, requestAttributes, type TracedAnswer, type TracedRequest } from './span-attributes.ts'
+import { decisionAttributes, llmAttributes, methodName, requestAttributes, type TracedAnswer, type TracedRequest } from './span-attributes.ts'
 import type { SpanClock } from './span-clock.ts'
 
 export interface RequestTraceParts {
@@ -29,6 +29,7 @@ export class RequestTrace {
   /** From the call to the backend on. */
   #call: Span | undefined
   #isDecided = false
+  #endsWhenSettled = false
   #isOver = false
 
   constructor(parts: RequestTraceParts, request: TracedRequest, parent: Context) {
@@ -65,8 +66,7 @@ export class RequestTrace {
       ...requestAttributes(this.#request),
       'server.address': backend.hostname,
       'server.port': Number(backend.port || (backend.protocol === 'https:' ? 443 : 80)),
-      'gen_ai.request.model': llm?.model,
-      'gen_ai.request.max_tokens': llm?.requestedTokens,
+      ...(llm && llmAttributes(this.#request, llm)),
     }
     this.#call = tracer.startSpan(methodName(method), { kind: SpanKind.CLIENT, attributes, startTime: clock.nowMs() }, this.#context)
     const { traceId, spanId } = this.#call.spanContext()
@@ -86,11 +86,14 @@ export class RequestTrace {
 
   /** What tokens came to, and what ended their response. Tokens are on one span only, so that sums over spans are right. */
   noteSettlement(end: string, usage: Usage): void {
-    if (this.#isOver || this.#call === undefined) return
-    this.#call.setAttribute('edge.llm.end', end)
-    if (typeof usage === 'string' || usage.tokens === undefined) return
-    const { prompt, completion } = usage.tokens
-    this.#call.setAttributes({ 'gen_ai.usage.input_tokens': prompt, 'gen_ai.usage.output_tokens': completion })
+    if (this.#isOver) return
+    const tokens = typeof usage === 'string' ? undefined : usage.tokens
+    this.#call?.setAttributes({
+      'edge.llm.end': end,
+      'gen_ai.usage.input_tokens': tokens?.prompt,
+      'gen_ai.usage.output_tokens': tokens?.completion,
+    })
+    if (this.#endsWhenSettled) this.end()
   }
 
   noteFailure(reason: string): void {
@@ -109,6 +112,11 @@ export class RequestTrace {
     if (!this.#isDecided) this.#span.setAttributes({ 'edge.action': 'refuse', 'edge.reason': reason })
     this.#noteStatus(status, reason)
     this.end()
+  }
+
+  /** The client has the whole response, and what it cost is not known yet. */
+  endWhenSettled(): void {
+    this.#endsWhenSettled = true
   }
 
   /** Nothing that comes later counts. */

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, type LlmProxy, type LlmProxyOptions, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatStream } from '../../support/llm/llm-streams.ts'
@@ -34,6 +35,7 @@ test('a whole response: the model and the tokens that the provider counted', asy
   expect(server!.attributes).toMatchObject({ 'gen_ai.request.model': 'a-model', 'edge.rule': 'budget' })
   expect(server!.attributes).not.toHaveProperty('gen_ai.usage.input_tokens')
   expect(client!.attributes).toMatchObject({
+    'gen_ai.operation.name': 'chat',
     'gen_ai.request.model': 'a-model',
     'gen_ai.request.max_tokens': 40,
     'gen_ai.usage.input_tokens': 7,
@@ -49,6 +51,19 @@ test('a stream: the span lasts until its end', async () => {
   const spans = await spansOf(traces)
   expect(spans.client!.attributes).toMatchObject({ 'gen_ai.request.model': 'a-model', 'edge.llm.end': 'done' })
   expect(spans.client!.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
+})
+
+test('a compressed stream that is only counted: its tokens are on the span, though the client had it before they were counted', async () => {
+  const backend = await scriptedLlm(async (call) => {
+    call.begin({ 'Content-Encoding': 'gzip' })
+    await call.writeInPieces(gzipSync(chatStream(WORDS)), 13)
+    call.end()
+  })
+  const traces = await traced(backend, { mode: 'shadow' })
+  await traces[0].stream(CHAT, ASKED, tracing())
+  await traces[0].untilQuiet()
+  const { client } = await spansOf(traces)
+  expect(client!.attributes).toMatchObject({ 'edge.llm.end': 'done', 'gen_ai.usage.output_tokens': WORDS.length })
 })
 
 test('a stream that is cut says so', async () => {

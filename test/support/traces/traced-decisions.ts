@@ -4,8 +4,8 @@ import type { Series } from '../../../src/telemetry/metrics/counter-family.ts'
 import type { SenderTiming } from '../../../src/telemetry/tracing/span-sender.ts'
 import { Tracing } from '../../../src/telemetry/tracing/tracing.ts'
 
-/** Everything at once, and a line for each failure. */
-export const QUICK: SenderTiming = { gatherMs: 1, timeoutMs: 100, cutMs: 200, logMs: 0 }
+/** Everything at once, a line for each failure, and more time than any machine needs. */
+const PATIENT: SenderTiming = { gatherMs: 1, timeoutMs: 60_000, cutMs: 60_000, logMs: 0 }
 
 /** Traces without a service: what they count, and what they log. */
 export class TracedDecisions {
@@ -23,7 +23,7 @@ export class TracedDecisions {
       sent: this.sent as Series,
       dropped: this.dropped as Series,
       explain: ({ message }) => message,
-      timing: { ...QUICK, ...timing },
+      timing: { ...PATIENT, ...timing },
     })
   }
 
