@@ -1,48 +1,48 @@
-// `npm run bench:tracing`: what traces cost a decision, by the CPU time of the server: with EDGE_OTLP_URL at its default share, with callers
-// that do not trace, and with all of it traced, beside a server without EDGE_OTLP_URL. Contestants take turns. The collector is on the core of
-// the load. BENCH_OTHER=/path/to/checkout, built, takes part beside this one. `--quick` is a short trial run.
+// `npm run bench:tracing`: what traces add to the CPU time of a decision, from its head in memory to its answer, with all that is sent to a
+// collector. Each case has a process of its own, and they take turns, so that a busy machine slows all of them alike. Figures are medians over
+// the rounds; what is added is the median of the differences within a round.
 import { loadavg } from 'node:os'
-import { startEdgeWith } from './decision/edge.mjs'
-import { newLoad } from './decision/load.mjs'
-import { readPlan } from './decision/plan.mjs'
-import { DECISION } from './decision/requests.mjs'
-import { figures, measureInTurns, speedRatio, warmUp } from './decision/rounds.mjs'
-import { oneRule, policy } from './support/bundle.mjs'
-import { OTHERS, start } from './support/processes.mjs'
+import { DECISION, textOf } from './decision/requests.mjs'
+import { ask, MEASURED, OTHERS, start } from './support/processes.mjs'
+import { quartiles } from './support/statistics.mjs'
 
-const HIGH_LIMIT = 1_000_000_000
-const [loadBefore] = loadavg()
-const plan = readPlan(process.argv.slice(2))
-const load = await newLoad()
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 31)
+const WARM_UP_ROUNDS = 3
+const DECISIONS = 50_000
+
+const [load] = loadavg()
 const collector = await start(OTHERS, new URL('./tracing/collector.mjs', import.meta.url))
-const traced = { EDGE_OTLP_URL: `http://127.0.0.1:${collector.port}` }
-const untracedCaller = { ...DECISION, fields: { ...DECISION.fields, traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-00` } }
+const url = `http://127.0.0.1:${collector.port}`
+const plain = textOf(DECISION)
+const untraced = textOf({ ...DECISION, fields: { ...DECISION.fields, traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-00` } })
 
-const off = { name: 'no EDGE_OTLP_URL', request: DECISION, server: await startEdge({}) }
+const off = await newCase('no EDGE_OTLP_URL', { text: plain })
 const cases = [
   off,
-  { name: 'EDGE_OTLP_SAMPLE=0.01', request: DECISION, server: await startEdge(traced) },
-  { name: 'the same, callers that do not trace', request: untracedCaller, server: await startEdge(traced) },
-  { name: 'EDGE_OTLP_SAMPLE=1', request: DECISION, server: await startEdge({ ...traced, EDGE_OTLP_SAMPLE: '1' }) },
+  await newCase('EDGE_OTLP_SAMPLE=0.01', { text: plain, url, share: 0.01 }),
+  await newCase('the same, callers that do not trace', { text: untraced, url, share: 0.01 }),
+  await newCase('EDGE_OTLP_SAMPLE=1', { text: plain, url, share: 1 }),
 ]
-const other = process.env.BENCH_OTHER
-if (other) cases.push({ name: `no EDGE_OTLP_URL, ${other}`, request: DECISION, server: await startEdge({}, other) })
+for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {
+  for (const each of cases) {
+    const { cpuUs } = await ask(each.child, 'decide', { count: DECISIONS })
+    if (round >= WARM_UP_ROUNDS) each.cpuUs.push(cpuUs)
+  }
+}
 
-await warmUp(cases, load, plan)
-const samples = await measureInTurns(cases, load, plan)
-console.log(`load of the machine before: ${loadBefore.toFixed(1)}; above 1 the times are rough, and the ratios less so\n`)
-console.log(line('', 'CPU µs each', 'requests/s', 'it : off', 'middle half'))
-for (const each of cases) {
-  const { cpuUs, perSecond } = figures(samples.get(each))
-  const { median, low, high } = speedRatio(samples.get(off), samples.get(each))
-  console.log(line(each.name, cpuUs.toFixed(1), perSecond.toFixed(0), median.toFixed(2), `${low.toFixed(2)}–${high.toFixed(2)}`))
+console.log(`node ${process.version}, ${ROUNDS} interleaved rounds; load of the machine before: ${load.toFixed(1)}\n`)
+console.log(line('', 'CPU µs', 'added', 'middle half'))
+for (const { name, cpuUs } of cases) {
+  const { median, low, high } = quartiles(cpuUs.map((us, round) => us - off.cpuUs[round]))
+  console.log(line(name, quartiles(cpuUs).median.toFixed(2), median.toFixed(2), `${low.toFixed(2)}–${high.toFixed(2)}`))
 }
 process.exit()
 
-function startEdge(env, checkout) {
-  return startEdgeWith([policy('bench', '/api', oneRule(HIGH_LIMIT))], env, checkout)
+async function newCase(name, options) {
+  const child = await start(MEASURED, new URL('./tracing/traced-decisions.mjs', import.meta.url), { args: [JSON.stringify(options)] })
+  return { name, child, cpuUs: [] }
 }
 
 function line(name, ...columns) {
-  return (name.padEnd(46) + columns.map((column) => column.padStart(14)).join('')).trimEnd()
+  return (name.padEnd(40) + columns.map((column) => column.padStart(14)).join('')).trimEnd()
 }

@@ -1,22 +1,20 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
 import { policy } from '../support/bundle.mjs'
 import { MEASURED, start } from '../support/processes.mjs'
 import { newScratchDirectory } from '../support/scratch.mjs'
 
-const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))
+const MAIN = new URL('../../program/edge.js', import.meta.url)
 
 /** edge as its users start it, with these rules and one worker. */
 export function startEdge(rules) {
   return startEdgeWith([policy('bench', '/api', rules)])
 }
 
-/** `checkout` is where it was built. */
-export function startEdgeWith(policies, env = {}, checkout = CHECKOUT) {
+export function startEdgeWith(policies, env = {}) {
   const bundle = join(newScratchDirectory(), 'bundle.json')
   writeFileSync(bundle, JSON.stringify({ bundle_version: 1, policies }))
-  return start(MEASURED, pathToFileURL(join(checkout, 'program/edge.js')), {
+  return start(MEASURED, MAIN, {
     args: ['serve'],
     env: { EDGE_CONFIG_FILE: bundle, EDGE_HOST: '127.0.0.1', EDGE_PORT: '0', EDGE_LOG_LEVEL: 'error', EDGE_WORKERS: '1', ...env },
   })

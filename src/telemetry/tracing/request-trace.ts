@@ -2,7 +2,14 @@ import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type T
 import type { Usage } from '../../costs/cost.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
 import { DecisionSpan } from './decision-span.ts'
-import { decisionAttributes, llmAttributes, methodName, requestAttributes, type TracedAnswer, type TracedRequest } from './span-attributes.ts'
+import {
+  decisionAttributes,
+  llmAttributes,
+  methodName,
+  requestAttributes,
+  type TracedAnswer,
+  type TracedRequest,
+} from './span-attributes.ts'
 import type { SpanClock } from './span-clock.ts'
 
 export interface RequestTraceParts {
