@@ -31,6 +31,7 @@ import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
 import { openCounters } from './runtime/open-counters.ts'
 import { openReservations } from './runtime/open-reservations.ts'
+import { TRACES_CLOSE_MS } from './runtime/open-tracing.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
 import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
@@ -282,7 +283,8 @@ export async function startService(
 
   async function stop(reason: string, drainMs: number): Promise<void> {
     const redisMs = config.redis === undefined ? 0 : LAST_REDIS_CALLS * config.redisTimeoutMs
-    const closeMs = closingMs(config) + redisMs + CLOSE_SLACK_MS
+    const tracesMs = config.otlpUrl === undefined ? 0 : TRACES_CLOSE_MS
+    const closeMs = closingMs(config) + redisMs + tracesMs + CLOSE_SLACK_MS
     const upToMs = drainMs + closeMs + (events?.closeMs ?? 0)
     logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
     events?.flush()

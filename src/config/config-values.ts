@@ -114,6 +114,16 @@ export function readEventsUrl(text: string | undefined): URL | undefined {
   return url
 }
 
+/** It has no place for credentials: command lines are public. */
+export function readOtlpUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  const url = readHttpUrl(text)
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== '') {
+    throw new BadValue('a URL without user, password, query or fragment; put credentials into OTEL_EXPORTER_OTLP_HEADERS')
+  }
+  return url
+}
+
 const MIN_EVENTS_SECRET_BYTES = 24
 const EVENTS_SECRET_PREFIX = 'whsec_'
 
@@ -141,6 +151,12 @@ export function readKeys(text: string | undefined): readonly KeyObject[] {
 export function readSeconds(text: string, least: number, most: number): number {
   const isInRange = Number(text) >= least && Number(text) <= most
   if (!/^\d{1,5}(?:\.\d{1,3})?$/.test(text) || !isInRange) throw bad(`a number of seconds from ${least} to ${most}`, text)
+  return Number(text)
+}
+
+/** From nothing to all. */
+export function readShare(text: string): number {
+  if (!/^(?:0|1|0?\.\d{1,9}|[01]\.0{1,9})$/.test(text)) throw bad('a number from 0 to 1, such as 0.01', text)
   return Number(text)
 }
 

@@ -13,7 +13,7 @@ import { DecisionPipeline } from './decision-pipeline.ts'
 import { PendingDecision } from './pending-decision.ts'
 
 const VIEW = new PlainRequestView({ method: 'GET', uri: '/', headers: { 'x-key': 'a' } })
-const QUESTION = { door: 'decision' as const, original: () => VIEW, cookie: () => undefined }
+const QUESTION = { door: 'decision' as const, original: () => VIEW, cookie: () => undefined, traceparent: () => undefined }
 const FAILED = { status: 500, decision: undefined, refusal: 'internal_error' }
 
 describe('a decision in one step and one in several', () => {

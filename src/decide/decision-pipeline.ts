@@ -6,6 +6,9 @@ import type { Reason } from '../engine/reasons.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
 import type { Reservations } from '../reservations/reservations.ts'
+import type { DecisionSpan } from '../telemetry/tracing/decision-span.ts'
+import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { DebugSessions } from './debug-sessions.ts'
 import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
 import { DecisionRecorder, type RecorderParts } from './decision-recorder.ts'
@@ -22,6 +25,8 @@ export interface PipelineParts extends RecorderParts {
   readonly gateway: GatewayParts | undefined
   /** Undefined where nobody keeps a record of requests. */
   readonly noteDecided?: NoteDecided | undefined
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Tracing | undefined
 }
 
 export interface GatewayParts {
@@ -54,16 +59,46 @@ export class DecisionPipeline {
 
   /** Decides in one step. Returns at once where the engine does; until then the question must stay as it is. */
   decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
+    const { tracing } = this.#parts
+    return tracing === undefined ? this.#answer(question, undefined) : this.#trace(question, tracing)
+  }
+
+  /** Decides a call of the rate limit service in one step. `traceparent` is what came with the call. */
+  decideDescriptors(call: LimitCall, traceparent?: string): LimitAnswer | Promise<LimitAnswer> {
+    const span = this.#parts.tracing?.startDecision('rate_limit', traceparent)
+    const result = this.#answerDescriptors(call)
+    if (span === undefined) return result
+    if (result instanceof Promise) return result.then((later) => endedLimits(span, later))
+    return endedLimits(span, result)
+  }
+
+  /** Whether anybody needs a `traceparent`. */
+  get isTraced(): boolean {
+    return this.#parts.tracing !== undefined
+  }
+
+  #trace(question: Question, tracing: Tracing): DecisionAnswer | Promise<DecisionAnswer> {
+    let span: DecisionSpan | undefined
     try {
-      const answer = this.#decide(question)
+      span = tracing.startDecision(question.door, question.traceparent())
+    } catch (error) {
+      return this.fail(question.door, error)
+    }
+    const answer = this.#answer(question, span)
+    if (span === undefined) return answer
+    return answer instanceof Promise ? answer.then((later) => ended(span, later)) : ended(span, answer)
+  }
+
+  #answer(question: Question, span: DecisionSpan | undefined): DecisionAnswer | Promise<DecisionAnswer> {
+    try {
+      const answer = this.#decide(question, span)
       return answer instanceof Promise ? answer.catch((error: unknown) => this.fail(question.door, error)) : answer
     } catch (error) {
       return this.fail(question.door, error)
     }
   }
 
-  /** Decides a call of the rate limit service in one step. */
-  decideDescriptors(call: LimitCall): LimitAnswer | Promise<LimitAnswer> {
+  #answerDescriptors(call: LimitCall): LimitAnswer | Promise<LimitAnswer> {
     const { engine, clock } = this.#parts
     const startMs = clock.nowMs()
     try {
@@ -78,14 +113,17 @@ export class DecisionPipeline {
     }
   }
 
-  /** For doors that decide in several steps, because a body may have to be read in between. `cookie` may name a debug session. */
-  open(door: Door, view: RequestView, cookie: string | undefined): PendingDecision | RefusedAnswer {
+  /**
+   * For doors that decide in several steps, because a body may have to be read in between. `cookie` may name a debug session. `trace` is
+   * the request's, where it is traced.
+   */
+  open(door: Door, view: RequestView, cookie: string | undefined, trace?: RequestTrace): PendingDecision | RefusedAnswer {
     const { engine, clock, debugSessions, noteDecided } = this.#parts
     try {
       const isDebug = debugSessions?.isActive(cookie) ?? false
       const evaluation = engine.open(view, { withDescriptors: isDebug })
       if (evaluation === undefined) return this.refuse(door, 'no_bundle_loaded')
-      return new PendingDecision({ recorder: this.#recorder, door, evaluation, clock, isDebug, view, noteDecided })
+      return new PendingDecision({ recorder: this.#recorder, door, evaluation, clock, isDebug, view, noteDecided, trace })
     } catch (error) {
       return this.fail(door, error)
     }
@@ -111,13 +149,14 @@ export class DecisionPipeline {
     this.#recorder.logFailure(error)
   }
 
-  #decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
+  #decide(question: Question, span: DecisionSpan | undefined): DecisionAnswer | Promise<DecisionAnswer> {
     const { engine, clock, debugSessions, gateway, noteDecided } = this.#parts
     const { plan } = engine
     const { door } = question
     if (plan === undefined) return this.refuse(door, 'no_bundle_loaded')
     const view = question.original()
     if (typeof view === 'string') return this.refuse(door, view)
+    span?.note(view)
     const isDebug = debugSessions?.isActive(question.cookie()) ?? false
     const startMs = clock.nowMs()
     const options = this.#options
@@ -158,6 +197,16 @@ export class DecisionPipeline {
       return this.failDecided(error)
     }
   }
+}
+
+function ended(span: DecisionSpan, answer: DecisionAnswer): DecisionAnswer {
+  span.end(answer)
+  return answer
+}
+
+function endedLimits(span: DecisionSpan, result: LimitAnswer): LimitAnswer {
+  span.end(result.answer)
+  return result
 }
 
 type DecisionOptions = { -readonly [Name in keyof Required<OpenOptions & DecideOptions>]: (OpenOptions & DecideOptions)[Name] }

@@ -3,6 +3,8 @@ import type { Decision } from '../engine/decision.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
 import type { BodyFacts, BodyNeed } from '../engine/question.ts'
 import type { RequestView } from '../request/view.ts'
+import type { DecisionSpan } from '../telemetry/tracing/decision-span.ts'
+import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import type { DecisionAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
 import type { Door } from './door.ts'
@@ -17,12 +19,16 @@ export interface PendingDecisionParts {
   readonly isDebug: boolean
   readonly view: RequestView
   readonly noteDecided: NoteDecided | undefined
+  /** Of the request, where it is traced. */
+  readonly trace: RequestTrace | undefined
 }
 
 /** A request on its way to a decision in several steps. Like the pipeline, it never throws and never rejects. */
 export class PendingDecision {
   readonly #parts: PendingDecisionParts
   #startMs: number
+  /** Of the step that is under way. */
+  #span: DecisionSpan | undefined
 
   constructor(parts: PendingDecisionParts) {
     this.#parts = parts
@@ -40,6 +46,7 @@ export class PendingDecision {
 
   /** What the head alone decides, undefined where that is nothing. Nothing is taken. */
   async precheck(): Promise<DecisionAnswer | undefined> {
+    this.#span = this.#parts.trace?.startDecision()
     try {
       const decision = await this.#parts.evaluation.precheck()
       return decision && this.#conclude(decision, undefined)
@@ -60,6 +67,7 @@ export class PendingDecision {
   }
 
   #decide(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
+    this.#span = this.#parts.trace?.startDecision()
     try {
       const decision = this.#parts.evaluation.decide({ body })
       if (!(decision instanceof Promise)) return this.#conclude(decision, body)
@@ -73,11 +81,16 @@ export class PendingDecision {
     const { recorder, door, isDebug, view, noteDecided } = this.#parts
     const answer = recorder.conclude(door, decision, this.#startMs, isDebug)
     if (decision.action !== 'refuse') noteDecided?.(view, body)
-    return answer
+    return this.#ended(answer)
   }
 
   #fail(error: unknown): DecisionAnswer {
     const { recorder, door } = this.#parts
-    return recorder.fail(door, error)
+    return this.#ended(recorder.fail(door, error))
+  }
+
+  #ended(answer: DecisionAnswer): DecisionAnswer {
+    this.#span?.end(answer)
+    return answer
   }
 }

@@ -1,5 +1,5 @@
 import type { Reason } from '../engine/reasons.ts'
-import type { RequestView } from '../request/view.ts'
+import type { FieldValue, RequestView } from '../request/view.ts'
 import type { Door } from './door.ts'
 
 /** A question as a door has read it: may this request go on? */
@@ -9,4 +9,6 @@ export interface Question {
   original(): RequestView | Reason
   /** All cookies in one text: they may name a debug session. */
   cookie(): string | undefined
+  /** Of the call, else of the request that is asked about: what its caller traces. */
+  traceparent(): FieldValue
 }

@@ -35,7 +35,8 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   const { method, isUpgrade, isChunked, hasBody } = request
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
   const whole = body?.isPartial === false ? body.bytes : undefined
-  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity })
+  const trace = downstream.trace?.startCall(allowed.body)
+  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace })
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade }
 }

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { HeaderList } from '../http/header-list.ts'
+import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import type { BodySource } from './body-source.ts'
 import type { Peer } from './peer.ts'
 
@@ -23,6 +24,8 @@ export interface Downstream {
   /** Bytes that were written on the connection so far, and those of them that the system has not taken yet. */
   readonly writtenBytes: number
   readonly unsentBytes: number
+  /** Notes what becomes of the request, where it is traced. */
+  trace: RequestTrace | undefined
   /** Who hears of the client from now on. */
   listener: DownstreamListener | undefined
 

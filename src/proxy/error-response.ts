@@ -19,6 +19,7 @@ export function respondError(downstream: Downstream, code: Reason, message: stri
   downstream.head(status, undefined, [...errorFields(code, fields), 'Content-Length', String(Buffer.byteLength(body))])
   if (rest !== 'none') downstream.dropBody(LINGER_MS)
   downstream.end(body, [])
+  downstream.trace?.respond(status, code)
 }
 
 /** The header fields of such a response, without its length. `fields`: the decision's own. */

@@ -84,6 +84,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onRetry({ code }: BackendFailure): void {
     this.#parts.metrics.countRetry(code)
+    this.#allowed.downstream.trace?.noteRetry(code)
   }
 
   onInterim(head: ResponseHead): void {
@@ -95,7 +96,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onHead(head: ResponseHead): void {
     const { metrics, nowMs } = this.#parts
-    const { llm, request } = this.#allowed
+    const { llm, request, downstream } = this.#allowed
+    downstream.trace?.noteResponse(head.status)
     metrics.countResponse(head.status, nowMs() - this.#startMs)
     this.#releaseBody()
     if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(request.method, head.status), llm, this)
@@ -127,6 +129,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const fields = responseFields(head, { ...WITHOUT_BODY, ours })
     fields.push('Connection', 'Upgrade', 'Upgrade', 'websocket')
     const client = downstream.upgrade(head.status, head.reason, fields)
+    // A tunnel may last for days, and a span is sent when it ends.
+    downstream.trace?.end()
     if (rest.length > 0) client.socket.write(rest)
     if (client.early.length > 0) socket.write(client.early)
     metrics.openTunnels.count++
@@ -182,6 +186,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
       llm?.settlement.keepReservation('client_gone')
       this.#parts.onBroken(downstream, error)
     }
+    downstream.trace?.noteGone()
+    downstream.trace?.end()
   }
 
   deliver(bytes: Buffer): void {
@@ -197,6 +203,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (!this.#response.hasKnownLength) return this.#finish([])
     // Fewer bytes than were announced: nobody may take them for the whole.
     this.#end()
+    this.#allowed.downstream.trace?.end()
     this.#allowed.downstream.reset()
   }
 
@@ -244,11 +251,13 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   #finish(trailers: readonly string[]): void {
     if (this.#isOver) return
-    const { downstream, request } = this.#allowed
+    const { downstream, request, llm } = this.#allowed
     this.#response.sendHead()
     this.#end()
     if (request.hasBody) downstream.dropBody(this.#parts.backend.options.idleTimeoutMs)
     this.#response.end(trailers)
+    if (llm?.settlement.isSettled === false) downstream.trace?.endWhenSettled()
+    else downstream.trace?.end()
   }
 
   #giveBack(): void {

@@ -28,7 +28,7 @@ export type ProxyOptions = Pick<
   | 'maxBodyBytes'
 >
 
-type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger'> & { readonly bodyMemory: BodyMemory }
+type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & { readonly bodyMemory: BodyMemory }
 
 /** The listeners of reverse_proxy and all that stands behind them. */
 export class ProxyFront {

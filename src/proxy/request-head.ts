@@ -2,6 +2,7 @@ import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import { fieldName } from '../http/field-name.ts'
 import { hasMember } from '../http/list-field.ts'
+import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
 import { isForwardingField } from './forwarding-fields.ts'
 import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
@@ -26,11 +27,14 @@ export interface RequestHeadOptions {
   readonly bodyLength: number | undefined
   /** The response is to be read, so it had better not be compressed. */
   readonly asksForIdentity: boolean
+  /** In place of the client's own; undefined where the request is not traced, and the client's is passed on. */
+  readonly trace: OutgoingTrace | undefined
 }
 
 /** The head of the backend's request: order, spelling and bytes of the client's fields are kept. */
 export function requestHead(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { fields, method } = request
+  const { trace } = options
   const named = connectionNames(request.connection)
   let head = `${method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n`
   let forwardedHost: string | undefined
@@ -46,10 +50,12 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
     } else if (isForwardingField(name)) continue
     if (isHopByHop || OWN.has(name) || named?.has(name) === true) continue
     if (name === 'accept-encoding' && options.asksForIdentity) continue
+    if (trace !== undefined && (name === 'traceparent' || (name === 'tracestate' && trace.isNew))) continue
     const kept = name === 'cookie' ? withoutDebugCookie(value) : value
     if (kept !== undefined) head += `${fields[i]}: ${kept}\r\n`
   }
   if (options.asksForIdentity) head += 'Accept-Encoding: identity\r\n'
+  if (trace !== undefined) head += `traceparent: ${trace.traceparent}\r\n`
   if (request.isUpgrade) head += 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
   // RFC 9110 10.1.4: trailers are passed on, so they may be asked for
   else if (asksForTrailers(request)) head += 'Connection: TE\r\nTE: trailers\r\n'

@@ -16,6 +16,7 @@ import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import type { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body-claims.ts'
@@ -44,6 +45,8 @@ export interface ProxyParts {
   readonly backendHost: 'backend' | 'client'
   readonly maxBodyBytes: number
   readonly bodyClaims: BodyClaims
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Tracing | undefined
 }
 
 /** Stands between clients and the backend: decides on each request first, and lets it through or responds itself. */
@@ -80,11 +83,12 @@ export class ReverseProxy {
   }
 
   #decide(request: ProxiedRequest, downstream: Downstream): void {
-    const { pipeline, engine } = this.#parts
+    const { pipeline, engine, tracing, backend } = this.#parts
     const view = new ProxiedRequestView(request, downstream.peer)
+    if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'), backend.options.url)
     // Read first: another thread may activate the next one at any moment.
     const { plan } = engine
-    const pending = pipeline.open('proxy', view, cookieHeader(request.fields))
+    const pending = pipeline.open('proxy', view, cookieHeader(request.fields), downstream.trace)
     if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
     const incoming = new Incoming(request, view, plan, downstream, pending)
     const need = pending.needsBody()
@@ -104,6 +108,8 @@ export class ReverseProxy {
     const { pipeline } = this.#parts
     if (downstream.isHeadSent) {
       pipeline.logFailure(error)
+      downstream.trace?.noteFailure('internal_error')
+      downstream.trace?.end()
       return downstream.cut()
     }
     const { refusal } = isDecided ? pipeline.failDecided(error) : pipeline.fail('proxy', error)
@@ -129,12 +135,14 @@ export class ReverseProxy {
     if (rejection !== undefined) return this.#respond(incoming, rejection)
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
     const body = await readBody(request, downstream, bodyClaims, options)
-    if (body === undefined) return // the client went away, and nothing was taken
+    if (body === undefined) return this.#endGone(downstream) // and nothing was taken
     incoming.body = body
     try {
       const { llm } = body
-      if (typeof llm !== 'string') incoming.llm = llm
-      else if (isEnforced) return this.refuse(downstream, llm)
+      if (typeof llm !== 'string') {
+        incoming.llm = llm
+        downstream.trace?.noteBody(llm)
+      } else if (isEnforced) return this.refuse(downstream, llm)
       // Without it, rules in shadow mode do without an estimate, as if there were no body to be read.
       const facts = typeof llm !== 'string' || llm === 'repeated_descriptor' ? llm : undefined
       this.#respond(incoming, await pending.decideWithBody(facts))
@@ -147,6 +155,7 @@ export class ReverseProxy {
   #respond(incoming: Incoming, answer: DecisionAnswer): void {
     const { downstream } = incoming
     const { decision } = answer
+    downstream.trace?.noteDecision(answer)
     try {
       if (decision === undefined) this.#respondRefused(downstream, answer.refusal)
       else if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), answerHeaders(answer))
@@ -172,12 +181,12 @@ export class ReverseProxy {
     const { backend, backendHost } = this.#parts
     const { request, view, plan, downstream, body } = incoming
     const isCounted = reservation !== undefined && reservation.charges.length > 0
-    const llm = isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, request, incoming.llm) : undefined
+    const llm = isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, incoming, incoming.llm) : undefined
     if (downstream.isGone) {
       // It went while its body was read or the store was asked.
       held?.release()
       llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
-      return
+      return this.#endGone(downstream)
     }
     if (body === undefined) inviteBody(request, downstream)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
@@ -186,10 +195,10 @@ export class ReverseProxy {
     incoming.body = undefined
   }
 
-  #llmParts(reservation: Reservation, request: ProxiedRequest, llm: LlmRequest): LlmResponseParts {
+  #llmParts(reservation: Reservation, { request, downstream }: Incoming, llm: LlmRequest): LlmResponseParts {
     const { engine, logger, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
-    const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger })
+    const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger, trace: downstream.trace })
     return { settlement, request: llm, isActivated, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 
@@ -201,8 +210,17 @@ export class ReverseProxy {
     const unlogged = this.#failures.admit(code, clock.nowMs())
     if (unlogged !== undefined)
       logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole response')
-    if (downstream.isHeadSent) downstream.reset()
-    else respondError(downstream, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
+    downstream.trace?.noteFailure(code)
+    if (downstream.isHeadSent) {
+      downstream.trace?.end()
+      downstream.reset()
+    } else respondError(downstream, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
+  }
+
+  /** The client went away before its request was forwarded. */
+  #endGone({ trace }: Downstream): void {
+    trace?.noteGone()
+    trace?.end()
   }
 
   /** A request that cannot be decided. `detail` is for the client and the log. */

@@ -6,6 +6,7 @@ import type { TokenCounts } from '../llm/usage.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 
 /** What ended a response. */
 export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
@@ -15,6 +16,7 @@ export interface SettlementParts {
   readonly metrics: LlmMetrics
   readonly costMetrics: CostMetrics
   readonly logger: Logger
+  readonly trace: RequestTrace | undefined
 }
 
 /** A reservation and its one settlement: of all the ends that a response can have, the first counts. */
@@ -61,8 +63,9 @@ export class Settlement {
   #settle(end: SettlementEnd, usage: Usage): void {
     if (this.#isSettled) return
     this.#isSettled = true
-    const { metrics } = this.#parts
+    const { metrics, trace } = this.#parts
     metrics.countSettlement(end)
+    trace?.noteSettlement(end, usage)
     for (const charge of this.reservation.charges) {
       const amount = settledAmount(charge, usage)
       this.#metricsOf(charge.rule).countUsed(charge.rule, charge.amount, amount)

@@ -8,6 +8,7 @@ import type { ConnectionParts } from '../listen/port-options.ts'
 import type { BodyMemory } from '../proxy/body-memory.ts'
 import type { ReservationsParts } from '../reservations/reservations.ts'
 import type { Logouts } from '../session-cookies.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { DeskLink } from './desk/desk-link.ts'
 
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
@@ -27,6 +28,8 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly noteDecided?: NoteDecided | undefined
   /** Undefined where nobody can watch events. */
   readonly eventStreams?: EventStreams | undefined
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Tracing | undefined
   /** Calls back each time that a plan has become active. */
   readonly onPlanActive: (listener: () => void) => void
 }

@@ -33,6 +33,7 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     debugSessions,
     gateway,
     noteDecided: parts.noteDecided,
+    tracing: parts.tracing,
   })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
   const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined

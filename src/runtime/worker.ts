@@ -27,6 +27,7 @@ import { SharedTable } from '../store/shared-table.ts'
 import type { EventTap } from '../telemetry/events/event-tap.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { TopCallers } from '../top/top-callers.ts'
 import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import { resultOf } from './desk/call-result.ts'
@@ -35,6 +36,7 @@ import { DeskLink } from './desk/desk-link.ts'
 import type { FleetNews } from './desk/fleet-news.ts'
 import { WorkerEvents } from './events/worker-events.ts'
 import type { Fleet } from './fleet.ts'
+import { openTracing, TRACES_CLOSE_MS } from './open-tracing.ts'
 import { loadServerCode, type ServerCode } from './server-code.ts'
 import { newServers } from './servers.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
@@ -76,6 +78,7 @@ export class Worker {
   readonly #digest: CallerDigest
   readonly #events: WorkerEvents | undefined
   readonly #decisionLog: WorkerDecisionLog | undefined
+  readonly #tracing: Tracing | undefined
   readonly #sweep: NodeJS.Timeout | undefined
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
@@ -87,6 +90,7 @@ export class Worker {
     metricMemory: MetricMemory,
     desk: DeskLink,
     fleet: Fleet | undefined,
+    tracing: Tracing | undefined,
   ) {
     const { config, memory, worker, clock, logger } = parts
     this.#parts = parts
@@ -95,6 +99,7 @@ export class Worker {
     )
     const owner = ownerNumber(worker)
     this.#fleet = fleet
+    this.#tracing = tracing
     this.#desk = desk
     const events = { ...parts, eventWatch: memory.eventWatch, desk: this.#desk, metricMemory, wallMs: () => clock.wallMs() }
     this.#events = hasEvents(config) ? new WorkerEvents(events) : undefined
@@ -138,6 +143,7 @@ export class Worker {
       desk: this.#desk,
       noteDecided: this.#decisionLog?.note,
       eventStreams: this.#events?.streams,
+      tracing,
       onPlanActive: (listener) => this.#planListeners.push(listener),
       places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
     })
@@ -148,9 +154,9 @@ export class Worker {
     const { config, memory, worker } = parts
     const metricMemory = new MetricMemory(memory.metrics, worker)
     const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
-    const code = await loadServerCode(config)
+    const [code, tracing] = await Promise.all([loadServerCode(config), openTracing(config, { ...parts, metricMemory })])
     const desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-    if (config.redis === undefined) return new Worker(parts, code, local, metricMemory, desk, undefined)
+    if (config.redis === undefined) return new Worker(parts, code, local, metricMemory, desk, undefined, tracing)
     // The client for Redis takes longer to load than all else that a worker needs.
     const { Fleet } = await import('./fleet.ts')
     return new Worker(
@@ -160,6 +166,7 @@ export class Worker {
       metricMemory,
       desk,
       new Fleet(config.redis, { ...parts, local, metricMemory, desk, reservations: memory.reservations }),
+      tracing,
     )
   }
 
@@ -202,6 +209,7 @@ export class Worker {
         clearInterval(this.#sweep)
         await this.#servers.close()
         await this.#fleet?.close()
+        await this.#tracing?.close(TRACES_CLOSE_MS)
         this.#events?.flush()
         this.#decisionLog?.flush()
         return this.#parts.send({ type: 'closed' })

@@ -44,6 +44,8 @@ export class ExtAuthzRequest implements Question, RequestView {
   uri = ''
   host = ''
   peer: string | undefined
+  /** Of the call, whose span is nearer than that of the request. */
+  callTraceparent = ''
 
   /** Throws MalformedMessage. */
   read(message: Uint8Array): void {
@@ -103,6 +105,10 @@ export class ExtAuthzRequest implements Question, RequestView {
     return this.header('cookie') as string | undefined // its lines are joined
   }
 
+  traceparent(): FieldValue {
+    return this.callTraceparent === '' ? this.header('traceparent') : this.callTraceparent
+  }
+
   context(name: string): FieldValue {
     const entries = this.#context
     const entry = entries.findExactly(this.#bytes, name, NO_ENTRY)
@@ -119,6 +125,7 @@ export class ExtAuthzRequest implements Question, RequestView {
     this.uri = ''
     this.host = ''
     this.peer = undefined
+    this.callTraceparent = ''
   }
 
   #readAttributes(): void {

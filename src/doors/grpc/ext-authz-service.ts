@@ -14,6 +14,7 @@ const MAX_IDLE_REQUESTS = 64
 export class ExtAuthzCheck implements UnaryMethod {
   readonly path = '/envoy.service.auth.v3.Authorization/Check'
   readonly isStreaming = false
+  readonly isTraced: boolean
   readonly #pipeline: DecisionPipeline
   readonly #response = new ExtAuthzResponse()
   /** Those that are not in use. */
@@ -21,6 +22,7 @@ export class ExtAuthzCheck implements UnaryMethod {
 
   constructor(pipeline: DecisionPipeline) {
     this.#pipeline = pipeline
+    this.isTraced = pipeline.isTraced
   }
 
   handle(message: Uint8Array, call: GrpcCall): GrpcReply | Promise<GrpcReply> {
@@ -32,6 +34,7 @@ export class ExtAuthzCheck implements UnaryMethod {
       this.#giveBack(request)
       return this.#fail(error)
     }
+    request.callTraceparent = call.traceparent ?? ''
     const answer = this.#pipeline.decide(request)
     if (!(answer instanceof Promise)) return this.#conclude(request, answer)
     request.keepMessage()

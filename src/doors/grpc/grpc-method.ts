@@ -6,6 +6,8 @@ export interface UnaryMethod {
   /** As calls name it: `/package.Service/Method`. */
   readonly path: string
   readonly isStreaming: false
+  /** Whether it needs the `traceparent` of its calls. */
+  readonly isTraced?: boolean
   /** Returns at once where it can. The message may change after that. */
   handle(message: Uint8Array, call: GrpcCall): GrpcReply | Promise<GrpcReply>
 }
@@ -22,6 +24,8 @@ interface StreamingMethod {
 export interface GrpcCall {
   /** Past its deadline, or cancelled: nothing more may be taken for it. The reply is EXPIRED; of a cancelled call it goes nowhere. */
   readonly isOver: boolean
+  /** The field of that name; empty or undefined where it has none, or nothing is traced. */
+  readonly traceparent?: string
 }
 
 export interface StreamingCall extends GrpcCall {

@@ -23,6 +23,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** One call on `node:http2`. */
 export class NodeGrpcCall implements StreamingCall {
+  readonly traceparent: string
   readonly #stream: ServerHttp2Stream
   readonly #context: NodeCallContext
   readonly #deadlineMs: number
@@ -37,6 +38,7 @@ export class NodeGrpcCall implements StreamingCall {
   #unsent = 0
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, context: NodeCallContext) {
+    this.traceparent = textOf(headers['traceparent'])
     this.#stream = stream
     this.#context = context
     stream.on('error', () => {}) // its 'close' follows

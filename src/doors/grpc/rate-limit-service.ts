@@ -34,12 +34,13 @@ export function rateLimitMethods(pipeline: DecisionPipeline, ignoredLimits: Seri
     {
       path: '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
       isStreaming: false,
+      isTraced: pipeline.isTraced,
       handle(message, call) {
         if (call.isOver) return EXPIRED
         const request = read(message)
         if ('status' in request) return request
         ignoredLimits.count += request.ignoredLimits
-        const answer = pipeline.decideDescriptors(request)
+        const answer = pipeline.decideDescriptors(request, call.traceparent)
         return answer instanceof Promise ? answer.then(reply) : reply(answer)
       },
     },

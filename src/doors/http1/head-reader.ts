@@ -188,6 +188,10 @@ export class HeadReader implements Question, RequestView {
     return this.header('cookie') as string | undefined
   }
 
+  traceparent(): FieldValue {
+    return this.header('traceparent')
+  }
+
   #forget(): void {
     this.#used = FIRST_FIELD
     this.#ownHost = ABSENT

@@ -73,6 +73,10 @@ export class HttpQuestion implements Question, RequestView {
     return cookieHeader(this.#req.rawHeaders)
   }
 
+  traceparent(): FieldValue {
+    return this.header('traceparent')
+  }
+
   #valueAt(at: number): string {
     return at === ABSENT ? '' : this.#req.rawHeaders[at + 1]!
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http/header-list.ts'
+import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
 import type { Peer } from '../peer.ts'
 import { headText } from '../response-fields.ts'
@@ -20,6 +21,7 @@ export class NodeDownstream implements Downstream {
   #hearsDrain = false
   #stallMs = 0
   #stall: NodeJS.Timeout | undefined
+  trace: RequestTrace | undefined
   listener: DownstreamListener | undefined
 
   constructor(connection: ClientConnection, req: IncomingMessage, res: ServerResponse, early: EarlyBytes | undefined) {

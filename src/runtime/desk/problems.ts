@@ -41,6 +41,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     events_not_posted: { endedBy: ['events_posted_again'] },
     decision_log_not_written: { endedBy: ['decision_log_written_again'] },
     decision_log_dropped: {},
+    traces_not_sent: { endedBy: ['traces_sent_again'], isOfWorker: true },
     overrides_unreadable: {},
     counters_evicted: {},
     accept_failed: { by: 'reason' },

@@ -61,6 +61,8 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'internal_error',
   'events_not_posted',
   'events_posted_again',
+  'traces_not_sent',
+  'traces_sent_again',
   'started',
   'stopping',
   'stopped',

@@ -229,6 +229,12 @@ export const CATALOGUE = {
     labels: ['result'],
     help: 'Lines for EDGE_DECISION_LOG: written, dropped (the disk is slower than requests come), failed (not written), or too_long.',
   },
+  edge_spans_sent_total: { type: 'counter', labels: [], help: 'Spans that EDGE_OTLP_URL accepted.' },
+  edge_spans_dropped_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Spans that were lost: EDGE_OTLP_URL did not accept them, or more came than can wait.',
+  },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_workers: {
     type: 'gauge',

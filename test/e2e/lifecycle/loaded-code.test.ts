@@ -6,18 +6,18 @@ import { Cli } from '../../support/service/cli.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 
 /** Packages that few workers need, or none. */
-const HEAVY = /\/node_modules\/(?:ioredis|zod|js-yaml|mmdb-lib)\//
+const HEAVY = /\/node_modules\/(?:ioredis|zod|js-yaml|mmdb-lib|@opentelemetry)\//
 
 describe.concurrent('a thread loads what it uses', () => {
-  test('a worker of decision_service: no Redis client, no schemas, no YAML, no countries, no proxy', async (t) => {
+  test('a worker of decision_service: no Redis client, no schemas, no YAML, no countries, no proxy, no OpenTelemetry', async (t) => {
     const { main, workers } = await loadedBy(t)
     expect(workers).toHaveLength(2)
     for (const loaded of workers) {
       expect(loaded.filter((file) => HEAVY.test(file))).toEqual([])
       expect(own(loaded)).toContain('worker-thread-decision-server.js')
-      expect(own(loaded).filter((name) => /proxy|fleet|country/.test(name))).toEqual([])
+      expect(own(loaded).filter((name) => /proxy|fleet|country|tracing/.test(name))).toEqual([])
     }
-    expect(main.filter((file) => /\/node_modules\/(?:ioredis|mmdb-lib)\//.test(file))).toEqual([])
+    expect(main.filter((file) => /\/node_modules\/(?:ioredis|mmdb-lib|@opentelemetry)\//.test(file))).toEqual([])
     expect(own(main).filter((name) => /worker|state-file|bundle-url|country|fake-llm|help/.test(name))).toEqual([])
   })
 
@@ -35,6 +35,14 @@ describe.concurrent('a thread loads what it uses', () => {
     const { workers } = await loadedBy(t, {}, 'ip:country')
     expect(workers).toHaveLength(2)
     for (const loaded of workers) expect(loaded.some((file) => file.includes('/node_modules/mmdb-lib/'))).toBe(true)
+  })
+
+  test("a worker that traces: OpenTelemetry's SDK; the main thread never", async (t) => {
+    const { main, workers } = await loadedBy(t, { EDGE_OTLP_URL: 'http://127.0.0.1:9' })
+    const ofSdk = (loaded: readonly string[]): string[] => loaded.filter((file) => file.includes('/node_modules/@opentelemetry/sdk-trace/'))
+    expect(workers).toHaveLength(2)
+    for (const loaded of workers) expect(ofSdk(loaded)).not.toEqual([])
+    expect(ofSdk(main)).toEqual([])
   })
 
   test('what one mode alone needs is in no file that the other loads', async () => {

@@ -9,6 +9,7 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js'
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader'
+import type { Fields } from '../service/http.ts'
 import { type Owner, thisTest } from '../service/running.ts'
 
 /** The definitions that the package comes with. */
@@ -50,10 +51,12 @@ export class JsClient {
     this.client = client
   }
 
-  call<Response>(method: string, request: object): Promise<Outcome<Response>> {
+  call<Response>(method: string, request: object, fields: Fields = []): Promise<Outcome<Response>> {
+    const metadata = new Metadata()
+    for (const [name, value] of fields) metadata.add(name, value)
     return new Promise((resolve) => {
       const call = (this.client as object as Record<string, Method>)[method]!
-      call.call(this.client, request, new Metadata(), (error, response) => {
+      call.call(this.client, request, metadata, (error, response) => {
         if (error === null) resolve({ response })
         else resolve({ failure: { code: error.code, details: error.details } })
       })

@@ -13,6 +13,7 @@ export class RecordingDownstream implements Downstream {
   writtenBytes = 0
   readonly unsentBytes = 0
   stallMs: number | undefined
+  trace: Downstream['trace']
   listener: DownstreamListener | undefined
   /** Whether it takes more than what was written. */
   hasRoom = true

@@ -14,6 +14,7 @@ export class CallStream implements GrpcCall {
   readonly contentLength: number
   readonly bornMs: number
   readonly deadlineMs: number
+  readonly traceparent: string
   /** What the client may still be sent. */
   sendWindow: number
   /** What it has sent since we last gave it leave for more. */
@@ -38,6 +39,7 @@ export class CallStream implements GrpcCall {
     sendWindow: number,
     nowMs: number,
     timeoutMs: number,
+    traceparent: string,
   ) {
     this.id = id
     this.method = method
@@ -46,6 +48,7 @@ export class CallStream implements GrpcCall {
     this.sendWindow = sendWindow
     this.bornMs = nowMs
     this.deadlineMs = nowMs + timeoutMs
+    this.traceparent = traceparent
   }
 
   get isOver(): boolean {

@@ -81,7 +81,7 @@ export class CallStreams {
     const lifeMs = isRefusal(method) ? Number.POSITIVE_INFINITY : timeoutMs
     const { initialWindow } = this.#settings
     this.#context.streams++
-    this.#streams.add(new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs))
+    this.#streams.add(new CallStream(id, method, rules, head.contentLength, initialWindow, nowMs, lifeMs, head.traceparent))
     return NO_ERROR
   }
 

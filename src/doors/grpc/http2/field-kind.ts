@@ -9,11 +9,12 @@ export const TIMEOUT = 6
 export const ENCODING = 7
 export const TE = 8
 export const CONTENT_LENGTH = 9
+export const TRACEPARENT = 10
 /** RFC 9113 8.2.2: fields of a connection have no place in HTTP/2. */
-export const CONNECTION_FIELD = 10
+export const CONNECTION_FIELD = 11
 /** No name that a request may have. */
-export const MALFORMED = 11
-export const KINDS = 12
+export const MALFORMED = 12
+export const KINDS = 13
 
 /** A value with characters that no field may have. */
 export const BAD_VALUE = '\0'
@@ -28,6 +29,7 @@ const NAMES: Readonly<Record<string, number>> = {
   'grpc-encoding': ENCODING,
   te: TE,
   'content-length': CONTENT_LENGTH,
+  traceparent: TRACEPARENT,
   connection: CONNECTION_FIELD,
   'keep-alive': CONNECTION_FIELD,
   'proxy-connection': CONNECTION_FIELD,

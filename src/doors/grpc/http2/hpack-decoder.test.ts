@@ -87,6 +87,21 @@ test.each([
   expect(new HpackDecoder().decode(hex(block), 0, hex(block).length, head)).toBe(false)
 })
 
+test('the text of traceparent is there for those who need it, once', () => {
+  const traced = (isTraced: boolean, ...values: string[]): RequestHead => {
+    const head = new RequestHead()
+    head.begin(false)
+    const fields = values.map((value) => Buffer.from(`\0\x0btraceparent${String.fromCharCode(value.length)}${value}`, 'latin1'))
+    const block = Buffer.concat(fields)
+    expect(new HpackDecoder(isTraced).decode(block, 0, block.length, head)).toBe(true)
+    return head
+  }
+  expect(traced(true, '00-a').traceparent).toBe('00-a')
+  expect(traced(true, '00-a', '00-a').traceparent).toBe(', ')
+  expect(traced(false, '00-a')).toMatchObject({ traceparent: '', isMalformed: false, bytes: 11 + 4 + 32 })
+  expect(traced(false, '00\n').isMalformed).toBe(true)
+})
+
 test('a field that is larger than the table empties it', () => {
   const decoder = new HpackDecoder()
   const head = new RequestHead()

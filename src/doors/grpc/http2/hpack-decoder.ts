@@ -1,4 +1,4 @@
-import { BAD_VALUE, hasText, isFieldValue, KINDS, kindOfName } from './field-kind.ts'
+import { BAD_VALUE, hasText, isFieldValue, KINDS, kindOfName, OTHER, TRACEPARENT } from './field-kind.ts'
 import { FIELD_BYTES, HpackTable, MAX_TABLE_BYTES } from './hpack-table.ts'
 import { decodeHuffman, MAX_GROWTH } from './huffman.ts'
 import type { RequestHead } from './request-head.ts'
@@ -32,11 +32,17 @@ let scratch = Buffer.allocUnsafeSlow(4096)
 /** Reads the header blocks of one connection. All of them, in their order: each may change what the next one means. */
 export class HpackDecoder {
   readonly #table = new HpackTable()
+  readonly #isTraced: boolean
   #bytes: Buffer = scratch
   #at = 0
   #end = 0
   /** Of the text that was read last. */
   #textBytes = 0
+
+  /** `isTraced`: the text of `traceparent` is needed, which is another one in each call. */
+  constructor(isTraced = false) {
+    this.#isTraced = isTraced
+  }
 
   /** Adds the fields to the head. Returns false for a block that cannot be decoded: nothing after it can be, either. */
   decode(bytes: Buffer, from: number, to: number, head: RequestHead): boolean {
@@ -101,10 +107,15 @@ export class HpackDecoder {
     this.#at += length
     if (!isHuffman) {
       this.#textBytes = length
-      return kindOfName(this.#bytes, from, this.#at)
+      return this.#kindOf(this.#bytes, from, this.#at)
     }
     this.#textBytes = this.#decodeText(from)
-    return kindOfName(scratch, 0, this.#textBytes)
+    return this.#kindOf(scratch, 0, this.#textBytes)
+  }
+
+  #kindOf(bytes: Buffer, from: number, to: number): number {
+    const kind = kindOfName(bytes, from, to)
+    return kind === TRACEPARENT && !this.#isTraced ? OTHER : kind
   }
 
   /** The text of the kinds that have one; else nothing, or BAD_VALUE. */

@@ -18,6 +18,8 @@ export class Http2Context {
   readonly partial: PartialMessages
   readonly plainRules: MessageRules
   readonly encodedRules: MessageRules
+  /** Whether a method needs the `traceparent` of its calls. */
+  readonly isTraced: boolean
   /** Calls that are under way. */
   streams = 0
   /** When the turn began. */
@@ -32,6 +34,7 @@ export class Http2Context {
     onFailure: (error: unknown) => void,
   ) {
     this.methods = methods
+    this.isTraced = [...methods.values()].some((method) => !method.isStreaming && method.isTraced === true)
     this.limits = limits
     this.timeouts = timeouts
     this.onFailure = onFailure

@@ -49,7 +49,7 @@ export class IncomingFrames {
   readonly #settings: PeerSettings
   readonly #budgets: FrameBudgets
   readonly #onPong: (payload: Buffer) => void
-  readonly #decoder = new HpackDecoder()
+  readonly #decoder: HpackDecoder
   #block: HeaderBlock | undefined
   /** What the client has sent since we last gave it leave for more. */
   #unacknowledged = 0
@@ -59,6 +59,7 @@ export class IncomingFrames {
   /** `onPong`: a ping of ours came back. */
   constructor(context: Http2Context, socket: Socket, { streams, settings, budgets }: ConnectionParts, onPong: (payload: Buffer) => void) {
     this.#context = context
+    this.#decoder = new HpackDecoder(context.isTraced)
     this.#socket = socket
     this.#streams = streams
     this.#settings = settings

@@ -13,6 +13,7 @@ import {
   SCHEME,
   TE,
   TIMEOUT,
+  TRACEPARENT,
 } from './field-kind.ts'
 
 const UNKNOWN_LENGTH = -1
@@ -28,6 +29,7 @@ export class RequestHead implements CallHead {
   contentType = ''
   timeout = ''
   encoding = ''
+  traceparent = ''
   /** -1 where it is not said. */
   contentLength = UNKNOWN_LENGTH
   /** RFC 9113 8.1.1: no request at all. */
@@ -45,6 +47,7 @@ export class RequestHead implements CallHead {
     this.contentType = ''
     this.timeout = ''
     this.encoding = ''
+    this.traceparent = ''
     this.contentLength = UNKNOWN_LENGTH
     this.isMalformed = false
     this.bytes = 0
@@ -86,6 +89,9 @@ export class RequestHead implements CallHead {
         break
       case ENCODING:
         this.encoding = isRepeated ? REPEATED : value
+        break
+      case TRACEPARENT:
+        this.traceparent = isRepeated ? REPEATED : value
         break
       case TE:
         if (value !== 'trailers' && value.toLowerCase() !== 'trailers') this.isMalformed = true

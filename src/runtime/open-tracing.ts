@@ -1,0 +1,33 @@
+import type { Logger } from 'pino'
+import { requestFailure } from '../bundle/request-failure.ts'
+import type { Clock } from '../clock.ts'
+import type { ServerConfig } from '../config/config.ts'
+import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
+
+/** How long a worker that ends may take to send the spans that it has. */
+export const TRACES_CLOSE_MS = 1000
+
+interface TracingParts {
+  readonly worker: number
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metricMemory: MetricMemory
+}
+
+/** Loads OpenTelemetry's SDK if EDGE_OTLP_URL asks for traces, and never else. */
+export async function openTracing({ otlpUrl, otlpSample }: ServerConfig, parts: TracingParts): Promise<Tracing | undefined> {
+  if (otlpUrl === undefined) return undefined
+  const { Tracing } = await import('../telemetry/tracing/tracing.ts')
+  const { worker, clock, logger, metricMemory } = parts
+  return new Tracing({
+    url: otlpUrl,
+    share: otlpSample,
+    clock,
+    logger: logger.child({ worker }),
+    sent: new CounterFamily(metricMemory, 'edge_spans_sent_total').series(),
+    dropped: new CounterFamily(metricMemory, 'edge_spans_dropped_total').series(),
+    explain: (error) => requestFailure(new Error('', { cause: error })).message,
+  })
+}

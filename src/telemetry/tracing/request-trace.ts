@@ -1,0 +1,142 @@
+import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
+import type { Usage } from '../../costs/cost.ts'
+import type { LlmRequest } from '../../llm/llm-request.ts'
+import { DecisionSpan } from './decision-span.ts'
+import {
+  decisionAttributes,
+  llmAttributes,
+  methodName,
+  requestAttributes,
+  type TracedAnswer,
+  type TracedRequest,
+} from './span-attributes.ts'
+import type { SpanClock } from './span-clock.ts'
+
+export interface RequestTraceParts {
+  readonly tracer: Tracer
+  readonly clock: SpanClock
+  /** Where requests are forwarded to. */
+  readonly backend: URL
+}
+
+/** How a trace goes on in the backend. */
+export interface OutgoingTrace {
+  readonly traceparent: string
+  /** It began here: a `tracestate` that came with the request belongs to no trace (W3C Trace Context 3.3.1.4). */
+  readonly isNew: boolean
+}
+
+/** The spans of one proxied request: its own, and below it that of its decision and that of the call to the backend. */
+export class RequestTrace {
+  readonly #parts: RequestTraceParts
+  readonly #request: TracedRequest
+  readonly #isNew: boolean
+  readonly #context: Context
+  readonly #span: Span
+  /** From the call to the backend on. */
+  #call: Span | undefined
+  #isDecided = false
+  #endsWhenSettled = false
+  #isOver = false
+
+  constructor(parts: RequestTraceParts, request: TracedRequest, parent: Context) {
+    const { tracer, clock } = parts
+    this.#parts = parts
+    this.#request = request
+    this.#isNew = parent === ROOT_CONTEXT
+    const attributes = { ...requestAttributes(request), 'url.scheme': 'http' }
+    const options = { kind: SpanKind.SERVER, attributes, startTime: clock.nowMs() }
+    this.#span = tracer.startSpan(methodName(request.method), options, parent)
+    this.#context = trace.setSpan(parent, this.#span)
+  }
+
+  startDecision(): DecisionSpan {
+    const { tracer, clock } = this.#parts
+    const attributes = { 'edge.door': 'proxy' }
+    return new DecisionSpan(tracer.startSpan('decision', { attributes, startTime: clock.nowMs() }, this.#context), clock)
+  }
+
+  noteDecision(answer: TracedAnswer): void {
+    this.#isDecided = true
+    this.#span.setAttributes(decisionAttributes(answer))
+  }
+
+  /** What was read of the body. */
+  noteBody({ model }: LlmRequest): void {
+    this.#span.setAttributes({ 'gen_ai.request.model': model })
+  }
+
+  startCall(llm: LlmRequest | undefined): OutgoingTrace {
+    const { tracer, clock, backend } = this.#parts
+    const { method } = this.#request
+    const attributes = {
+      ...requestAttributes(this.#request),
+      'server.address': backend.hostname,
+      'server.port': Number(backend.port || (backend.protocol === 'https:' ? 443 : 80)),
+      ...(llm && llmAttributes(this.#request, llm)),
+    }
+    this.#call = tracer.startSpan(methodName(method), { kind: SpanKind.CLIENT, attributes, startTime: clock.nowMs() }, this.#context)
+    const { traceId, spanId } = this.#call.spanContext()
+    return { traceparent: `00-${traceId}-${spanId}-01`, isNew: this.#isNew }
+  }
+
+  noteRetry(reason: string): void {
+    this.#call?.addEvent('retry', { 'error.type': reason }, this.#parts.clock.nowMs())
+  }
+
+  /** The head of the backend's response is here. */
+  noteResponse(status: number): void {
+    this.#call?.setAttribute('http.response.status_code', status).addEvent('response_head', this.#parts.clock.nowMs())
+    if (status >= 400) this.#call?.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
+    this.#noteStatus(status, String(status))
+  }
+
+  /** What tokens came to, and what ended their response. Tokens are on one span only, so that sums over spans are right. */
+  noteSettlement(end: string, usage: Usage): void {
+    if (this.#isOver) return
+    const tokens = typeof usage === 'string' ? undefined : usage.tokens
+    this.#call?.setAttributes({
+      'edge.llm.end': end,
+      'gen_ai.usage.input_tokens': tokens?.prompt,
+      'gen_ai.usage.output_tokens': tokens?.completion,
+    })
+    if (this.#endsWhenSettled) this.end()
+  }
+
+  noteFailure(reason: string): void {
+    if (this.#isOver) return
+    for (const span of [this.#span, this.#call]) span?.setAttribute('error.type', reason).setStatus({ code: SpanStatusCode.ERROR })
+  }
+
+  /** The client went away before it had the whole response. */
+  noteGone(): void {
+    if (!this.#isOver) this.#span.addEvent('client_gone', this.#parts.clock.nowMs())
+  }
+
+  /** We responded in place of the backend. */
+  respond(status: number, reason: string): void {
+    if (this.#isOver) return
+    if (!this.#isDecided) this.#span.setAttributes({ 'edge.action': 'refuse', 'edge.reason': reason })
+    this.#noteStatus(status, reason)
+    this.end()
+  }
+
+  /** The client has the whole response, and what it cost is not known yet. */
+  endWhenSettled(): void {
+    this.#endsWhenSettled = true
+  }
+
+  /** Nothing that comes later counts. */
+  end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const nowMs = this.#parts.clock.nowMs()
+    this.#call?.end(nowMs)
+    this.#span.end(nowMs)
+  }
+
+  #noteStatus(status: number, errorType: string): void {
+    this.#span.setAttribute('http.response.status_code', status)
+    if (status >= 500) this.#span.setAttribute('error.type', errorType).setStatus({ code: SpanStatusCode.ERROR })
+  }
+}

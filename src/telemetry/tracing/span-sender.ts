@@ -1,0 +1,153 @@
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { BatchSpanProcessor, type ReadableSpan, type SpanProcessor } from '@opentelemetry/sdk-trace'
+import type { Logger } from 'pino'
+import { VERSION } from '../../version.ts'
+import type { Series } from '../metrics/counter-family.ts'
+
+export interface SpanSenderParts {
+  /** To which `/v1/traces` is added. */
+  readonly url: URL
+  readonly logger: Logger
+  readonly sent: Series
+  readonly dropped: Series
+  readonly nowMs: () => number
+  /** Why a request failed, in words. */
+  readonly explain: (error: Error) => string
+  readonly timing?: SenderTiming
+}
+
+export interface SenderTiming {
+  /** How long spans are gathered before they are sent together. */
+  readonly gatherMs: number
+  /** For a batch to be accepted, with what is tried again. */
+  readonly timeoutMs: number
+  /** The exporter's own limit is one of silence: a response that never ends is cut off after so long. */
+  readonly cutMs: number
+  /** Between two lines of the log. */
+  readonly logMs: number
+}
+
+const TIMING: SenderTiming = { gatherMs: 1000, timeoutMs: 5000, cutMs: 6000, logMs: 60_000 }
+
+/** Spans that wait or are on their way, of one worker. What comes beyond is dropped: about 4 MB. */
+const MAX_WAITING = 2048
+/** Of one request. Writing them as JSON takes this thread about a millisecond. */
+const MAX_BATCH = 256
+
+/** Sends spans to a collector in batches, beside the requests. Whatever the collector does, memory is bounded and no request waits. */
+export class SpanSender implements SpanProcessor {
+  readonly #parts: SpanSenderParts
+  readonly #timing: SenderTiming
+  readonly #exporter: OTLPTraceExporter
+  readonly #batches: BatchSpanProcessor
+  readonly #agent: HttpAgent
+  #waiting = 0
+  /** Why the last batch was not accepted. */
+  #problem: string | undefined
+  #lostUnlogged = 0
+  /** The log says that spans are lost. */
+  #isReported = false
+  #nextLogMs = Number.NEGATIVE_INFINITY
+  #isClosed = false
+
+  constructor(parts: SpanSenderParts) {
+    this.#parts = parts
+    this.#timing = parts.timing ?? TIMING
+    this.#agent = parts.url.protocol === 'https:' ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true })
+    this.#exporter = new OTLPTraceExporter({
+      url: `${parts.url.href.replace(/\/+$/, '')}/v1/traces`,
+      timeoutMillis: this.#timing.timeoutMs,
+      concurrencyLimit: MAX_WAITING / MAX_BATCH,
+      httpAgentOptions: () => this.#agent,
+      userAgent: `edge/${VERSION}`,
+    })
+    this.#batches = new BatchSpanProcessor({
+      exporter: { export: (spans, onResult) => this.#export(spans, onResult), shutdown: () => this.#exporter.shutdown() },
+      maxQueueSize: MAX_WAITING,
+      maxExportBatchSize: MAX_BATCH,
+      scheduledDelayMillis: this.#timing.gatherMs,
+      exportTimeoutMillis: 2 * this.#timing.cutMs,
+    })
+  }
+
+  onStart(): void {}
+
+  onEnd(span: ReadableSpan): void {
+    if (this.#waiting >= MAX_WAITING) return this.#noteLost(1)
+    this.#waiting++
+    this.#batches.onEnd(span)
+  }
+
+  forceFlush(): Promise<void> {
+    return this.#batches.forceFlush()
+  }
+
+  shutdown(): Promise<void> {
+    return this.#batches.shutdown()
+  }
+
+  /** Sends what is left, as far as there is time. */
+  async close(withinMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const timeIsUp = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, withinMs)
+    })
+    await Promise.race([this.shutdown().catch(() => {}), timeIsUp]) // what failed was noted
+    clearTimeout(timer)
+    this.#isClosed = true
+    this.#agent.destroy()
+    if (this.#waiting > 0) this.#lose(this.#waiting, this.#problem ?? 'there was no time left')
+  }
+
+  #export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
+    const cut = setInterval(() => this.#agent.destroy(), this.#timing.cutMs).unref()
+    const onEnd = (result: ExportResult): void => {
+      clearInterval(cut)
+      if (!this.#isClosed) this.#note(spans.length, result)
+      onResult(result)
+    }
+    try {
+      this.#exporter.export(spans, onEnd)
+    } catch (error) {
+      onEnd({ code: ExportResultCode.FAILED, error: error as Error })
+    }
+  }
+
+  #note(spans: number, { code, error }: ExportResult): void {
+    if (code !== ExportResultCode.SUCCESS) return this.#lose(spans, this.#reasonOf(error))
+    const { sent, logger, url } = this.#parts
+    this.#waiting -= spans
+    sent.count += spans
+    this.#problem = undefined
+    if (!this.#isReported) return
+    this.#isReported = false
+    logger.info({ event: 'traces_sent_again', url: url.origin }, 'EDGE_OTLP_URL accepts traces again')
+  }
+
+  #lose(spans: number, reason: string): void {
+    this.#waiting -= spans
+    this.#problem = reason
+    this.#noteLost(spans)
+  }
+
+  #noteLost(spans: number): void {
+    const { dropped, logger, url, nowMs } = this.#parts
+    dropped.count += spans
+    this.#lostUnlogged += spans
+    if (nowMs() < this.#nextLogMs) return
+    const reason = this.#problem ?? 'there were more spans than can wait'
+    logger.warn({ event: 'traces_not_sent', url: url.origin, reason, lost: this.#lostUnlogged }, 'traces were not sent to EDGE_OTLP_URL')
+    this.#nextLogMs = nowMs() + this.#timing.logMs
+    this.#lostUnlogged = 0
+    this.#isReported = true
+  }
+
+  /** Of a response, its status alone: its text is the collector's own. */
+  #reasonOf(error: (Error & { readonly code?: unknown }) | undefined): string {
+    if (error === undefined) return 'it did not accept them'
+    return typeof error.code === 'number' ? `it returned ${error.code}` : this.#parts.explain(error)
+  }
+}

@@ -1,0 +1,72 @@
+import { hostname } from 'node:os'
+import { SpanKind, type Tracer } from '@opentelemetry/api'
+import { detectResources, envDetector, type Resource, resourceFromAttributes } from '@opentelemetry/resources'
+import { AlwaysOnSampler, TracerProvider } from '@opentelemetry/sdk-trace'
+import type { Clock } from '../../clock.ts'
+import { VERSION } from '../../version.ts'
+import { DecisionSpan } from './decision-span.ts'
+import { RequestTrace } from './request-trace.ts'
+import { sampledParent } from './sampled-parent.ts'
+import type { TracedRequest } from './span-attributes.ts'
+import { SpanClock } from './span-clock.ts'
+import { SpanSender, type SpanSenderParts } from './span-sender.ts'
+
+export interface TracingOptions extends Omit<SpanSenderParts, 'nowMs'> {
+  readonly clock: Clock
+  /** Of the requests that nobody has decided about, the share that is traced. */
+  readonly share: number
+}
+
+/** A model's name may be as long. */
+const MAX_TEXT = 256
+
+/**
+ * The spans of one worker, by OpenTelemetry's SDK. Nothing is registered globally, and parents are passed on by hand: a context manager
+ * would slow down everything that is asynchronous.
+ */
+export class Tracing {
+  readonly #share: number
+  readonly #tracer: Tracer
+  readonly #clock: SpanClock
+  readonly #sender: SpanSender
+
+  constructor(options: TracingOptions) {
+    const { clock, share } = options
+    this.#clock = new SpanClock(clock)
+    this.#share = share
+    this.#sender = new SpanSender({ ...options, nowMs: () => clock.nowMs() })
+    const provider = new TracerProvider({
+      resource: thisInstance(),
+      // What comes to the tracer is to be traced.
+      sampler: new AlwaysOnSampler(),
+      spanProcessors: [this.#sender],
+      spanLimits: { attributeValueLengthLimit: MAX_TEXT },
+    })
+    this.#tracer = provider.getTracer('edge', VERSION)
+  }
+
+  /** Of a decision that a gateway asks for; undefined where it is not traced. `traceparent` is a field's value, or anything else. */
+  startDecision(door: string, traceparent: unknown): DecisionSpan | undefined {
+    const parent = sampledParent(traceparent, this.#share)
+    if (parent === undefined) return undefined
+    const options = { kind: SpanKind.SERVER, attributes: { 'edge.door': door }, startTime: this.#clock.nowMs() }
+    return new DecisionSpan(this.#tracer.startSpan('decision', options, parent), this.#clock)
+  }
+
+  /** Of a proxied request; undefined where it is not traced. */
+  startRequest(request: TracedRequest, traceparent: unknown, backend: URL): RequestTrace | undefined {
+    const parent = sampledParent(traceparent, this.#share)
+    return parent && new RequestTrace({ tracer: this.#tracer, clock: this.#clock, backend }, request, parent)
+  }
+
+  /** Sends what is left, as far as there is time. */
+  close(withinMs: number): Promise<void> {
+    return this.#sender.close(withinMs)
+  }
+}
+
+/** OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win. */
+function thisInstance(): Resource {
+  const own = { 'service.name': 'edge', 'service.version': VERSION, 'service.instance.id': `${hostname()}:${process.pid}` }
+  return resourceFromAttributes(own).merge(detectResources({ detectors: [envDetector] }))
+}
