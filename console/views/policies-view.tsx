@@ -1,26 +1,23 @@
-import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { ask } from '../api.ts'
+import { usePoll } from '../live.ts'
+import { Badge } from '../parts/badge.tsx'
+import { DataTable } from '../parts/data-table.tsx'
 
 interface Policies {
-  readonly bundle_version: string | null
   readonly policies: readonly { readonly id: string; readonly mode: string }[]
 }
 
 export function PoliciesView() {
-  const policies = useSignal<Policies['policies']>([])
-  useEffect(() => {
-    void ask<Policies>('GET', 'policies').then((found) => {
-      policies.value = found.policies
-    })
-  }, [policies])
+  const { data } = usePoll<Policies>('policies')
   return (
-    <ul>
-      {policies.value.map(({ id, mode }) => (
-        <li key={id}>
-          {id} <small>{mode}</small>
-        </li>
-      ))}
-    </ul>
+    <DataTable
+      caption="Policies"
+      columns={[
+        { title: 'Policy', isHeading: true, cell: ({ id }) => id, sortBy: ({ id }) => id },
+        { title: 'Mode', cell: ({ mode }) => <Badge tone="quiet">{mode}</Badge> },
+      ]}
+      rows={data.value?.policies ?? []}
+      rowKey={({ id }) => id}
+      empty="The bundle has no policies."
+    />
   )
 }
