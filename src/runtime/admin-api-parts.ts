@@ -3,6 +3,7 @@ import { activityEndpoint } from '../admin/api/activity/activity-endpoint.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { bundleEndpoint } from '../admin/api/bundle-endpoint.ts'
 import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
@@ -50,6 +51,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
     usage: (rules) => desk.ask('usage', rules),
     inspect: (name) => engine.inspect(name),
   })
+  yield bundleEndpoint(() => desk.ask('bundle', undefined))
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
