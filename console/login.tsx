@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { ApiFailure, ask } from './api.ts'
+import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
 import { Form } from './parts/form.tsx'
 import { actor, beginSession, csrfToken, type Session } from './session.ts'
@@ -8,9 +8,8 @@ import { actor, beginSession, csrfToken, type Session } from './session.ts'
 export async function resumeSession(): Promise<void> {
   try {
     beginSession(await ask<Session>('GET', 'session'))
-  } catch (error) {
-    // Where edge does not respond nobody is logged out: the page asks again when it does.
-    if (error instanceof ApiFailure || csrfToken.value === undefined) csrfToken.value = null
+  } catch {
+    csrfToken.value = null
   }
 }
 

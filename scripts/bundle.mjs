@@ -2,6 +2,7 @@
 // needs for more than a hundred. What is imported dynamically stays a file of its own, and packages stay where npm puts them.
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 const CONSOLE = fileURLToPath(new URL('../console/', import.meta.url))
@@ -38,6 +39,7 @@ async function bundleConsole(rolldown) {
   await bundle.close()
   for (const name of ['index.html', 'icon.svg']) copyFileSync(`${CONSOLE}${name}`, `${dir}${name}`)
   writeFileSync(`${dir}console.css`, styles())
+  for (const name of readdirSync(dir)) writeFileSync(`${dir}${name}.gz`, gzipSync(readFileSync(`${dir}${name}`), { level: 9 }))
 }
 
 /** One file of all style sheets, from the general to the particular: a part's or a view's own stands beside it. */
@@ -54,7 +56,9 @@ function sheetsIn(folder) {
 
 /** It needs Node 20.19 or 22.12. An older one runs the program all the same. */
 function leaveApart({ message }) {
-  process.stderr.write(`edge: built, but not bundled, so that startup takes longer: ${message.split('\n', 1)[0]}\n`)
+  process.stderr.write(
+    `edge: built, but not bundled, so that startup takes longer and the operators' page is missing: ${message.split('\n', 1)[0]}\n`,
+  )
   mkdirSync(PROGRAM)
   writeFileSync(`${PROGRAM}edge.js`, `#!/usr/bin/env node\nimport '../dist/${ENTRIES.edge}'\n`)
 }

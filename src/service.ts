@@ -15,6 +15,7 @@ import { closingMs, type ListenerName, listener, openListeners } from './listen/
 import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
+import { bundleJson } from './runtime/desk/bundle-json.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { FileShelf } from './runtime/desk/file-shelf.ts'
 import type { FleetDesk } from './runtime/desk/fleet-desk.ts'
@@ -113,6 +114,7 @@ export async function startService(
   })
   const desk: DeskHandlers = {
     status,
+    bundle: () => JSON.stringify(bundleJson({ active: intake.active, lastUpdate: intake.lastUpdate, source: bundleSource?.status })),
     activity: (policies) => recent?.of(policies) ?? [],
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
     open_events: ({ worker }) => events!.openStream(worker),
@@ -133,14 +135,12 @@ export async function startService(
   const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
   // Redis may be away: what operators look at does not wait for it.
   const overridesStarted = overrides.start(await openShelf())
-  let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
   })
   const activate: Activate = async (bundle, info) => {
     await supervisor.activate(bundle, info)
-    policies = bundle.bundle.policyCount
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
@@ -217,12 +217,11 @@ export async function startService(
 
   /** Asked only when something is open, and everything is there. */
   function status(): InstanceStatus {
-    const { active } = intake
     return instanceStatus({
       clock,
       startedMs,
       workers: { configured: workers, alive: supervisor.livingCount },
-      bundle: active && { ...active, policies },
+      bundle: intake.active,
       stateFile: stateKeeper,
       shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,

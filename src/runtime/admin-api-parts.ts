@@ -2,6 +2,7 @@ import { Access } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { bundleEndpoint } from '../admin/api/bundle-endpoint.ts'
 import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
@@ -38,6 +39,7 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
   const { engine, desk } = parts
   yield statusRoute(config, parts)
+  yield bundleEndpoint(() => desk.ask('bundle', undefined))
   yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)

@@ -13,6 +13,8 @@ import type { TopResponse } from './top-desk.ts'
 export interface DeskCalls {
   readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
+  /** What `bundleJson` says, as text: that is cloned in no time, and workers need not make it. */
+  readonly bundle: { readonly ask: undefined; readonly answer: string }
   /** Saves the state file now. `isSaved`: whether all that was there before the call is in it; false where there is none. */
   readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
   /** Somebody wants to watch events at this worker; from the answer on they come. */
