@@ -2,7 +2,6 @@ import { ask } from './api.ts'
 import { nowMs } from './clock.ts'
 import { isLost, lastResponseMs } from './connection.ts'
 import { formatCount, formatDuration } from './format.ts'
-import { forgetResults } from './live.ts'
 import { Badge } from './parts/badge.tsx'
 import { Ago } from './parts/time.tsx'
 import { isRetrying, retryNow } from './reconnecting.ts'
@@ -77,5 +76,4 @@ async function logOut(): Promise<void> {
     // The cookie is of no use to this page any more; it ends with the session, and the next login replaces it.
   }
   endSession()
-  forgetResults()
 }
