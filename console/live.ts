@@ -90,7 +90,6 @@ export function usePoll<Result>(path: string, everyMs: number = LIVE_MS): Poll<R
   return poll
 }
 
-/** What one operator has seen is not for the next. */
 export function forgetResults(): void {
   kept.clear()
 }
