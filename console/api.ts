@@ -40,6 +40,20 @@ export async function ask<Result>(method: 'GET' | 'POST' | 'DELETE', path: strin
   throw new ApiFailure(response.status, code, message)
 }
 
+/** Opens a response that has no end of its own. Throws as `ask` does. */
+export async function openStream(path: string, stop: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  let response: Response
+  try {
+    response = await fetch(`/admin/v1/${path}`, { signal: stop })
+    if (response.ok && response.body !== null) return response.body
+    if (response.status === 401) forgetSession()
+  } catch {
+    throw new Unreachable()
+  }
+  const { message, code } = errorOf(await response.text())
+  throw new ApiFailure(response.status, code, message)
+}
+
 /** What to tell the operator about something that `ask` threw. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

@@ -1,7 +1,9 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { ConnectionAnnouncer } from './connection-announcer.tsx'
+import { followEvents, forgetEvents } from './events/event-stream.ts'
 import { Header } from './header.tsx'
+import { forgetResults } from './live.ts'
 import { LoginDialog, LoginPage, resumeSession } from './login.tsx'
 import { address, addressOf } from './navigation.ts'
 import { keepConnected } from './reconnecting.ts'
@@ -49,13 +51,13 @@ export function App() {
 }
 
 function Shell() {
+  const isLoggedIn = csrfToken.value !== null
   useEffect(() => statusPoll.start(), [])
+  useEffect(() => (isLoggedIn ? followEvents() : undefined), [isLoggedIn])
+  useEffect(() => forgetAll, [])
   const shown = VIEWS.find(({ name }) => name === address.value.view) ?? VIEWS[0]!
   return (
     <>
-      <a class="skip" href={addressOf(shown.name)} onClick={skipToContent}>
-        Skip to content
-      </a>
       <div class="top">
         <Header />
         <nav aria-label="Views">
@@ -93,7 +95,8 @@ function ShownView({ view }: { readonly view: View }) {
 /** The first one is shown because the page was opened, and the focus stays at the page's beginning. */
 let hasShownView = false
 
-function skipToContent(event: Event): void {
-  event.preventDefault()
-  document.querySelector<HTMLElement>('main h1')!.focus()
+/** What one operator has seen is not for the next. */
+function forgetAll(): void {
+  forgetEvents()
+  forgetResults()
 }

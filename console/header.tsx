@@ -2,7 +2,6 @@ import { ask } from './api.ts'
 import { nowMs } from './clock.ts'
 import { isLost, lastResponseMs } from './connection.ts'
 import { formatCount, formatDuration } from './format.ts'
-import { forgetResults } from './live.ts'
 import { Badge } from './parts/badge.tsx'
 import { Ago } from './parts/time.tsx'
 import { isRetrying, retryNow } from './reconnecting.ts'
@@ -14,6 +13,9 @@ export function Header() {
   const { version, bundle, mode } = status.value ?? {}
   return (
     <header class="instance">
+      <a class="skip" href={location.hash} onClick={skipToContent}>
+        Skip to content
+      </a>
       <a class="brand" href="#/overview">
         edge
       </a>
@@ -77,5 +79,9 @@ async function logOut(): Promise<void> {
     // The cookie is of no use to this page any more; it ends with the session, and the next login replaces it.
   }
   endSession()
-  forgetResults()
+}
+
+function skipToContent(event: Event): void {
+  event.preventDefault()
+  document.querySelector<HTMLElement>('main h1')!.focus()
 }

@@ -95,7 +95,6 @@ export function usePoll<Result>(path: string, everyMs: number = LIVE_MS, read?: 
   return poll
 }
 
-/** What one operator has seen is not for the next. */
 export function forgetResults(): void {
   kept.clear()
 }

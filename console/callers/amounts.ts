@@ -1,18 +1,18 @@
 import { formatDuration, formatMoney, formatNumber } from '../format.ts'
 import type { Counter } from './caller.ts'
 
-/** What each kind of counter limits. */
-const KINDS: Readonly<Record<string, string>> = {
-  bucket: 'requests',
-  minute: 'tokens, by the limit per minute',
-  day: 'tokens today',
-  window: 'requests in this window',
-  budget: 'of the budget',
-  in_flight: 'requests in flight',
+/** What a number of each kind of counter is about. */
+const LEFT: Readonly<Record<string, string>> = {
+  bucket: 'left',
+  minute: 'tokens left by the limit per minute',
+  day: 'tokens left today',
+  window: 'left in this window',
+  budget: 'left of the budget',
+  in_flight: 'places free for requests in flight',
 }
 
-export function kindText(kind: string): string {
-  return KINDS[kind] ?? kind
+export function leftText(kind: string): string {
+  return LEFT[kind] ?? kind
 }
 
 /** In the counter's unit: that of a budget is a hundredth of its currency. */

@@ -9,7 +9,7 @@ import { Caller } from '../parts/caller.tsx'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Level } from '../parts/level.tsx'
 import { Notice } from '../parts/notice.tsx'
-import { amountText, kindText, refillText } from './amounts.ts'
+import { amountText, leftText, refillText } from './amounts.ts'
 import type { Counter, Counters, RuleCaller } from './caller.ts'
 import { useCounters } from './use-counters.ts'
 
@@ -51,9 +51,6 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
         )}
         <div role="status">{outcome.value !== '' && <Notice tone="good">{outcome}</Notice>}</div>
         <div class="actions">
-          <button type="button" onClick={() => dialog.current!.close()}>
-            Close
-          </button>
           {found !== undefined && found.counters.length > 0 && (
             <button type="button" onClick={() => (isResetting.value = true)}>
               Reset…
@@ -64,6 +61,9 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
               Override…
             </button>
           )}
+          <button type="button" onClick={() => dialog.current!.close()}>
+            Close
+          </button>
         </div>
       </dialog>
       {isResetting.value && (
@@ -113,7 +113,7 @@ function CounterLine({ counter }: { readonly counter: Counter }) {
   return (
     <>
       <p>
-        <strong>{amountText(remaining, kind)}</strong> of {amountText(limit, kind)} left <span class="quiet">{kindText(kind)}</span>
+        <strong>{amountText(remaining, kind)}</strong> of {amountText(limit, kind)} {leftText(kind)}
       </p>
       <Level remaining={remaining} limit={limit} />
       <p class="quiet">

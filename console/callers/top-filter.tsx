@@ -33,7 +33,7 @@ export function TopFilterFields({ error }: { readonly error: string | undefined 
   }, [policy, rule, catalog])
   return (
     <div class="bar">
-      <RuleFields choice={choice} errors={{ policy: error }} anyRule="All rules" />
+      <RuleFields choice={choice} errors={{ policy: error }} isFilter />
     </div>
   )
 }

@@ -1,5 +1,5 @@
 import { callerName, isCredential, isCut } from '../caller-values.ts'
-import { formatNumber, formatShare } from '../format.ts'
+import { formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { draftOverride } from '../overrides/draft.ts'
 import { Caller } from '../parts/caller.tsx'
@@ -7,7 +7,7 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
-import { amountText, kindText } from './amounts.ts'
+import { amountText, leftText } from './amounts.ts'
 import type { NearCaller, RejectedCaller, RuleCaller, Top } from './caller.ts'
 
 interface TopTablesProps {
@@ -18,12 +18,12 @@ interface TopTablesProps {
 /** Who is rejected most, and who is nearest to a limit. */
 export function TopTables({ top, onLookUp }: TopTablesProps) {
   const rejected: readonly Column<RejectedCaller>[] = [
-    ...whoColumns<RejectedCaller>(),
+    callerColumn(),
     { title: 'Rejected', isNumber: true, cell: ({ count }) => formatNumber(count), sortBy: ({ count }) => count },
     actionColumn(onLookUp),
   ]
   const nearest: readonly Column<NearCaller>[] = [
-    ...whoColumns<NearCaller>(),
+    callerColumn(),
     { title: 'Left', isNumber: true, cell: (caller) => <Left caller={caller} />, sortBy: ({ remaining, limit }) => remaining / limit },
     actionColumn(onLookUp),
   ]
@@ -62,25 +62,24 @@ function Since({ top: { since, max_error: maxError, complete } }: { readonly top
   )
 }
 
-function whoColumns<Row extends RuleCaller>(): readonly Column<Row>[] {
-  return [
-    { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} />, sortBy: ({ values }) => callerName(values) },
-    { title: 'Rule', cell: (caller) => <RuleName caller={caller} />, sortBy: ({ policy, rule }) => `${policy} ${rule}` },
-  ]
-}
-
-function RuleName({ caller: { policy, rule } }: { readonly caller: RuleCaller }) {
-  return (
-    <>
-      <a href={addressOf('policies', { policy })}>{policy}</a> · {rule}
-    </>
-  )
+function callerColumn<Row extends RuleCaller>(): Column<Row> {
+  return {
+    title: 'Caller',
+    isHeading: true,
+    cell: ({ policy, rule, values }) => (
+      <>
+        <Caller values={values} />
+        <a href={addressOf('policies', { policy })}>{policy}</a> · {rule}
+      </>
+    ),
+    sortBy: ({ values }) => callerName(values),
+  }
 }
 
 function Left({ caller: { kind, remaining, limit } }: { readonly caller: NearCaller }) {
   return (
-    <span title={kindText(kind)}>
-      {amountText(remaining, kind)} of {amountText(limit, kind)} <span class="quiet">({formatShare(Math.max(0, remaining) / limit)})</span>
+    <span title={`${amountText(remaining, kind)} ${leftText(kind)}`}>
+      {amountText(remaining, kind)} of {amountText(limit, kind)}
       <Level remaining={remaining} limit={limit} />
     </span>
   )
@@ -96,8 +95,8 @@ function actionColumn<Row extends RuleCaller>(onLookUp: (caller: RuleCaller) => 
       return (
         <div class="actions">
           <button type="button" onClick={() => onLookUp({ policy, rule, values })}>
-            Counters{hasCredential(caller) && '…'}
-            <span class="unseen"> of {name}</span>
+            Counters<span class="unseen"> of {name}</span>
+            {hasCredential(caller) && '…'}
           </button>
           <button type="button" onClick={() => draftOverride({ policy, rule, values })}>
             Override…<span class="unseen"> for {name}</span>

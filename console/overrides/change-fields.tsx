@@ -32,25 +32,22 @@ export function ChangeFields({ rule, error }: { readonly rule: CatalogRule; read
           {(control) => <input {...control} name="factor" defaultValue="2" required inputMode="decimal" autocomplete="off" class="short" />}
         </Field>
       )}
-      {isChosen('set') &&
-        fields.map((field) => (
-          <Field
-            key={field}
-            label={field}
-            hint={currentText(rule, field)}
-            error={field === fieldOfProblem(fields, error) ? error : undefined}
-          >
-            {(control) => (
-              <input
-                {...control}
-                name={`set ${field}`}
-                inputMode={field === 'rate' ? 'text' : 'decimal'}
-                autocomplete="off"
-                class="short"
-              />
-            )}
-          </Field>
-        ))}
+      {isChosen('set') && (
+        <div class="columns">
+          {fields.map((field) => (
+            <Field
+              key={field}
+              label={field}
+              hint={currentText(rule, field)}
+              error={field === fieldOfProblem(fields, error) ? error : undefined}
+            >
+              {(control) => (
+                <input {...control} name={`set ${field}`} inputMode={field === 'rate' ? 'text' : 'decimal'} autocomplete="off" />
+              )}
+            </Field>
+          ))}
+        </div>
+      )}
       {isChosen('unlimited') && <p class="hint">The rule limits nothing for as long as the override lasts.</p>}
       {isChosen('block') && <p class="hint">Every request that the rule covers gets 403, before anything is counted.</p>}
       {error !== undefined && (isChosen('unlimited') || isChosen('block')) && <p class="error">{error}</p>}

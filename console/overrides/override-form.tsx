@@ -53,7 +53,7 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
     }
   }
   return (
-    <>
+    <div class="narrow">
       <Form action="Make the override" onSubmit={submit} aside={<CancelButton onCancel={onCancel} />}>
         <div class="columns">
           <RuleFields choice={choice} errors={problems.value} />
@@ -68,7 +68,7 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
         <ReasonField error={problems.value.reason} />
       </Form>
       {conflict.value !== undefined && <ReplaceDialog conflict={conflict.value} make={make} onClose={() => (conflict.value = undefined)} />}
-    </>
+    </div>
   )
 }
 

@@ -13,11 +13,8 @@ interface OverrideListProps {
 /** What is changed now, with its clocks: what ends next comes first. */
 export function OverrideList({ overrides, onEnd }: OverrideListProps) {
   const columns: readonly Column<Override>[] = [
-    { title: 'Change', isHeading: true, cell: (override) => <Change override={override} />, sortBy: changeText },
-    { title: 'For', cell: (override) => <Subject override={override} />, sortBy: ({ policy = '', rule = '' }) => `${policy} ${rule}` },
+    { title: 'Override', isHeading: true, cell: (override) => <Summary override={override} />, sortBy: subjectText },
     { title: 'Ends in', cell: ({ until }) => <Countdown until={until} />, sortBy: ({ until }) => Date.parse(until) },
-    { title: 'Why', cell: ({ reason }) => reason },
-    { title: 'Who', cell: (override) => <Maker override={override} />, sortBy: ({ actor }) => actor },
     { title: 'Action', cell: (override) => <EndButton override={override} onEnd={onEnd} /> },
   ]
   return (
@@ -31,21 +28,34 @@ export function OverrideList({ overrides, onEnd }: OverrideListProps) {
   )
 }
 
-function Change({ override }: { readonly override: Override }) {
+/** What is changed, for whom, and why: beside each other, or on a phone below each other. */
+function Summary({ override }: { readonly override: Override }) {
+  const { actor, reason, created_at, in_force: isInForce, durable } = override
   return (
-    <>
-      <strong>{changeText(override)}</strong>
-      {!override.in_force && (
+    <div class="override">
+      <div>
+        <strong>{changeText(override)}</strong>
+        {!isInForce && (
+          <p class="note">
+            <Badge tone="warn">Not in force</Badge> The active bundle has no such rule, or the change does not fit it.
+          </p>
+        )}
+        {!durable && (
+          <p class="note">
+            <Badge tone="quiet">Not saved</Badge> A restart ends it.
+          </p>
+        )}
+      </div>
+      <div>
+        <Subject override={override} />
+      </div>
+      <div>
+        {reason}
         <p class="note">
-          <Badge tone="warn">Not in force</Badge> The active bundle has no such rule, or the change does not fit it.
+          {actor}, <Ago at={created_at} />
         </p>
-      )}
-      {!override.durable && (
-        <p class="note">
-          <Badge tone="quiet">Not saved</Badge> A restart ends it.
-        </p>
-      )}
-    </>
+      </div>
+    </div>
   )
 }
 
@@ -60,18 +70,14 @@ export function Subject({ override: { policy, rule, values } }: { readonly overr
   )
 }
 
-function Maker({ override: { actor, created_at } }: { readonly override: Override }) {
-  return (
-    <>
-      {actor}, <Ago at={created_at} />
-    </>
-  )
-}
-
 function EndButton({ override, onEnd }: { readonly override: Override; readonly onEnd: (override: Override) => void }) {
   return (
     <button type="button" onClick={() => onEnd(override)}>
       End<span class="unseen"> {changeText(override)}</span>…
     </button>
   )
+}
+
+function subjectText({ policy = '', rule = '' }: Override): string {
+  return `${policy} ${rule}`
 }

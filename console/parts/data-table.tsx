@@ -78,7 +78,7 @@ function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
       ? { title, isDescending: !isNumber }
       : undefined
   return (
-    <th scope="col" class={classOf(column)} aria-sort={isSorted ? (order.isDescending ? 'descending' : 'ascending') : undefined}>
+    <th scope="col" class={cellClass(column)} aria-sort={isSorted ? (order.isDescending ? 'descending' : 'ascending') : undefined}>
       {sortBy === undefined ? (
         title
       ) : (
@@ -92,15 +92,15 @@ function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
 }
 
 function BodyCell<Row>({ column, row }: { readonly column: Column<Row>; readonly row: Row }) {
-  if (!column.isHeading) return <td class={classOf(column)}>{column.cell(row)}</td>
+  if (!column.isHeading) return <td class={cellClass(column)}>{column.cell(row)}</td>
   return (
-    <th scope="row" class={classOf(column)}>
+    <th scope="row" class={cellClass(column)}>
       {column.cell(row)}
     </th>
   )
 }
 
-function classOf<Row>({ isNumber, isMinor }: Column<Row>): string | undefined {
+export function cellClass<Row>({ isNumber, isMinor }: Column<Row>): string | undefined {
   const classes = [isNumber && 'number', isMinor && 'minor'].filter(Boolean)
   return classes.length === 0 ? undefined : classes.join(' ')
 }

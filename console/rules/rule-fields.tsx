@@ -13,22 +13,22 @@ export interface RuleChoice {
 interface RuleFieldsProps {
   readonly choice: RuleChoice
   readonly errors: { readonly policy?: string | undefined; readonly rule?: string | undefined }
-  /** The first entry of the list of rules, where a policy alone is a choice too. */
-  readonly anyRule?: string
+  /** Whether no policy, or none of its rules, is a choice too. */
+  readonly isFilter?: boolean
 }
 
 /** As many as anybody reads. */
 const SUGGESTIONS = 50
 
 /** A field for a policy, with suggestions while one types, and one for a rule of it. */
-export function RuleFields({ choice: { policy, rule }, errors, anyRule }: RuleFieldsProps) {
+export function RuleFields({ choice: { policy, rule }, errors, isFilter = false }: RuleFieldsProps) {
   const catalog = usePolicyCatalog()
   const id = useId()
   const rules = catalog?.get(policy.value)?.rules ?? []
   const choosePolicy = (text: string): void => {
     policy.value = text
     const found = catalog?.get(text)?.rules ?? []
-    if (!found.some(({ name }) => name === rule.value)) rule.value = anyRule === undefined && found.length === 1 ? found[0]!.name : ''
+    if (!found.some(({ name }) => name === rule.value)) rule.value = !isFilter && found.length === 1 ? found[0]!.name : ''
   }
   return (
     <>
@@ -40,7 +40,7 @@ export function RuleFields({ choice: { policy, rule }, errors, anyRule }: RuleFi
               name="policy"
               list={`${id}-policies`}
               value={policy.value}
-              placeholder={catalog === undefined ? undefined : `${formatNumber(catalog.size)} in the bundle`}
+              placeholder={isFilter ? 'All policies' : placeholderFor(catalog?.size)}
               autocomplete="off"
               spellcheck={false}
               onInput={({ currentTarget }) => choosePolicy(currentTarget.value)}
@@ -62,8 +62,7 @@ export function RuleFields({ choice: { policy, rule }, errors, anyRule }: RuleFi
             disabled={rules.length === 0}
             onChange={({ currentTarget }) => (rule.value = currentTarget.value)}
           >
-            {/* A rule that the bundle no longer has stays visible, so that the operator sees what does not fit. */}
-            <option value="">{rules.length === 0 ? 'Choose a policy first' : (anyRule ?? 'Choose a rule')}</option>
+            <option value="">{isFilter ? 'All rules' : rules.length === 0 ? 'Choose a policy first' : 'Choose a rule'}</option>
             {rules.map(({ name }) => (
               <option key={name} value={name}>
                 {name}
@@ -81,6 +80,10 @@ export function useChosenRule({ policy, rule }: RuleChoice): CatalogRule | undef
   return usePolicyCatalog()
     ?.get(policy.value)
     ?.rules.find(({ name }) => name === rule.value)
+}
+
+function placeholderFor(count: number | undefined): string | undefined {
+  return count === undefined ? undefined : `${formatNumber(count)} in the bundle`
 }
 
 /** The names that contain what was typed; those that begin with it come first. */

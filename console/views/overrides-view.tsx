@@ -30,18 +30,6 @@ export function OverridesView() {
   return (
     <>
       <div role="status">{outcome.value !== '' && <Notice tone="good">{outcome}</Notice>}</div>
-      {begun.value !== undefined && (
-        <Panel title="New override">
-          <OverrideForm
-            draft={begun.value}
-            onMade={async (sentence) => {
-              await tell(sentence)
-              begun.value = undefined
-            }}
-            onCancel={() => (begun.value = undefined)}
-          />
-        </Panel>
-      )}
       <div class="bar">
         {begun.value === undefined && (
           <button
@@ -59,6 +47,18 @@ export function OverridesView() {
           <Enforcement shadowAll={overrides.find(({ shadow_all }) => shadow_all)} onStopped={tell} onEnd={endOne} />
         )}
       </div>
+      {begun.value !== undefined && (
+        <Panel title="New override">
+          <OverrideForm
+            draft={begun.value}
+            onMade={async (sentence) => {
+              await tell(sentence)
+              begun.value = undefined
+            }}
+            onCancel={() => (begun.value = undefined)}
+          />
+        </Panel>
+      )}
       <Panel title="In effect">
         {overrides !== undefined && <OverrideList overrides={overrides} onEnd={endOne} />}
         {poll.failure.value !== undefined && <Notice tone="bad">{poll.failure.value.message}</Notice>}
