@@ -4,6 +4,7 @@ import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
+import { ruleWords } from '../policy-words.ts'
 import type { SpendingRule, Usage } from '../usage.ts'
 import { formatSpent, fullName } from './spent.ts'
 
@@ -14,6 +15,7 @@ const COLUMNS: readonly Column<SpendingRule>[] = [
     cell: (rule) => <a href={addressOf('policies', { policy: rule.policy })}>{fullName(rule)}</a>,
     sortBy: fullName,
   },
+  { title: 'Limit', isMinor: true, cell: ruleWords },
   { title: 'Unit', cell: ({ unit }) => <span class="unit">{unit}</span> },
   { title: 'Mode', isMinor: true, cell: ({ mode }) => <Badge tone={mode === 'shadow' ? 'accent' : 'quiet'}>{mode}</Badge> },
   { title: 'Last minute', isNumber: true, isMinor: true, ...spent('last_minute') },

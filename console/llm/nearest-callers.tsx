@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { amountText, kindText } from '../callers/amounts.ts'
+import { amountText } from '../callers/amounts.ts'
 import type { NearCaller, Top } from '../callers/caller.ts'
 import { formatCount } from '../format.ts'
 import { usePoll } from '../live.ts'
@@ -9,14 +9,14 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
 import type { SpendingRule } from '../usage.ts'
-import { fullName } from './spent.ts'
+import { countedText, fullName } from './spent.ts'
 
 const TOP_MS = 5000
 const SHOWN_CALLERS = 10
 
 const COLUMNS: readonly Column<NearCaller>[] = [
   { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} /> },
-  { title: 'Counts', isMinor: true, cell: ({ kind }) => kindText(kind) },
+  { title: 'Counts', isMinor: true, cell: ({ kind }) => countedText(kind) },
   { title: 'Spent', isNumber: true, cell: ({ limit, remaining, kind }) => amountText(limit - remaining, kind) },
   { title: 'Left', isNumber: true, cell: Left },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, kind }) => amountText(limit, kind) },

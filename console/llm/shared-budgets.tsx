@@ -1,11 +1,11 @@
-import { amountText, kindText, refillText } from '../callers/amounts.ts'
+import { amountText, refillText } from '../callers/amounts.ts'
 import type { Counter } from '../callers/caller.ts'
 import { formatShare } from '../format.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
 import type { SpendingRule } from '../usage.ts'
-import { fullName } from './spent.ts'
+import { countedText, fullName } from './spent.ts'
 
 interface Budget {
   readonly name: string
@@ -14,7 +14,7 @@ interface Budget {
 
 const COLUMNS: readonly Column<Budget>[] = [
   { title: 'Rule', isHeading: true, cell: ({ name }) => name },
-  { title: 'Counts', isMinor: true, cell: ({ counter }) => kindText(counter.kind) },
+  { title: 'Counts', isMinor: true, cell: ({ counter }) => countedText(counter.kind) },
   { title: 'Spent', isNumber: true, cell: ({ counter }) => amountText(counter.limit - counter.level, counter.kind) },
   { title: 'Left', isNumber: true, cell: Left },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ counter }) => amountText(counter.limit, counter.kind) },

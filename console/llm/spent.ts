@@ -13,3 +13,10 @@ export function formatSpent(amount: number, unit: SpendingRule['unit']): string 
 export function fullName({ policy, rule }: { readonly policy: string; readonly rule: string }): string {
   return `${policy} / ${rule}`
 }
+
+const COUNTED: Readonly<Record<string, string>> = { minute: 'tokens, refilled each minute', day: 'tokens, each day', budget: 'money' }
+
+/** What a counter of such a rule counts. */
+export function countedText(kind: string): string {
+  return COUNTED[kind] ?? kind
+}
