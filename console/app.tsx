@@ -58,9 +58,6 @@ function Shell() {
   const shown = VIEWS.find(({ name }) => name === address.value.view) ?? VIEWS[0]!
   return (
     <>
-      <a class="skip" href={addressOf(shown.name)} onClick={skipToContent}>
-        Skip to content
-      </a>
       <div class="top">
         <Header />
         <nav aria-label="Views">
@@ -102,9 +99,4 @@ let hasShownView = false
 function forgetAll(): void {
   forgetEvents()
   forgetResults()
-}
-
-function skipToContent(event: Event): void {
-  event.preventDefault()
-  document.querySelector<HTMLElement>('main h1')!.focus()
 }

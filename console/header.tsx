@@ -13,6 +13,9 @@ export function Header() {
   const { version, bundle, mode } = status.value ?? {}
   return (
     <header class="instance">
+      <a class="skip" href={location.hash} onClick={skipToContent}>
+        Skip to content
+      </a>
       <a class="brand" href="#/overview">
         edge
       </a>
@@ -76,4 +79,9 @@ async function logOut(): Promise<void> {
     // The cookie is of no use to this page any more; it ends with the session, and the next login replaces it.
   }
   endSession()
+}
+
+function skipToContent(event: Event): void {
+  event.preventDefault()
+  document.querySelector<HTMLElement>('main h1')!.focus()
 }

@@ -12,11 +12,11 @@ interface WindowedTableProps<Row> {
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly rowKey: (row: Row) => string | number
-  readonly isSelected: (row: Row) => boolean
+  readonly isSelected?: (row: Row) => boolean
   /** How many rows there are in all, those that are not loaded yet included; undefined where nobody knows. */
   readonly total: number | undefined
   /** Called when other rows are seen. `last` is the place behind the last one. */
-  readonly onWindow: (first: number, last: number) => void
+  readonly onWindow?: (first: number, last: number) => void
 }
 
 /** A table of any length: only the rows in sight, and some around them, are in the page. All rows are of one height. */
@@ -35,7 +35,7 @@ export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected,
   }, [])
   const first = Math.min(Math.max(0, Math.floor(seen.value.top / ROW_PX) - SPARE_ROWS), Math.max(0, rows.length - 1))
   const last = Math.min(rows.length, Math.ceil((seen.value.top + seen.value.height) / ROW_PX) + SPARE_ROWS)
-  useEffect(() => onWindow(first, last), [first, last, onWindow])
+  useEffect(() => onWindow?.(first, last), [first, last, onWindow])
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
     <section class="table windowed" aria-label={caption} tabIndex={0} ref={frame} onScroll={look}>
@@ -53,7 +53,7 @@ export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected,
         <tbody>
           <Gap rows={first} />
           {rows.slice(first, last).map((row, i) => (
-            <tr key={rowKey(row)} aria-rowindex={first + i + 2} class={isSelected(row) ? 'selected' : undefined}>
+            <tr key={rowKey(row)} aria-rowindex={first + i + 2} class={isSelected?.(row) ? 'selected' : undefined}>
               {columns.map((column) =>
                 column.isHeading ? (
                   <th key={column.title} scope="row" class={cellClass(column)}>

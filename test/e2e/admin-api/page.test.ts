@@ -35,7 +35,9 @@ describe("the operators' page", () => {
     for (const path of PATHS) {
       const { headers } = await ask(edge.adminPort, 'GET', path)
       const policy = headers['content-security-policy']!.split('; ')
-      expect(policy).toEqual(expect.arrayContaining(["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"]))
+      expect(policy).toEqual(
+        expect.arrayContaining(["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"]),
+      )
       for (const source of policy.flatMap((directive) => directive.split(' ').slice(1)))
         expect(["'none'", "'self'", "'script'"]).toContain(source)
       expect(headers).toMatchObject({
