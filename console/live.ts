@@ -18,15 +18,17 @@ const kept = new Map<string, unknown>()
 export class Poll<Result> {
   readonly #path: string
   readonly #everyMs: number
+  readonly #read: Read<Result>
   readonly #data
   readonly #failure = signal<ApiFailure | undefined>(undefined)
   #timer: ReturnType<typeof setTimeout> | undefined
   #asking: Promise<void> | undefined
   #isRunning = false
 
-  constructor(path: string, everyMs: number) {
+  constructor(path: string, everyMs: number, read: Read<Result> = () => ask('GET', path)) {
     this.#path = path
     this.#everyMs = everyMs
+    this.#read = read
     this.#data = signal(kept.get(path) as Result | undefined)
   }
 
@@ -65,7 +67,7 @@ export class Poll<Result> {
   async #ask(): Promise<void> {
     clearTimeout(this.#timer)
     try {
-      const data = await ask<Result>('GET', this.#path)
+      const data = await this.#read(this.#data.peek())
       keep(this.#path, data)
       batch(() => {
         this.#data.value = data
@@ -83,9 +85,12 @@ export class Poll<Result> {
   }
 }
 
-/** Asks for a path for as long as the component is shown. */
-export function usePoll<Result>(path: string, everyMs: number = LIVE_MS): Poll<Result> {
-  const poll = useMemo(() => new Poll<Result>(path, everyMs), [path, everyMs])
+/** Asks for what is new, and adds it to what was known. */
+export type Read<Result> = (known: Result | undefined) => Promise<Result>
+
+/** Asks for a path for as long as the component is shown. `read`: where a response has only what is new. */
+export function usePoll<Result>(path: string, everyMs: number = LIVE_MS, read?: Read<Result>): Poll<Result> {
+  const poll = useMemo(() => new Poll<Result>(path, everyMs, read), [path, everyMs, read])
   useEffect(() => poll.start(), [poll])
   return poll
 }

@@ -13,7 +13,7 @@ export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hos
 }
 
 /** `10 per minute, burst 20, per header:x-key`: what a rule allows, and whom it tells apart. */
-export function ruleWords(rule: Rule): string {
+export function ruleWords(rule: Omit<Rule, 'name' | 'last_minute'>): string {
   const limit = limitWords(rule)
   const keys = rule.algorithm === 'block' || rule.algorithm === 'unlimited' ? [] : [keysWords(rule.limit_keys)]
   return [...limit, ...keys, ...matchWords(rule.match)].join(', ')
@@ -34,7 +34,7 @@ function patternWords(patterns: Patterns): string {
     .join(' and ')
 }
 
-function limitWords({ algorithm, algorithm_config: config }: Rule): string[] {
+function limitWords({ algorithm, algorithm_config: config }: Pick<Rule, 'algorithm' | 'algorithm_config'>): string[] {
   switch (algorithm) {
     case 'token_bucket':
       return [rateWords(config), ...given(config['burst'], (burst) => `burst ${number(burst)}`), ...costWords(config)]

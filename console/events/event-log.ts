@@ -8,7 +8,8 @@ export interface LogEvent {
   readonly msg?: string
   readonly policy?: unknown
   readonly rule?: unknown
-  readonly actor?: unknown
+  /** How many of its kind came before it and were left out. */
+  readonly unlogged?: unknown
   readonly [field: string]: unknown
 }
 

@@ -10,20 +10,36 @@ import { Field } from '../parts/field.tsx'
 /** Rows on the page, however many events there are. */
 const MAX_ROWS = 200
 const TONES: Readonly<Record<string, Tone>> = { warn: 'warn', error: 'bad', fatal: 'bad' }
-/** They have columns of their own, or say nothing here. */
-const COLUMN_FIELDS = new Set(['event', 'time', 'level', 'msg', 'policy', 'rule'])
+/** They have a place of their own, or say nothing here. */
+const COLUMN_FIELDS = new Set(['event', 'time', 'level', 'msg', 'policy', 'rule', 'unlogged'])
+
+/** Their message says what their name says. */
+const SAY_NO_MORE = new Set(['reject', 'would_reject'])
 
 const COLUMNS: readonly Column<SeenEvent>[] = [
-  { title: 'Time', cell: ({ event: { time } }) => <time dateTime={time}>{formatTime(time)}</time> },
-  { title: 'Event', isHeading: true, cell: ({ event: { event, level } }) => <Badge tone={TONES[level ?? ''] ?? 'quiet'}>{event}</Badge> },
-  { title: 'Policy', cell: ({ event }) => textOf(event.policy) },
-  { title: 'Rule', cell: ({ event }) => textOf(event.rule) },
+  {
+    title: 'Event',
+    isHeading: true,
+    cell: ({ event: { event, level, time } }) => (
+      <span class="event">
+        <time dateTime={time}>{formatTime(time)}</time>
+        <span>
+          <Badge tone={TONES[level ?? ''] ?? 'quiet'}>{event}</Badge>
+        </span>
+      </span>
+    ),
+  },
   {
     title: 'What happened',
     cell: ({ event }) => (
-      <>
-        {textOf(event.msg)} <span class="mono quiet">{fieldsOf(event)}</span>
-      </>
+      <div class="happened">
+        <span>{[event.policy, event.rule].map(textOf).filter(Boolean).join(' · ')}</span>
+        <span>
+          {!SAY_NO_MORE.has(event.event) && `${textOf(event.msg)} `}
+          <span class="mono quiet">{fieldsOf(event)}</span>
+          {Number(event.unlogged) > 0 && <span class="quiet"> and {formatNumber(Number(event.unlogged))} more</span>}
+        </span>
+      </div>
     ),
   },
 ]
@@ -133,5 +149,6 @@ function fieldsOf(event: LogEvent): string {
 
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
+  if (Array.isArray(value)) return value.map(textOf).join(',')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }

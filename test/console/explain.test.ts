@@ -43,8 +43,8 @@ describeInBrowser('the view that explains a request', () => {
     await policies.getByText('2 of 4').waitFor()
     const perKey = policies.getByRole('listitem').filter({ hasText: 'per-key' })
     expect(await perKey.getByRole('list', { name: 'Descriptors' }).textContent()).toBe('header:x-k müller')
-    expect(await perKey.locator('.counter').textContent()).toBe('bucket1 of 4 leftfits nowfull in 30 s')
-    expect(await perKey.getByRole('meter').getAttribute('value')).toBe('1')
+    expect(await perKey.locator('.counter').textContent()).toBe('1 of 4 leftfits nowfull again in 30 s')
+    expect(await perKey.locator('meter').getAttribute('value')).toBe('1')
     const gold = policies.locator('.rules > li').filter({ hasText: 'gold' })
     await gold.getByText('does not apply: it is for other requests').waitFor()
     // A credential is a digest.

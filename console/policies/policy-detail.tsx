@@ -1,14 +1,14 @@
-import { formatNumber } from '../../format.ts'
-import { usePoll } from '../../live.ts'
-import { address, addressOf } from '../../navigation.ts'
-import { Badge } from '../../parts/badge.tsx'
-import { EmptyState } from '../../parts/empty-state.tsx'
-import { Fact, Facts } from '../../parts/facts.tsx'
-import { Figure, Figures } from '../../parts/figure.tsx'
-import { Notice } from '../../parts/notice.tsx'
-import { Panel } from '../../parts/panel.tsx'
-import { type Policy, type PolicyPage, policiesPath, type Rule } from '../../policies.ts'
-import { ruleWords, selectorWords } from '../../policy-words.ts'
+import { formatNumber } from '../format.ts'
+import { usePoll } from '../live.ts'
+import { address, addressOf } from '../navigation.ts'
+import { Badge } from '../parts/badge.tsx'
+import { EmptyState } from '../parts/empty-state.tsx'
+import { Facts } from '../parts/facts.tsx'
+import { Figure, Figures } from '../parts/figure.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { type Policy, type PolicyPage, policiesPath, type Rule } from '../policies.ts'
+import { ruleWords, selectorWords } from '../policy-words.ts'
 
 /** One policy with all its rules. */
 export function PolicyDetail({ id }: { readonly id: string }) {
@@ -39,10 +39,12 @@ function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readon
         <Figure label="Rejected" value={formatNumber(rejected)} {...(rejected > 0 && { tone: 'bad' })} />
         <Figure label="Would reject" value={formatNumber(would_reject)} {...(would_reject > 0 && { tone: 'warn' })} />
       </Figures>
-      <Facts>
-        <Fact name="Mode">{mode === 'shadow' ? <Badge tone="accent">shadow</Badge> : 'enforce'}</Fact>
-        <Fact name="Covers">{selectorWords(selector)}</Fact>
-      </Facts>
+      <Facts
+        facts={[
+          ['Mode', mode === 'shadow' ? <Badge tone="accent">shadow</Badge> : 'enforce'],
+          ['Covers', selectorWords(selector)],
+        ]}
+      />
       {rules.length === 0 ? (
         <EmptyState>It has no rules, and limits nothing.</EmptyState>
       ) : (
