@@ -3,7 +3,8 @@ import type { CallerValues } from '../caller-values.ts'
 import { isCredential } from '../caller-values.ts'
 import { Form } from '../parts/form.tsx'
 import { CallerFields, readCaller } from '../rules/caller-fields.tsx'
-import { RuleFields, useChosenRule } from '../rules/rule-fields.tsx'
+import { type ChoiceProblems, choiceProblems, chosenRule, lookUp, useRuleChoice } from '../rules/rule-choice.ts'
+import { RuleFields } from '../rules/rule-fields.tsx'
 import type { RuleCaller } from './caller.ts'
 
 interface CallerLookupProps {
@@ -14,13 +15,14 @@ interface CallerLookupProps {
 
 /** Names one caller by hand: any, not only those that are listed. */
 export function CallerLookup({ begun, onFound }: CallerLookupProps) {
-  const choice = { policy: useSignal(begun.policy), rule: useSignal(begun.rule) }
-  const rule = useChosenRule(choice)
-  const problems = useSignal<{ policy?: string; values?: string }>({})
+  const choice = useRuleChoice(begun.policy, begun.rule)
+  const rule = chosenRule(choice)
+  const problems = useSignal<ChoiceProblems & { readonly values?: string }>({})
   const known = withoutCredentials(begun.values)
   const submit = async (form: FormData): Promise<void> => {
     if (rule === undefined) {
-      problems.value = { policy: 'Choose a policy of the active bundle, and a rule of it.' }
+      await lookUp(choice)
+      problems.value = chosenRule(choice) === undefined ? choiceProblems(choice) : {}
       return
     }
     const values = readCaller(rule.limit_keys, form, known)
@@ -31,7 +33,7 @@ export function CallerLookup({ begun, onFound }: CallerLookupProps) {
   return (
     <Form action="Look up" onSubmit={submit}>
       <div class="columns">
-        <RuleFields choice={choice} errors={problems.value} />
+        <RuleFields choice={choice} problems={problems.value} />
         {rule !== undefined && (
           <CallerFields
             key={`${choice.policy.value} ${rule.name}`}

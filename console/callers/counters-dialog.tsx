@@ -75,7 +75,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
           onClose={() => (isResetting.value = false)}
         >
           <p>The caller begins anew, as if nothing had been taken.</p>
-          <ReasonField />
+          <ReasonField isFirst />
         </ConfirmDialog>
       )}
     </>

@@ -1,39 +1,35 @@
-import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useSignalEffect } from '@preact/signals'
 import { address, addressOf } from '../navigation.ts'
-import { usePolicyCatalog } from '../rules/policy-catalog.ts'
+import { useRuleChoice } from '../rules/rule-choice.ts'
 import { RuleFields } from '../rules/rule-fields.tsx'
 
-/** A policy, and perhaps a rule of it, that the address names; empty: any. */
+/** A policy, and perhaps a rule of it; empty: any. */
 export interface TopFilter {
   readonly policy: string
   readonly rule: string
 }
 
+/** It is in the address, so that it can be kept and passed on. */
 export function topFilter(): TopFilter {
   const { parameters } = address.value
   return { policy: parameters.get('policy') ?? '', rule: parameters.get('rule') ?? '' }
 }
 
-/** Shows callers of one policy or of one rule only. It is in the address, so that it can be kept and passed on. */
-export function TopFilterFields({ error }: { readonly error: string | undefined }) {
-  const { policy: filteredPolicy, rule: filteredRule } = topFilter()
-  const choice = { policy: useSignal(filteredPolicy), rule: useSignal(filteredRule) }
-  const catalog = usePolicyCatalog()
-  const { policy, rule } = { policy: choice.policy.value, rule: choice.rule.value }
-  useEffect(() => {
-    choice.policy.value = filteredPolicy
-    choice.rule.value = filteredRule
-  }, [filteredPolicy, filteredRule, choice.policy, choice.rule])
-  useEffect(() => {
-    // Half a name is none yet.
-    if (policy !== '' && catalog?.has(policy) !== true) return
-    const parameters = { ...(policy !== '' && { policy }), ...(policy !== '' && rule !== '' && { rule }) }
-    location.replace(addressOf('callers', parameters))
-  }, [policy, rule, catalog])
+/** Shows callers of one policy or of one rule only. */
+export function TopFilterFields({ filter, problem }: { readonly filter: TopFilter; readonly problem: string | undefined }) {
+  const choice = useRuleChoice(filter.policy, filter.rule)
+  useSignalEffect(() => {
+    const { policy, rule, found, lookedUp } = choice
+    // Half a name is none yet, and one that is not in the bundle is asked for only by an address.
+    if (lookedUp.value !== policy.value || (policy.value !== '' && found.value === undefined)) return
+    const hasRule = found.value?.rules.some(({ name }) => name === rule.value) === true
+    const parameters = { ...(policy.value !== '' && { policy: policy.value }), ...(hasRule && { rule: rule.value }) }
+    // Not where the operator has just left.
+    if (location.hash.startsWith(addressOf('callers'))) location.replace(addressOf('callers', parameters))
+  })
   return (
     <div class="bar">
-      <RuleFields choice={choice} errors={{ policy: error }} isFilter />
+      <RuleFields choice={choice} problems={problem === undefined ? {} : { policy: problem }} isFilter />
     </div>
   )
 }

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { Field } from '../parts/field.tsx'
-import type { CatalogRule } from '../rules/policy-catalog.ts'
+import type { Rule } from '../policies.ts'
 import { settableFields } from '../rules/settable-fields.ts'
 
 const KINDS = [
@@ -11,7 +11,7 @@ const KINDS = [
 ] as const
 
 /** What an override makes of this rule. */
-export function ChangeFields({ rule, error }: { readonly rule: CatalogRule; readonly error: string | undefined }) {
+export function ChangeFields({ rule, error }: { readonly rule: Rule; readonly error: string | undefined }) {
   const fields = settableFields(rule)
   const kinds = KINDS.filter(([kind]) => fields.length > 0 || kind === 'unlimited' || kind === 'block')
   const chosen = useSignal<string>(kinds[0]![0])
@@ -76,7 +76,7 @@ function number(value: FormDataEntryValue | null): unknown {
   return text === '' || Number.isNaN(found) ? text : found
 }
 
-function currentText({ algorithm_config: config }: CatalogRule, field: string): string {
+function currentText({ algorithm_config: config }: Rule, field: string): string {
   const current = config[field]
   return current === undefined ? 'Empty: unchanged' : `Now ${current}. Empty: unchanged.`
 }

@@ -36,7 +36,7 @@ export function EndOverride({ override, onEnded, onClose }: EndOverrideProps) {
           ? 'Every policy rejects again what is above its limits.'
           : 'The limit of the bundle counts again. What was spent stays spent.'}
       </p>
-      <ReasonField />
+      <ReasonField isFirst />
     </ConfirmDialog>
   )
 }

@@ -4,9 +4,10 @@ import type { CallerValues } from '../caller-values.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Form } from '../parts/form.tsx'
 import { Countdown } from '../parts/time.tsx'
+import type { Rule } from '../policies.ts'
 import { CallerFields, readCaller } from '../rules/caller-fields.tsx'
-import type { CatalogRule } from '../rules/policy-catalog.ts'
-import { RuleFields, useChosenRule } from '../rules/rule-fields.tsx'
+import { choiceProblems, chosenRule, lookUp, useRuleChoice } from '../rules/rule-choice.ts'
+import { RuleFields } from '../rules/rule-fields.tsx'
 import { ChangeFields, readChange } from './change-fields.tsx'
 import type { OverrideDraft } from './draft.ts'
 import { type FieldProblems, partOf } from './field-problems.ts'
@@ -29,8 +30,8 @@ interface Conflict {
 
 /** Makes an override. What the API refuses is said at the field that it is about. */
 export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
-  const choice = { policy: useSignal(draft.policy), rule: useSignal(draft.rule) }
-  const rule = useChosenRule(choice)
+  const choice = useRuleChoice(draft.policy, draft.rule)
+  const rule = chosenRule(choice)
   const problems = useSignal<FieldProblems>({})
   const conflict = useSignal<Conflict | undefined>(undefined)
   const make = async (body: object): Promise<void> => {
@@ -38,8 +39,13 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
     await onMade(made.durable ? 'The override is in force.' : 'The override is in force. It is not saved: a restart ends it.')
   }
   const submit = async (form: FormData): Promise<void> => {
-    problems.value = rule === undefined ? missingRule(choice.policy.value) : {}
-    if (rule === undefined) return
+    problems.value = {}
+    if (rule === undefined) {
+      await lookUp(choice)
+      // The fields for a rule that was only just found have not been seen yet.
+      problems.value = chosenRule(choice) === undefined ? choiceProblems(choice) : { rule: 'Say for whom, and what changes.' }
+      return
+    }
     const body = readBody(choice.policy.value, rule, form, draft.values)
     try {
       await make(body)
@@ -56,7 +62,7 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
     <div class="narrow">
       <Form action="Make the override" onSubmit={submit} aside={<CancelButton onCancel={onCancel} />}>
         <div class="columns">
-          <RuleFields choice={choice} errors={problems.value} />
+          <RuleFields choice={choice} problems={problems.value} />
         </div>
         {rule !== undefined && (
           <>
@@ -81,7 +87,7 @@ function CancelButton({ onCancel }: { readonly onCancel: () => void }) {
 }
 
 interface WhoFieldsProps {
-  readonly rule: CatalogRule
+  readonly rule: Rule
   readonly values: CallerValues | undefined
   readonly error: string | undefined
 }
@@ -148,13 +154,10 @@ function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDial
   )
 }
 
-function readBody(policy: string, rule: CatalogRule, form: FormData, initial: CallerValues | undefined): object {
+function readBody(policy: string, rule: Rule, form: FormData, initial: CallerValues | undefined): object {
   const common = { policy, rule: rule.name, ...readChange(form), until: readUntil(form), reason: readReason(form) }
-  return form.get('who') === 'one' ? { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) } : common
-}
-
-function missingRule(policy: string): FieldProblems {
-  return policy === '' ? { policy: 'Choose a policy.' } : { policy: 'The active bundle has no such policy, or its rule is not chosen yet.' }
+  const isForAll = rule.limit_keys.length === 0 || form.get('who') === 'all'
+  return isForAll ? common : { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) }
 }
 
 /** The override that a refusal names; undefined where it has ended since. */

@@ -42,7 +42,7 @@ function Summary({ override }: { readonly override: Override }) {
         )}
         {!durable && (
           <p class="note">
-            <Badge tone="quiet">Not saved</Badge> A restart ends it.
+            <Badge tone="quiet">Not saved</Badge>
           </p>
         )}
       </div>

@@ -1,4 +1,4 @@
-import type { CatalogRule } from './policy-catalog.ts'
+import type { Rule } from '../policies.ts'
 
 /** The members of `algorithm_config` that an override may set. The API says so too, where this page does not know better. */
 const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -10,7 +10,7 @@ const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Those of this rule: a rate in the way in which the bundle writes it, and only limits that the rule has. */
-export function settableFields({ algorithm, algorithm_config: config }: CatalogRule): readonly string[] {
+export function settableFields({ algorithm, algorithm_config: config }: Rule): readonly string[] {
   const fields = SETTABLE_FIELDS[algorithm] ?? []
   return fields.filter((field) => {
     if (field === 'burst') return true

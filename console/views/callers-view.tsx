@@ -3,7 +3,7 @@ import { useRef } from 'preact/hooks'
 import type { RuleCaller, Top } from '../callers/caller.ts'
 import { CallerLookup } from '../callers/caller-lookup.tsx'
 import { CountersDialog } from '../callers/counters-dialog.tsx'
-import { TopFilterFields, topFilter } from '../callers/top-filter.tsx'
+import { type TopFilter, TopFilterFields, topFilter } from '../callers/top-filter.tsx'
 import { hasCredential, TopTables } from '../callers/top-tables.tsx'
 import { usePoll } from '../live.ts'
 import { EmptyState } from '../parts/empty-state.tsx'
@@ -12,8 +12,8 @@ import { Panel } from '../parts/panel.tsx'
 
 /** Who is rejected, who is near a limit, and what one caller has left. */
 export function CallersView() {
-  const { policy, rule } = topFilter()
-  const { data, failure } = usePoll<Top>(topPath(policy, rule))
+  const filter = topFilter()
+  const { data, failure } = usePoll<Top>(topPath(filter))
   const shown = useSignal<RuleCaller | undefined>(undefined)
   const begun = useSignal<RuleCaller>(NOBODY)
   const lookup = useRef<HTMLDivElement>(null)
@@ -36,7 +36,7 @@ export function CallersView() {
         </EmptyState>
       ) : (
         <>
-          <TopFilterFields error={failure.value?.message} />
+          <TopFilterFields filter={filter} problem={failure.value?.message} />
           {data.value !== undefined && <TopTables top={data.value} onLookUp={lookUp} />}
         </>
       )}
@@ -55,7 +55,7 @@ export function CallersView() {
 
 const NOBODY: RuleCaller = { policy: '', rule: '', values: {} }
 
-function topPath(policy: string, rule: string): string {
+function topPath({ policy, rule }: TopFilter): string {
   const query = new URLSearchParams({ ...(policy !== '' && { policy }), ...(rule !== '' && { rule }) }).toString()
   return query === '' ? 'top' : `top?${query}`
 }

@@ -59,7 +59,7 @@ export function OverridesView() {
           />
         </Panel>
       )}
-      <Panel title="In effect">
+      <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) && NOT_SAVED}>
         {overrides !== undefined && <OverrideList overrides={overrides} onEnd={endOne} />}
         {poll.failure.value !== undefined && <Notice tone="bad">{poll.failure.value.message}</Notice>}
       </Panel>
@@ -68,6 +68,7 @@ export function OverridesView() {
   )
 }
 
+const NOT_SAVED = 'A restart ends those that are not saved: there is no state file and no Redis.'
 const NOTHING: OverrideDraft = { policy: '', rule: '', values: undefined }
 
 /** What another view asked for, once; or the policy and the rule in the address. */
