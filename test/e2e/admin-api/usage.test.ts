@@ -5,6 +5,7 @@ import { CHAT, fakeLlm, HELLO, LlmProxy, proxyEnv } from '../../support/llm/llm-
 import { PRICES } from '../../support/llm/money-proxy.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const RULES = [
   llmRule('all', [], { tokens_per_minute: 40_000, tokens_per_day: 20_000 }),
@@ -48,7 +49,7 @@ describe('GET usage', () => {
     ])
     const body = { model: 'big', messages: HELLO, max_tokens: 10 }
     const { prompt_tokens, completion_tokens } = JSON.parse((await proxy.post(CHAT, body, [['X-K', 'alice']])).body).usage
-    await expect.poll(async () => (await rulesOf())[0].used.last_minute).toBeGreaterThan(0)
+    await until(async () => (await rulesOf())[0].used.last_minute > 0)
     const tokens = prompt_tokens + completion_tokens
     // Hundredths of a unit: a prompt token costs one, a completion token two.
     const cents = prompt_tokens + 2 * completion_tokens
