@@ -26,7 +26,7 @@ describeInBrowser('the view that explains a request', () => {
     const fields = [['X-K', 'müller']] as const
     await edge.decideTimes(3, { uri: '/api/x', fields: [['X-K', Buffer.from('müller').toString('latin1')]] })
     const page = await loggedIn(edge.adminPort)
-    await page.getByRole('link', { name: 'Explain' }).click()
+    await page.getByRole('link', { name: 'Explain', exact: true }).click()
     await page.getByLabel('URI').fill('/api/x?page=1')
     await page.getByLabel('Header fields').fill(`${fields[0].join(': ')}\n\nAuthorization: Bearer secret-token`)
     await page.getByRole('button', { name: 'Explain' }).click()
@@ -159,7 +159,7 @@ describeInBrowser('the view that explains a request', () => {
     ] as const)
       await expect.poll(() => page.getByLabel(label).inputValue()).toBe(text)
     // A path that is opened without parameters is an empty form again.
-    await page.getByRole('link', { name: 'Explain' }).click()
+    await page.getByRole('link', { name: 'Explain', exact: true }).click()
     await expect.poll(() => page.getByLabel('URI').inputValue()).toBe('')
   })
 

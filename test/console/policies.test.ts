@@ -31,7 +31,7 @@ describeInBrowser('the view of policies', () => {
     await edge.decideTimes(5, { uri: '/api/x', fields: [['X-K', 'alice']] })
     await edge.decideTimes(3, { uri: '/trial', fields: [['X-K', 'alice']] })
     const page = await loggedIn(edge.adminPort)
-    await page.getByRole('link', { name: 'Policies' }).click()
+    await page.getByRole('link', { name: 'Policies', exact: true }).click()
     const api = page.getByRole('row', { name: /^api / })
     await expect
       .poll(() => api.getByRole('cell').allTextContents())
