@@ -8,7 +8,7 @@ import { Plot, type PlotSeries } from './plot.ts'
 /** Beside the colour, for those who do not see it. */
 const DASHES: readonly (readonly number[])[] = [[], [6, 3], [2, 2], [10, 3, 2, 3], [4, 6], [12, 4], [1, 4]]
 
-export interface ChartSeries {
+interface ChartSeries {
   readonly name: string
   /** Of what means something by itself, such as `bad`; else one of the palette. */
   readonly ink?: string

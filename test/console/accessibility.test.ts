@@ -1,15 +1,13 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN } from '../support/admin/admin-client.ts'
 import { bundle } from '../support/bundles/bundles.ts'
+import { findings } from '../support/console/axe.ts'
 import { describeInBrowser, loggedIn, newPage } from '../support/console/browser.ts'
 import { busyService } from '../support/console/busy-service.ts'
 import { inEveryView } from '../support/console/every-view.ts'
 import { running } from '../support/service/running.ts'
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }
 const LOOKS: readonly (readonly [string, BrowserContextOptions])[] = [
   ['light', { colorScheme: 'light' }],
@@ -42,7 +40,7 @@ describeInBrowser('the page', () => {
     const edge = await busyService()
     const page = await loggedIn(edge.adminPort, PHONE)
     await inEveryView(page, async (title) => {
-      expect([title, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([title, 360])
+      expect([title, await tooWide(page), await page.evaluate('document.documentElement.scrollWidth')]).toEqual([title, [], 360])
     })
   })
 
@@ -100,11 +98,11 @@ describeInBrowser('the page', () => {
   })
 })
 
-/** What axe finds, by rule and element. */
-async function findings(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE)
-  return page.evaluate(`axe.run().then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => id + ': ' + html + ' ' + any.map(({ message }) => message).join())))`)
+/** What reaches beyond the right edge of the page. */
+function tooWide(page: Page): Promise<readonly string[]> {
+  return page.evaluate(`[...document.querySelectorAll('main *')]
+    .filter((element) => element.closest('.table') === null && element.getBoundingClientRect().right > innerWidth + 1)
+    .map(({ tagName, className, textContent }) => tagName + '.' + className + ' ' + textContent.slice(0, 40))`)
 }
 
 /** The name of what has the focus: its label or its text. */

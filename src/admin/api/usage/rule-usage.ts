@@ -6,7 +6,7 @@ export interface RuleName {
 }
 
 /** Tokens, or money in units of its currency, that responses came to. */
-export interface Usage {
+interface Usage {
   readonly last_minute: number
   readonly last_15_minutes: number
   readonly since_start: number

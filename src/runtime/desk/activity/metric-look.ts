@@ -17,7 +17,7 @@ import { busiest } from './busiest.ts'
 const SHOWN_POLICIES = 6
 const SHOWN_RULES = 6
 /** As many as a table of the busiest needs. */
-export const BUSIEST_POLICIES = 20
+const BUSIEST_POLICIES = 20
 
 /** What all threads have counted since the look before. */
 export interface MetricReading {
