@@ -75,7 +75,7 @@ describeInBrowser('the view of policies', () => {
     const edge = await running({ bundle: bundle(1, ...tenants(MANY)), env: { ...ADMIN_ENV, EDGE_STORE_SIZE: '16m' } })
     const page = await loggedIn(edge.adminPort)
     await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies`)
-    const table = page.getByRole('region', { name: /^Policies, with/ })
+    const table = page.getByRole('group', { name: /^Policies, with/ })
     await table.getByRole('link', { name: 'tenant-0', exact: true }).waitFor()
     await page.getByText('10,000 policies').waitFor()
     const rowCount = () => table.locator('tbody tr').count()
