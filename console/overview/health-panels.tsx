@@ -3,7 +3,7 @@ import type { Activity } from '../activity.ts'
 import { formatCompact, formatMs, formatNumber, formatShare } from '../format.ts'
 import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
-import { Facts } from '../parts/facts.tsx'
+import { Fact, Facts } from '../parts/facts.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
 import type { Status } from '../status.ts'
@@ -58,14 +58,18 @@ function Store({ status: { store, state_file }, activity: { samples } }: HealthP
   const evicted = samples.reduce((sum, sample) => sum + sample.store.evicted, 0)
   return (
     <Panel title="Store" aside={evicted === 0 ? <Badge tone="good">nothing evicted</Badge> : <Badge tone="warn">counters evicted</Badge>}>
-      <Facts
-        facts={[
-          ['Counters', store.kind === 'redis' ? 'in Redis, and own ones for when it is away' : 'in memory'],
-          ['In use', `${formatNumber(store.occupied)} of ${formatNumber(store.slots)} (${formatShare(store.occupied / store.slots)})`],
-          ['Evicted early', `${formatNumber(evicted)} in the last 15 minutes${evicted === 0 ? '' : ': raise EDGE_STORE_SIZE'}`],
-          ['State file', <StateFile key="file" file={state_file} />],
-        ]}
-      />
+      <Facts>
+        <Fact name="Counters">{store.kind === 'redis' ? 'in Redis, and own ones for when it is unreachable' : 'in memory'}</Fact>
+        <Fact name="In use">
+          {formatNumber(store.occupied)} of {formatNumber(store.slots)} ({formatShare(store.occupied / store.slots)})
+        </Fact>
+        <Fact name="Evicted early">
+          {formatNumber(evicted)} in the last 15 minutes{evicted > 0 && ': raise EDGE_STORE_SIZE'}
+        </Fact>
+        <Fact name="State file">
+          <StateFile file={state_file} />
+        </Fact>
+      </Facts>
     </Panel>
   )
 }
@@ -94,19 +98,16 @@ function Redis({ status: { redis }, activity: { samples } }: HealthProps) {
   const errors = samples.reduce((sum, sample) => sum + Object.values(sample.redis?.errors ?? {}).reduce((all, count) => all + count, 0), 0)
   return (
     <Panel title="Redis" aside={redis!.connected ? <Badge tone="good">connected</Badge> : <Badge tone="bad">unreachable</Badge>}>
-      <Facts
-        facts={[
-          ['Mode', redis!.mode],
-          ['Decided by Redis', rate(({ redis: count = 0 }) => count)],
-          ['By leases', rate(({ lease = 0, refusal = 0 }) => lease + refusal)],
-          ['By the failure mode', rate(({ failure_mode = 0 }) => failure_mode)],
-          [
-            'Round trip',
-            last?.latency ? `${formatMs(last.latency.p50_ms)} median, ${formatMs(last.latency.p99_ms)} 99th percentile` : 'none now',
-          ],
-          ['Failed calls', `${formatNumber(errors)} in the last 15 minutes`],
-        ]}
-      />
+      <Facts>
+        <Fact name="Mode">{redis!.mode}</Fact>
+        <Fact name="Decided by Redis">{rate(({ redis: count = 0 }) => count)}</Fact>
+        <Fact name="By leases">{rate(({ lease = 0, refusal = 0 }) => lease + refusal)}</Fact>
+        <Fact name="By the failure mode">{rate(({ failure_mode = 0 }) => failure_mode)}</Fact>
+        <Fact name="Round trip">
+          {last?.latency ? `${formatMs(last.latency.p50_ms)} median, ${formatMs(last.latency.p99_ms)} 99th percentile` : 'none now'}
+        </Fact>
+        <Fact name="Failed calls">{formatNumber(errors)} in the last 15 minutes</Fact>
+      </Facts>
     </Panel>
   )
 }

@@ -1,15 +1,16 @@
 import type { ComponentChildren } from 'preact'
 
-/** Names and what they stand for, one below the other. */
-export function Facts({ facts }: { readonly facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+/** Names and values below each other. */
+export function Facts({ children }: { readonly children: ComponentChildren }) {
+  return <dl class="facts">{children}</dl>
+}
+
+/** One of them. */
+export function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
   return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
   )
 }

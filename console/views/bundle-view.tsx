@@ -1,6 +1,7 @@
-import { formatCount } from '../format.ts'
+import { formatCount, formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { EmptyState } from '../parts/empty-state.tsx'
+import { Fact, Facts } from '../parts/facts.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
@@ -54,29 +55,22 @@ function Applied({
   readonly source: BundleSource | null
 }) {
   return (
-    <dl class="facts">
-      <dt>Version</dt>
-      <dd>{version}</dd>
-      <dt>Policies</dt>
-      <dd>{formatCount(policies, 'policy', 'policies')}</dd>
-      <dt>Applied</dt>
-      <dd>
+    <Facts>
+      <Fact name="Version">{version}</Fact>
+      <Fact name="Policies">{formatNumber(policies)}</Fact>
+      <Fact name="Applied">
         <Ago at={applied_at} />
-      </dd>
+      </Fact>
       {source !== null && (
-        <>
-          <dt>From</dt>
-          <dd>
-            <code>{source.path ?? source.url}</code>
-            {source.cached && ' (its cached copy: the URL has not confirmed it yet)'}
-          </dd>
-        </>
+        <Fact name="From">
+          <code>{source.path ?? source.url}</code>
+          {source.cached && ' (its cached copy: the URL has not confirmed it yet)'}
+        </Fact>
       )}
-      <dt>sha256</dt>
-      <dd>
+      <Fact name="sha256">
         <code>{hash}</code>
-      </dd>
-    </dl>
+      </Fact>
+    </Facts>
   )
 }
 

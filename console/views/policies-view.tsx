@@ -39,7 +39,7 @@ export function PoliciesView() {
   const count = status.value?.bundle?.policies
   return (
     <>
-      <div class="bar">
+      <div class="bar policies-bar">
         <Field label="Filter" hint="a part of an id, path, method, host, rule, key or algorithm">
           {(control) => (
             <input

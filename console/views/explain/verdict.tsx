@@ -1,5 +1,6 @@
 import { addressOf } from '../../navigation.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
+import { Fact, Facts } from '../../parts/facts.tsx'
 import { Panel } from '../../parts/panel.tsx'
 import type { Explanation } from './explanation.ts'
 
@@ -31,14 +32,13 @@ export function Verdict({ explanation: { action, status, reason, policy, rule, h
         . Nothing was taken.
       </p>
       {fields.length > 0 && (
-        <dl class="facts mono" aria-label="Response headers">
+        <Facts>
           {fields.map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
+            <Fact key={name} name={name}>
+              {value}
+            </Fact>
           ))}
-        </dl>
+        </Facts>
       )}
     </Panel>
   )

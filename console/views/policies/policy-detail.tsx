@@ -3,6 +3,7 @@ import { usePoll } from '../../live.ts'
 import { address, addressOf } from '../../navigation.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { EmptyState } from '../../parts/empty-state.tsx'
+import { Fact, Facts } from '../../parts/facts.tsx'
 import { Figure, Figures } from '../../parts/figure.tsx'
 import { Notice } from '../../parts/notice.tsx'
 import { Panel } from '../../parts/panel.tsx'
@@ -20,7 +21,11 @@ export function PolicyDetail({ id }: { readonly id: string }) {
     <Panel title={id} aside={close}>
       {isGone && <EmptyState>The active bundle has no policy of this name.</EmptyState>}
       {failure.value !== undefined && !isGone && <Notice tone="bad">{failure.value.message}</Notice>}
-      {policy !== undefined && <Detail policy={policy} />}
+      {policy !== undefined && (
+        <div class="policy-detail">
+          <Detail policy={policy} />
+        </div>
+      )}
     </Panel>
   )
 }
@@ -34,12 +39,10 @@ function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readon
         <Figure label="Rejected" value={formatNumber(rejected)} {...(rejected > 0 && { tone: 'bad' })} />
         <Figure label="Would reject" value={formatNumber(would_reject)} {...(would_reject > 0 && { tone: 'warn' })} />
       </Figures>
-      <dl class="policy-facts">
-        <dt>Mode</dt>
-        <dd>{mode === 'shadow' ? <Badge tone="accent">shadow</Badge> : 'enforce'}</dd>
-        <dt>Covers</dt>
-        <dd>{selectorWords(selector)}</dd>
-      </dl>
+      <Facts>
+        <Fact name="Mode">{mode === 'shadow' ? <Badge tone="accent">shadow</Badge> : 'enforce'}</Fact>
+        <Fact name="Covers">{selectorWords(selector)}</Fact>
+      </Facts>
       {rules.length === 0 ? (
         <EmptyState>It has no rules, and limits nothing.</EmptyState>
       ) : (
