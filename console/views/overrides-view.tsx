@@ -59,7 +59,7 @@ export function OverridesView() {
           />
         </Panel>
       )}
-      <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) && NOT_SAVED}>
+      <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) ? NOT_SAVED : undefined}>
         {overrides !== undefined && <OverrideList overrides={overrides} onEnd={endOne} />}
         {poll.failure.value !== undefined && <Notice tone="bad">{poll.failure.value.message}</Notice>}
       </Panel>

@@ -1,15 +1,13 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN } from '../support/admin/admin-client.ts'
 import { bundle } from '../support/bundles/bundles.ts'
+import { findings } from '../support/console/axe.ts'
 import { describeInBrowser, loggedIn, newPage } from '../support/console/browser.ts'
 import { busyService } from '../support/console/busy-service.ts'
 import { inEveryView } from '../support/console/every-view.ts'
 import { running } from '../support/service/running.ts'
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }
 const LOOKS: readonly (readonly [string, BrowserContextOptions])[] = [
   ['light', { colorScheme: 'light' }],
@@ -99,13 +97,6 @@ describeInBrowser('the page', () => {
     expect(await page.evaluate('window.readOut')).toEqual([])
   })
 })
-
-/** What axe finds, by rule and element. */
-async function findings(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE)
-  return page.evaluate(`axe.run().then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => id + ': ' + html + ' ' + any.map(({ message }) => message).join())))`)
-}
 
 /** The name of what has the focus: its label or its text. */
 function focused(page: Page): Promise<string> {
