@@ -34,7 +34,7 @@ function Workers({ status: { workers }, activity }: HealthProps) {
       aside={missing === 0 ? <Badge tone="good">all alive</Badge> : <Badge tone="bad">{missing} being replaced</Badge>}
     >
       <DataTable
-        caption="Workers"
+        caption="Workers and how busy they are"
         columns={workerColumns(seconds)}
         rows={activity.workers}
         rowKey={({ worker }) => worker}
