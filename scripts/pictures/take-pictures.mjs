@@ -38,6 +38,7 @@ export async function takePictures({ adminPort }, folder) {
     await page.getByRole('button', { name: 'Log in' }).click()
     await page.waitForTimeout(LOOK_MS)
     await prepare?.(page)
+    await page.evaluate('scrollTo(0, 0)')
     await page.mouse.move(0, 0)
     await page.screenshot({ path: join(PICTURES, `console-${name}.png`) })
     await context.close()
