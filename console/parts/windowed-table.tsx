@@ -24,7 +24,9 @@ export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected,
   const frame = useRef<HTMLElement>(null)
   const seen = useSignal({ top: 0, height: 0 })
   const look = (): void => {
-    const { scrollTop: top, clientHeight: height } = frame.current!
+    // The observer may report once more when the table is gone.
+    if (frame.current === null) return
+    const { scrollTop: top, clientHeight: height } = frame.current
     if (top !== seen.value.top || height !== seen.value.height) seen.value = { top, height }
   }
   useLayoutEffect(look)

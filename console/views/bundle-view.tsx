@@ -1,12 +1,13 @@
-import { formatCount } from '../format.ts'
+import type { AppliedBundle, BundleReport, BundleSource } from '../bundle/bundle-report.ts'
+import { Changes } from '../bundle/changes.tsx'
+import { formatCount, formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { EmptyState } from '../parts/empty-state.tsx'
+import { Facts } from '../parts/facts.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
 import { status } from '../status.ts'
-import type { AppliedBundle, BundleReport, BundleSource } from './bundle/bundle-report.ts'
-import { Changes } from './bundle/changes.tsx'
 
 /** It changes seldom, and may be long: asked for at once when the status has another bundle or problem. */
 const EVERY_MS = 10_000
@@ -46,37 +47,31 @@ function Report() {
   )
 }
 
-function Applied({
-  bundle: { version, hash, applied_at, policies },
-  source,
-}: {
+interface AppliedProps {
   readonly bundle: AppliedBundle
   readonly source: BundleSource | null
-}) {
+}
+
+function Applied({ bundle: { version, hash, applied_at, policies }, source }: AppliedProps) {
   return (
-    <dl class="facts">
-      <dt>Version</dt>
-      <dd>{version}</dd>
-      <dt>Policies</dt>
-      <dd>{formatCount(policies, 'policy', 'policies')}</dd>
-      <dt>Applied</dt>
-      <dd>
-        <Ago at={applied_at} />
-      </dd>
-      {source !== null && (
-        <>
-          <dt>From</dt>
-          <dd>
-            <code>{source.path ?? source.url}</code>
-            {source.cached && ' (its cached copy: the URL has not confirmed it yet)'}
-          </dd>
-        </>
-      )}
-      <dt>sha256</dt>
-      <dd>
-        <code>{hash}</code>
-      </dd>
-    </dl>
+    <Facts
+      facts={[
+        ['Version', version],
+        ['Policies', formatNumber(policies)],
+        ['Applied', <Ago key="applied" at={applied_at} />],
+        ...(source === null ? [] : [['From', <Place key="from" source={source} />] as const]),
+        ['sha256', <code key="hash">{hash}</code>],
+      ]}
+    />
+  )
+}
+
+function Place({ source: { path, url, cached } }: { readonly source: BundleSource }) {
+  return (
+    <>
+      <code>{path ?? url}</code>
+      {cached && ' (its cached copy: the URL has not confirmed it yet)'}
+    </>
   )
 }
 

@@ -1,15 +1,15 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ApiFailure, ask } from '../api.ts'
+import { type AskedRequest, explainBody, FieldError, linkTo, requestIn } from '../explain/asked-request.ts'
+import type { Explanation } from '../explain/explanation.ts'
+import { ExplainedPolicies } from '../explain/policies.tsx'
+import { Verdict } from '../explain/verdict.tsx'
 import { address } from '../navigation.ts'
 import { Field } from '../parts/field.tsx'
 import { Form } from '../parts/form.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { status } from '../status.ts'
-import { type AskedRequest, explainBody, FieldError, linkTo, requestIn } from './explain/asked-request.ts'
-import type { Explanation } from './explain/explanation.ts'
-import { ExplainedPolicies } from './explain/policies.tsx'
-import { Verdict } from './explain/verdict.tsx'
 
 interface Explained {
   readonly request: AskedRequest

@@ -10,12 +10,12 @@ import { EmptyState } from '../parts/empty-state.tsx'
 import { Field } from '../parts/field.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { WindowedTable } from '../parts/windowed-table.tsx'
+import { PolicyDetail } from '../policies/policy-detail.tsx'
+import { PolicyList } from '../policies/policy-list.ts'
 import type { Policy, PolicyPage } from '../policies.ts'
 import { ruleWords, selectorWords } from '../policy-words.ts'
 import { csrfToken } from '../session.ts'
 import { status } from '../status.ts'
-import { PolicyDetail } from './policies/policy-detail.tsx'
-import { PolicyList } from './policies/policy-list.ts'
 
 /** After the last key, before the filter is used. */
 const TYPING_MS = 150
@@ -39,7 +39,7 @@ export function PoliciesView() {
   const count = status.value?.bundle?.policies
   return (
     <>
-      <div class="bar">
+      <div class="bar policies-bar">
         <Field label="Filter" hint="a part of an id, path, method, host, rule, key or algorithm">
           {(control) => (
             <input

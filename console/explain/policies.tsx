@@ -1,12 +1,14 @@
 import { useSignal } from '@preact/signals'
-import { fromFieldBytes } from '../../field-bytes.ts'
-import { formatCount, formatDuration, formatNumber } from '../../format.ts'
-import { addressOf } from '../../navigation.ts'
-import { Badge } from '../../parts/badge.tsx'
-import type { Column } from '../../parts/data-table.tsx'
-import { EmptyState } from '../../parts/empty-state.tsx'
-import { Panel } from '../../parts/panel.tsx'
-import { WindowedTable } from '../../parts/windowed-table.tsx'
+import { shownValue } from '../caller-values.ts'
+import { amountText, leftText, refillText } from '../callers/amounts.ts'
+import { formatCount, formatDuration, formatNumber } from '../format.ts'
+import { addressOf } from '../navigation.ts'
+import { Badge } from '../parts/badge.tsx'
+import type { Column } from '../parts/data-table.tsx'
+import { EmptyState } from '../parts/empty-state.tsx'
+import { Level } from '../parts/level.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { WindowedTable } from '../parts/windowed-table.tsx'
 import type { ExplainedCounter, ExplainedPolicy, ExplainedRule } from './explanation.ts'
 
 const POLICY_WHY: Readonly<Record<string, string>> = {
@@ -68,7 +70,7 @@ function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters,
       <p>
         <strong>{name}</strong>{' '}
         {applied ? (
-          <span class="quiet">applies{cost !== null && `, takes ${formatNumber(cost)}`}</span>
+          <span class="quiet">applies{cost !== null && `, takes ${amountText(cost, counters[0]?.kind ?? '')}`}</span>
         ) : (
           <span class="quiet">does not apply: {RULE_WHY[why!] ?? why}</span>
         )}
@@ -83,7 +85,7 @@ function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters,
         <ul class="descriptors" aria-label="Descriptors">
           {descriptors.map(({ key, value }) => (
             <li key={key}>
-              <code>{key}</code> {value === null ? <em class="warn">missing</em> : <code class="value">{fromFieldBytes(value)}</code>}
+              <code>{key}</code> {value === null ? <em class="warn">missing</em> : <code class="value">{shownValue(value)}</code>}
             </li>
           ))}
         </ul>
@@ -95,23 +97,16 @@ function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters,
   )
 }
 
-function Counter({ counter: { kind, level, limit, remaining, reset_s, wait_s } }: { readonly counter: ExplainedCounter }) {
-  const words = `${formatNumber(remaining)} of ${formatNumber(limit)} left`
+function Counter({ counter }: { readonly counter: ExplainedCounter }) {
+  const { kind, remaining, limit, wait_s } = counter
   return (
     <p class="counter">
-      <span class="quiet">{kind.replace('_', ' ')}</span>
-      <meter
-        min={0}
-        max={limit}
-        value={Math.max(0, level)}
-        low={limit / 10}
-        high={limit / 4}
-        optimum={limit}
-        aria-label={`${kind}: ${words}`}
-      />
-      <span>{words}</span>
+      <Level remaining={remaining} limit={limit} />
+      <span>
+        {amountText(remaining, kind)} of {amountText(limit, kind)} {leftText(kind)}
+      </span>
       <span class={wait_s === 0 ? 'quiet' : 'bad'}>{waitWords(wait_s)}</span>
-      {reset_s > 0 && <span class="quiet">full in {formatDuration(reset_s)}</span>}
+      <span class="quiet">{refillText(counter)}</span>
     </p>
   )
 }

@@ -1,8 +1,8 @@
-import { formatCount, formatNumber } from '../../format.ts'
-import { addressOf } from '../../navigation.ts'
-import { Badge, type Tone } from '../../parts/badge.tsx'
-import { EmptyState } from '../../parts/empty-state.tsx'
-import { Panel } from '../../parts/panel.tsx'
+import { formatCount, formatNumber } from '../format.ts'
+import { addressOf } from '../navigation.ts'
+import { Badge, type Tone } from '../parts/badge.tsx'
+import { EmptyState } from '../parts/empty-state.tsx'
+import { Panel } from '../parts/panel.tsx'
 import type { BundleChanges, ChangeCounts, ChangeKind, FieldChange, PolicyChange, PriceChange } from './bundle-report.ts'
 
 const TONES: Readonly<Record<ChangeKind, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }

@@ -1,5 +1,5 @@
-import { toFieldBytes } from '../../field-bytes.ts'
-import { addressOf } from '../../navigation.ts'
+import { typedValue } from '../caller-values.ts'
+import { addressOf } from '../navigation.ts'
 
 /** The form's fields, as they are written there. */
 export interface AskedRequest {
@@ -68,6 +68,6 @@ function linesOf(headers: string): HeaderLine[] {
 /** A field that comes more than once has a list of values. */
 function headersObject(lines: readonly HeaderLine[]): Readonly<Record<string, string | readonly string[]>> {
   const values = new Map<string, string[]>()
-  for (const { name, value } of lines) values.set(name, [...(values.get(name) ?? []), toFieldBytes(value)])
+  for (const { name, value } of lines) values.set(name, [...(values.get(name) ?? []), typedValue(`header:${name}`, value)])
   return Object.fromEntries(Array.from(values, ([name, list]) => [name, list.length === 1 ? list[0]! : list]))
 }

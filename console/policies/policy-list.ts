@@ -1,6 +1,6 @@
 import { batch, signal } from '@preact/signals'
-import { ApiFailure, ask, messageOf } from '../../api.ts'
-import { type Policy, type PolicyPage, policiesPath } from '../../policies.ts'
+import { ApiFailure, ask, messageOf } from '../api.ts'
+import { type Policy, type PolicyPage, policiesPath } from '../policies.ts'
 
 const PAGE_ROWS = 500
 

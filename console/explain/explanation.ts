@@ -1,3 +1,5 @@
+import type { Counter } from '../callers/caller.ts'
+
 /** What `POST explain` returns. */
 export interface Explanation {
   readonly action: 'allow' | 'reject' | 'refuse'
@@ -27,11 +29,7 @@ export interface ExplainedRule {
   readonly override: string | null
 }
 
-export interface ExplainedCounter {
-  readonly kind: string
-  readonly level: number
-  readonly limit: number
-  readonly remaining: number
-  readonly reset_s: number
+export interface ExplainedCounter extends Counter {
+  /** Until the request would fit; null: never. */
   readonly wait_s: number | null
 }

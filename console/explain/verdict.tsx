@@ -1,6 +1,7 @@
-import { addressOf } from '../../navigation.ts'
-import { Badge, type Tone } from '../../parts/badge.tsx'
-import { Panel } from '../../parts/panel.tsx'
+import { addressOf } from '../navigation.ts'
+import { Badge, type Tone } from '../parts/badge.tsx'
+import { Facts } from '../parts/facts.tsx'
+import { Panel } from '../parts/panel.tsx'
 import type { Explanation } from './explanation.ts'
 
 const TONES: Readonly<Record<Explanation['action'], Tone>> = { allow: 'good', reject: 'bad', refuse: 'bad' }
@@ -30,16 +31,7 @@ export function Verdict({ explanation: { action, status, reason, policy, rule, h
         )}
         . Nothing was taken.
       </p>
-      {fields.length > 0 && (
-        <dl class="facts mono" aria-label="Response headers">
-          {fields.map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {fields.length > 0 && <Facts facts={fields} />}
     </Panel>
   )
 }

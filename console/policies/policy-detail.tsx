@@ -1,13 +1,14 @@
-import { formatNumber } from '../../format.ts'
-import { usePoll } from '../../live.ts'
-import { address, addressOf } from '../../navigation.ts'
-import { Badge } from '../../parts/badge.tsx'
-import { EmptyState } from '../../parts/empty-state.tsx'
-import { Figure, Figures } from '../../parts/figure.tsx'
-import { Notice } from '../../parts/notice.tsx'
-import { Panel } from '../../parts/panel.tsx'
-import { type Policy, type PolicyPage, policiesPath, type Rule } from '../../policies.ts'
-import { ruleWords, selectorWords } from '../../policy-words.ts'
+import { formatNumber } from '../format.ts'
+import { usePoll } from '../live.ts'
+import { address, addressOf } from '../navigation.ts'
+import { Badge } from '../parts/badge.tsx'
+import { EmptyState } from '../parts/empty-state.tsx'
+import { Facts } from '../parts/facts.tsx'
+import { Figure, Figures } from '../parts/figure.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { type Policy, type PolicyPage, policiesPath, type Rule } from '../policies.ts'
+import { ruleWords, selectorWords } from '../policy-words.ts'
 
 /** One policy with all its rules. */
 export function PolicyDetail({ id }: { readonly id: string }) {
@@ -20,7 +21,11 @@ export function PolicyDetail({ id }: { readonly id: string }) {
     <Panel title={id} aside={close}>
       {isGone && <EmptyState>The active bundle has no policy of this name.</EmptyState>}
       {failure.value !== undefined && !isGone && <Notice tone="bad">{failure.value.message}</Notice>}
-      {policy !== undefined && <Detail policy={policy} />}
+      {policy !== undefined && (
+        <div class="policy-detail">
+          <Detail policy={policy} />
+        </div>
+      )}
     </Panel>
   )
 }
@@ -34,12 +39,12 @@ function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readon
         <Figure label="Rejected" value={formatNumber(rejected)} {...(rejected > 0 && { tone: 'bad' })} />
         <Figure label="Would reject" value={formatNumber(would_reject)} {...(would_reject > 0 && { tone: 'warn' })} />
       </Figures>
-      <dl class="policy-facts">
-        <dt>Mode</dt>
-        <dd>{mode === 'shadow' ? <Badge tone="accent">shadow</Badge> : 'enforce'}</dd>
-        <dt>Covers</dt>
-        <dd>{selectorWords(selector)}</dd>
-      </dl>
+      <Facts
+        facts={[
+          ['Mode', mode === 'shadow' ? <Badge tone="accent">shadow</Badge> : 'enforce'],
+          ['Covers', selectorWords(selector)],
+        ]}
+      />
       {rules.length === 0 ? (
         <EmptyState>It has no rules, and limits nothing.</EmptyState>
       ) : (
