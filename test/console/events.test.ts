@@ -36,10 +36,10 @@ describeInBrowser('the events', () => {
 
   test('wait while they are paused', async () => {
     const { page, stub } = await stubbed()
-    await stub.send([{ event: 'reject', time: new Date().toISOString(), msg: 'the first' }])
+    await stub.send([{ event: 'stopping', time: new Date().toISOString(), msg: 'the first' }])
     await row(page, 'the first').waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
-    await stub.send([{ event: 'reject', time: new Date().toISOString(), msg: 'the second' }])
+    await stub.send([{ event: 'stopping', time: new Date().toISOString(), msg: 'the second' }])
     await page.getByText('Paused, 1 newer event').waitFor()
     expect(await kindsInRows(page)).toHaveLength(1)
     await page.getByRole('button', { name: 'Resume' }).click()
@@ -132,5 +132,5 @@ function row(page: Page, text: string) {
 }
 
 function kindsInRows(page: Page): Promise<readonly string[]> {
-  return page.getByRole('rowheader').allTextContents()
+  return page.getByRole('rowheader').locator('.badge').allTextContents()
 }
