@@ -44,17 +44,23 @@ export function Header() {
 function State() {
   if (isLost.value) return <LostConnection />
   if (status.value === undefined) return null
-  const { bundle, problems, shadow_all } = status.value
-  if (problems.length > 0) {
-    return (
-      <a href="#/overview" class="state">
-        <Badge tone="bad">{formatCount(problems.length, 'problem')}</Badge>
-      </a>
-    )
-  }
-  if (bundle === null) return <Badge tone="warn">No bundle</Badge>
-  if (shadow_all !== null) return <Badge tone="warn">Nothing is enforced</Badge>
-  return <Badge tone="good">Healthy</Badge>
+  const { bundle, problems, shadow_all: shadowAll } = status.value
+  return (
+    <>
+      {shadowAll !== null && (
+        <a href="#/overrides" class="state">
+          <Badge tone="warn">Nothing is enforced</Badge>
+        </a>
+      )}
+      {problems.length > 0 && (
+        <a href="#/overview" class="state">
+          <Badge tone="bad">{formatCount(problems.length, 'problem')}</Badge>
+        </a>
+      )}
+      {problems.length === 0 && bundle === null && <Badge tone="warn">No bundle</Badge>}
+      {problems.length === 0 && bundle !== null && shadowAll === null && <Badge tone="good">Healthy</Badge>}
+    </>
+  )
 }
 
 function LostConnection() {

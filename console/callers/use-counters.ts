@@ -4,6 +4,7 @@ import { ask, messageOf } from '../api.ts'
 import { isVisible } from '../clock.ts'
 import { isLost } from '../connection.ts'
 import { LIVE_MS } from '../live.ts'
+import { csrfToken } from '../session.ts'
 import type { Counters, RuleCaller } from './caller.ts'
 
 /** What a caller has left, again and again while the page is visible. The values go in a body: addresses are logged. */
@@ -20,18 +21,22 @@ export function useCounters({ policy, rule, values }: RuleCaller) {
   }, [policy, rule, values, counters, problem])
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    let isShown = true
+    let round = 0
     const again = async (): Promise<void> => {
+      const current = ++round
       await look()
-      if (isShown && isVisible.peek() && !isLost.peek()) timer = setTimeout(() => void again(), LIVE_MS)
+      if (current === round) timer = setTimeout(() => void again(), LIVE_MS)
+    }
+    const stop = (): void => {
+      clearTimeout(timer)
+      round++
     }
     const dispose = effect(() => {
-      clearTimeout(timer)
-      if (isVisible.value && !isLost.value) void again()
+      stop()
+      if (isVisible.value && !isLost.value && csrfToken.value) void again()
     })
     return () => {
-      isShown = false
-      clearTimeout(timer)
+      stop()
       dispose()
     }
   }, [look])

@@ -47,7 +47,7 @@ export async function takePictures({ adminPort }, folder) {
 }
 
 async function explain(page) {
-  const uri = page.getByLabel("URI")
+  const uri = page.getByLabel('URI')
   if ((await uri.count()) === 0) return
   await uri.fill('/search?q=shoes')
   await page.getByLabel(/Header fields/).fill('x-api-key: globex')
