@@ -8,6 +8,7 @@ const full = mergeConfig(base, {
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000, interval: 100 } },
     env: { EDGE_TEST_PROPERTY_RUNS: '6' },
   },
 })

@@ -1,4 +1,10 @@
+import { noteServerTime } from './clock.ts'
+import { noteLost, noteResponse } from './connection.ts'
 import { csrfToken, forgetSession } from './session.ts'
+
+/** A response that takes longer counts as none. */
+const TIMEOUT_MS = 10_000
+const UNREADABLE = 'the response is not one of the admin API'
 
 /** The API said no. `code` is one of those in docs/reasons.md. */
 export class ApiFailure extends Error {
@@ -12,25 +18,73 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Asks the admin API. Throws an ApiFailure where it says no, and a TypeError where it cannot be reached. */
+/** There was no response, or one of something else that stands between. */
+export class Unreachable extends Error {
+  constructor() {
+    super('edge is unreachable')
+  }
+}
+
+/** Asks the admin API. Throws an ApiFailure where it says no, and Unreachable where it does not respond. */
 export async function ask<Result>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<Result> {
   const headers = new Headers()
   if (body !== undefined) headers.set('Content-Type', 'application/json')
   if (method !== 'GET') headers.set('X-Edge-CSRF', csrfToken.value ?? '')
-  const init: RequestInit = { method, headers }
+  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) }
   if (body !== undefined) init.body = JSON.stringify(body)
-  const response = await fetch(`/admin/v1/${path}`, init)
-  const text = await response.text()
-  if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as Result
+  const { response, text } = await respond(path, init)
+  noteServerTime(response.headers.get('date'))
+  if (response.ok) return read(text) as Result
   const { message, code } = errorOf(text)
   if (response.status === 401 && path !== 'session') forgetSession()
   throw new ApiFailure(response.status, code, message)
+}
+
+/** Opens a response that has no end of its own. Throws as `ask` does. */
+export async function openStream(path: string, stop: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  let response: Response
+  try {
+    response = await fetch(`/admin/v1/${path}`, { signal: stop })
+    if (response.ok && response.body !== null) return response.body
+    if (response.status === 401) forgetSession()
+  } catch {
+    throw new Unreachable()
+  }
+  const { message, code } = errorOf(await response.text())
+  throw new ApiFailure(response.status, code, message)
+}
+
+/** What to tell the operator about something that `ask` threw. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+async function respond(path: string, init: RequestInit): Promise<{ response: Response; text: string }> {
+  try {
+    const response = await fetch(`/admin/v1/${path}`, init)
+    const text = await response.text()
+    // A proxy in front says so when edge is gone; a 503 of edge itself is JSON.
+    if (response.status >= 502 && !text.startsWith('{')) throw new Unreachable()
+    noteResponse()
+    return { response, text }
+  } catch {
+    noteLost()
+    throw new Unreachable()
+  }
+}
+
+function read(text: string): unknown {
+  try {
+    return text === '' ? undefined : JSON.parse(text)
+  } catch {
+    throw new ApiFailure(200, 'unreadable', UNREADABLE)
+  }
 }
 
 function errorOf(text: string): { message: string; code: string } {
   try {
     return JSON.parse(text).error
   } catch {
-    return { message: 'the response is not one of the admin API', code: 'unreadable' }
+    return { message: UNREADABLE, code: 'unreadable' }
   }
 }

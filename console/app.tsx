@@ -1,7 +1,21 @@
 import type { ComponentType } from 'preact'
-import { Login, resumeSession } from './login.tsx'
-import { view } from './navigation.ts'
-import { csrfToken } from './session.ts'
+import { useEffect, useRef } from 'preact/hooks'
+import { ConnectionAnnouncer } from './connection-announcer.tsx'
+import { followEvents, forgetEvents } from './events/event-stream.ts'
+import { Header } from './header.tsx'
+import { forgetResults } from './live.ts'
+import { LoginDialog, LoginPage, resumeSession } from './login.tsx'
+import { address, addressOf } from './navigation.ts'
+import { keepConnected } from './reconnecting.ts'
+import { actor, csrfToken } from './session.ts'
+import { statusPoll } from './status.ts'
+import { BundleView } from './views/bundle-view.tsx'
+import { CallersView } from './views/callers-view.tsx'
+import { EventsView } from './views/events-view.tsx'
+import { ExplainView } from './views/explain-view.tsx'
+import { LlmView } from './views/llm-view.tsx'
+import { OverridesView } from './views/overrides-view.tsx'
+import { OverviewView } from './views/overview-view.tsx'
 import { PoliciesView } from './views/policies-view.tsx'
 
 interface View {
@@ -11,27 +25,78 @@ interface View {
 }
 
 /** The first is shown where the address names none. */
-const VIEWS: readonly View[] = [{ name: 'policies', title: 'Policies', content: PoliciesView }]
+const VIEWS: readonly View[] = [
+  { name: 'overview', title: 'Overview', content: OverviewView },
+  { name: 'policies', title: 'Policies', content: PoliciesView },
+  { name: 'bundle', title: 'Bundle', content: BundleView },
+  { name: 'callers', title: 'Callers', content: CallersView },
+  { name: 'overrides', title: 'Overrides', content: OverridesView },
+  { name: 'llm', title: 'LLM', content: LlmView },
+  { name: 'explain', title: 'Explain', content: ExplainView },
+  { name: 'events', title: 'Events', content: EventsView },
+]
 
 void resumeSession()
+keepConnected()
 
 export function App() {
   if (csrfToken.value === undefined) return null
-  if (csrfToken.value === null) return <Login />
-  const shown = VIEWS.find(({ name }) => name === view.value) ?? VIEWS[0]!
+  if (actor.value === undefined) return <LoginPage />
   return (
     <>
-      <nav aria-label="Views">
-        {VIEWS.map(({ name, title }) => (
-          <a key={name} href={`#/${name}`} aria-current={name === shown.name ? 'page' : undefined}>
-            {title}
-          </a>
-        ))}
-      </nav>
-      <main>
-        <h1>{shown.title}</h1>
-        <shown.content />
-      </main>
+      <Shell />
+      {csrfToken.value === null && <LoginDialog />}
     </>
   )
+}
+
+function Shell() {
+  const isLoggedIn = csrfToken.value !== null
+  useEffect(() => statusPoll.start(), [])
+  useEffect(() => (isLoggedIn ? followEvents() : undefined), [isLoggedIn])
+  useEffect(() => forgetAll, [])
+  const shown = VIEWS.find(({ name }) => name === address.value.view) ?? VIEWS[0]!
+  return (
+    <>
+      <div class="top">
+        <Header />
+        <nav aria-label="Views">
+          {VIEWS.map(({ name, title }) => (
+            <a key={name} href={addressOf(name)} aria-current={name === shown.name ? 'page' : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+      </div>
+      <ConnectionAnnouncer />
+      <ShownView key={shown.name} view={shown} />
+    </>
+  )
+}
+
+/** Moves the focus to its heading when it is shown in place of another, so that a screen reader says where one is. */
+function ShownView({ view }: { readonly view: View }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${view.title} · edge`
+    if (hasShownView) heading.current!.focus()
+    hasShownView = true
+  }, [view])
+  return (
+    <main>
+      <h1 ref={heading} tabIndex={-1}>
+        {view.title}
+      </h1>
+      <view.content />
+    </main>
+  )
+}
+
+/** The first one is shown because the page was opened, and the focus stays at the page's beginning. */
+let hasShownView = false
+
+/** What one operator has seen is not for the next. */
+function forgetAll(): void {
+  forgetEvents()
+  forgetResults()
 }

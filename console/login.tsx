@@ -1,47 +1,51 @@
-import { useSignal } from '@preact/signals'
-import { ApiFailure, ask } from './api.ts'
-import { csrfToken } from './session.ts'
-
-interface Session {
-  readonly csrf_token: string
-}
+import { useEffect, useRef } from 'preact/hooks'
+import { ask } from './api.ts'
+import { Field } from './parts/field.tsx'
+import { Form } from './parts/form.tsx'
+import { actor, beginSession, csrfToken, type Session } from './session.ts'
 
 /** Whether the cookie of an earlier visit still counts. */
 export async function resumeSession(): Promise<void> {
   try {
-    csrfToken.value = (await ask<Session>('GET', 'session')).csrf_token
+    beginSession(await ask<Session>('GET', 'session'))
   } catch {
     csrfToken.value = null
   }
 }
 
-export function Login() {
-  const problem = useSignal('')
-  const logIn = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault()
-    const form = new FormData(event.currentTarget as HTMLFormElement)
-    try {
-      const session = await ask<Session>('POST', 'session', { token: form.get('token'), actor: form.get('actor') })
-      csrfToken.value = session.csrf_token
-    } catch (error) {
-      problem.value = error instanceof ApiFailure ? error.message : 'edge cannot be reached'
-    }
-  }
+export function LoginPage() {
   return (
     <main class="login">
-      <form onSubmit={logIn}>
-        <h1>edge</h1>
-        <label>
-          Admin token
-          <input type="password" name="token" autocomplete="current-password" required />
-        </label>
-        <label>
-          Your name, for the log
-          <input name="actor" autocomplete="username" />
-        </label>
-        <button type="submit">Log in</button>
-        <p role="alert">{problem}</p>
-      </form>
+      <h1>edge</h1>
+      <LoginForm />
     </main>
+  )
+}
+
+/** Over the views of an operator whose session has ended: nothing that was typed there is lost. */
+export function LoginDialog() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current!.showModal(), [])
+  return (
+    <dialog ref={dialog} class="login" aria-label="Log in again" onCancel={(event) => event.preventDefault()}>
+      <h2>Your session has ended</h2>
+      <LoginForm />
+    </dialog>
+  )
+}
+
+function LoginForm() {
+  const logIn = async (values: FormData): Promise<void> => {
+    beginSession(await ask<Session>('POST', 'session', { token: values.get('token'), actor: values.get('actor') }))
+  }
+  return (
+    <Form action="Log in" onSubmit={logIn}>
+      <Field label="Admin token" hint="The value of EDGE_ADMIN_TOKEN.">
+        {(control) => <input {...control} type="password" name="token" autocomplete="current-password" required />}
+      </Field>
+      <Field label="Your name" hint="The log names it with every change.">
+        {(control) => <input {...control} name="actor" autocomplete="username" maxLength={128} defaultValue={actor.peek() ?? ''} />}
+      </Field>
+    </Form>
   )
 }

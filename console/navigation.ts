@@ -1,12 +1,24 @@
 import { signal } from '@preact/signals'
 
-/** The view that the address names after `#`, such as `overrides`. */
-export const view = signal(viewOf(location.hash))
+/** The address after `#`: `#/callers?policy=api` is the view `callers`, asked for the policy `api`. */
+interface Address {
+  readonly view: string
+  readonly parameters: URLSearchParams
+}
+
+export const address = signal(read(location.hash))
 
 addEventListener('hashchange', () => {
-  view.value = viewOf(location.hash)
+  address.value = read(location.hash)
 })
 
-function viewOf(hash: string): string {
-  return hash.replace(/^#\/?/, '').split('?', 1)[0]!
+/** An address to be used in a link. */
+export function addressOf(view: string, parameters: Readonly<Record<string, string>> = {}): string {
+  const query = new URLSearchParams(parameters).toString()
+  return `#/${view}${query === '' ? '' : `?${query}`}`
+}
+
+function read(hash: string): Address {
+  const [view, query] = hash.replace(/^#\/?/, '').split('?', 2)
+  return { view: view!, parameters: new URLSearchParams(query ?? '') }
 }

@@ -2,7 +2,27 @@ import { signal } from '@preact/signals'
 
 /** The session's token against forged requests; undefined before the first look, null while nobody is logged in. */
 export const csrfToken = signal<string | null | undefined>(undefined)
+/** Who is logged in, as the log of changes names them; undefined while the page has nobody's views open. */
+export const actor = signal<string | undefined>(undefined)
 
+export interface Session {
+  readonly csrf_token: string
+  readonly actor: string
+  readonly expires_at: string
+}
+
+export function beginSession(session: Session): void {
+  csrfToken.value = session.csrf_token
+  actor.value = session.actor
+}
+
+/** The session has ended by itself. Views stay as they are, below the login, with what was typed in them. */
 export function forgetSession(): void {
   csrfToken.value = null
+}
+
+/** The operator has logged out: nothing stays on the page. */
+export function endSession(): void {
+  csrfToken.value = null
+  actor.value = undefined
 }

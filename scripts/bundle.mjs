@@ -1,7 +1,8 @@
 // The second half of `npm run build`: dist/ becomes the program, in program/. A thread that loads one file starts in half the time that it
 // needs for more than a hundred. What is imported dynamically stays a file of its own, and packages stay where npm puts them.
-import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 const CONSOLE = fileURLToPath(new URL('../console/', import.meta.url))
@@ -36,12 +37,28 @@ async function bundleConsole(rolldown) {
   const bundle = await rolldown({ input: { console: `${CONSOLE}main.tsx` }, platform: 'browser', tsconfig: `${CONSOLE}tsconfig.json` })
   await bundle.write({ dir, format: 'esm', minify: true, entryFileNames: '[name].js' })
   await bundle.close()
-  for (const name of ['index.html', 'console.css', 'icon.svg']) copyFileSync(`${CONSOLE}${name}`, `${dir}${name}`)
+  for (const name of ['index.html', 'icon.svg']) copyFileSync(`${CONSOLE}${name}`, `${dir}${name}`)
+  writeFileSync(`${dir}console.css`, styles())
+  for (const name of readdirSync(dir)) writeFileSync(`${dir}${name}.gz`, gzipSync(readFileSync(`${dir}${name}`), { level: 9 }))
+}
+
+/** One file of all style sheets, from the general to the particular: a part's or a view's own stands beside it. */
+function styles() {
+  const chart = fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css'))
+  const own = ['', 'parts/', 'views/'].flatMap((folder) => sheetsIn(`${CONSOLE}${folder}`))
+  return [chart, ...own].map((file) => readFileSync(file, 'utf8')).join('\n')
+}
+
+function sheetsIn(folder) {
+  const names = readdirSync(folder).filter((name) => name.endsWith('.css'))
+  return names.sort().map((name) => `${folder}${name}`)
 }
 
 /** It needs Node 20.19 or 22.12. An older one runs the program all the same. */
 function leaveApart({ message }) {
-  process.stderr.write(`edge: built, but not bundled, so that startup takes longer: ${message.split('\n', 1)[0]}\n`)
+  process.stderr.write(
+    `edge: built, but not bundled, so that startup takes longer and the operators' page is missing: ${message.split('\n', 1)[0]}\n`,
+  )
   mkdirSync(PROGRAM)
   writeFileSync(`${PROGRAM}edge.js`, `#!/usr/bin/env node\nimport '../dist/${ENTRIES.edge}'\n`)
 }

@@ -10,12 +10,15 @@ import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
+import { ConnectionShares } from './listen/connection-shares.ts'
 import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import { DecisionLogFile } from './runtime/decision-log/decision-log-file.ts'
+import { ActivitySampler } from './runtime/desk/activity/activity-sampler.ts'
+import { bundleJson } from './runtime/desk/bundle-json.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { FileShelf } from './runtime/desk/file-shelf.ts'
 import type { FleetDesk } from './runtime/desk/fleet-desk.ts'
@@ -25,6 +28,7 @@ import { overrideCalls } from './runtime/desk/override-calls.ts'
 import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
 import { RecentActivity } from './runtime/desk/recent-activity.ts'
+import { RecentUsage } from './runtime/desk/recent-usage.ts'
 import { answerTop, type TopDeskParts, type TopResponse } from './runtime/desk/top-desk.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
@@ -104,6 +108,8 @@ export async function startService(
   const startedMs = clock.nowMs()
   const problems = new Problems()
   const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
+  const sampler = config.adminToken === undefined ? undefined : newSampler()
+  const usage = config.adminToken === undefined ? undefined : new RecentUsage({ memory: metrics, logger, clock })
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
@@ -121,7 +127,10 @@ export async function startService(
   })
   const desk: DeskHandlers = {
     status,
+    bundle: () => JSON.stringify(bundleJson({ active: intake.active, lastUpdate: intake.lastUpdate, source: bundleSource?.status })),
     activity: (policies) => recent?.of(policies) ?? [],
+    recent_samples: (since) => sampler!.since(since),
+    usage: (rules) => usage!.of(rules),
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
     open_events: ({ worker }) => events!.openStream(worker),
     top,
@@ -153,14 +162,12 @@ export async function startService(
   const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
   // Redis may be away: what operators look at does not wait for it.
   const overridesStarted = overrides.start(await openShelf())
-  let policies = 0
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
   })
   const activate: Activate = async (bundle, info) => {
     await supervisor.activate(bundle, info)
-    policies = bundle.bundle.policyCount
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
@@ -237,15 +244,26 @@ export async function startService(
 
   /** Asked only when something is open, and everything is there. */
   function status(): InstanceStatus {
-    const { active } = intake
     return instanceStatus({
       clock,
       startedMs,
       workers: { configured: workers, alive: supervisor.livingCount },
-      bundle: active && { ...active, policies },
+      bundle: intake.active,
       stateFile: stateKeeper,
       shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
       problems,
+    })
+  }
+
+  function newSampler(): ActivitySampler {
+    return new ActivitySampler({
+      memory: metrics,
+      shares: new ConnectionShares(memory.connections, SUPERVISOR),
+      table: counters.table,
+      isProxy: config.mode === 'reverse_proxy',
+      isFleet: config.redis !== undefined,
+      clock,
+      logger,
     })
   }
 
@@ -297,6 +315,8 @@ export async function startService(
     evictionWatch.stop()
     blockExpiries.stop()
     recent?.stop()
+    sampler?.stop()
+    usage?.stop()
     await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')

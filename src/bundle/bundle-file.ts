@@ -44,7 +44,8 @@ export class BundleFile implements BundleSource {
   }
 
   get status(): SourceStatus {
-    return { isCached: false, problem: this.#report.problem, isDiskSlow: false }
+    const { place, problem, refusal } = this.#report
+    return { place, isCached: false, problem, refusal, isDiskSlow: false }
   }
 
   async start(): Promise<void> {

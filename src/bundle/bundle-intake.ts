@@ -1,8 +1,10 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import type { BundleInfo } from '../policy/bundle-info.ts'
+import type { BundleChanges } from '../policy/changes/bundle-changes.ts'
 import type { Problem } from '../policy/problem.ts'
 import type { GoodBundle, ReadBundle } from './bundle-reader.ts'
 import type { OfferedBundle } from './bundle-source.ts'
+import type { SharedBundle } from './shared-bundle.ts'
 import { signatureProblem } from './signature.ts'
 
 export type IntakeResult =
@@ -21,13 +23,24 @@ export interface RefusedBundle {
 /** Makes a bundle the active one everywhere. Throws when it cannot, and then nothing has changed. */
 export type Activate = (bundle: GoodBundle, info: BundleInfo) => Promise<void>
 
+export interface AppliedBundle extends BundleInfo {
+  readonly policyCount: number
+}
+
+/** The bundle that was active before, and what the active one changed. */
+export interface BundleUpdate {
+  readonly previous: AppliedBundle
+  readonly changes: BundleChanges
+}
+
 /** Takes bundles from any source, activates good and newer ones, and otherwise keeps the last good one. */
 export class BundleIntake {
   readonly #activate: Activate
   readonly #wallMs: () => number
   readonly #publicKeys: readonly KeyObject[]
   readonly #read: ReadBundle
-  #active: (BundleInfo & { readonly versionNumber: bigint }) | undefined
+  #active: { readonly info: AppliedBundle; readonly versionNumber: bigint; readonly bundle: SharedBundle } | undefined
+  #lastUpdate: BundleUpdate | undefined
   #offered: Promise<unknown> = Promise.resolve()
 
   /** With public keys, only bundles signed by one of them are accepted. */
@@ -38,8 +51,13 @@ export class BundleIntake {
     this.#read = read
   }
 
-  get active(): BundleInfo | undefined {
-    return this.#active
+  get active(): AppliedBundle | undefined {
+    return this.#active?.info
+  }
+
+  /** Undefined before a second bundle. */
+  get lastUpdate(): BundleUpdate | undefined {
+    return this.#lastUpdate
   }
 
   /** Of a bundle that is known to be good otherwise. */
@@ -61,16 +79,16 @@ export class BundleIntake {
 
   async #take({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
     const hash = createHash('sha256').update(bytes).digest('hex')
-    if (hash === this.#active?.hash) return { result: 'unchanged' }
+    if (hash === this.active?.hash) return { result: 'unchanged' }
     // First, because unsigned bytes are not worth parsing.
     const problem = this.#signatureProblem(bytes, signature)
     if (problem !== undefined) return { ...refused(problem), lacksSignature: true }
-    const read = await this.#read(bytes, format)
+    const read = await this.#read(bytes, format, this.#active?.bundle)
     if (!read.ok) return { result: 'refused', problems: read.problems, warnings: read.warnings }
     const { bundle, warnings } = read
     const versionNumber = BigInt(bundle.version)
     if (this.#active !== undefined && versionNumber <= this.#active.versionNumber) {
-      return refused(`expected a version above the active one (${this.#active.version}), got ${versionNumber}`, 'bundle_version')
+      return refused(`expected a version above the active one (${this.#active.info.version}), got ${versionNumber}`, 'bundle_version')
     }
     const info = { version: versionNumber.toString(), hash, updatedAtS: Math.floor(this.#wallMs() / 1000) }
     try {
@@ -78,7 +96,8 @@ export class BundleIntake {
     } catch (error) {
       return refused((error as Error).message)
     }
-    this.#active = { ...info, versionNumber }
+    if (read.changes !== undefined) this.#lastUpdate = { previous: this.#active!.info, changes: read.changes }
+    this.#active = { info: { ...info, policyCount: bundle.policyCount }, versionNumber, bundle }
     return { result: 'applied', bundle: info, policyCount: bundle.policyCount, warnings }
   }
 
@@ -92,8 +111,8 @@ export function refused(message: string, path = ''): RefusedBundle {
 }
 
 /** On this thread. */
-export const readHere: ReadBundle = async (bytes, format) => {
+export const readHere: ReadBundle = async (bytes, format, active) => {
   // The schema library takes a while to load, and by now workers are starting beside us.
   const { readBundle } = await import('./bundle-reader.ts')
-  return readBundle(bytes, format)
+  return readBundle(bytes, format, active)
 }

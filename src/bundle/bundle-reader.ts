@@ -1,9 +1,10 @@
 import { type BlockExpiry, blockExpiriesOf } from '../policy/block-expiries.ts'
 import type { BundleFormat } from '../policy/bundle-format.ts'
+import { type BundleChanges, bundleChanges } from '../policy/changes/bundle-changes.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { Problem } from '../policy/problem.ts'
-import { type SharedBundle, shareBundle } from './shared-bundle.ts'
+import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
 
 /** A valid bundle, as it is sent between threads. */
 export interface GoodBundle {
@@ -13,16 +14,19 @@ export interface GoodBundle {
   readonly blockExpiries: readonly BlockExpiry[]
   /** The ids of its policies for the rate limit service. */
   readonly domainPolicies: readonly string[]
+  /** Since the bundle that was active when it was read; undefined where there was none. */
+  readonly changes: BundleChanges | undefined
 }
 
 export type BundleReading =
   | (GoodBundle & { readonly ok: true; readonly warnings: readonly Problem[] })
   | { readonly ok: false; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
 
-export type ReadBundle = (bytes: Uint8Array, format: BundleFormat) => Promise<BundleReading>
+/** `active` is the bundle that the new one is compared with. */
+export type ReadBundle = (bytes: Uint8Array, format: BundleFormat, active?: SharedBundle) => Promise<BundleReading>
 
 /** Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle, is dropped. */
-export function readBundle(bytes: Uint8Array, format: BundleFormat): BundleReading {
+export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle): BundleReading {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }
   const parsed = parseBundle(text, format)
@@ -35,6 +39,7 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat): BundleReadi
     limits: namedLimitsOf(bundle),
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
+    changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
     warnings,
   }
 }

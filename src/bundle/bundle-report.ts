@@ -2,14 +2,12 @@ import type { Logger } from 'pino'
 import type { BundleInfo } from '../policy/bundle-info.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
 import type { IntakeResult } from './bundle-intake.ts'
+import type { Place, Refusal } from './bundle-source.ts'
 
 /** Counts polls by their result. */
 interface ReloadCounter {
   series(result: 'applied' | 'refused' | 'unchanged' | 'unreadable'): { count: number }
 }
-
-/** Where a bundle was looked for, as log lines name it. */
-export type Place = { readonly path: string } | { readonly url: string }
 
 export interface ReportParts {
   readonly logger: Logger
@@ -22,21 +20,24 @@ const LOGGED_PROBLEMS = 50
 
 /** Reports to the operator what became of the bundles of one source. Each poll is counted; an unchanged result is not logged again. */
 export class BundleReport {
-  readonly #place: Place
+  readonly place: Place
   readonly #parts: ReportParts
   /** The problem of the last poll, as a sentence about the source. */
   problem: string | undefined = 'it has not been read yet'
+  /** Of the last poll. */
+  refusal: Refusal | undefined
 
   constructor(place: Place, parts: ReportParts) {
-    this.#place = place
+    this.place = place
     this.#parts = parts
   }
 
   taken(taken: IntakeResult, isLogged = true): void {
     const { logger, reloads, active } = this.#parts
-    const place = this.#place
+    const { place } = this
     reloads.series(taken.result).count++
     this.problem = taken.result === 'refused' ? 'it was refused; the log says why' : undefined
+    this.refusal = taken.result === 'refused' ? refusalOf(taken.problems) : undefined
     if (!isLogged) return
     if (taken.result === 'unchanged') {
       logger.info({ event: 'bundle_unchanged', ...place }, 'bundle unchanged')
@@ -59,14 +60,19 @@ export class BundleReport {
     reloads.series('unreadable').count++
     const reason = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : error.message
     this.problem = reason
+    this.refusal = undefined
     if (!isLogged) return
-    logger.warn({ event: 'bundle_unreadable', ...this.#place, reason }, `bundle cannot be read; ${this.#whatIsActive()}`)
+    logger.warn({ event: 'bundle_unreadable', ...this.place, reason }, `bundle cannot be read; ${this.#whatIsActive()}`)
   }
 
   #whatIsActive(): string {
     const active = this.#parts.active()
     return active === undefined ? 'the service is not ready until a good one appears' : `version ${active.version} stays active`
   }
+}
+
+function refusalOf(problems: readonly Problem[]): Refusal {
+  return { problems: problems.slice(0, LOGGED_PROBLEMS).map(formatProblem), problemsInAll: problems.length }
 }
 
 function listed(name: string, problems: readonly Problem[]): Record<string, unknown> {

@@ -12,12 +12,25 @@ export interface BundleSource {
 }
 
 export interface SourceStatus {
+  readonly place: Place
   /** The active bundle came from the cache, and the source has not confirmed it yet. */
   readonly isCached: boolean
   /** The present problem of the source, as a sentence about it. */
   readonly problem: string | undefined
+  /** What is wrong with the bundle that the source has now. */
+  readonly refusal: Refusal | undefined
   /** Waiting for a disk that may never respond. */
   readonly isDiskSlow: boolean
+}
+
+/** Where a bundle is looked for, as people may see it. */
+export type Place = { readonly path: string } | { readonly url: string }
+
+/** Why a bundle was refused. */
+export interface Refusal {
+  /** The first ones, as sentences. */
+  readonly problems: readonly string[]
+  readonly problemsInAll: number
 }
 
 /** A bundle as received, before it is read. */

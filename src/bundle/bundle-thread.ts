@@ -4,5 +4,5 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { readBundle } from './bundle-reader.ts'
 import type { BundleThreadData } from './read-in-thread.ts'
 
-const { bytes, format } = workerData as BundleThreadData
-parentPort!.postMessage(readBundle(bytes, format))
+const { bytes, format, active } = workerData as BundleThreadData
+parentPort!.postMessage(readBundle(bytes, format, active))

@@ -49,7 +49,8 @@ export class BundleUrl implements BundleSource {
   }
 
   get status(): SourceStatus {
-    return { isCached: this.#isCached, problem: this.#report.problem, isDiskSlow: this.#parts.cache?.isSlow ?? false }
+    const { place, problem, refusal } = this.#report
+    return { place, isCached: this.#isCached, problem, refusal, isDiskSlow: this.#parts.cache?.isSlow ?? false }
   }
 
   async start(): Promise<void> {

@@ -3,10 +3,12 @@ import { Worker as Thread } from 'node:worker_threads'
 import type { BundleFormat } from '../policy/bundle-format.ts'
 import { readHere } from './bundle-intake.ts'
 import type { BundleReading } from './bundle-reader.ts'
+import { byteLengthOf, type SharedBundle } from './shared-bundle.ts'
 
 export interface BundleThreadData {
   readonly bytes: Uint8Array
   readonly format: BundleFormat
+  readonly active: SharedBundle | undefined
 }
 
 const ENTRY = new URL('./bundle-thread.js', import.meta.url)
@@ -21,10 +23,11 @@ const MAX_HEAP_MIB = 1024
  * reload after another would stay until the heap is large enough for V8 to collect it. And one that takes too much memory ends that
  * thread, not the service.
  */
-export async function readInThread(bytes: Uint8Array, format: BundleFormat): Promise<BundleReading> {
-  if (bytes.length <= SMALL_BYTES) return readHere(bytes, format)
+export async function readInThread(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle): Promise<BundleReading> {
+  // The active one is read once more, to compare them.
+  if (Math.max(bytes.length, active === undefined ? 0 : byteLengthOf(active)) <= SMALL_BYTES) return readHere(bytes, format, active)
   const maxOldGenerationSizeMb = Math.min(MAX_HEAP_MIB, Math.floor(getHeapStatistics().heap_size_limit / 1024 ** 2))
-  const workerData: BundleThreadData = { bytes, format }
+  const workerData: BundleThreadData = { bytes, format, active }
   const thread = new Thread(ENTRY, { workerData, name: 'bundle', resourceLimits: { maxOldGenerationSizeMb } })
   return new Promise((resolve, reject) => {
     let reading: BundleReading | undefined

@@ -37,6 +37,10 @@ function share(value: object): SharedArrayBuffer {
   return piece
 }
 
+export function byteLengthOf({ prices, pieces }: SharedBundle): number {
+  return pieces.reduce((sum, { byteLength }) => sum + byteLength, prices?.byteLength ?? 0)
+}
+
 export function* policiesOf({ pieces }: SharedBundle): Generator<Policy> {
   for (const piece of pieces) yield* deserialize(Buffer.from(piece)) as Policy[]
 }

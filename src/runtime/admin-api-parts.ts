@@ -1,18 +1,21 @@
 import { Access } from '../admin/api/access.ts'
+import { activityEndpoint } from '../admin/api/activity/activity-endpoint.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { AdminToken } from '../admin/api/admin-token.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { bundleEndpoint } from '../admin/api/bundle-endpoint.ts'
 import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
 import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
 import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
 import { openapiEndpoint } from '../admin/api/openapi-endpoint.ts'
 import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
-import { policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
+import { type PoliciesParts, policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
 import { AdminSessions } from '../admin/api/session/admin-sessions.ts'
 import { sessionEndpoints } from '../admin/api/session/session-endpoints.ts'
 import { statusEndpoint } from '../admin/api/status-endpoint.ts'
 import { topEndpoint } from '../admin/api/top-endpoint.ts'
+import { usageEndpoint } from '../admin/api/usage/usage-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { ListedOverride } from '../overrides/override-order.ts'
 import type { Plan } from '../policy/plan.ts'
@@ -38,7 +41,17 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
   const { engine, desk } = parts
   yield statusRoute(config, parts)
-  yield policiesEndpoint({ plan: () => engine.plan, activity: (policies) => desk.ask('activity', policies) })
+  const plan = (): Plan | undefined => engine.plan
+  const activity: PoliciesParts['activity'] = (policies) => desk.ask('activity', policies)
+  yield policiesEndpoint({ plan, activity })
+  yield activityEndpoint({ plan, activity, recent: (since) => desk.ask('recent_samples', since) })
+  yield usageEndpoint({
+    plan,
+    isCounted: config.mode === 'reverse_proxy',
+    usage: (rules) => desk.ask('usage', rules),
+    inspect: (name) => engine.inspect(name),
+  })
+  yield bundleEndpoint(() => desk.ask('bundle', undefined))
   yield explainEndpoint(explain, parts.reservations.nameOf)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)

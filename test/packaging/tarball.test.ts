@@ -30,6 +30,8 @@ describeWithRegistry('the tarball, installed into an empty project', () => {
         'dist/index.d.ts',
         'schema/bundle.schema.json',
         'schema/cases.schema.json',
+        'program/console/index.html',
+        'program/console/console.js.gz',
         'README.md',
         'LICENSE',
       ]),

@@ -5,15 +5,15 @@ import { TimeShare } from '../../time-share.ts'
 const SHARE = 0.1
 const BURST_MS = 20
 
-/** Makes long texts a slice at a time, one text after the other: a worker that decides is never held up. */
+/** Makes long texts, and finds what is in them, a slice at a time, one text after the other: a worker that decides is never held up. */
 export class SlicedTexts {
   readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
   /** The first is being made. */
   readonly #waiting: SlicedText[] = []
 
-  make(steps: Generator<void, Buffer>): Promise<Buffer> {
+  make<Result>(steps: Generator<void, Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ steps, resolve, reject })
+      this.#waiting.push({ steps, resolve: resolve as (result: unknown) => void, reject })
       if (this.#waiting.length === 1) this.#begin()
     })
   }
@@ -45,7 +45,7 @@ export class SlicedTexts {
 }
 
 interface SlicedText {
-  readonly steps: Generator<void, Buffer>
-  readonly resolve: (text: Buffer) => void
+  readonly steps: Generator<void, unknown>
+  readonly resolve: (result: unknown) => void
   readonly reject: (error: unknown) => void
 }

@@ -1,7 +1,9 @@
+import type { InstanceActivity } from '../../admin/api/activity/activity-endpoint.ts'
 import type { ApiErrorCode } from '../../admin/api/api-error.ts'
 import type { PolicyActivity } from '../../admin/api/policies/policy-activity.ts'
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
+import type { RuleName, UsageReport } from '../../admin/api/usage/rule-usage.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
 import type { Rule } from '../../policy/schema.ts'
 import type { ToldReset } from '../../store/redis/told-resets.ts'
@@ -12,7 +14,13 @@ import type { TopResponse } from './top-desk.ts'
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
   readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
+  /** Since the sample of this time, or all. */
+  readonly recent_samples: { readonly ask: string | undefined; readonly answer: InstanceActivity }
+  /** Of these rules, and of those that used most. */
+  readonly usage: { readonly ask: readonly RuleName[]; readonly answer: UsageReport }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
+  /** What `bundleJson` says, as text: that is cloned in no time, and workers need not make it. */
+  readonly bundle: { readonly ask: undefined; readonly answer: string }
   /** Saves the state file now. `isSaved`: whether all that was there before the call is in it; false where there is none. */
   readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
   /** Somebody wants to watch events at this worker; from the answer on they come. */

@@ -1,13 +1,14 @@
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
+import type { AppliedBundle } from '../../bundle/bundle-intake.ts'
 import type { Clock } from '../../clock.ts'
-import type { BundleInfo } from '../../policy/bundle-info.ts'
+import { appliedJson } from './bundle-json.ts'
 import type { Problems } from './problems.ts'
 
 export interface InstanceParts {
   readonly clock: Clock
   readonly startedMs: number
   readonly workers: { readonly configured: number; readonly alive: number }
-  readonly bundle: (BundleInfo & { readonly policies: number }) | undefined
+  readonly bundle: AppliedBundle | undefined
   readonly stateFile: { readonly path: string; readonly savedAtMs: number | undefined } | undefined
   /** The override, if one stops all enforcement. */
   readonly shadowAll: unknown
@@ -19,10 +20,7 @@ export function instanceStatus({ clock, startedMs, workers, bundle, stateFile, s
   return {
     uptime_s: Math.floor((clock.nowMs() - startedMs) / 1000),
     workers,
-    bundle:
-      bundle === undefined
-        ? null
-        : { version: bundle.version, hash: bundle.hash, applied_at: timeText(bundle.updatedAtS * 1000)!, policies: bundle.policies },
+    bundle: bundle === undefined ? null : appliedJson(bundle),
     state_file: stateFile === undefined ? null : { path: stateFile.path, saved_at: timeText(stateFile.savedAtMs) },
     shadow_all: shadowAll ?? null,
     problems: problems.list(clock.wallMs()),

@@ -56,6 +56,11 @@ export class MetricMemory {
     return sum
   }
 
+  /** What one thread has counted there. */
+  ofLane(lane: number, cell: number): number {
+    return this.#cells[lane * LANE_CELLS + cell]!
+  }
+
   /** Frees a dead thread's lock and clears its gauges; its counts stay. */
   forgetWorker(lane: number, gauges: readonly string[]): void {
     if (ownerOf(this.#words, LOCK) === lane + 1) release(this.#words, LOCK)

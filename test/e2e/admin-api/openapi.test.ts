@@ -55,6 +55,7 @@ describe('assets/openapi/admin.json', () => {
     // Each response is compared by askAdmin.
     for (const [status, method, path, body] of [
       [200, 'GET', 'status'],
+      [200, 'GET', 'bundle'],
       [200, 'GET', 'policies'],
       [200, 'GET', 'policies?limit=1&after=p'],
       [404, 'GET', 'policies?after=q'],

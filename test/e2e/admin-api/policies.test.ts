@@ -123,12 +123,50 @@ describe('GET policies', () => {
     expect(await page('after=p%20249')).toMatchObject({ policies: [], next: null })
   })
 
+  test('finds those with a text in their id, selector or rules, in pages too', async () => {
+    const edge = await running({
+      bundle: bundle(
+        1,
+        policy('Search', { selector: { pathPrefix: '/find', methods: ['PATCH'] }, rules: [] }),
+        policy('trial', { mode: 'shadow', selector: { hosts: ['a.example.com'] }, rules: [bucketRule('per-key', ['header:x-key'], 5)] }),
+        ...Array.from({ length: 30 }, (_, i) => policy(`tenant-${i}`, { rules: [] })),
+      ),
+      env: ADMIN_ENV,
+    })
+    const found = async (query: string) => {
+      const { policies, next } = (await askAdmin(edge.adminPort, 'GET', `policies?${query}`)).json
+      return [policies.map(({ id }: { id: string }) => id).join(), next]
+    }
+    for (const text of ['search', 'EARC', '/find', 'patch']) expect([text, await found(`search=${text}`)]).toEqual([text, ['Search', null]])
+    for (const text of ['shadow', 'example.com', 'per-k', 'header:x-key', 'token_b'])
+      expect([text, await found(`search=${text}`)]).toEqual([text, ['trial', null]])
+    expect(await found('search=nothing')).toEqual(['', null])
+    expect(await found('search=tenant-1&limit=2')).toEqual(['tenant-1,tenant-10', 'tenant-10'])
+    expect(await found('search=tenant-1&limit=2&after=tenant-10')).toEqual(['tenant-11,tenant-12', 'tenant-12'])
+    expect(await found('search=tenant-2&limit=1&after=tenant-28')).toEqual(['tenant-29', null])
+    expect((await found('search='))[1]).toBeNull()
+    expect(await found('policy=trial')).toEqual(['trial', null])
+  })
+
   test('refuses pages that nobody can turn to', async () => {
     const edge = await running({ bundle: bundle(1, policy('p', { rules: [] })), env: ADMIN_ENV })
     const codeOf = async (query: string) => (await askAdmin(edge.adminPort, 'GET', `policies?${query}`)).json.error?.code
-    for (const query of ['limit=0', 'limit=1001', 'limit=-1', 'limit=1e2', 'limit=', 'limit=1&limit=2', 'page=2', '__proto__=1'])
+    for (const query of [
+      'limit=0',
+      'limit=1001',
+      'limit=-1',
+      'limit=1e2',
+      'limit=',
+      'limit=1&limit=2',
+      'page=2',
+      '__proto__=1',
+      'policy=p&after=p',
+      'policy=p&search=p',
+      `search=${'x'.repeat(257)}`,
+    ])
       expect([query, await codeOf(query)]).toEqual([query, 'bad_request'])
-    for (const query of ['after=q', 'after=', 'after=__proto__']) expect([query, await codeOf(query)]).toEqual([query, 'unknown_policy'])
+    for (const query of ['after=q', 'after=', 'after=__proto__', 'policy=q', 'policy='])
+      expect([query, await codeOf(query)]).toEqual([query, 'unknown_policy'])
   })
 
   test('a page of large policies ends early', async () => {

@@ -46,10 +46,11 @@ export async function newPage(options: BrowserContextOptions = {}): Promise<Page
 }
 
 /** The page of the service whose admin port this is, logged in. */
-export async function loggedIn(port: number, options: BrowserContextOptions = {}): Promise<Page> {
+export async function loggedIn(port: number, options: BrowserContextOptions = {}, actor = ''): Promise<Page> {
   const page = await newPage(options)
   await page.goto(`http://127.0.0.1:${port}/`)
   await page.locator('input[type=password]').fill(ADMIN_TOKEN)
+  await page.getByLabel('Your name').fill(actor)
   await page.getByRole('button', { name: 'Log in' }).click()
   await page.getByRole('navigation', { name: 'Views' }).waitFor()
   return page

@@ -17,4 +17,9 @@ export class ManualClock implements Clock {
     this.#nowMs += ms
     this.#wallMs += ms
   }
+
+  /** What people read is set back; what only ever grows stays. */
+  setBack(ms: number): void {
+    this.#wallMs -= ms
+  }
 }

@@ -1,14 +1,17 @@
 import type { Plan, PlanPolicy } from '../../../policy/plan.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
+import { findPolicy } from '../find-rule.ts'
 import { jsonWithList } from '../json-list.ts'
 import { readCount, readQuery } from '../query.ts'
 import { SlicedTexts } from '../sliced-texts.ts'
 import type { PolicyActivity } from './policy-activity.ts'
 import { policyJson } from './policy-json.ts'
+import { searchSteps } from './policy-search.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
+const MAX_SEARCH_CHARACTERS = 256
 /** A page ends early where its policies are large. */
 const MAX_BYTES = 1024 * 1024
 
@@ -18,32 +21,44 @@ export interface PoliciesParts {
   readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
 }
 
-/** GET policies: the active plan, a page at a time, in the order of the bundle. */
+/** GET policies: the active plan, a page at a time, in the order of the bundle; or those with a text in them; or one. */
 export function policiesEndpoint({ plan, activity }: PoliciesParts): ApiRoute {
   const texts = new SlicedTexts()
   return {
     method: 'GET',
     path: 'policies',
     handle: async ({ query }) => {
-      const { after, limit } = readQuery(query, ['after', 'limit'])
+      const { policy, search, after, limit } = readQuery(query, ['policy', 'search', 'after', 'limit'])
+      if (policy !== undefined && (search ?? after) !== undefined)
+        throw new ApiError('bad_request', 'policy names one policy: leave search and after out')
+      if (search !== undefined && search.length > MAX_SEARCH_CHARACTERS)
+        throw new ApiError('bad_request', `search: expected at most ${MAX_SEARCH_CHARACTERS} characters`)
       const count = readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT)
       const active = plan()
-      const from = after === undefined ? 0 : placeBehind(active, after)
-      const policies = active?.policies.slice(from, from + count) ?? []
+      const searched = policy === undefined ? policiesBehind(active, after) : [findPolicy(active, policy)]
+      // One more shows whether there is a next page.
+      const found = await texts.make(searchSteps(searched, search, count + 1))
+      const policies = found.slice(0, count)
       const lately = await activity(policies.map(({ id }) => id))
-      return { status: 200, text: await texts.make(pageSteps(active, policies, lately)) }
+      return { status: 200, text: await texts.make(pageSteps(active, policies, lately, found.length > count)) }
     },
   }
 }
 
-function placeBehind(plan: Plan | undefined, id: string): number {
+function policiesBehind(plan: Plan | undefined, id: string | undefined): readonly PlanPolicy[] {
+  if (id === undefined) return plan?.policies ?? []
   const policy = plan?.policiesById.get(id)
   if (policy === undefined)
     throw new ApiError('unknown_policy', 'after: the active bundle has no such policy; it may have changed, begin again')
-  return policy.index + 1
+  return plan!.policies.slice(policy.index + 1)
 }
 
-function* pageSteps(plan: Plan | undefined, policies: readonly PlanPolicy[], lately: readonly PolicyActivity[]): Generator<void, Buffer> {
+function* pageSteps(
+  plan: Plan | undefined,
+  policies: readonly PlanPolicy[],
+  lately: readonly PolicyActivity[],
+  hasMore: boolean,
+): Generator<void, Buffer> {
   const texts: Buffer[] = []
   let bytes = 0
   for (const [i, policy] of policies.entries()) {
@@ -53,7 +68,7 @@ function* pageSteps(plan: Plan | undefined, policies: readonly PlanPolicy[], lat
     bytes += text.length
     yield
   }
-  const last = policies[texts.length - 1]
-  const next = last === undefined || last.index === plan!.policies.length - 1 ? null : last.id
+  const isLast = !hasMore && texts.length === policies.length
+  const next = isLast ? null : policies[texts.length - 1]!.id
   return jsonWithList({ bundle_version: plan?.version.toString() ?? null, next }, 'policies', texts)
 }

@@ -1,0 +1,38 @@
+import type { ActivitySample, WorkerActivity } from '../src/admin/api/activity/activity-sample.ts'
+import { ask } from './api.ts'
+import { LIVE_MS, type Poll, usePoll } from './live.ts'
+
+/** As many as edge keeps. */
+const KEPT_SAMPLES = 450
+
+/** What `GET activity` has said, over all responses. */
+export interface Activity {
+  readonly interval_s: number
+  /** How many the bundle has. */
+  readonly policies: number
+  readonly busiest: readonly BusyPolicy[]
+  readonly workers: readonly WorkerActivity[]
+  /** The oldest first. */
+  readonly samples: readonly ActivitySample[]
+}
+
+/** What a policy decided in the last minute. */
+export interface BusyPolicy {
+  readonly policy: string
+  readonly mode: 'enforce' | 'shadow'
+  readonly allowed: number
+  readonly rejected: number
+  readonly would_reject: number
+}
+
+/** The last quarter of an hour of the instance, for as long as the component is shown. */
+export function useActivity(): Poll<Activity> {
+  return usePoll('activity', LIVE_MS, readActivity)
+}
+
+/** Asks for the samples that came since. */
+async function readActivity(known: Activity | undefined): Promise<Activity> {
+  const last = known?.samples.at(-1)
+  const news = await ask<Activity>('GET', last === undefined ? 'activity' : `activity?since=${last.time}`)
+  return { ...news, samples: [...(known?.samples ?? []), ...news.samples].slice(-KEPT_SAMPLES) }
+}

@@ -1,0 +1,100 @@
+import { formatCount, formatNumber } from '../format.ts'
+import { addressOf } from '../navigation.ts'
+import { Badge, type Tone } from '../parts/badge.tsx'
+import { EmptyState } from '../parts/empty-state.tsx'
+import { Panel } from '../parts/panel.tsx'
+import type { BundleChanges, ChangeCounts, ChangeKind, FieldChange, PolicyChange, PriceChange } from './bundle-report.ts'
+
+const TONES: Readonly<Record<ChangeKind, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }
+const SIGNS: Readonly<Record<ChangeKind, string>> = { added: '+', removed: '−', changed: '~' }
+
+/** What the active bundle changed, as a readable difference. */
+export function Changes({ changes }: { readonly changes: BundleChanges }) {
+  const { policies, reordered, prices, complete, policy_changes, price_changes } = changes
+  const isSame = policy_changes.length === 0 && price_changes.length === 0 && !reordered
+  return (
+    <Panel title="What changed" aside={countWords(policies, 'policy', 'policies')} isWide>
+      {reordered && <p>Policies come in another order: of several that are as close to their limit, the first one decides.</p>}
+      {isSame && <EmptyState>Nothing that edge reads: the policies and prices are the same.</EmptyState>}
+      {policy_changes.length > 0 && (
+        <ul class="changes" aria-label="Policies that changed">
+          {policy_changes.map((change) => (
+            <ChangedPolicy key={change.policy} change={change} />
+          ))}
+        </ul>
+      )}
+      {price_changes.length > 0 && (
+        <>
+          <h3>Prices: {countWords(prices, 'model', 'models')}</h3>
+          <ul class="changes" aria-label="Prices that changed">
+            {price_changes.map((change) => (
+              <ChangedPrice key={JSON.stringify([change.table, change.model])} change={change} />
+            ))}
+          </ul>
+        </>
+      )}
+      {!complete && <p class="quiet">There are more differences than these. The counts are of all.</p>}
+    </Panel>
+  )
+}
+
+function countWords({ added, removed, changed, unchanged }: ChangeCounts, one: string, many: string): string {
+  const counts = Object.entries({ added, removed, changed }).filter(([, count]) => count > 0)
+  const words = counts.map(([kind, count], i) => (i === 0 ? `${formatCount(count, one, many)} ${kind}` : `${formatNumber(count)} ${kind}`))
+  return [...words, `${formatNumber(unchanged)} unchanged`].join(', ')
+}
+
+function ChangedPolicy({ change: { kind, policy, fields, rules, left_out } }: { readonly change: PolicyChange }) {
+  return (
+    <li>
+      <Kind kind={kind} /> {kind === 'removed' ? <strong>{policy}</strong> : <a href={addressOf('policies', { policy })}>{policy}</a>}
+      <Fields fields={fields} />
+      {rules.length > 0 && (
+        <ul>
+          {rules.map((rule) => (
+            <li key={rule.rule}>
+              <Kind kind={rule.kind} /> rule <strong>{rule.rule}</strong>
+              <Fields fields={rule.fields} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {left_out > 0 && <p class="quiet">and {formatCount(left_out, 'more difference')}</p>}
+    </li>
+  )
+}
+
+function ChangedPrice({ change: { kind, table, model, fields } }: { readonly change: PriceChange }) {
+  return (
+    <li>
+      <Kind kind={kind} /> {table}: <strong>{model}</strong>
+      <Fields fields={fields} />
+    </li>
+  )
+}
+
+function Kind({ kind }: { readonly kind: ChangeKind }) {
+  return (
+    <Badge tone={TONES[kind]} sign={SIGNS[kind]}>
+      {kind}
+    </Badge>
+  )
+}
+
+function Fields({ fields }: { readonly fields: readonly FieldChange[] }) {
+  if (fields.length === 0) return null
+  return (
+    <dl class="fields">
+      {fields.map(({ field, before, after }) => (
+        <div key={field}>
+          <dt>{field === 'rules' ? 'order of rules' : field}</dt>
+          <dd>
+            {before !== null && <del>{before}</del>}
+            {before !== null && after !== null && <span class="quiet"> → </span>}
+            {after !== null && <ins>{after}</ins>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}

@@ -1,0 +1,28 @@
+import { formatDuration, formatMoney, formatNumber } from '../format.ts'
+import type { Counter } from './caller.ts'
+
+/** What a number of each kind of counter is about. */
+const LEFT: Readonly<Record<string, string>> = {
+  bucket: 'left',
+  minute: 'tokens left by the limit per minute',
+  day: 'tokens left today',
+  window: 'left in this window',
+  budget: 'left of the budget',
+  in_flight: 'places free for requests in flight',
+}
+
+export function leftText(kind: string): string {
+  return LEFT[kind] ?? kind
+}
+
+/** In the counter's unit: that of a budget is a hundredth of its currency. */
+export function amountText(amount: number, kind: string): string {
+  return kind === 'budget' ? formatMoney(amount / 100) : formatNumber(amount)
+}
+
+/** When it is full again. */
+export function refillText({ kind, level, limit, reset_s: seconds }: Counter): string {
+  if (level >= limit) return 'full'
+  if (kind === 'in_flight') return 'each is free again when its request ends'
+  return `full again in ${formatDuration(Math.ceil(seconds))}`
+}

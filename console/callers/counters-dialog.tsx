@@ -1,0 +1,130 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import { ask } from '../api.ts'
+import { isCredential, looksLikeDigest } from '../caller-values.ts'
+import { draftOverride } from '../overrides/draft.ts'
+import { ReasonField, readReason } from '../overrides/reason-field.tsx'
+import { Badge } from '../parts/badge.tsx'
+import { Caller } from '../parts/caller.tsx'
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
+import { Level } from '../parts/level.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { amountText, leftText, refillText } from './amounts.ts'
+import type { Counter, Counters, RuleCaller } from './caller.ts'
+import { useCounters } from './use-counters.ts'
+
+interface CountersDialogProps {
+  readonly caller: RuleCaller
+  readonly onClose: () => void
+}
+
+/** What one caller has left of a rule, and what an operator can do about it. */
+export function CountersDialog({ caller, onClose }: CountersDialogProps) {
+  const id = useId()
+  const dialog = useRef<HTMLDialogElement>(null)
+  const { counters, problem } = useCounters(caller)
+  const isResetting = useSignal(false)
+  const outcome = useSignal('')
+  useEffect(() => dialog.current!.showModal(), [])
+  const reset = async (form: FormData): Promise<void> => {
+    counters.value = await ask<Counters>('POST', 'counters/reset', { ...caller, reason: readReason(form) })
+    outcome.value = 'The counters are full.'
+  }
+  const found = counters.value
+  return (
+    <>
+      <dialog ref={dialog} class="counters" aria-labelledby={id} onClose={onClose}>
+        <h2 id={id}>
+          {caller.policy} · {caller.rule}
+        </h2>
+        <Caller values={found?.values ?? {}} />
+        {found !== undefined && <CounterList found={found} />}
+        {digestKeys(caller).map((key) => (
+          <Notice key={key} tone="warn">
+            {key}: this looks like a digest. A counter is found by the credential itself.
+          </Notice>
+        ))}
+        {problem.value !== '' && (
+          <Notice tone="bad" isUrgent>
+            {problem}
+          </Notice>
+        )}
+        <div role="status">{outcome.value !== '' && <Notice tone="good">{outcome}</Notice>}</div>
+        <div class="actions">
+          {found !== undefined && found.counters.length > 0 && (
+            <button type="button" onClick={() => (isResetting.value = true)}>
+              Reset…
+            </button>
+          )}
+          {found !== undefined && (
+            <button type="button" onClick={() => draftOverride({ ...caller, values: found.values })}>
+              Override…
+            </button>
+          )}
+          <button type="button" onClick={() => dialog.current!.close()}>
+            Close
+          </button>
+        </div>
+      </dialog>
+      {isResetting.value && (
+        <ConfirmDialog
+          title="Make these counters full?"
+          action="Reset"
+          isDangerous
+          onConfirm={reset}
+          onClose={() => (isResetting.value = false)}
+        >
+          <p>The caller begins anew, as if nothing had been taken.</p>
+          <ReasonField isFirst />
+        </ConfirmDialog>
+      )}
+    </>
+  )
+}
+
+function CounterList({ found: { counters, mode, holds, override } }: { readonly found: Counters }) {
+  return (
+    <>
+      {mode === 'shadow' && (
+        <p>
+          <Badge tone="quiet">Shadow</Badge> The policy rejects nothing.
+        </p>
+      )}
+      {counters.length === 0 && <p>This rule counts nothing.</p>}
+      <ul class="counters">
+        {counters.map((counter) => (
+          <li key={counter.kind}>
+            <CounterLine counter={counter} />
+          </li>
+        ))}
+      </ul>
+      {holds !== null && <p>In flight now: {holds}</p>}
+      {override !== null && (
+        <p>
+          <Badge tone="accent">Override</Badge> The limit is changed by <a href="#/overrides">an override</a>.
+        </p>
+      )}
+    </>
+  )
+}
+
+function CounterLine({ counter }: { readonly counter: Counter }) {
+  const { kind, level, limit, remaining } = counter
+  return (
+    <>
+      <p>
+        <strong>{amountText(remaining, kind)}</strong> of {amountText(limit, kind)} {leftText(kind)}
+      </p>
+      <Level remaining={remaining} limit={limit} />
+      <p class="quiet">
+        {refillText(counter)}
+        {level < 0 && `, ${amountText(-level, kind)} overdrawn`}
+      </p>
+    </>
+  )
+}
+
+/** Credentials that were given as digests, by their look. */
+function digestKeys({ values }: RuleCaller): readonly string[] {
+  return Object.keys(values).filter((key) => isCredential(key) && looksLikeDigest(values[key]!))
+}

@@ -1,0 +1,44 @@
+import { effect, useSignal } from '@preact/signals'
+import { useCallback, useEffect } from 'preact/hooks'
+import { ask, messageOf } from '../api.ts'
+import { isVisible } from '../clock.ts'
+import { isLost } from '../connection.ts'
+import { LIVE_MS } from '../live.ts'
+import { csrfToken } from '../session.ts'
+import type { Counters, RuleCaller } from './caller.ts'
+
+/** What a caller has left, again and again while the page is visible. The values go in a body: addresses are logged. */
+export function useCounters({ policy, rule, values }: RuleCaller) {
+  const counters = useSignal<Counters | undefined>(undefined)
+  const problem = useSignal('')
+  const look = useCallback(async (): Promise<void> => {
+    try {
+      counters.value = await ask<Counters>('POST', 'counters', { policy, rule, values })
+      problem.value = ''
+    } catch (error) {
+      problem.value = messageOf(error)
+    }
+  }, [policy, rule, values, counters, problem])
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let round = 0
+    const again = async (): Promise<void> => {
+      const current = ++round
+      await look()
+      if (current === round) timer = setTimeout(() => void again(), LIVE_MS)
+    }
+    const stop = (): void => {
+      clearTimeout(timer)
+      round++
+    }
+    const dispose = effect(() => {
+      stop()
+      if (isVisible.value && !isLost.value && csrfToken.value) void again()
+    })
+    return () => {
+      stop()
+      dispose()
+    }
+  }, [look])
+  return { counters, problem }
+}

@@ -1,0 +1,27 @@
+import { signal } from '@preact/signals'
+
+const TICK_MS = 1000
+/** The Date field has whole seconds, so that smaller differences mean nothing. */
+const MIN_OFFSET_MS = 2000
+
+let offsetMs = 0
+
+/** The time by edge's clock, once a second while the page is visible. */
+export const nowMs = signal(Date.now())
+export const isVisible = signal(document.visibilityState === 'visible')
+
+setInterval(tick, TICK_MS)
+document.addEventListener('visibilitychange', () => {
+  isVisible.value = document.visibilityState === 'visible'
+  tick()
+})
+
+/** What a response's Date field says. Countdowns go by edge's clock, not by that of the operator's computer. */
+export function noteServerTime(date: string | null): void {
+  const found = Date.parse(date ?? '') - Date.now()
+  if (!Number.isNaN(found)) offsetMs = Math.abs(found) < MIN_OFFSET_MS ? 0 : found
+}
+
+function tick(): void {
+  if (isVisible.value) nowMs.value = Date.now() + offsetMs
+}

@@ -1,0 +1,73 @@
+import { typedValue } from '../caller-values.ts'
+import { addressOf } from '../navigation.ts'
+
+/** The form's fields, as they are written there. */
+export interface AskedRequest {
+  readonly method: string
+  readonly uri: string
+  readonly host: string
+  /** A line for each: `Name: value`. */
+  readonly headers: string
+  readonly body: string
+}
+
+/** Something is wrong with one field of the form. */
+export class FieldError extends Error {
+  readonly field: keyof AskedRequest
+
+  constructor(field: keyof AskedRequest, message: string) {
+    super(message)
+    this.field = field
+  }
+}
+
+/** The body of `POST explain`. */
+export function explainBody({ method, uri, host, headers, body }: AskedRequest): object {
+  return {
+    method: method.trim(),
+    uri: uri.trim(),
+    ...(host.trim() !== '' && { host: host.trim() }),
+    headers: headersObject(linesOf(headers)),
+    ...(body !== '' && { body }),
+  }
+}
+
+/** Addresses are kept by browsers and passed on. */
+const CREDENTIALS = /authorization|cookie|token|secret|password|api-?key/i
+
+/** A link to the form with this request: without its body, and without fields that may be credentials. */
+export function linkTo({ method, uri, host, headers }: AskedRequest): { readonly href: string; readonly leftOut: readonly string[] } {
+  const lines = linesOf(headers)
+  const kept = lines.filter(({ name }) => !CREDENTIALS.test(name))
+  const leftOut = lines.filter(({ name }) => CREDENTIALS.test(name)).map(({ name }) => name)
+  const text = kept.map(({ name, value }) => `${name}: ${value}`).join('\n')
+  return { href: addressOf('explain', { method, uri, ...(host !== '' && { host }), ...(text !== '' && { headers: text }) }), leftOut }
+}
+
+export function requestIn(parameters: URLSearchParams): AskedRequest {
+  const text = (name: string): string => parameters.get(name) ?? ''
+  return { method: text('method') || 'GET', uri: text('uri'), host: text('host'), headers: text('headers'), body: '' }
+}
+
+interface HeaderLine {
+  readonly name: string
+  readonly value: string
+}
+
+function linesOf(headers: string): HeaderLine[] {
+  const lines: HeaderLine[] = []
+  for (const [i, line] of headers.split(/\r?\n/).entries()) {
+    if (line.trim() === '') continue
+    const colon = line.indexOf(':')
+    if (colon < 1) throw new FieldError('headers', `line ${i + 1}: expected "Name: value"`)
+    lines.push({ name: line.slice(0, colon).trim(), value: line.slice(colon + 1).trim() })
+  }
+  return lines
+}
+
+/** A field that comes more than once has a list of values. */
+function headersObject(lines: readonly HeaderLine[]): Readonly<Record<string, string | readonly string[]>> {
+  const values = new Map<string, string[]>()
+  for (const { name, value } of lines) values.set(name, [...(values.get(name) ?? []), typedValue(`header:${name}`, value)])
+  return Object.fromEntries(Array.from(values, ([name, list]) => [name, list.length === 1 ? list[0]! : list]))
+}

@@ -1,0 +1,142 @@
+import { useSignal } from '@preact/signals'
+import { shownValue } from '../caller-values.ts'
+import { amountText, leftText, refillText } from '../callers/amounts.ts'
+import { formatCount, formatDuration, formatNumber } from '../format.ts'
+import { addressOf } from '../navigation.ts'
+import { Badge } from '../parts/badge.tsx'
+import type { Column } from '../parts/data-table.tsx'
+import { EmptyState } from '../parts/empty-state.tsx'
+import { Level } from '../parts/level.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { WindowedTable } from '../parts/windowed-table.tsx'
+import type { ExplainedCounter, ExplainedPolicy, ExplainedRule } from './explanation.ts'
+
+const POLICY_WHY: Readonly<Record<string, string>> = {
+  path: 'another path',
+  method: 'another method',
+  host: 'another host',
+  except_path: 'the path is excepted',
+  domain: 'for calls of the rate limit service only',
+}
+
+const RULE_WHY: Readonly<Record<string, string>> = {
+  missing_descriptor: 'the request lacks a value for one of its keys',
+  repeated_descriptor: 'a value that it reads comes more than once',
+  no_match: 'it is for other requests',
+}
+
+/** A page of rules is enough: beyond it, the deciding ones are found by the verdict. */
+const MAX_POLICIES = 100
+
+/** Every policy, and why it covers the request or not: first those that do, with all their rules. */
+export function ExplainedPolicies({ policies }: { readonly policies: readonly ExplainedPolicy[] }) {
+  const matched = policies.filter((policy) => policy.matched)
+  const others = policies.filter((policy) => !policy.matched)
+  return (
+    <>
+      <Panel title="Policies that cover it" aside={`${formatNumber(matched.length)} of ${formatNumber(policies.length)}`} isWide>
+        {matched.length === 0 && <EmptyState>No policy covers this request: it is not limited.</EmptyState>}
+        {matched.slice(0, MAX_POLICIES).map((policy) => (
+          <CoveringPolicy key={policy.id} policy={policy} />
+        ))}
+        {matched.length > MAX_POLICIES && (
+          <p class="quiet">and {formatCount(matched.length - MAX_POLICIES, 'more policy', 'more policies')}</p>
+        )}
+      </Panel>
+      {others.length > 0 && <Others policies={others} />}
+    </>
+  )
+}
+
+function CoveringPolicy({ policy: { id, mode, rules } }: { readonly policy: ExplainedPolicy }) {
+  return (
+    <article class="covering">
+      <h3>
+        <a href={addressOf('policies', { policy: id })}>{id}</a> {mode === 'shadow' && <Badge tone="accent">shadow</Badge>}
+      </h3>
+      {rules.length === 0 && <p class="quiet">It has no rules.</p>}
+      <ul class="rules">
+        {rules.map((rule) => (
+          <CoveringRule key={rule.name} rule={rule} />
+        ))}
+      </ul>
+    </article>
+  )
+}
+
+function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters, override } }: { readonly rule: ExplainedRule }) {
+  return (
+    <li>
+      <p>
+        <strong>{name}</strong>{' '}
+        {applied ? (
+          <span class="quiet">applies{cost !== null && `, takes ${amountText(cost, counters[0]?.kind ?? '')}`}</span>
+        ) : (
+          <span class="quiet">does not apply: {RULE_WHY[why!] ?? why}</span>
+        )}
+        {override !== null && (
+          <>
+            {' '}
+            <Badge tone="warn">override</Badge> <a href={addressOf('overrides')}>{override}</a>
+          </>
+        )}
+      </p>
+      {descriptors.length > 0 && (
+        <ul class="descriptors" aria-label="Descriptors">
+          {descriptors.map(({ key, value }) => (
+            <li key={key}>
+              <code>{key}</code> {value === null ? <em class="warn">missing</em> : <code class="value">{shownValue(value)}</code>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {counters.map((counter) => (
+        <Counter key={counter.kind} counter={counter} />
+      ))}
+    </li>
+  )
+}
+
+function Counter({ counter }: { readonly counter: ExplainedCounter }) {
+  const { kind, remaining, limit, wait_s } = counter
+  return (
+    <p class="counter">
+      <Level remaining={remaining} limit={limit} />
+      <span>
+        {amountText(remaining, kind)} of {amountText(limit, kind)} {leftText(kind)}
+      </span>
+      <span class={wait_s === 0 ? 'quiet' : 'bad'}>{waitWords(wait_s)}</span>
+      <span class="quiet">{refillText(counter)}</span>
+    </p>
+  )
+}
+
+function waitWords(waitS: number | null): string {
+  if (waitS === null) return 'never fits: it costs more than the limit'
+  return waitS === 0 ? 'fits now' : `fits in ${formatDuration(waitS)}`
+}
+
+const OTHER_COLUMNS: readonly Column<ExplainedPolicy>[] = [
+  { title: 'Policy', isHeading: true, cell: ({ id }) => <a href={addressOf('policies', { policy: id })}>{id}</a> },
+  { title: 'Mode', cell: ({ mode }) => mode },
+  { title: 'Why not', cell: ({ why }) => POLICY_WHY[why!] ?? why },
+]
+
+/** There may be thousands: closed until somebody wants to know. */
+function Others({ policies }: { readonly policies: readonly ExplainedPolicy[] }) {
+  const isOpen = useSignal(false)
+  return (
+    <details class="panel" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+      <summary>{formatCount(policies.length, 'policy does', 'policies do')} not cover it</summary>
+      {isOpen.value && (
+        <WindowedTable
+          caption="Policies that do not cover the request"
+          columns={OTHER_COLUMNS}
+          rows={policies}
+          rowKey={({ id }) => id}
+          total={policies.length}
+        />
+      )}
+    </details>
+  )
+}

@@ -1,0 +1,46 @@
+import { addressOf } from '../navigation.ts'
+import { Badge, type Tone } from '../parts/badge.tsx'
+import { Facts } from '../parts/facts.tsx'
+import { Panel } from '../parts/panel.tsx'
+import type { Explanation } from './explanation.ts'
+
+const TONES: Readonly<Record<Explanation['action'], Tone>> = { allow: 'good', reject: 'bad', refuse: 'bad' }
+const WORDS: Readonly<Record<Explanation['action'], string>> = { allow: 'Allowed', reject: 'Rejected', refuse: 'Refused' }
+
+interface VerdictProps {
+  readonly explanation: Explanation
+  readonly link: { readonly href: string; readonly leftOut: readonly string[] }
+}
+
+/** What the request would get now. */
+export function Verdict({ explanation: { action, status, reason, policy, rule, headers }, link }: VerdictProps) {
+  const fields = Object.entries(headers)
+  return (
+    <Panel title="Verdict" aside={<RequestLink {...link} />} isWide>
+      <p class="verdict">
+        <Badge tone={TONES[action]}>{WORDS[action]}</Badge> with <strong>{status}</strong>, reason <code>{reason}</code>
+        {policy !== null && (
+          <>
+            , by policy <a href={addressOf('policies', { policy })}>{policy}</a>
+          </>
+        )}
+        {rule !== null && (
+          <>
+            , rule <strong>{rule}</strong>
+          </>
+        )}
+        . Nothing was taken.
+      </p>
+      {fields.length > 0 && <Facts facts={fields} />}
+    </Panel>
+  )
+}
+
+function RequestLink({ href, leftOut }: VerdictProps['link']) {
+  return (
+    <>
+      <a href={href}>Link to this request</a>
+      {leftOut.length > 0 && `, without ${leftOut.join(', ')}`}
+    </>
+  )
+}

@@ -1,0 +1,93 @@
+import { ask } from './api.ts'
+import { nowMs } from './clock.ts'
+import { isLost, lastResponseMs } from './connection.ts'
+import { formatCount, formatDuration } from './format.ts'
+import { Badge } from './parts/badge.tsx'
+import { Ago } from './parts/time.tsx'
+import { isRetrying, retryNow } from './reconnecting.ts'
+import { actor, endSession } from './session.ts'
+import { status } from './status.ts'
+
+/** Which instance this is, what it runs, how it is, and who is looking. */
+export function Header() {
+  const { version, bundle, mode } = status.value ?? {}
+  return (
+    <header class="instance">
+      <a class="skip" href={location.hash} onClick={skipToContent}>
+        Skip to content
+      </a>
+      <a class="brand" href="#/overview">
+        edge
+      </a>
+      <State />
+      <span class="fact">{location.host}</span>
+      {version !== undefined && (
+        <span class="fact minor">
+          {mode === 'reverse_proxy' ? 'reverse proxy' : 'decision service'} {version}
+        </span>
+      )}
+      {bundle && (
+        <span class="fact">
+          bundle {bundle.version}, applied <Ago at={bundle.applied_at} />
+        </span>
+      )}
+      <span class="who">
+        {actor.value !== 'unknown' && <span class="fact">{actor}</span>}
+        <button type="button" onClick={() => void logOut()}>
+          Log out
+        </button>
+      </span>
+    </header>
+  )
+}
+
+function State() {
+  if (isLost.value) return <LostConnection />
+  if (status.value === undefined) return null
+  const { bundle, problems, shadow_all: shadowAll } = status.value
+  return (
+    <>
+      {shadowAll !== null && (
+        <a href="#/overrides" class="state">
+          <Badge tone="warn">Nothing is enforced</Badge>
+        </a>
+      )}
+      {problems.length > 0 && (
+        <a href="#/overview" class="state">
+          <Badge tone="bad">{formatCount(problems.length, 'problem')}</Badge>
+        </a>
+      )}
+      {problems.length === 0 && bundle === null && <Badge tone="warn">No bundle</Badge>}
+      {problems.length === 0 && bundle !== null && shadowAll === null && <Badge tone="good">Healthy</Badge>}
+    </>
+  )
+}
+
+function LostConnection() {
+  // Not the data's age, which changes every second: that would be read out every second.
+  const ageS = Math.max(0, Math.floor((Math.max(nowMs.value, Date.now()) - lastResponseMs.value) / 1000))
+  return (
+    <span class="state">
+      <Badge tone="bad">Connection lost</Badge>
+      {lastResponseMs.value > 0 && <span>last data {formatDuration(ageS)} ago,</span>}{' '}
+      <span>{isRetrying.value ? 'retrying now' : 'retrying'}</span>
+      <button type="button" onClick={() => void retryNow()}>
+        Retry now
+      </button>
+    </span>
+  )
+}
+
+async function logOut(): Promise<void> {
+  try {
+    await ask('DELETE', 'session')
+  } catch {
+    // The cookie is of no use to this page any more; it ends with the session, and the next login replaces it.
+  }
+  endSession()
+}
+
+function skipToContent(event: Event): void {
+  event.preventDefault()
+  document.querySelector<HTMLElement>('main h1')!.focus()
+}

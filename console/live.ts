@@ -1,0 +1,106 @@
+import { batch, effect, type ReadonlySignal, signal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { ApiFailure, ask, Unreachable } from './api.ts'
+import { isVisible } from './clock.ts'
+import { isLost } from './connection.ts'
+import { csrfToken } from './session.ts'
+
+/** How often figures that change are asked for. */
+export const LIVE_MS = 2000
+/** A view that is opened again shows these at once, and what is new soon. */
+const KEPT_RESULTS = 24
+const kept = new Map<string, unknown>()
+
+/**
+ * One path of the admin API, asked again and again: while the page is visible, somebody is logged in and edge responds. What it returned last
+ * stays. While the connection is lost only the shell asks; all others go on as soon as edge responds.
+ */
+export class Poll<Result> {
+  readonly #path: string
+  readonly #everyMs: number
+  readonly #read: Read<Result>
+  readonly #data
+  readonly #failure = signal<ApiFailure | undefined>(undefined)
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #asking: Promise<void> | undefined
+  #isRunning = false
+
+  constructor(path: string, everyMs: number, read: Read<Result> = () => ask('GET', path)) {
+    this.#path = path
+    this.#everyMs = everyMs
+    this.#read = read
+    this.#data = signal(kept.get(path) as Result | undefined)
+  }
+
+  /** The last response; undefined before the first. */
+  get data(): ReadonlySignal<Result | undefined> {
+    return this.#data
+  }
+
+  /** Why there is nothing newer, where the API said no. */
+  get failure(): ReadonlySignal<ApiFailure | undefined> {
+    return this.#failure
+  }
+
+  /** Returns what stops it. */
+  start(): () => void {
+    this.#isRunning = true
+    const dispose = effect(() => {
+      clearTimeout(this.#timer)
+      if (isVisible.value && !isLost.value && csrfToken.value) void this.refresh()
+    })
+    return () => {
+      this.#isRunning = false
+      clearTimeout(this.#timer)
+      dispose()
+    }
+  }
+
+  /** Asks now, such as after a change that its response must show. */
+  async refresh(): Promise<void> {
+    // One that was under way may have been read before the change.
+    await this.#asking
+    this.#asking ??= this.#ask()
+    await this.#asking
+  }
+
+  async #ask(): Promise<void> {
+    clearTimeout(this.#timer)
+    try {
+      const data = await this.#read(this.#data.peek())
+      keep(this.#path, data)
+      batch(() => {
+        this.#data.value = data
+        this.#failure.value = undefined
+      })
+    } catch (error) {
+      if (error instanceof ApiFailure) this.#failure.value = error
+      else if (!(error instanceof Unreachable)) throw error
+    } finally {
+      this.#asking = undefined
+      if (this.#isRunning && isVisible.peek() && !isLost.peek() && csrfToken.peek()) {
+        this.#timer = setTimeout(() => void this.refresh(), this.#everyMs)
+      }
+    }
+  }
+}
+
+/** Asks for what is new, and adds it to what was known. */
+export type Read<Result> = (known: Result | undefined) => Promise<Result>
+
+/** Asks for a path for as long as the component is shown. `read`: where a response has only what is new. */
+export function usePoll<Result>(path: string, everyMs: number = LIVE_MS, read?: Read<Result>): Poll<Result> {
+  const poll = useMemo(() => new Poll<Result>(path, everyMs, read), [path, everyMs, read])
+  useEffect(() => poll.start(), [poll])
+  return poll
+}
+
+export function forgetResults(): void {
+  kept.clear()
+}
+
+function keep(path: string, data: unknown): void {
+  kept.delete(path)
+  kept.set(path, data)
+  if (kept.size > KEPT_RESULTS) kept.delete(kept.keys().next().value!)
+}

@@ -1,0 +1,50 @@
+import { formatCount, formatNumber } from '../format.ts'
+import { addressOf } from '../navigation.ts'
+import { Badge } from '../parts/badge.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { Ago } from '../parts/time.tsx'
+import { ruleWords } from '../policy-words.ts'
+import type { SpendingRule, Usage } from '../usage.ts'
+import { formatSpent, fullName } from './spent.ts'
+
+const COLUMNS: readonly Column<SpendingRule>[] = [
+  {
+    title: 'Rule',
+    isHeading: true,
+    cell: (rule) => <a href={addressOf('policies', { policy: rule.policy })}>{fullName(rule)}</a>,
+    sortBy: fullName,
+  },
+  { title: 'Limit', isMinor: true, cell: ruleWords },
+  { title: 'Unit', cell: ({ unit }) => <span class="unit">{unit}</span> },
+  { title: 'Mode', isMinor: true, cell: ({ mode }) => <Badge tone={mode === 'shadow' ? 'accent' : 'quiet'}>{mode}</Badge> },
+  { title: 'Last minute', isNumber: true, isMinor: true, ...spent('last_minute') },
+  { title: '15 minutes', isNumber: true, ...spent('last_15_minutes') },
+  { title: 'Since the start', isNumber: true, isMinor: true, ...spent('since_start') },
+]
+
+/** What each rule has counted. */
+export function BudgetTable({ usage: { rules, total, since } }: { readonly usage: Usage }) {
+  const isPart = total > rules.length
+  return (
+    <Panel
+      title="Spent by rule"
+      aside={
+        <>
+          {isPart ? `${rules.length} of ${formatNumber(total)} rules, those that spent most` : formatCount(total, 'rule')} · counting since{' '}
+          <Ago at={since} />
+        </>
+      }
+      isWide
+    >
+      <DataTable caption="Tokens and money spent by rule" columns={COLUMNS} rows={rules} rowKey={fullName} empty="" />
+    </Panel>
+  )
+}
+
+function spent(span: keyof NonNullable<SpendingRule['used']>): Pick<Column<SpendingRule>, 'cell' | 'sortBy'> {
+  return {
+    cell: ({ used, unit }) => (used === null ? '–' : formatSpent(used[span], unit)),
+    sortBy: ({ used }) => used?.[span] ?? 0,
+  }
+}

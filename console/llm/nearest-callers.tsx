@@ -1,0 +1,86 @@
+import { useSignal } from '@preact/signals'
+import { amountText } from '../callers/amounts.ts'
+import type { NearCaller, Top } from '../callers/caller.ts'
+import { formatCount } from '../format.ts'
+import { usePoll } from '../live.ts'
+import { addressOf } from '../navigation.ts'
+import { Caller } from '../parts/caller.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Level } from '../parts/level.tsx'
+import { Panel } from '../parts/panel.tsx'
+import type { SpendingRule } from '../usage.ts'
+import { countedText, fullName } from './spent.ts'
+
+const TOP_MS = 5000
+const SHOWN_CALLERS = 10
+
+const COLUMNS: readonly Column<NearCaller>[] = [
+  { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} /> },
+  { title: 'Counts', isMinor: true, cell: ({ kind }) => countedText(kind) },
+  { title: 'Spent', isNumber: true, cell: ({ limit, remaining, kind }) => amountText(limit - remaining, kind) },
+  { title: 'Left', isNumber: true, cell: Left },
+  { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, kind }) => amountText(limit, kind) },
+]
+
+/** Of a rule that gives each caller a budget: those with least left. */
+export function NearestCallers({ rules }: { readonly rules: readonly SpendingRule[] }) {
+  const chosen = useSignal<string | undefined>(undefined)
+  if (rules.length === 0) return null
+  const rule = rules.find((one) => fullName(one) === chosen.value) ?? rules[0]!
+  return (
+    <Panel
+      title="Callers nearest to their budget"
+      aside={
+        <>
+          <select
+            aria-label="Rule"
+            value={fullName(rule)}
+            onChange={(event) => {
+              chosen.value = event.currentTarget.value
+            }}
+          >
+            {rules.map((one) => (
+              <option key={fullName(one)}>{fullName(one)}</option>
+            ))}
+          </select>{' '}
+          {formatCount(rules.length, 'rule')} with a budget for each caller
+        </>
+      }
+      isWide
+    >
+      <Nearest key={fullName(rule)} rule={rule} />
+    </Panel>
+  )
+}
+
+function Nearest({ rule }: { readonly rule: SpendingRule }) {
+  const query = new URLSearchParams({ policy: rule.policy, rule: rule.rule, limit: String(SHOWN_CALLERS) })
+  const { data, failure } = usePoll<Top>(`top?${query}`, TOP_MS)
+  if (failure.value?.code === 'top_off') return <p class="empty">EDGE_TOP is off: callers are not counted.</p>
+  if (data.value === undefined) return null
+  return (
+    <>
+      <DataTable
+        caption={`Callers nearest to their budget of ${fullName(rule)}`}
+        columns={COLUMNS}
+        rows={data.value.nearest}
+        rowKey={({ values, kind }) => JSON.stringify([values, kind])}
+        empty="No caller of this rule was seen in the last ten minutes."
+      />
+      {data.value.nearest.length > 0 && (
+        <p class="more">
+          <a href={addressOf('callers', { policy: rule.policy, rule: rule.rule })}>More callers of this rule</a>
+        </p>
+      )}
+    </>
+  )
+}
+
+function Left({ remaining, limit, kind }: NearCaller) {
+  return (
+    <>
+      <span class={remaining < limit / 10 ? 'bad' : undefined}>{amountText(remaining, kind)}</span>
+      <Level remaining={remaining} limit={limit} />
+    </>
+  )
+}

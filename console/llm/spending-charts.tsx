@@ -1,0 +1,71 @@
+import { Chart } from '../parts/chart.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { ratesByName, type Timeline } from '../timeline.ts'
+import type { SpendingRule } from '../usage.ts'
+import { formatSpent, fullName } from './spent.ts'
+
+const SHOWN_RULES = 6
+
+interface SpendingChartsProps {
+  readonly rules: readonly SpendingRule[]
+  readonly timeline: Timeline
+}
+
+/** Tokens and money over time, by rule. Of money, a chart for each table of prices: each may be in a currency of its own. */
+export function SpendingCharts({ rules, timeline }: SpendingChartsProps) {
+  const tables = new Set(rules.filter(({ unit }) => unit === 'money').map(priceTable))
+  return (
+    <div class="panels charts">
+      {rules.some(({ unit }) => unit === 'tokens') && (
+        <Panel title="Tokens" aside="per second, by rule">
+          <SpendingChart label="Tokens per second by rule" unit="tokens" timeline={timeline} isShown={() => true} />
+        </Panel>
+      )}
+      {Array.from(tables, (table) => {
+        const names = new Set(rules.filter((rule) => priceTable(rule) === table).map(fullName))
+        return (
+          <Panel key={table} title="Money" aside={`per minute, by rule${table === '' ? '' : `, prices ${table}`}`}>
+            <SpendingChart
+              label={`Money per minute by rule, prices ${table}`}
+              unit="money"
+              timeline={timeline}
+              isShown={(name) => names.has(name)}
+            />
+          </Panel>
+        )
+      })}
+    </div>
+  )
+}
+
+interface SpendingChartProps {
+  readonly label: string
+  readonly unit: SpendingRule['unit']
+  readonly timeline: Timeline
+  readonly isShown: (name: string) => boolean
+}
+
+function SpendingChart({ label, unit, timeline, isShown }: SpendingChartProps) {
+  // Amounts of money in a second are too small to be read.
+  const scale = unit === 'money' ? 60 : 1
+  const rates = ratesByName(
+    timeline,
+    ({ spending }) =>
+      new Map(spending.rules.map((rule) => [fullName(rule), rule[unit] * scale] as const).filter(([name]) => isShown(name))),
+    ({ spending }) => (unit === 'money' ? 0 : spending.tokens),
+    SHOWN_RULES,
+  )
+  return (
+    <Chart
+      label={label}
+      times={timeline.times}
+      series={rates}
+      format={(value) => formatSpent(value, unit)}
+      empty={`No ${unit} were spent in the last 15 minutes.`.replace('money were', 'money was')}
+    />
+  )
+}
+
+function priceTable({ algorithm_config }: SpendingRule): string {
+  return String(algorithm_config['prices'] ?? '')
+}

@@ -1,0 +1,44 @@
+import type { ActivitySample } from '../../src/admin/api/activity/activity-sample.ts'
+import { formatCompact } from '../format.ts'
+import { Figure, Figures } from '../parts/figure.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { presentRate } from '../timeline.ts'
+import type { SpendingRule } from '../usage.ts'
+import { formatSpent, fullName } from './spent.ts'
+
+interface SpendingFiguresProps {
+  readonly rules: readonly SpendingRule[]
+  readonly samples: readonly ActivitySample[]
+}
+
+/** What is spent now. Where several rules cover a request each counts it, so figures are of one rule: the one that counts most. */
+export function SpendingFigures({ rules, samples }: SpendingFiguresProps) {
+  return (
+    <Panel title="Now" aside="of the rule that counts most" isWide>
+      <Figures>
+        <UnitFigures rules={rules} samples={samples} unit="tokens" label="Tokens" per="/s" seconds={1} />
+        <UnitFigures rules={rules} samples={samples} unit="money" label="Money" per="/min" seconds={60} />
+        <Figure label="Streams" value={formatCompact(samples.at(-1)?.backend?.streams ?? 0)} note="open now" />
+      </Figures>
+    </Panel>
+  )
+}
+
+interface UnitFiguresProps extends SpendingFiguresProps {
+  readonly unit: SpendingRule['unit']
+  readonly label: string
+  readonly per: string
+  readonly seconds: number
+}
+
+function UnitFigures({ rules, samples, unit, label, per, seconds }: UnitFiguresProps) {
+  const most = rules.find((rule) => rule.unit === unit)
+  if (most === undefined) return null
+  const rate = presentRate(samples, ({ spending }) => spending.rules.find((rule) => fullName(rule) === fullName(most))?.[unit] ?? 0) ?? 0
+  return (
+    <>
+      <Figure label={label} value={formatSpent(rate * seconds, unit)} unit={per} note={fullName(most)} />
+      <Figure label={`${label}, last 15 minutes`} value={formatSpent(most.used?.last_15_minutes ?? 0, unit)} note={fullName(most)} />
+    </>
+  )
+}

@@ -1,0 +1,22 @@
+import { formatCompact, formatMoney } from '../format.ts'
+import type { SpendingRule } from '../usage.ts'
+
+const SMALL_MONEY = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
+
+/** An amount of tokens, or of money in units of its currency. A request may cost much less than a hundredth. */
+export function formatSpent(amount: number, unit: SpendingRule['unit']): string {
+  if (unit === 'tokens') return formatCompact(amount)
+  return amount > 0 && amount < 0.1 ? SMALL_MONEY.format(amount) : formatMoney(amount)
+}
+
+/** Rules have names only within their policy. */
+export function fullName({ policy, rule }: { readonly policy: string; readonly rule: string }): string {
+  return `${policy} / ${rule}`
+}
+
+const COUNTED: Readonly<Record<string, string>> = { minute: 'tokens, refilled each minute', day: 'tokens, each day', budget: 'money' }
+
+/** What a counter of such a rule counts. */
+export function countedText(kind: string): string {
+  return COUNTED[kind] ?? kind
+}

@@ -1,0 +1,53 @@
+import { ApiFailure, ask } from '../api.ts'
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
+import { changeText, type Override } from './override.ts'
+import { Subject } from './override-list.tsx'
+import { ReasonField, readReason } from './reason-field.tsx'
+
+interface EndOverrideProps {
+  readonly override: Override
+  /** Told in a sentence. */
+  readonly onEnded: (sentence: string) => Promise<void>
+  readonly onClose: () => void
+}
+
+/** Asks for a reason, and ends an override. */
+export function EndOverride({ override, onEnded, onClose }: EndOverrideProps) {
+  const end = async (form: FormData): Promise<void> => {
+    await onEnded(await endOverride(override.id, readReason(form)))
+  }
+  const isAll = override.shadow_all === true
+  return (
+    <ConfirmDialog
+      title={isAll ? 'Enforce all policies again?' : 'End this override?'}
+      action={isAll ? 'Enforce again' : 'End it'}
+      isDangerous
+      onConfirm={end}
+      onClose={onClose}
+    >
+      <div>
+        <strong>{changeText(override)}</strong>
+        <p>
+          <Subject override={override} />
+        </p>
+      </div>
+      <p>
+        {isAll
+          ? 'Every policy rejects again what is above its limits.'
+          : 'The limit of the bundle counts again. What was spent stays spent.'}
+      </p>
+      <ReasonField isFirst />
+    </ConfirmDialog>
+  )
+}
+
+/** Somebody else may have ended it, or its time is over: then it is as the operator wants it. */
+async function endOverride(id: string, reason: string): Promise<string> {
+  try {
+    await ask('DELETE', `overrides/${id}?reason=${encodeURIComponent(reason)}`)
+    return 'The override has ended.'
+  } catch (error) {
+    if (error instanceof ApiFailure && error.code === 'unknown_override') return 'The override had ended already.'
+    throw error
+  }
+}

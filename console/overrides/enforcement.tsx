@@ -1,0 +1,67 @@
+import { useSignal } from '@preact/signals'
+import { ApiFailure, ask } from '../api.ts'
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { Countdown } from '../parts/time.tsx'
+import type { Override } from './override.ts'
+import { ReasonField, readReason } from './reason-field.tsx'
+import { readUntil, UntilField } from './until-field.tsx'
+
+interface EnforcementProps {
+  /** The override that stops it, if there is one. */
+  readonly shadowAll: Override | undefined
+  readonly onStopped: (sentence: string) => Promise<void>
+  readonly onEnd: (override: Override) => void
+}
+
+/** The switch for an emergency: nothing is enforced, and everything is still counted. */
+export function Enforcement({ shadowAll, onStopped, onEnd }: EnforcementProps) {
+  const isAsking = useSignal(false)
+  if (shadowAll !== undefined) {
+    return (
+      <Notice tone="warn">
+        <p>
+          <strong>Nothing is enforced.</strong> Policies only record what they would reject, for another{' '}
+          <Countdown until={shadowAll.until} />. {shadowAll.actor}: {shadowAll.reason}
+        </p>
+        <button type="button" onClick={() => onEnd(shadowAll)}>
+          Enforce again…
+        </button>
+      </Notice>
+    )
+  }
+  return (
+    <>
+      <button type="button" class="danger" onClick={() => (isAsking.value = true)}>
+        Stop enforcing…
+      </button>
+      {isAsking.value && <StopDialog onStopped={onStopped} onClose={() => (isAsking.value = false)} />}
+    </>
+  )
+}
+
+interface StopDialogProps {
+  readonly onStopped: (sentence: string) => Promise<void>
+  readonly onClose: () => void
+}
+
+function StopDialog({ onStopped, onClose }: StopDialogProps) {
+  const problem = useSignal<string | undefined>(undefined)
+  const stop = async (form: FormData): Promise<void> => {
+    problem.value = undefined
+    try {
+      await ask('POST', 'overrides', { shadow_all: true, until: readUntil(form), reason: readReason(form) })
+    } catch (error) {
+      if (error instanceof ApiFailure && error.code === 'bad_until') problem.value = error.message
+      throw error
+    }
+    await onStopped('Nothing is enforced now.')
+  }
+  return (
+    <ConfirmDialog title="Stop enforcing all policies?" action="Stop enforcing" isDangerous onConfirm={stop} onClose={onClose}>
+      <p>No request is rejected by a limit or a block any more. Policies go on counting, and record what they would reject.</p>
+      <UntilField error={problem.value} />
+      <ReasonField />
+    </ConfirmDialog>
+  )
+}

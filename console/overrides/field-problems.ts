@@ -1,0 +1,20 @@
+import type { ApiFailure } from '../api.ts'
+
+/** The parts of the form that a problem can belong to. */
+export type FormPart = 'policy' | 'rule' | 'values' | 'change' | 'until' | 'reason'
+
+export type FieldProblems = Readonly<Partial<Record<FormPart, string>>>
+
+const BY_CODE: Readonly<Record<string, FormPart>> = {
+  unknown_policy: 'policy',
+  unknown_rule: 'rule',
+  wrong_values: 'values',
+  bad_until: 'until',
+  missing_reason: 'reason',
+}
+
+/** Which part of the form a refusal is about; undefined where it is about none. */
+export function partOf({ code, message }: ApiFailure): FormPart | undefined {
+  if (code !== 'bad_request') return BY_CODE[code]
+  return (/^(policy|rule|reason):/.exec(message)?.[1] as FormPart | undefined) ?? 'change'
+}

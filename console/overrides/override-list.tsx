@@ -1,0 +1,83 @@
+import { addressOf } from '../navigation.ts'
+import { Badge } from '../parts/badge.tsx'
+import { Caller } from '../parts/caller.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Ago, Countdown } from '../parts/time.tsx'
+import { changeText, type Override } from './override.ts'
+
+interface OverrideListProps {
+  readonly overrides: readonly Override[]
+  readonly onEnd: (override: Override) => void
+}
+
+/** What is changed now, with its clocks: what ends next comes first. */
+export function OverrideList({ overrides, onEnd }: OverrideListProps) {
+  const columns: readonly Column<Override>[] = [
+    { title: 'Override', isHeading: true, cell: (override) => <Summary override={override} />, sortBy: subjectText },
+    { title: 'Ends in', cell: ({ until }) => <Countdown until={until} />, sortBy: ({ until }) => Date.parse(until) },
+    { title: 'Action', cell: (override) => <EndButton override={override} onEnd={onEnd} /> },
+  ]
+  return (
+    <DataTable
+      caption="Overrides"
+      columns={columns}
+      rows={overrides.toSorted((a, b) => Date.parse(a.until) - Date.parse(b.until))}
+      rowKey={({ id }) => id}
+      empty="No overrides. Every rule is as the bundle has it."
+    />
+  )
+}
+
+/** What is changed, for whom, and why: beside each other, or on a phone below each other. */
+function Summary({ override }: { readonly override: Override }) {
+  const { actor, reason, created_at, in_force: isInForce, durable } = override
+  return (
+    <div class="override">
+      <div>
+        <strong>{changeText(override)}</strong>
+        {!isInForce && (
+          <p class="note">
+            <Badge tone="warn">Not in force</Badge> The active bundle has no such rule, or the change does not fit it.
+          </p>
+        )}
+        {!durable && (
+          <p class="note">
+            <Badge tone="quiet">Not saved</Badge>
+          </p>
+        )}
+      </div>
+      <div>
+        <Subject override={override} />
+      </div>
+      <div>
+        {reason}
+        <p class="note">
+          {actor}, <Ago at={created_at} />
+        </p>
+      </div>
+    </div>
+  )
+}
+
+/** Whom it is for. */
+export function Subject({ override: { policy, rule, values } }: { readonly override: Override }) {
+  if (policy === undefined || rule === undefined) return <span>All policies</span>
+  return (
+    <>
+      <a href={addressOf('policies', { policy })}>{policy}</a> · {rule}
+      {values ? <Caller values={values} /> : <p>all callers</p>}
+    </>
+  )
+}
+
+function EndButton({ override, onEnd }: { readonly override: Override; readonly onEnd: (override: Override) => void }) {
+  return (
+    <button type="button" onClick={() => onEnd(override)}>
+      End<span class="unseen"> {changeText(override)}</span>…
+    </button>
+  )
+}
+
+function subjectText({ policy = '', rule = '' }: Override): string {
+  return `${policy} ${rule}`
+}

@@ -1,0 +1,20 @@
+import { Field } from '../parts/field.tsx'
+
+interface ReasonFieldProps {
+  readonly error?: string | undefined
+  /** Whether a dialog gives it the focus. */
+  readonly isFirst?: boolean
+}
+
+/** Why an operator changes something. */
+export function ReasonField({ error, isFirst = false }: ReasonFieldProps) {
+  return (
+    <Field label="Reason" hint="It is logged with your name." error={error}>
+      {(control) => <input {...control} name="reason" required maxLength={1000} autocomplete="off" autofocus={isFirst} />}
+    </Field>
+  )
+}
+
+export function readReason(form: FormData): string {
+  return String(form.get('reason'))
+}

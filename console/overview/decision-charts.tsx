@@ -1,0 +1,121 @@
+import { useSignal } from '@preact/signals'
+import type { ActivitySample, PolicySample } from '../../src/admin/api/activity/activity-sample.ts'
+import { formatCompact } from '../format.ts'
+import { Chart } from '../parts/chart.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { ratesByName, ratesOf, type Timeline } from '../timeline.ts'
+
+const SHOWN_NAMES = 6
+const REST = 'all others'
+
+interface Breakdown {
+  readonly title: string
+  readonly label: string
+  readonly countsOf: (sample: ActivitySample) => ReadonlyMap<string, number>
+  readonly totalOf: (sample: ActivitySample) => number
+  readonly empty: string
+}
+
+const BREAKDOWNS: readonly Breakdown[] = [
+  {
+    title: 'Rejects by policy',
+    label: 'Rejects per second by policy',
+    countsOf: byPolicy(({ rejected }) => rejected),
+    totalOf: ({ rejected }) => rejected,
+    empty: 'Nothing was rejected in the last 15 minutes.',
+  },
+  {
+    title: 'Rejects by reason',
+    label: 'Rejects per second by reason',
+    countsOf: ({ reasons }) => new Map(Object.entries(reasons.rejected)),
+    totalOf: ({ rejected }) => rejected,
+    empty: 'Nothing was rejected in the last 15 minutes.',
+  },
+  {
+    title: 'Decisions by policy',
+    label: 'Decisions per second by policy',
+    countsOf: byPolicy(({ allowed, rejected }) => allowed + rejected),
+    totalOf: ({ allowed, rejected }) => allowed + rejected,
+    empty: 'Nothing was decided in the last 15 minutes.',
+  },
+  {
+    title: 'Would-rejects by policy',
+    label: 'Would-rejects per second by policy',
+    countsOf: byPolicy(({ would_reject }) => would_reject),
+    totalOf: ({ would_reject }) => would_reject,
+    empty: 'No policy in shadow mode would have rejected anything in the last 15 minutes.',
+  },
+  {
+    title: 'Refusals by reason',
+    label: 'Refusals per second by reason',
+    countsOf: ({ reasons }) => new Map(Object.entries(reasons.refused)),
+    totalOf: ({ refused }) => refused,
+    empty: 'Every question of the last 15 minutes was decided.',
+  },
+]
+
+/** Decisions by what came of them, and what they were made of. */
+export function DecisionCharts({ timeline }: { readonly timeline: Timeline }) {
+  return (
+    <>
+      <Actions timeline={timeline} />
+      <Breakdowns timeline={timeline} />
+    </>
+  )
+}
+
+function Actions({ timeline }: { readonly timeline: Timeline }) {
+  return (
+    <Panel title="Decisions" aside="per second">
+      <Chart
+        label="Decisions per second"
+        times={timeline.times}
+        format={formatCompact}
+        empty="The first sample comes within two seconds."
+        series={[
+          { name: 'allowed', ink: 'accent', values: ratesOf(timeline, ({ allowed }) => allowed) },
+          { name: 'rejected', ink: 'bad', values: ratesOf(timeline, ({ rejected }) => rejected) },
+          { name: 'would reject', ink: 'warn', values: ratesOf(timeline, ({ would_reject }) => would_reject) },
+          { name: 'refused', ink: 'quiet', values: ratesOf(timeline, ({ refused }) => refused) },
+        ]}
+      />
+    </Panel>
+  )
+}
+
+function Breakdowns({ timeline }: { readonly timeline: Timeline }) {
+  const chosen = useSignal(BREAKDOWNS[0]!)
+  const { title, label, countsOf, totalOf, empty } = chosen.value
+  const rates = ratesByName(timeline, countsOf, totalOf, SHOWN_NAMES)
+  const choose = (event: Event): void => {
+    const { value } = event.currentTarget as HTMLSelectElement
+    chosen.value = BREAKDOWNS.find((one) => one.title === value)!
+  }
+  return (
+    <Panel
+      title="Breakdown"
+      aside={
+        <>
+          <select aria-label="What the chart shows" value={title} onChange={choose}>
+            {BREAKDOWNS.map((one) => (
+              <option key={one.title}>{one.title}</option>
+            ))}
+          </select>{' '}
+          per second
+        </>
+      }
+    >
+      <Chart
+        label={label}
+        times={timeline.times}
+        format={formatCompact}
+        empty={empty}
+        series={rates.map((rate) => (rate.name === REST ? { ...rate, ink: 'quiet' } : rate))}
+      />
+    </Panel>
+  )
+}
+
+function byPolicy(count: (policy: PolicySample) => number): Breakdown['countsOf'] {
+  return ({ policies }) => new Map(policies.map((policy) => [policy.policy, count(policy)]))
+}

@@ -1,0 +1,26 @@
+import { formatCount } from '../format.ts'
+import { Panel } from '../parts/panel.tsx'
+import { Ago } from '../parts/time.tsx'
+import type { Problem } from '../status.ts'
+
+/** What is wrong now, the oldest first. */
+export function Problems({ problems }: { readonly problems: readonly Problem[] }) {
+  return (
+    <Panel title={formatCount(problems.length, 'problem')} aside="what the log has reported, and not as over" isWide>
+      <ul class="problems">
+        {problems.map(({ code, message, since }) => (
+          <li key={`${code} ${since} ${message}`}>
+            <span class="bad mono">
+              <span aria-hidden="true">✕ </span>
+              {code}
+            </span>{' '}
+            <span>{message}</span>{' '}
+            <span class="quiet">
+              since <Ago at={since} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}

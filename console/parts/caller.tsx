@@ -1,0 +1,17 @@
+import { type CallerValues, isCredential, shownValue } from '../caller-values.ts'
+
+/** The values that name a caller; credentials are digests. A rule without keys has one counter for everybody. */
+export function Caller({ values }: { readonly values: CallerValues }) {
+  const pairs = Object.entries(values)
+  if (pairs.length === 0) return <span>everybody</span>
+  return (
+    <ul class="caller">
+      {pairs.map(([key, value]) => (
+        <li key={key}>
+          <span class="quiet">{key}</span> <span class="mono">{shownValue(value)}</span>
+          {isCredential(key) && <span class="quiet"> (digest)</span>}
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,43 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import { Form } from './form.tsx'
+
+interface ConfirmDialogProps {
+  readonly title: string
+  /** Of the button that does it. */
+  readonly action: string
+  readonly isDangerous?: boolean
+  /** What will happen, and the fields that it needs. */
+  readonly children: ComponentChildren
+  /** What it throws is shown, and the dialog stays open. */
+  readonly onConfirm: (values: FormData) => Promise<void>
+  /** Done, cancelled or closed with Escape. */
+  readonly onClose: () => void
+}
+
+/** Asks before something is changed. Shown for as long as it is rendered. */
+export function ConfirmDialog({ title, action, isDangerous = false, children, onConfirm, onClose }: ConfirmDialogProps) {
+  const id = useId()
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current!.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-labelledby={id} onClose={onClose}>
+      <h2 id={id}>{title}</h2>
+      <Form
+        action={action}
+        isDangerous={isDangerous}
+        onSubmit={async (values) => {
+          await onConfirm(values)
+          dialog.current?.close()
+        }}
+        aside={
+          <button type="button" onClick={() => dialog.current!.close()}>
+            Cancel
+          </button>
+        }
+      >
+        {children}
+      </Form>
+    </dialog>
+  )
+}

@@ -1,0 +1,116 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { EmptyState } from './empty-state.tsx'
+
+export interface Column<Row> {
+  readonly title: string
+  readonly cell: (row: Row) => ComponentChildren
+  /** Numbers stand to the right, with digits of the same width. */
+  readonly isNumber?: boolean
+  /** The row's heading, which screen readers name with its other cells. */
+  readonly isHeading?: boolean
+  /** What rows are sorted by; without it the column does not sort. */
+  readonly sortBy?: (row: Row) => number | string
+  /** Not shown on a phone. */
+  readonly isMinor?: boolean
+}
+
+interface DataTableProps<Row> {
+  /** What the table shows; read out, not shown. */
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly rowKey: (row: Row) => string | number
+  /** Instead of a table without rows. */
+  readonly empty: ComponentChildren
+}
+
+interface Order {
+  readonly title: string
+  readonly isDescending: boolean
+}
+
+/** A real table with a head that stays in sight. Rows keep their order until somebody clicks a head. */
+export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTableProps<Row>) {
+  const order = useSignal<Order | undefined>(undefined)
+  if (rows.length === 0) return <EmptyState>{empty}</EmptyState>
+  const by = columns.find(({ title }) => title === order.value?.title)?.sortBy
+  const shown = by === undefined ? rows : sorted(rows, by, order.value!.isDescending)
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark
+    <div role="group" class="table" aria-label={caption} tabIndex={0}>
+      <table>
+        <caption class="unseen">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <HeadCell key={column.title} column={column} order={order.value} onOrder={(next) => (order.value = next)} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((row) => (
+            <tr key={rowKey(row)}>
+              {columns.map((column) => (
+                <BodyCell key={column.title} column={column} row={row} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+interface HeadCellProps<Row> {
+  readonly column: Column<Row>
+  readonly order: Order | undefined
+  readonly onOrder: (order: Order | undefined) => void
+}
+
+function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
+  const { title, sortBy, isNumber = false } = column
+  const isSorted = order?.title === title
+  // Numbers begin with the largest, texts with the first of the alphabet; the third click gives back the order of the rows.
+  const next = !isSorted
+    ? { title, isDescending: isNumber }
+    : order.isDescending === isNumber
+      ? { title, isDescending: !isNumber }
+      : undefined
+  return (
+    <th scope="col" class={cellClass(column)} aria-sort={isSorted ? (order.isDescending ? 'descending' : 'ascending') : undefined}>
+      {sortBy === undefined ? (
+        title
+      ) : (
+        <button type="button" class="sort" onClick={() => onOrder(next)}>
+          {title}
+          <span aria-hidden="true">{isSorted ? (order.isDescending ? ' ↓' : ' ↑') : ''}</span>
+        </button>
+      )}
+    </th>
+  )
+}
+
+function BodyCell<Row>({ column, row }: { readonly column: Column<Row>; readonly row: Row }) {
+  if (!column.isHeading) return <td class={cellClass(column)}>{column.cell(row)}</td>
+  return (
+    <th scope="row" class={cellClass(column)}>
+      {column.cell(row)}
+    </th>
+  )
+}
+
+export function cellClass<Row>({ isNumber, isMinor }: Column<Row>): string | undefined {
+  const classes = [isNumber && 'number', isMinor && 'minor'].filter(Boolean)
+  return classes.length === 0 ? undefined : classes.join(' ')
+}
+
+function sorted<Row>(rows: readonly Row[], by: (row: Row) => number | string, isDescending: boolean): readonly Row[] {
+  const sign = isDescending ? -1 : 1
+  return rows.toSorted((a, b) => sign * compare(by(a), by(b)))
+}
+
+function compare(a: number | string, b: number | string): number {
+  return typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b), 'en', { numeric: true })
+}

@@ -1,0 +1,39 @@
+import type { ComponentChildren, JSX } from 'preact'
+import { useId } from 'preact/hooks'
+
+interface FieldProps {
+  readonly label: string
+  readonly hint?: ComponentChildren
+  /** What is wrong with its value. */
+  readonly error?: string | undefined
+  /** Of the control: to be spread onto an input, a select or a textarea. */
+  readonly children: (control: ControlProps) => JSX.Element
+}
+
+interface ControlProps {
+  readonly id: string
+  readonly 'aria-describedby': string | undefined
+  readonly 'aria-invalid': 'true' | undefined
+}
+
+/** A control with its label, what to write there, and what is wrong with it. */
+export function Field({ label, hint, error, children }: FieldProps) {
+  const id = useId()
+  const notes = [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean).join(' ')
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children({ id, 'aria-describedby': notes === '' ? undefined : notes, 'aria-invalid': error === undefined ? undefined : 'true' })}
+      {hint !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {error !== undefined && (
+        <p class="error" id={`${id}-error`}>
+          {error}
+        </p>
+      )}
+    </div>
+  )
+}

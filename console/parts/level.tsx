@@ -1,0 +1,9 @@
+interface LevelProps {
+  readonly remaining: number
+  readonly limit: number
+}
+
+/** How much is left, as a bar beside the numbers that say the same. */
+export function Level({ remaining, limit }: LevelProps) {
+  return <meter class="level" aria-hidden="true" min={0} max={limit} low={limit / 10} optimum={limit} value={Math.max(0, remaining)} />
+}

@@ -1,0 +1,89 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { type Column, cellClass } from './data-table.tsx'
+
+/** As windowed-table.css has it. */
+const ROW_PX = 32
+/** Rows beyond both ends of what is seen, so that a quick scroll finds some. */
+const SPARE_ROWS = 12
+
+interface WindowedTableProps<Row> {
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly rowKey: (row: Row) => string | number
+  readonly isSelected?: (row: Row) => boolean
+  /** How many rows there are in all, those that are not loaded yet included; undefined where nobody knows. */
+  readonly total: number | undefined
+  /** Called when other rows are seen. `last` is the place behind the last one. */
+  readonly onWindow?: (first: number, last: number) => void
+}
+
+/** A table of any length: only the rows in sight, and some around them, are in the page. All rows are of one height. */
+export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected, total, onWindow }: WindowedTableProps<Row>) {
+  const frame = useRef<HTMLDivElement>(null)
+  const seen = useSignal({ top: 0, height: 0 })
+  const look = (): void => {
+    // The observer may report once more when the table is gone.
+    if (frame.current === null) return
+    const { scrollTop: top, clientHeight: height } = frame.current
+    if (top !== seen.value.top || height !== seen.value.height) seen.value = { top, height }
+  }
+  useLayoutEffect(look)
+  useEffect(() => {
+    const observer = new ResizeObserver(look)
+    observer.observe(frame.current!)
+    return () => observer.disconnect()
+  }, [])
+  const first = Math.min(Math.max(0, Math.floor(seen.value.top / ROW_PX) - SPARE_ROWS), Math.max(0, rows.length - 1))
+  const last = Math.min(rows.length, Math.ceil((seen.value.top + seen.value.height) / ROW_PX) + SPARE_ROWS)
+  useEffect(() => onWindow?.(first, last), [first, last, onWindow])
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark
+    <div role="group" class="table windowed" aria-label={caption} tabIndex={0} ref={frame} onScroll={look}>
+      <table aria-rowcount={total === undefined ? -1 : total + 1}>
+        <caption class="unseen">{caption}</caption>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column) => (
+              <th key={column.title} scope="col" class={cellClass(column)}>
+                {column.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Gap rows={first} />
+          {rows.slice(first, last).map((row, i) => (
+            <tr key={rowKey(row)} aria-rowindex={first + i + 2} class={isSelected?.(row) ? 'selected' : undefined}>
+              {columns.map((column) =>
+                column.isHeading ? (
+                  <th key={column.title} scope="row" class={cellClass(column)}>
+                    {column.cell(row)}
+                  </th>
+                ) : (
+                  <td key={column.title} class={cellClass(column)}>
+                    {column.cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+          <Gap rows={rows.length - last} />
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** In place of rows that are not in the page. */
+function Gap({ rows }: { readonly rows: number }) {
+  if (rows <= 0) return null
+  return (
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row without controls is not focusable
+    <tr aria-hidden="true" class="gap">
+      <td style={{ height: `${rows * ROW_PX}px` }} />
+    </tr>
+  )
+}

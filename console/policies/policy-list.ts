@@ -1,0 +1,84 @@
+import { batch, signal } from '@preact/signals'
+import { ApiFailure, ask, messageOf } from '../api.ts'
+import { type Policy, type PolicyPage, policiesPath } from '../policies.ts'
+
+const PAGE_ROWS = 500
+
+/** The policies that contain a text, in the order of the bundle, loaded as far as somebody has scrolled. */
+export class PolicyList {
+  readonly rows = signal<readonly Policy[]>([])
+  readonly isComplete = signal(false)
+  readonly isLoading = signal(false)
+  /** Why there are not more. */
+  readonly failure = signal<string | undefined>(undefined)
+  #search = ''
+  #next: string | undefined
+  /** Rises with each new list: what comes for an earlier one is dropped. */
+  #turn = 0
+
+  /** Begins again, with as many rows as there were where the text is the same. */
+  async load(search: string): Promise<void> {
+    const turn = ++this.#turn
+    const wanted = search === this.#search ? this.rows.peek().length : 0
+    this.#search = search
+    this.isLoading.value = true
+    let rows: readonly Policy[] = []
+    let next: string | undefined
+    try {
+      do {
+        const page = await ask<PolicyPage>('GET', this.#path(next))
+        rows = [...rows, ...page.policies]
+        next = page.next ?? undefined
+      } while (turn === this.#turn && next !== undefined && rows.length < wanted)
+      if (turn === this.#turn) this.#show(rows, next)
+    } catch (error) {
+      if (turn === this.#turn) this.#fail(error)
+    }
+  }
+
+  async loadMore(): Promise<void> {
+    if (this.isLoading.peek() || this.#next === undefined) return
+    const turn = this.#turn
+    this.isLoading.value = true
+    try {
+      const page = await ask<PolicyPage>('GET', this.#path(this.#next))
+      if (turn === this.#turn) this.#show([...this.rows.peek(), ...page.policies], page.next ?? undefined)
+    } catch (error) {
+      if (turn === this.#turn) this.#fail(error)
+    }
+  }
+
+  /** The path for rows from a place on, as they are now. */
+  pathFrom(place: number, limit: number): string {
+    return policiesPath({ search: this.#search, after: this.rows.peek()[place - 1]?.id, limit: String(limit) })
+  }
+
+  /** Newer figures of rows from a place on, if they are still the same policies. */
+  update(place: number, policies: readonly Policy[]): void {
+    const rows = this.rows.peek()
+    if (policies.length === 0 || policies.some(({ id }, i) => rows[place + i]?.id !== id)) return
+    this.rows.value = [...rows.slice(0, place), ...policies, ...rows.slice(place + policies.length)]
+  }
+
+  #path(after: string | undefined): string {
+    return policiesPath({ search: this.#search, after, limit: String(PAGE_ROWS) })
+  }
+
+  #show(rows: readonly Policy[], next: string | undefined): void {
+    this.#next = next
+    batch(() => {
+      this.rows.value = rows
+      this.isComplete.value = next === undefined
+      this.isLoading.value = false
+      this.failure.value = undefined
+    })
+  }
+
+  #fail(error: unknown): void {
+    batch(() => {
+      this.isLoading.value = false
+      // While edge is unreachable the header says so.
+      if (error instanceof ApiFailure) this.failure.value = messageOf(error)
+    })
+  }
+}

@@ -1,0 +1,106 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { ApiFailure, ask } from '../api.ts'
+import { type AskedRequest, explainBody, FieldError, linkTo, requestIn } from '../explain/asked-request.ts'
+import type { Explanation } from '../explain/explanation.ts'
+import { ExplainedPolicies } from '../explain/policies.tsx'
+import { Verdict } from '../explain/verdict.tsx'
+import { address } from '../navigation.ts'
+import { Field } from '../parts/field.tsx'
+import { Form } from '../parts/form.tsx'
+import { Panel } from '../parts/panel.tsx'
+import { status } from '../status.ts'
+
+interface Explained {
+  readonly request: AskedRequest
+  readonly explanation: Explanation
+}
+
+/** A form for a request, and what it would get now. Asking takes nothing. */
+export function ExplainView() {
+  const { parameters } = address.value
+  // Another link to this view fills in another request.
+  return <Explain key={parameters.toString()} initial={requestIn(parameters)} />
+}
+
+function Explain({ initial }: { readonly initial: AskedRequest }) {
+  const explained = useSignal<Explained | undefined>(undefined)
+  const errors = useSignal<Partial<Record<keyof AskedRequest, string>>>({})
+  const result = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (explained.value !== undefined) result.current?.scrollIntoView({ block: 'nearest' })
+  }, [explained.value])
+  const explain = async (values: FormData): Promise<void> => {
+    errors.value = {}
+    const text = (name: keyof AskedRequest): string => String(values.get(name) ?? '')
+    const request = { method: text('method'), uri: text('uri'), host: text('host'), headers: text('headers'), body: text('body') }
+    try {
+      explained.value = { request, explanation: await ask<Explanation>('POST', 'explain', explainBody(request)) }
+    } catch (error) {
+      const { field, message } = fieldError(error)
+      errors.value = { [field]: message }
+      explained.value = undefined
+    }
+  }
+  const { method, uri, host, headers, body } = errors.value
+  return (
+    <>
+      <Panel title="Request" isWide>
+        <Form action="Explain" onSubmit={explain}>
+          <div class="request-line">
+            <Field label="Method" error={method}>
+              {(control) => <input {...control} name="method" defaultValue={initial.method} required list="methods" autocomplete="off" />}
+            </Field>
+            <Field label="URI" error={uri}>
+              {(control) => (
+                <input {...control} name="uri" defaultValue={initial.uri} required placeholder="/api/x?page=1" autocomplete="off" />
+              )}
+            </Field>
+            <Field label="Host" error={host}>
+              {(control) => <input {...control} name="host" defaultValue={initial.host} placeholder="optional" autocomplete="off" />}
+            </Field>
+          </div>
+          <datalist id="methods">
+            {['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'].map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+          <div class="request-rest">
+            <Field
+              label="Header fields"
+              error={headers}
+              hint="One a line, as Name: value. The client's address is what X-Forwarded-For says."
+            >
+              {(control) => (
+                <textarea {...control} class="mono" name="headers" rows={4} defaultValue={initial.headers} spellcheck={false} />
+              )}
+            </Field>
+            <Field
+              label="Body"
+              error={body}
+              hint={status.value?.mode === 'reverse_proxy' ? 'Up to 64 KiB with all else.' : 'Not read in decision_service.'}
+            >
+              {(control) => <textarea {...control} class="mono" name="body" rows={4} spellcheck={false} />}
+            </Field>
+          </div>
+        </Form>
+      </Panel>
+      <div ref={result} class="explained" aria-live="polite">
+        {explained.value !== undefined && (
+          <>
+            <Verdict explanation={explained.value.explanation} link={linkTo(explained.value.request)} />
+            <ExplainedPolicies policies={explained.value.explanation.policies} />
+          </>
+        )}
+      </div>
+    </>
+  )
+}
+
+/** The field that an error is about, by what the API's message begins with. Throws what is about none. */
+function fieldError(error: unknown): { field: keyof AskedRequest; message: string } {
+  if (error instanceof FieldError) return error
+  const [, field, rest] = (error instanceof ApiFailure && /^(method|uri|host|headers|body)\b[^:]*: (.*)$/s.exec(error.message)) || []
+  if (field === undefined) throw error
+  return { field: field as keyof AskedRequest, message: field === 'headers' ? (error as ApiFailure).message : rest! }
+}

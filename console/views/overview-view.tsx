@@ -1,0 +1,56 @@
+import { type Activity, useActivity } from '../activity.ts'
+import { addressOf } from '../navigation.ts'
+import { BusiestPolicies } from '../overview/busiest-policies.tsx'
+import { DecisionCharts } from '../overview/decision-charts.tsx'
+import { HealthPanels } from '../overview/health-panels.tsx'
+import { PresentFigures } from '../overview/present-figures.tsx'
+import { Problems } from '../overview/problems.tsx'
+import { TimeCharts } from '../overview/time-charts.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { Countdown } from '../parts/time.tsx'
+import { type Status, status } from '../status.ts'
+import { timelineOf } from '../timeline.ts'
+
+/** How the instance is, at a glance. */
+export function OverviewView() {
+  const activity = useActivity().data.value
+  return (
+    <>
+      {status.value !== undefined && <Attention status={status.value} />}
+      {activity !== undefined && <Live activity={activity} />}
+      {status.value !== undefined && activity !== undefined && <HealthPanels status={status.value} activity={activity} />}
+    </>
+  )
+}
+
+function Attention({ status: { bundle, problems, shadow_all } }: { readonly status: Status }) {
+  return (
+    <>
+      {shadow_all !== null && (
+        <Notice tone="warn">
+          <strong>Nothing is enforced</strong> for another <Countdown until={shadow_all.until} />: policies only record what they would
+          reject. {shadow_all.actor}: {shadow_all.reason}. <a href={addressOf('overrides')}>Overrides</a>
+        </Notice>
+      )}
+      {bundle === null && (
+        <Notice tone="warn">No bundle is active: every request gets 503 until the first one is. The log says what is wrong with it.</Notice>
+      )}
+      {problems.length > 0 && <Problems problems={problems} />}
+    </>
+  )
+}
+
+function Live({ activity }: { readonly activity: Activity }) {
+  const { samples, interval_s } = activity
+  const timeline = timelineOf(samples, interval_s)
+  return (
+    <>
+      <PresentFigures samples={samples} />
+      <div class="panels charts">
+        <DecisionCharts timeline={timeline} />
+        <TimeCharts timeline={timeline} />
+      </div>
+      <BusiestPolicies activity={activity} />
+    </>
+  )
+}

@@ -1,0 +1,76 @@
+import type { CounterName, Inspection } from '../../../engine/inspection.ts'
+import type { Plan, PlanRule } from '../../../policy/plan.ts'
+import type { ApiRoute } from '../api-route.ts'
+import { counterJson } from '../counter-json.ts'
+import { readCount, readQuery } from '../query.ts'
+import type { RuleName, RuleUsage, UsageReport } from './rule-usage.ts'
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+
+export interface UsageParts {
+  readonly plan: () => Plan | undefined
+  /** Whether responses are seen, so that what they used is known. */
+  readonly isCounted: boolean
+  /** Of these rules, and of those that used most. */
+  readonly usage: (rules: readonly RuleName[]) => Promise<UsageReport>
+  readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
+}
+
+/** GET usage: rules that count tokens or money, what they have counted, and what is left where a rule is the same for all callers. */
+export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): ApiRoute {
+  return {
+    method: 'GET',
+    path: 'usage',
+    handle: async ({ query }) => {
+      const limit = readCount('limit', readQuery(query, ['limit']).limit, DEFAULT_LIMIT, MAX_LIMIT)
+      const rules = spendingRules(plan())
+      const report = await usage(rules.slice(0, limit).map(nameOf))
+      const shown = mostFirst(rules, report).slice(0, limit)
+      const counters = await Promise.all(shown.map(({ rule }) => countersOf(rule, inspect)))
+      const json = {
+        since: report.since,
+        total: rules.length,
+        rules: shown.map(({ rule, used }, i) => ({ ...ruleJson(rule), used: isCounted ? used : null, counters: counters[i] })),
+      }
+      return { status: 200, json }
+    },
+  }
+}
+
+function spendingRules(plan: Plan | undefined): PlanRule[] {
+  return (
+    plan?.policies.flatMap(({ rules }) => rules.filter(({ llm, source }) => llm !== undefined || source.algorithm === 'cost_budget')) ?? []
+  )
+}
+
+function nameOf({ policy, name, llm }: PlanRule): RuleName {
+  return { policy: policy.id, rule: name, unit: llm === undefined ? 'money' : 'tokens' }
+}
+
+/** Rules of the plan: those that used most, and then those that were asked about. */
+function mostFirst(rules: readonly PlanRule[], { most, asked }: UsageReport): { rule: PlanRule; used: RuleUsage['used'] }[] {
+  const byName = new Map(rules.map((rule) => [keyOf(nameOf(rule)), rule]))
+  const found = new Map<PlanRule, RuleUsage['used']>()
+  for (const { used, ...name } of [...most, ...asked]) {
+    const rule = byName.get(keyOf(name))
+    if (rule !== undefined && !found.has(rule)) found.set(rule, used)
+  }
+  return Array.from(found, ([rule, used]) => ({ rule, used }))
+}
+
+function keyOf({ policy, rule, unit }: RuleName): string {
+  return JSON.stringify([policy, rule, unit])
+}
+
+/** Null where each caller has counters of its own, and where Redis cannot be asked. */
+async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageParts['inspect']): Promise<unknown[] | null> {
+  if (limitKeys.length > 0) return null
+  const inspection = await inspect({ policy: policy.id, rule: name, values: {} })
+  return inspection.ok ? inspection.counters.map(counterJson) : null
+}
+
+function ruleJson(rule: PlanRule): object {
+  const { limit_keys, algorithm, algorithm_config } = rule.source
+  return { ...nameOf(rule), mode: rule.policy.mode, limit_keys, algorithm, algorithm_config }
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { CounterFamily } from './counter-family.ts'
+import { CounterGrowth } from './counter-growth.ts'
+import { MetricMemory, newMetricBuffer } from './metric-memory.ts'
+
+const NAME = 'edge_refused_requests_total'
+
+test('a counter has grown by what all threads have counted since, in old series and in new ones', () => {
+  const buffer = newMetricBuffer(3)
+  const threads = [1, 2].map((lane) => new CounterFamily(new MetricMemory(buffer, lane), NAME))
+  const growth = new CounterGrowth(new MetricMemory(buffer, 0), NAME)
+  const look = (): Record<string, number> => {
+    const grown: Record<string, number> = {}
+    for (const _step of growth.steps(([name], by) => Object.assign(grown, { [name!]: by })));
+    return grown
+  }
+  expect(look()).toEqual({})
+  threads[0]!.series('a').count += 2
+  threads[1]!.series('a').count += 3
+  expect(look()).toEqual({ a: 5 })
+  expect(look()).toEqual({})
+  for (let i = 0; i < 1500; i++) threads[0]!.series(`b${i}`).count += 1
+  threads[1]!.series('a').count += 1
+  expect(Object.keys(look())).toHaveLength(1501)
+  expect(look()).toEqual({})
+})

@@ -1,0 +1,233 @@
+import type { Locator, Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { ADMIN_ENV } from '../support/admin/admin-client.ts'
+import { Operator } from '../support/admin/operator.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
+import { expectSoon } from '../support/console/soon.ts'
+import type { Edge } from '../support/service/edge.ts'
+import { running } from '../support/service/running.ts'
+
+/** So few tokens a second that none comes back while the test runs. */
+const HARDLY_ANY = 0.0001
+const BUNDLE = bundle(
+  1,
+  policy('api', { selector: { pathPrefix: '/api' }, rules: [bucketRule('per-key', ['header:x-k'], 2, HARDLY_ANY)] }),
+  policy('token', { selector: { pathPrefix: '/token' }, rules: [bucketRule('per-token', ['bearer', 'header:x-k'], 1, HARDLY_ANY)] }),
+)
+const SECRET = 'secret-token-of-alice'
+const TOKEN_ROW = /^bearer [0-9a-f]{16} \(digest\) header:x-k alice token · per-token 3$/
+const MARKUP = '<img src=x onerror=alert(1)><b>bold</b>'
+
+describeInBrowser('the callers', () => {
+  test('are listed, the most rejected first, of one policy if asked', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await open(edge)
+    await page.getByText('Nobody was rejected.').waitFor()
+    await page.getByText('Nobody was active lately.').waitFor()
+    await edge.decideTimes(3, caller('alice'))
+    await edge.decideTimes(5, caller('bob'))
+    await edge.decideTimes(1, caller('carol'))
+    await edge.decideTimes(4, tokenCaller('alice'))
+    await expectSoon(() => texts(rejected(page))).toEqual([
+      'header:x-k bob api · per-key 3',
+      expect.stringMatching(TOKEN_ROW),
+      'header:x-k alice api · per-key 1',
+    ])
+    await expectSoon(() => texts(nearest(page))).toContain('header:x-k carol api · per-key 1 of 2')
+    await page.getByLabel('Policy').first().fill('api')
+    await expectSoon(() => texts(rejected(page))).toEqual(['header:x-k bob api · per-key 3', 'header:x-k alice api · per-key 1'])
+    expect(page.url()).toContain('#/callers?policy=api')
+    await page.reload()
+    await expectSoon(() => texts(rejected(page))).toEqual(['header:x-k bob api · per-key 3', 'header:x-k alice api · per-key 1'])
+    await page.getByLabel('Rule').first().selectOption('per-key')
+    await expectSoon(async () => page.url()).toContain('#/callers?policy=api&rule=per-key')
+    await page.getByLabel('Policy').first().fill('')
+    await expectSoon(() => rejected(page).count()).toBe(3)
+  })
+
+  test('show what they have left, and pass again after a reset', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await open(edge)
+    await edge.decideTimes(3, caller('alice'))
+    await page.getByRole('button', { name: 'Counters of alice' }).first().click()
+    const dialog = page.getByRole('dialog', { name: 'api · per-key' })
+    await dialog.getByText('0 of 2 left').waitFor()
+    await dialog.getByRole('button', { name: 'Reset…' }).click()
+    await page.getByRole('dialog', { name: 'Make these counters full?' }).waitFor()
+    await page.keyboard.type('ticket 4711')
+    await page.keyboard.press('Enter')
+    await dialog.getByText('The counters are full.').waitFor()
+    await dialog.getByText('2 of 2 left').waitFor()
+    expect(await edge.decideTimes(3, caller('alice'))).toEqual([200, 200, 429])
+    await dialog.getByText('0 of 2 left').waitFor()
+    expect(edge.logged('counter_reset')).toMatchObject([{ policy: 'api', rule: 'per-key', reason: 'ticket 4711' }])
+    await page.keyboard.press('Escape')
+    await expectSoon(() => dialog.count()).toBe(0)
+  })
+
+  test('get an override with everything filled in, and no address has their values', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await open(edge)
+    const urls = urlsOf(page)
+    await edge.decideTimes(2, tokenCaller('müller'))
+    await page
+      .getByRole('button', { name: /^Override… for [0-9a-f]{16}, müller$/ })
+      .first()
+      .click()
+    await expectSoon(() => page.getByLabel('header:x-k').inputValue()).toBe('müller')
+    expect(await page.getByLabel('bearer').inputValue()).toMatch(/^[0-9a-f]{16}$/)
+    expect(await page.getByLabel('Policy').inputValue()).toBe('token')
+    await page.getByLabel('No limit').check()
+    await page.getByLabel('Reason').fill('a customer')
+    await page.getByRole('button', { name: 'Make the override' }).click()
+    await page.getByRole('row', { name: 'No limit' }).getByText('müller').waitFor()
+    expect(await edge.decideTimes(3, tokenCaller('müller'))).toEqual([200, 200, 200])
+    expect(await edge.decideTimes(2, tokenCaller('meier'))).toEqual([200, 429])
+    expect(urls.filter((url) => /m%C3%BCller|müller|[0-9a-f]{16}/.test(url))).toEqual([])
+  })
+
+  test('that a digest names are found by their credential, which no address has', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await open(edge)
+    const urls = urlsOf(page)
+    await edge.decideTimes(2, tokenCaller('alice'))
+    await rejected(page).first().waitFor()
+    const [digest] = /[0-9a-f]{16}/.exec((await texts(rejected(page)))[0]!)!
+    await page
+      .getByRole('button', { name: /^Counters of [0-9a-f]{16}, alice/ })
+      .first()
+      .click()
+    await page.getByText('This caller is known by a digest.').waitFor()
+    await expectSoon(() => page.getByLabel('header:x-k').inputValue()).toBe('alice')
+    expect(await page.getByLabel('bearer').inputValue()).toBe('')
+    await page.getByRole('button', { name: 'Look up' }).click()
+    await page.getByText('bearer is missing.').waitFor()
+    await page.getByLabel('bearer').fill(SECRET)
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'token · per-token' })
+    await dialog.getByText('0 of 1 left').waitFor()
+    expect(await dialog.textContent()).not.toContain(SECRET)
+    await dialog.getByRole('button', { name: 'Reset…' }).click()
+    await page.getByRole('dialog', { name: 'Make these' }).getByLabel('Reason').fill('again')
+    await page.keyboard.press('Enter')
+    await dialog.getByText('1 of 1 left').waitFor()
+    expect(await edge.decideTimes(2, tokenCaller('alice'))).toEqual([200, 429])
+    await page.keyboard.press('Escape')
+    await page.getByLabel('bearer').fill(digest)
+    await page.getByRole('button', { name: 'Look up' }).click()
+    await dialog.getByText('this looks like a digest').waitFor()
+    expect(urls.filter((url) => url.includes(SECRET) || url.includes('alice'))).toEqual([])
+  })
+
+  test('are looked up by hand, with an override that is in force', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    await new Operator(edge.adminPort).override({ policy: 'api', rule: 'per-key', values: { 'header:x-k': 'dave' }, multiply: 3 })
+    const page = await open(edge)
+    const lookup = page.getByRole('region', { name: 'Look up a caller' })
+    await lookup.getByRole('button', { name: 'Look up' }).click()
+    await lookup.getByText('Choose a policy.').waitFor()
+    await lookup.getByLabel('Policy').fill('api')
+    await lookup.getByLabel('header:x-k').fill('dave')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'api · per-key' })
+    await dialog.getByText('6 of 6 left').waitFor()
+    await dialog.getByText('The limit is changed by').waitFor()
+    await dialog.getByRole('button', { name: 'Override…' }).click()
+    await expectSoon(() => page.getByLabel('header:x-k').inputValue()).toBe('dave')
+  })
+
+  test('say how exact they are', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    const row = { policy: 'api', rule: 'per-key', values: { 'header:x-k': `${'long'.repeat(32)}…` } }
+    const top = {
+      since: new Date(Date.now() - 400_000).toISOString(),
+      max_error: 12,
+      complete: false,
+      rejected: [{ ...row, count: 40 }],
+      nearest: [],
+    }
+    await page.route('**/admin/v1/top*', (route) => route.fulfill({ json: top }))
+    await page.getByRole('link', { name: 'Callers' }).click()
+    const panel = page.getByRole('region', { name: 'Rejected most' })
+    await panel.getByText('since 6 min').waitFor()
+    await panel.getByText('counts may be up to 12 too high').waitFor()
+    await panel.getByText('counts may be too low: a worker died or did not answer').waitFor()
+    await panel.getByText('The value is cut: look it up in full.').waitFor()
+  })
+
+  test('are not listed where EDGE_TOP is off, and can be looked up', async () => {
+    const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_TOP: 'off' } })
+    const page = await open(edge)
+    await page.getByText('Callers are not counted here').waitFor()
+    await page.getByLabel('Policy').fill('api')
+    await page.getByLabel('header:x-k').fill('alice')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByText('2 of 2 left').waitFor()
+  })
+
+  test('of a policy that is not there are refused in words', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/callers?policy=gone`)
+    await page.getByText(/no such policy|no policy/).waitFor()
+  })
+
+  test('with HTML in their values are shown as they are', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await open(edge)
+    await edge.decideTimes(3, caller(MARKUP))
+    await expectSoon(() => texts(rejected(page))).toEqual([`header:x-k ${MARKUP} api · per-key 1`])
+    await page.getByRole('button', { name: 'Counters of' }).first().click()
+    await page.getByRole('dialog').getByText(MARKUP).waitFor()
+    expect(await page.locator('main img, main b').count()).toBe(0)
+  })
+
+  test('fit a phone', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    await edge.decideTimes(3, caller('a-value-without-any-space-in-it'.repeat(3)))
+    const page = await open(edge, { viewport: { width: 360, height: 740 } })
+    await rejected(page).first().waitFor()
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
+    const hidden = `[...document.querySelectorAll('section.table')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`
+    expect(await page.evaluate(hidden)).toEqual([0, 0])
+  })
+})
+
+async function open(edge: Edge, options: Parameters<typeof loggedIn>[1] = {}): Promise<Page> {
+  const page = await loggedIn(edge.adminPort, options)
+  await page.getByRole('link', { name: 'Callers' }).click()
+  return page
+}
+
+function caller(key: string): { uri: string; fields: [string, string][] } {
+  return { uri: '/api', fields: [['X-K', Buffer.from(key).toString('latin1')]] }
+}
+
+function tokenCaller(key: string): { uri: string; fields: [string, string][] } {
+  return { uri: '/token', fields: [['Authorization', `Bearer ${SECRET}`], ...caller(key).fields] }
+}
+
+function rejected(page: Page): Locator {
+  return page.getByRole('region', { name: 'Rejected most' }).locator('tbody tr')
+}
+
+function nearest(page: Page): Locator {
+  return page.getByRole('region', { name: 'Nearest to their limit' }).locator('tbody tr')
+}
+
+/** Who each row is about, and its number. */
+async function texts(rows: Locator): Promise<string[]> {
+  const cells = await rows.locator('th, td.number').allInnerTexts()
+  const callers = cells.filter((_, i) => i % 2 === 0)
+  return callers.map((text, i) => `${text} ${cells[2 * i + 1]}`.replace(/\s+/g, ' '))
+}
+
+/** All that the page asks for from now on, and where it is. */
+function urlsOf(page: Page): string[] {
+  const urls: string[] = []
+  page.on('request', (request) => urls.push(request.url()))
+  page.on('framenavigated', (frame) => urls.push(frame.url()))
+  return urls
+}

@@ -1,0 +1,79 @@
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { ADMIN_ENV } from '../support/admin/admin-client.ts'
+import { bucketRule, budgetRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
+import { CHAT, fakeLlm, HELLO, proxyEnv } from '../support/llm/llm-proxy.ts'
+import { PRICES } from '../support/llm/money-proxy.ts'
+import { ask } from '../support/service/http.ts'
+import { running } from '../support/service/running.ts'
+
+const RULES = [
+  llmRule('all', [], { tokens_per_day: 20_000 }),
+  llmRule('each', ['header:x-team'], { tokens_per_day: 1000 }),
+  budgetRule('money', [], { budget: 100, period: '1d', prices: 'main' }),
+]
+const BUNDLE = { ...bundle(1, policy('llm', { rules: RULES })), prices: PRICES }
+const TEAM = '<img src=x onerror=alert(1)>'
+
+async function openLlm(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'LLM', exact: true }).click()
+}
+
+function cells(page: Page, table: string | RegExp, row: string | RegExp): Promise<string[]> {
+  return page.getByRole('table', { name: table }).getByRole('row', { name: row }).getByRole('cell').allTextContents()
+}
+
+describeInBrowser('the view of tokens and money', () => {
+  test('shows what is spent and left, of rules and of callers, as responses come', async () => {
+    const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...proxyEnv(await fakeLlm()) } })
+    const page = await loggedIn(edge.adminPort)
+    await openLlm(page)
+    await expect
+      .poll(() => cells(page, 'Budgets that all callers share', 'llm / all'))
+      .toMatchObject(['tokens, each day', '0', '20,000 (100%)', '20,000', 'full'])
+    await page.getByText('No tokens were spent in the last 15 minutes.').waitFor()
+    await page.getByText('No caller of this rule was seen in the last ten minutes.').waitFor()
+    const body = JSON.stringify({ model: 'big', messages: HELLO, max_tokens: 10 })
+    const { usage } = JSON.parse((await ask(edge.port, 'POST', CHAT, [['X-Team', TEAM]], body)).body)
+    const tokens = String(usage.total_tokens)
+    // A prompt token costs a hundredth, a completion token two.
+    const money = ((usage.prompt_tokens + 2 * usage.completion_tokens) / 100).toFixed(2)
+    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe(tokens)
+    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / money'))[1]).toBe(money)
+    expect((await cells(page, 'Budgets that all callers share', 'llm / money'))[2]).toMatch(
+      new RegExp(`^${(100 - Number(money)).toFixed(2)} `),
+    )
+    await expect.poll(async () => (await cells(page, /^Callers nearest/, TEAM))[1]).toBe(tokens)
+    for (const rule of ['llm / all', 'llm / each'])
+      await expect.poll(async () => (await cells(page, 'Tokens and money spent by rule', rule)).slice(-3)).toEqual([tokens, tokens, tokens])
+    await page.getByRole('table', { name: 'Tokens per second by rule' }).getByRole('row', { name: 'llm / each' }).waitFor()
+    await page.getByRole('table', { name: 'Money per minute by rule, prices main' }).getByRole('row', { name: 'llm / money' }).waitFor()
+    expect(await page.locator('main img').count()).toBe(0)
+  })
+
+  test('in decision_service it says that responses are not seen, and shows what is left', async () => {
+    const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_GATEWAY_HINTS: 'on' } })
+    await edge.decide({
+      fields: [
+        ['X-Edge-Prompt-Tokens', '100'],
+        ['X-Edge-Max-Tokens', '200'],
+      ],
+    })
+    const page = await loggedIn(edge.adminPort)
+    await openLlm(page)
+    await page.getByText('This is a decision service: it sees no responses').waitFor()
+    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe('300')
+  })
+
+  test('says so where no rule counts tokens or money, and where callers are not counted', async () => {
+    const plain = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 1)] })), env: ADMIN_ENV })
+    const page = await loggedIn(plain.adminPort)
+    await openLlm(page)
+    await page.getByText('No rule of the active bundle counts tokens or money.').waitFor()
+    const off = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_TOP: 'off' } })
+    const other = await loggedIn(off.adminPort)
+    await openLlm(other)
+    await other.getByText('EDGE_TOP is off: callers are not counted.').waitFor()
+  })
+})

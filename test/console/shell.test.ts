@@ -1,0 +1,146 @@
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { ADMIN_ENV, ADMIN_TOKEN } from '../support/admin/admin-client.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
+import { inEveryView } from '../support/console/every-view.ts'
+import { running } from '../support/service/running.ts'
+
+const BUNDLE = bundle(7, policy('search', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }))
+
+describeInBrowser('the shell', () => {
+  test('says which instance this is, what it runs, how it is and who is looking', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort, {}, 'ada')
+    const header = page.getByRole('banner')
+    for (const text of ['Healthy', `127.0.0.1:${edge.adminPort}`, 'bundle 7', 'ada']) await header.getByText(text).waitFor()
+    await edge.publish('nonsense')
+    await header.getByText('1 problem').waitFor()
+  })
+
+  test('shows the view that the address names, moves the focus to its heading, and goes back', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByRole('link', { name: 'Events' }).click()
+    const heading = page.getByRole('heading', { level: 1 })
+    await expect.poll(() => page.title()).toBe('Events · edge')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Events')
+    expect(new URL(page.url()).hash).toBe('#/events')
+    await page.reload()
+    await expect.poll(() => heading.textContent()).toBe('Events')
+    await page.goBack()
+    await expect.poll(() => heading.textContent()).toBe('Overview')
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/no-such-view`)
+    await expect.poll(() => heading.textContent()).toBe('Overview')
+  })
+
+  test('ends the session with a click, and shows nothing of it any more', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByText('search').first().waitFor()
+    const cookies = await page.context().cookies()
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.locator('input[type=password]').waitFor()
+    expect(await page.getByText('search').count()).toBe(0)
+    await page.context().addCookies(cookies)
+    await page.reload()
+    await page.locator('input[type=password]').waitFor()
+  })
+
+  test('asks for the token again when the session has ended, and keeps what was typed', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByRole('link', { name: 'Events' }).click()
+    await page.getByLabel('Filter').fill('half a thought')
+    await page.context().clearCookies()
+    const dialog = page.getByRole('dialog', { name: 'Log in again' })
+    await dialog.locator('input[type=password]').fill(ADMIN_TOKEN)
+    await page.keyboard.press('Escape')
+    await dialog.getByRole('button', { name: 'Log in' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought')
+    await page.getByText('Live').waitFor()
+  })
+
+  test('says that the connection is lost, keeps what it shows, and goes on when edge is back', async () => {
+    const first = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(first.adminPort)
+    await page.getByText('search').first().waitFor()
+    await first.stop()
+    const header = page.getByRole('banner')
+    await header.getByText('Connection lost').waitFor()
+    await header.getByText(/last data \d.* ago/).waitFor()
+    await expect.poll(() => page.getByRole('status').first().textContent()).toMatch(/Connection lost/)
+    expect(await page.getByText('search').count()).toBeGreaterThan(0)
+    const later = bundle(8, policy('search', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }), policy('reports', { rules: [] }))
+    await running({ bundle: later, env: { ...ADMIN_ENV, EDGE_ADMIN_PORT: String(first.adminPort) } })
+    await header.getByText('Healthy').waitFor()
+    await header.getByText('bundle 8').waitFor()
+    await page.getByText('reports').first().waitFor()
+  })
+
+  test('tries at once when it is told to', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.clock.install()
+    await page.reload()
+    await page.getByText('Healthy').waitFor()
+    await page.route('**/admin/v1/**', (route) => route.abort())
+    // Its clock stands still from there, so that it does not try by itself.
+    await page.clock.pauseAt(Date.now() + 60_000)
+    await page.getByRole('banner').getByText('Connection lost').waitFor()
+    await page.unroute('**/admin/v1/**')
+    await page.getByRole('button', { name: 'Retry now' }).click()
+    await page.getByText('Healthy').waitFor()
+  })
+
+  test('takes a proxy that speaks for edge for a lost connection', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.route('**/admin/v1/**', (route) => route.fulfill({ status: 502, body: '<html>Bad Gateway</html>' }))
+    await page.getByRole('banner').getByText('Connection lost').waitFor()
+    await page.unroute('**/admin/v1/**')
+    await page.getByText('Healthy').waitFor()
+  })
+
+  test('asks for nothing while nobody can see it', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByText('Healthy').waitFor()
+    await page.clock.install()
+    await page.reload()
+    await page.getByText('Healthy').waitFor()
+    const asked = countRequests(page)
+    await becomes(page, 'hidden')
+    await page.clock.fastForward(60_000)
+    expect(await asked()).toBe(0)
+    await becomes(page, 'visible')
+    await expect.poll(asked).toBeGreaterThan(0)
+  })
+
+  test('has a state for an instance without a bundle in every view', async () => {
+    const edge = await running({ env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await inEveryView(page, async (title) => {
+      expect([title, (await page.locator('main').innerText()).length > title.length]).toEqual([title, true])
+    })
+  })
+})
+
+/** What it has asked the API for since. */
+function countRequests(page: Page): () => Promise<number> {
+  let count = 0
+  page.on('request', (request) => {
+    if (request.url().includes('/admin/v1/')) count++
+  })
+  return async () => {
+    // Behind everything that it has sent before.
+    await page.evaluate("fetch('/livez').then((response) => response.text())")
+    return count
+  }
+}
+
+async function becomes(page: Page, state: 'hidden' | 'visible'): Promise<void> {
+  await page.evaluate(`Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true })
+    document.dispatchEvent(new Event('visibilitychange'))`)
+}

@@ -1,0 +1,203 @@
+import { describe, expect, test } from 'vitest'
+import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
+import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { ask } from '../../support/service/http.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
+import { mortalEdge } from '../../support/workers/mortal-edge.ts'
+import { loadOnAll, servingOn } from '../../support/workers/workers.ts'
+
+/** So few tokens a second that none comes back while a test runs. */
+const HARDLY_ANY = 0.0001
+const INTERVAL_MS = 2000
+
+const BUNDLE = bundle(
+  1,
+  policy('p', { selector: { pathPrefix: '/p' }, rules: [bucketRule('r', ['header:x-k'], 4, HARDLY_ANY)] }),
+  policy('q', { selector: { pathPrefix: '/q' }, rules: [bucketRule('r', ['header:x-k'], 1, HARDLY_ANY)] }),
+  policy('s', { selector: { pathPrefix: '/s' }, mode: 'shadow', rules: [bucketRule('r', ['header:x-k'], 1, HARDLY_ANY)] }),
+)
+
+async function activity(port: number, query = '') {
+  const { status, json } = await askAdmin(port, 'GET', `activity${query}`)
+  expect(status).toBe(200)
+  return json
+}
+
+/** The service on a clock of its own, and what the two seconds until each question came to. */
+async function sampled(options: Parameters<typeof running>[0] = {}) {
+  const clock = new ManualClock()
+  const edge = await running({ bundle: BUNDLE, clock, ...options, env: { ...ADMIN_ENV, ...options.env } })
+  const sample = async () => {
+    clock.advance(INTERVAL_MS)
+    return (await activity(edge.adminPort)).samples.at(-1)
+  }
+  return { edge, clock, sample }
+}
+
+const alice = [['X-K', 'alice']] as const
+
+describe('GET activity', () => {
+  test('counts what was decided between two samples, by action, reason and policy', async () => {
+    const { edge, sample } = await sampled()
+    await edge.decideTimes(6, { uri: '/p', fields: alice })
+    await edge.decideTimes(2, { uri: '/q', fields: alice })
+    await edge.decideTimes(3, { uri: '/s', fields: alice })
+    await edge.decide({ uri: '/none' })
+    await edge.post('/v1/decision')
+    expect(await sample()).toMatchObject({
+      time: '2026-01-15T12:00:02.000Z',
+      seconds: 2,
+      allowed: 4 + 1 + 3 + 1,
+      rejected: 2 + 1,
+      would_reject: 2,
+      refused: 1,
+      reasons: { rejected: { token_bucket_exceeded: 3 }, refused: { missing_original_method: 1 } },
+      policies: [
+        { policy: 'p', allowed: 4, rejected: 2, would_reject: 0 },
+        { policy: 'q', allowed: 1, rejected: 1, would_reject: 0 },
+        // What a shadow policy lets pass was decided by nobody.
+        { policy: 's', allowed: 2, rejected: 0, would_reject: 2 },
+      ],
+      latency: { p50_ms: expect.any(Number), p99_ms: expect.any(Number) },
+      spending: { tokens: 0, money: 0, rules: [] },
+      store: { occupied: 3, evicted: 0 },
+      backend: null,
+      redis: null,
+    })
+    expect(await sample()).toMatchObject({ allowed: 0, rejected: 0, reasons: { rejected: {}, refused: {} }, policies: [], latency: null })
+  })
+
+  test('returns what came since the last sample that is known, even if the clock was set back, and all after a restart', async () => {
+    const { edge, clock, sample } = await sampled()
+    const first = await sample()
+    const second = await sample()
+    const times = async (since: string) =>
+      (await activity(edge.adminPort, `?since=${since}`)).samples.map(({ time }: { time: string }) => time)
+    expect(await times(first.time)).toEqual([second.time])
+    expect(await times(second.time)).toEqual([])
+    expect(await times('2020-01-01T00:00:00Z')).toEqual([first.time, second.time])
+    clock.setBack(3_600_000)
+    const third = await sample()
+    expect(third.time < first.time).toBe(true)
+    expect(await times(second.time)).toEqual([third.time])
+  })
+
+  test('a process that was suspended has one long sample, and nothing is ever negative', async () => {
+    const { edge, clock, sample } = await sampled()
+    await edge.decideTimes(2, { uri: '/p', fields: alice })
+    await sample()
+    await edge.decideTimes(2, { uri: '/p', fields: alice })
+    clock.advance(300_000 - INTERVAL_MS)
+    expect(await sample()).toMatchObject({ seconds: 300, allowed: 2 })
+    expect((await activity(edge.adminPort)).samples).toHaveLength(2)
+  })
+
+  test('names the policies of the bundle, the busiest first, with what they decided in the last minute', async () => {
+    const { edge, sample } = await sampled()
+    const named = async () => {
+      await sample()
+      const { policies, busiest } = await activity(edge.adminPort)
+      return [policies, busiest.map(({ policy, mode, allowed, rejected }: Record<string, unknown>) => [policy, mode, allowed, rejected])]
+    }
+    const idle = [
+      ['p', 'enforce', 0, 0],
+      ['q', 'enforce', 0, 0],
+      ['s', 'shadow', 0, 0],
+    ]
+    expect(await named()).toEqual([3, idle])
+    await edge.decideTimes(3, { uri: '/q', fields: alice })
+    expect(await named()).toEqual([3, [['q', 'enforce', 1, 2], idle[0], idle[2]]])
+    await edge.publish(bundle(2, policy('fresh', { rules: [] })))
+    expect(await named()).toEqual([1, [['fresh', 'enforce', 0, 0]]])
+  })
+
+  test('is bounded with very many policies: the busiest are listed, and all are in the sums', async () => {
+    const policies = Array.from({ length: 60 }, (_, i) => {
+      return policy(`p${i}`, { selector: { pathPrefix: `/${i}` }, rules: [bucketRule('r', [], 1, HARDLY_ANY)] })
+    })
+    const { edge, sample } = await sampled({ bundle: bundle(1, ...policies) })
+    for (let i = 0; i < 60; i++) await edge.decideTimes(i === 33 ? 5 : 2, { uri: `/${i}` })
+    const { rejected, policies: listed } = await sample()
+    expect(rejected).toBe(59 + 4)
+    expect(listed.length).toBeLessThanOrEqual(18)
+    expect(listed[0]).toEqual({ policy: 'p33', allowed: 1, rejected: 4, would_reject: 0 })
+    const { busiest } = await activity(edge.adminPort)
+    expect([busiest.length, busiest[0].policy]).toEqual([20, 'p33'])
+  })
+
+  test('in reverse_proxy it has tokens, money and the backend', async () => {
+    const fake = await fakeLlm()
+    const rules = [llmRule('tokens', [], { tokens_per_minute: 40_000 })]
+    const { edge, sample } = await sampled({ bundle: bundle(1, policy('llm', { rules })), env: proxyEnv(fake) })
+    const answer = await ask(edge.port, 'POST', CHAT, [], JSON.stringify({ messages: HELLO, max_tokens: 10 }))
+    const used = JSON.parse(answer.body).usage.total_tokens
+    expect(used).toBeGreaterThan(HELLO_TOKENS)
+    await until(async () => (await askAdmin(edge.adminPort, 'GET', 'usage')).json.rules[0].used.since_start > 0)
+    expect(await sample()).toMatchObject({
+      spending: { tokens: used, money: 0, rules: [{ policy: 'llm', rule: 'tokens', tokens: used, money: 0 }] },
+      backend: { in_flight: 0, streams: 0, tunnels: 0, waiting: 0, responses: { '2xx': 1 }, failures: {}, latency: expect.any(Object) },
+    })
+    fake.close()
+    await ask(edge.port, 'POST', CHAT, [], JSON.stringify({ messages: HELLO, max_tokens: 10 }))
+    expect(Object.keys((await sample()).backend.failures)).toHaveLength(1)
+  })
+
+  test('is empty before the first bundle', async () => {
+    const { edge, sample } = await sampled({ bundle: undefined as never })
+    expect(await sample()).toMatchObject({ allowed: 0, rejected: 0, refused: 0 })
+    expect(await activity(edge.adminPort)).toMatchObject({ policies: 0, busiest: [] })
+  })
+
+  test.each([
+    ['?since=yesterday', 'since: expected a time such as 2026-01-01T00:00:00Z, got "yesterday"'],
+    ['?since=2026-02-31T00:00:00Z', 'since: expected a time such as 2026-01-01T00:00:00Z, got "2026-02-31T00:00:00Z"'],
+    ['?from=x', 'unknown parameter "from"; expected since'],
+  ])('refuses %s', async (query, message) => {
+    const { edge } = await sampled()
+    expect(await askAdmin(edge.adminPort, 'GET', `activity${query}`)).toMatchObject({ status: 400, json: { error: { message } } })
+  })
+
+  test('adds up all workers, and shows each', async () => {
+    const cli = await servingOn(2, BUNDLE, ADMIN_ENV)
+    const port = adminPortOf(cli)
+    await loadOnAll(cli.port, [['X-Original-Method', 'GET'], ['X-Original-URI', '/p'], ...alice], 8, port)
+    await until(async () => {
+      const { workers } = await activity(port)
+      return workers.length === 2 && workers.every(({ decisions, heap_bytes }: Record<string, number>) => decisions! > 0 && heap_bytes! > 0)
+    })
+    const { workers, samples } = await activity(port)
+    const last = samples.at(-1)
+    expect(workers[0].decisions + workers[1].decisions).toBeLessThanOrEqual(last.allowed + last.rejected + 16)
+    expect(workers.map(({ worker }: { worker: number }) => worker)).toEqual([1, 2])
+  })
+
+  test('a worker that is replaced makes no count fall', async () => {
+    const mortal = await mortalEdge(1, { bundle: BUNDLE, env: ADMIN_ENV })
+    await mortal.edge.decideTimes(6, { uri: '/p', fields: alice })
+    mortal.age()
+    await until(async () => (await activity(mortal.edge.adminPort)).samples.some(({ rejected }: { rejected: number }) => rejected === 2))
+    await mortal.host.terminate(1)
+    await mortal.untilReplaced()
+    await mortal.edge.decideTimes(1, { uri: '/p', fields: alice })
+    mortal.age()
+    const { samples, workers } = await activity(mortal.edge.adminPort)
+    expect(samples.at(-1)).toMatchObject({ allowed: 0, rejected: 1 })
+    expect(workers).toMatchObject([{ decisions: 1 }])
+  })
+})
+
+describeWithRedis('GET activity with counters in Redis', () => {
+  test('has round trips, and what decided', async () => {
+    const redis = await runningRedis()
+    const { edge, sample } = await sampled({ env: { EDGE_REDIS_URL: redis.url, EDGE_REDIS_MODE: 'exact', EDGE_REDIS_TIMEOUT_MS: '3000' } })
+    await edge.decideTimes(3, { uri: '/p', fields: alice })
+    expect(await sample()).toMatchObject({
+      redis: { round_trips: expect.any(Number), latency: expect.any(Object), checks: { redis: 3 }, errors: {}, open_circuits: 0 },
+    })
+  })
+})
