@@ -32,7 +32,7 @@ export function Header() {
         </span>
       )}
       <span class="who">
-        {actor.value !== 'unknown' && <span class="fact">{actor}</span>}
+        {actor.value !== '' && <span class="fact">{actor}</span>}
         <button type="button" onClick={() => void logOut()}>
           Log out
         </button>

@@ -36,7 +36,8 @@ export function LoginDialog() {
 
 function LoginForm() {
   const logIn = async (values: FormData): Promise<void> => {
-    beginSession(await ask<Session>('POST', 'session', { token: values.get('token'), actor: values.get('actor') }))
+    const name = String(values.get('actor')).trim()
+    beginSession(await ask<Session>('POST', 'session', { token: values.get('token'), actor: name }), name)
   }
   return (
     <Form action="Log in" onSubmit={logIn}>

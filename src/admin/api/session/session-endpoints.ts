@@ -22,7 +22,6 @@ export interface SessionParts {
 export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: SessionParts): Generator<ApiRoute> {
   const shown = (session: Session): unknown => ({
     csrf_token: sessions.csrfToken(session),
-    actor: session.content,
     expires_at: new Date(session.expiresAtS * 1000).toISOString(),
   })
   yield {
