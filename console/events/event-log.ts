@@ -37,7 +37,7 @@ interface Kind {
 }
 
 /** What this page has seen since it was opened, in bounded memory. */
-export class EventLog {
+class EventLog {
   readonly #kinds = new Map<string, Kind>()
   readonly #changes = signal(0)
   #total = 0

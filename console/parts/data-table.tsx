@@ -38,7 +38,8 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTa
   const shown = by === undefined ? rows : sorted(rows, by, order.value!.isDescending)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
-    <section class="table" aria-label={caption} tabIndex={0}>
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark
+    <div role="group" class="table" aria-label={caption} tabIndex={0}>
       <table>
         <caption class="unseen">{caption}</caption>
         <thead>
@@ -58,7 +59,7 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTa
           ))}
         </tbody>
       </table>
-    </section>
+    </div>
   )
 }
 

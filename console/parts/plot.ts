@@ -62,7 +62,7 @@ export class Plot {
       width: this.#host.clientWidth,
       height: HEIGHT,
       legend: { show: false },
-      padding: [8, 20, 0, 0],
+      padding: [8, 28, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, sync: { key: SYNC_KEY } },
       scales: {
         x: { range: (_plot, min, max) => [Math.min(min, max - MIN_SPAN_S), max] },

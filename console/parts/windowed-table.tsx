@@ -21,7 +21,7 @@ interface WindowedTableProps<Row> {
 
 /** A table of any length: only the rows in sight, and some around them, are in the page. All rows are of one height. */
 export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected, total, onWindow }: WindowedTableProps<Row>) {
-  const frame = useRef<HTMLElement>(null)
+  const frame = useRef<HTMLDivElement>(null)
   const seen = useSignal({ top: 0, height: 0 })
   const look = (): void => {
     // The observer may report once more when the table is gone.
@@ -40,7 +40,8 @@ export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected,
   useEffect(() => onWindow?.(first, last), [first, last, onWindow])
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
-    <section class="table windowed" aria-label={caption} tabIndex={0} ref={frame} onScroll={look}>
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark
+    <div role="group" class="table windowed" aria-label={caption} tabIndex={0} ref={frame} onScroll={look}>
       <table aria-rowcount={total === undefined ? -1 : total + 1}>
         <caption class="unseen">{caption}</caption>
         <thead>
@@ -72,7 +73,7 @@ export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected,
           <Gap rows={rows.length - last} />
         </tbody>
       </table>
-    </section>
+    </div>
   )
 }
 

@@ -5,7 +5,7 @@ import { chromium } from 'playwright-core'
 import { TOKEN } from './pictured-service.mjs'
 
 const PICTURES = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
-const DESK = { viewport: { width: 1200, height: 780 }, deviceScaleFactor: 1.5 }
+const DESK = { viewport: { width: 1200, height: 780 }, deviceScaleFactor: 1.25 }
 const PHONE = { viewport: { width: 390, height: 780 }, deviceScaleFactor: 1.5, isMobile: true, hasTouch: true }
 /** The file's name, the view, how it is looked at, and what is done there first. */
 const SHOTS = [
@@ -38,6 +38,7 @@ export async function takePictures({ adminPort }, folder) {
     await page.getByRole('button', { name: 'Log in' }).click()
     await page.waitForTimeout(LOOK_MS)
     await prepare?.(page)
+    await page.evaluate('scrollTo(0, 0)')
     await page.mouse.move(0, 0)
     await page.screenshot({ path: join(PICTURES, `console-${name}.png`) })
     await context.close()

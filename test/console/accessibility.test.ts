@@ -40,7 +40,7 @@ describeInBrowser('the page', () => {
     const edge = await busyService()
     const page = await loggedIn(edge.adminPort, PHONE)
     await inEveryView(page, async (title) => {
-      expect([title, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([title, 360])
+      expect([title, await tooWide(page), await page.evaluate('document.documentElement.scrollWidth')]).toEqual([title, [], 360])
     })
   })
 
@@ -97,6 +97,13 @@ describeInBrowser('the page', () => {
     expect(await page.evaluate('window.readOut')).toEqual([])
   })
 })
+
+/** What reaches beyond the right edge of the page. */
+function tooWide(page: Page): Promise<readonly string[]> {
+  return page.evaluate(`[...document.querySelectorAll('main *')]
+    .filter((element) => element.closest('.table') === null && element.getBoundingClientRect().right > innerWidth + 1)
+    .map(({ tagName, className, textContent }) => tagName + '.' + className + ' ' + textContent.slice(0, 40))`)
+}
 
 /** The name of what has the focus: its label or its text. */
 function focused(page: Page): Promise<string> {

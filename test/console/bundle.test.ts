@@ -12,7 +12,7 @@ describeInBrowser('the view of the bundle', () => {
   test('is empty without a bundle, and says what is wrong with its source', async () => {
     const edge = await running({ env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
-    await page.getByRole('link', { name: 'Bundle' }).click()
+    await page.getByRole('link', { name: 'Bundle', exact: true }).click()
     await page.getByText('None yet. Until there is one, every request gets 503.').waitFor()
     await page.getByText(`${edge.bundlePath}: there is no such file`).waitFor()
     await edge.publish(bundle(1, policy('p', { rules: [] })))

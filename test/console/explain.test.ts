@@ -26,7 +26,7 @@ describeInBrowser('the view that explains a request', () => {
     const fields = [['X-K', 'müller']] as const
     await edge.decideTimes(3, { uri: '/api/x', fields: [['X-K', Buffer.from('müller').toString('latin1')]] })
     const page = await loggedIn(edge.adminPort)
-    await page.getByRole('link', { name: 'Explain' }).click()
+    await page.getByRole('link', { name: 'Explain', exact: true }).click()
     await page.getByLabel('URI').fill('/api/x?page=1')
     await page.getByLabel('Header fields').fill(`${fields[0].join(': ')}\n\nAuthorization: Bearer secret-token`)
     await page.getByRole('button', { name: 'Explain' }).click()
@@ -52,7 +52,7 @@ describeInBrowser('the view that explains a request', () => {
     expect(await perToken.getByRole('list', { name: 'Descriptors' }).textContent()).toMatch(/^bearer [0-9a-f]{16}$/)
     const others = page.getByText('2 policies do not cover it')
     await others.click()
-    const rows = page.getByRole('region', { name: 'Policies that do not cover the request' }).getByRole('row')
+    const rows = page.getByRole('group', { name: 'Policies that do not cover the request' }).getByRole('row')
     await expect
       .poll(() => rows.allTextContents())
       .toEqual(['PolicyModeWhy not', 'writesenforceanother method', 'otherenforceanother path'])
@@ -159,7 +159,7 @@ describeInBrowser('the view that explains a request', () => {
     ] as const)
       await expect.poll(() => page.getByLabel(label).inputValue()).toBe(text)
     // A path that is opened without parameters is an empty form again.
-    await page.getByRole('link', { name: 'Explain' }).click()
+    await page.getByRole('link', { name: 'Explain', exact: true }).click()
     await expect.poll(() => page.getByLabel('URI').inputValue()).toBe('')
   })
 
@@ -190,7 +190,7 @@ describeInBrowser('the view that explains a request', () => {
     await page.getByRole('button', { name: 'Explain' }).click()
     await page.getByRole('region', { name: 'Policies that cover it' }).getByText('t-4711').waitFor()
     await page.getByText('9,999 policies do not cover it').click()
-    const table = page.getByRole('region', { name: 'Policies that do not cover the request' })
+    const table = page.getByRole('group', { name: 'Policies that do not cover the request' })
     await table.getByText('t-0', { exact: true }).waitFor()
     await table.evaluate((element) => element.scrollTo(0, element.scrollHeight))
     await table.getByText('t-9999').waitFor()

@@ -31,7 +31,7 @@ describeInBrowser('the view of policies', () => {
     await edge.decideTimes(5, { uri: '/api/x', fields: [['X-K', 'alice']] })
     await edge.decideTimes(3, { uri: '/trial', fields: [['X-K', 'alice']] })
     const page = await loggedIn(edge.adminPort)
-    await page.getByRole('link', { name: 'Policies' }).click()
+    await page.getByRole('link', { name: 'Policies', exact: true }).click()
     const api = page.getByRole('row', { name: /^api / })
     await expect
       .poll(() => api.getByRole('cell').allTextContents())
@@ -75,7 +75,7 @@ describeInBrowser('the view of policies', () => {
     const edge = await running({ bundle: bundle(1, ...tenants(MANY)), env: { ...ADMIN_ENV, EDGE_STORE_SIZE: '16m' } })
     const page = await loggedIn(edge.adminPort)
     await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies`)
-    const table = page.getByRole('region', { name: /^Policies, with/ })
+    const table = page.getByRole('group', { name: /^Policies, with/ })
     await table.getByRole('link', { name: 'tenant-0', exact: true }).waitFor()
     await page.getByText('10,000 policies').waitFor()
     const rowCount = () => table.locator('tbody tr').count()

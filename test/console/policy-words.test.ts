@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import type { Rule } from '../../console/policies.ts'
+import { ruleWords, selectorWords } from '../../console/policy-words.ts'
+
+const LAST_MINUTE = { rejected: 0, would_reject: 0 }
+
+function words(algorithm: string, algorithm_config: Rule['algorithm_config'], rest: Partial<Rule> = {}): string {
+  return ruleWords({ name: 'r', limit_keys: ['header:x-key'], algorithm, algorithm_config, last_minute: LAST_MINUTE, ...rest })
+}
+
+describe('a rule in words', () => {
+  test.for([
+    ['token_bucket', { rate: '10/minute', burst: 20 }, '10 per minute, burst 20, per header:x-key'],
+    ['token_bucket', { rate: '1000/hour' }, '1,000 per hour, per header:x-key'],
+    ['token_bucket', { tokens_per_second: 0.5, burst: 5 }, '30 per minute, burst 5, per header:x-key'],
+    ['token_bucket', { tokens_per_second: 1e-6, burst: 1 }, '0.0864 per day, burst 1, per header:x-key'],
+    ['token_bucket', { rate: '5/second', cost: 2, when_over: 'charge' }, '5 per second, each takes 2, may go into debt, per header:x-key'],
+    ['token_bucket', { rate: '5/second', cost: { header: 'X-Cost', default: 1 } }, '5 per second, cost in X-Cost, per header:x-key'],
+    ['fixed_window', { limit: 1000, period: '1d', timezone: 'UTC' }, '1,000 per day, per header:x-key'],
+    ['fixed_window', { limit: 5, period: '15m', timezone: 'Europe/Berlin' }, '5 per 15 minutes (Europe/Berlin), per header:x-key'],
+    [
+      'token_bucket_llm',
+      { tokens_per_minute: 1000, tokens_per_day: 9000 },
+      '1,000 tokens per minute, 9,000 tokens per day, per header:x-key',
+    ],
+    ['concurrency', { max_in_flight: 5, hold_seconds: 60 }, '5 requests in flight, per header:x-key'],
+    ['unlimited', {}, 'no limit'],
+    ['block', {}, 'blocked'],
+  ] as const)('%s %o', ([algorithm, config, expected]) => {
+    expect(words(algorithm, config)).toBe(expected)
+  })
+
+  test('says whom it is for', () => {
+    expect(words('unlimited', {}, { match: { 'header:x-plan': ['gold', 'silver*'] } })).toBe(
+      'no limit, only where header:x-plan is gold or silver*',
+    )
+    expect(words('block', {}, { match: 'else' })).toBe('blocked, where no other rule of the policy matches')
+    expect(words('concurrency', { max_in_flight: 1 }, { limit_keys: [] })).toBe('1 request in flight, for everybody together')
+    expect(words('concurrency', { max_in_flight: 1 }, { limit_keys: ['ip:address', 'bearer'] })).toBe(
+      '1 request in flight, per ip:address and bearer',
+    )
+  })
+})
+
+test.for([
+  [{}, 'every path'],
+  [{ pathPrefix: '/' }, 'every path'],
+  [
+    { pathPrefix: '/api', methods: ['GET', 'POST'], hosts: ['a.example.com', 'b.example.com'] },
+    'GET, POST below /api on a.example.com or b.example.com',
+  ],
+  [{ pathExact: '/x', exceptPaths: ['/x'] }, '/x, except /x'],
+  [{ hosts: ['a', 'b', 'c', 'd', 'e'] }, 'every path on a or b or c and 2 more'],
+  [{ domain: 'd', descriptors: { 'descriptor:a': 'b' } }, 'gRPC domain d, descriptor:a is b'],
+] as const)('a selector in words: %o', ([selector, expected]) => {
+  expect(selectorWords(selector)).toBe(expected)
+})
