@@ -190,7 +190,7 @@ describeInBrowser('the callers', () => {
     const page = await open(edge, { viewport: { width: 360, height: 740 } })
     await rejected(page).first().waitFor()
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
-    const hidden = `[...document.querySelectorAll('section.table')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`
+    const hidden = `[...document.querySelectorAll('main .table')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`
     expect(await page.evaluate(hidden)).toEqual([0, 0])
   })
 })
