@@ -14,9 +14,23 @@ export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
   flags: Readonly<Record<string, string | undefined>>,
 ): ConfigResult {
+  const { config, problems } = readSettings(Object.keys(SETTINGS) as SettingName[], env, flags)
+  problems.push(...contradictions(config))
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, config }
+}
+
+type SettingName = keyof typeof SETTINGS
+
+/** Reads some of the settings, each by itself. One with a bad value is missing from `config`. */
+export function readSettings<Name extends SettingName>(
+  names: readonly Name[],
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>> = {},
+): { readonly config: Pick<ServerConfig, Name>; readonly problems: string[] } {
   const problems: string[] = []
   const config: Record<string, unknown> = {}
-  for (const [name, setting] of Object.entries<Setting<unknown>>(SETTINGS)) {
+  for (const name of names) {
+    const setting: Setting<unknown> = SETTINGS[name]
     const fromFlag = setting.flag === undefined ? undefined : flags[setting.flag]
     const origin = fromFlag === undefined ? setting.env : `--${setting.flag}`
     try {
@@ -26,9 +40,7 @@ export function readConfig(
       problems.push(`${origin}: expected ${error.message}`)
     }
   }
-  const result = Object.freeze(config) as ServerConfig
-  problems.push(...contradictions(result))
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, config: result }
+  return { config: Object.freeze(config) as Pick<ServerConfig, Name>, problems }
 }
 
 /** Whether there is anybody who can watch events. */

@@ -1,4 +1,4 @@
-import type { Allowed, Rejected } from '../engine/decision.ts'
+import type { Allowed, Decision, Rejected } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import { decisionHeaders } from './decision-headers.ts'
@@ -25,6 +25,11 @@ export interface RefusedAnswer {
   readonly isDebug: false
   readonly latencyMs: 0
   readonly reservation: undefined
+}
+
+/** The answer to a decision that nobody counts or logs. */
+export function answerOf(decision: Decision): DecisionAnswer {
+  return decision.action === 'refuse' ? refusedAnswer(decision.reason) : decidedAnswer(decision, false, 0)
 }
 
 export function decidedAnswer(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): DecidedAnswer {

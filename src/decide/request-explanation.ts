@@ -1,7 +1,7 @@
 import type { ExplainedPolicy, StepwiseExplanation } from '../engine/explanation.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http/header-list.ts'
-import { answerHeaders, type DecisionAnswer, decidedAnswer, refusedAnswer } from './decision-answer.ts'
+import { answerHeaders, answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.ts'
 
 /** A request that an operator asks about. */
 export interface AskedRequest {
@@ -33,7 +33,7 @@ export function explainRefusal(reason: Reason): RequestExplanation {
 
 /** A request that the engine decides. */
 export function explainDecision({ decision, policies }: StepwiseExplanation): RequestExplanation {
-  return explanationOf(decision.action === 'refuse' ? refusedAnswer(decision.reason) : decidedAnswer(decision, false, 0), policies)
+  return explanationOf(answerOf(decision), policies)
 }
 
 function explanationOf(answer: DecisionAnswer, policies: Iterable<ExplainedPolicy>): RequestExplanation {

@@ -22,7 +22,7 @@ export function localPeerOf(trustedProxies: TrustedProxies): PeerOf {
   return () => peer
 }
 
-function peerAt(remoteAddress: string | undefined, trustedProxies: TrustedProxies): Peer {
+export function peerAt(remoteAddress: string | undefined, trustedProxies: TrustedProxies): Peer {
   // A server that listens on IPv6 sees IPv4 peers in their mapped form.
   const address = (remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
   const parsed = parseAddress(address)

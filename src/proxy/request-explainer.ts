@@ -16,17 +16,16 @@ import { ProxiedRequestView } from './proxied-request-view.ts'
 import { WorkSlices } from './work-slices.ts'
 
 /** Whoever forwards the request for its client. Without X-Forwarded-For nobody knows the client's address. */
-const FORWARDER: Peer = { address: '', isTrusted: true }
+export const FORWARDER: Peer = { address: '', isTrusted: true }
 
 /** What the proxy would respond, up to the backend's own response. Bodies are read as the proxy reads them. */
-export function requestExplainer(engine: Engine, maxBodyBytes: number): ExplainRequest {
+export function requestExplainer(engine: Engine, maxBodyBytes: number, peer = FORWARDER): ExplainRequest {
   const slices = new WorkSlices()
   const readBody = (bytes: Buffer, request: ProxiedRequest): Promise<BodyCost> => readCost(bytes, request, maxBodyBytes, slices)
   return async (asked) => {
-    const bytes = Buffer.from(asked.body ?? '')
-    const request = ProxiedRequest.read(headOf(asked, bytes.length), false)
+    const { request, bytes } = askedProxiedRequest(asked)
     if (typeof request === 'string') return withErrorFields(explainRefusal('bad_request'))
-    const view = new ProxiedRequestView(request, FORWARDER)
+    const view = new ProxiedRequestView(request, peer)
     const pending = engine.open(view)
     if (pending === undefined) return withErrorFields(explainRefusal('no_bundle_loaded'))
     const need = pending.needsBody()
@@ -41,6 +40,12 @@ export function requestExplainer(engine: Engine, maxBodyBytes: number): ExplainR
     if (need === 'may' || typeof cost !== 'string') return withErrorFields(explainDecision(explanation))
     return withErrorFields({ ...explainRefusal(cost), policies: explanation.policies })
   }
+}
+
+/** The request as the proxy reads it, or what is wrong with it; and its body. */
+export function askedProxiedRequest(asked: AskedRequest): { readonly request: ProxiedRequest | string; readonly bytes: Buffer } {
+  const bytes = Buffer.from(asked.body ?? '')
+  return { request: ProxiedRequest.read(headOf(asked, bytes.length), false), bytes }
 }
 
 /** With the fields of the responses that the proxy makes itself. */

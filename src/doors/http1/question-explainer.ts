@@ -1,6 +1,8 @@
 import { hintedBody } from '../../decide/gateway-fields.ts'
 import { type AskedRequest, type ExplainRequest, explainDecision, explainRefusal } from '../../decide/request-explanation.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { Reason } from '../../engine/reasons.ts'
+import type { RequestView } from '../../request/view.ts'
 import { DECISION } from '../question-shapes.ts'
 import { HttpQuestion } from './http-question.ts'
 
@@ -9,11 +11,16 @@ export function questionExplainer(engine: Engine, hasHints: boolean): ExplainReq
   return async (asked) => {
     const { plan } = engine
     if (plan === undefined) return explainRefusal('no_bundle_loaded')
-    const view = new HttpQuestion(DECISION, { rawHeaders: questionFields(asked) }).original()
+    const view = askedQuestion(asked)
     if (typeof view === 'string') return explainRefusal(view)
     const body = hasHints && plan.needsBody ? hintedBody(view) : undefined
     return explainDecision(await engine.open(view)!.explainStepwise({ body }))
   }
+}
+
+/** The request as `/v1/decision` reads it, or why it is refused. */
+export function askedQuestion(asked: AskedRequest): RequestView | Reason {
+  return new HttpQuestion(DECISION, { rawHeaders: questionFields(asked) }).original()
 }
 
 function questionFields({ method, uri, host, fields }: AskedRequest): string[] {
