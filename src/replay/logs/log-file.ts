@@ -15,6 +15,9 @@ export class LogFile {
   bytesRead = 0
   /** Why the rest could not be decompressed. */
   damage: string | undefined
+  /** What `next` has thrown. */
+  failure: unknown
+  #stream: Readable | undefined
   #pieces: AsyncIterator<Buffer> | undefined
 
   constructor(name: string) {
@@ -29,10 +32,17 @@ export class LogFile {
       return done ? undefined : value.toString('latin1')
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      if (code?.startsWith('Z_') !== true) throw error
+      if (code?.startsWith('Z_') !== true) {
+        this.failure = error
+        throw error
+      }
       this.damage = code === 'Z_BUF_ERROR' ? 'its compressed data ends early' : 'its compressed data is damaged'
       return undefined
     }
+  }
+
+  close(): void {
+    this.#stream?.destroy()
   }
 
   async #open(): Promise<AsyncIterator<Buffer>> {
@@ -54,8 +64,8 @@ export class LogFile {
   }
 
   async *#rawPieces(): AsyncGenerator<Buffer, void> {
-    const stream = this.name === '-' ? process.stdin : createReadStream(this.name, { highWaterMark: PIECE_BYTES })
-    for await (const piece of stream as AsyncIterable<Buffer>) {
+    this.#stream = this.name === '-' ? process.stdin : createReadStream(this.name, { highWaterMark: PIECE_BYTES })
+    for await (const piece of this.#stream as AsyncIterable<Buffer>) {
       this.bytesRead += piece.length
       yield piece
     }

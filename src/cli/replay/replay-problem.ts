@@ -1,0 +1,2 @@
+/** Why nothing can be replayed, as a sentence. */
+export class ReplayProblem extends Error {}
