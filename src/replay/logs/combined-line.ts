@@ -1,10 +1,11 @@
 import { parseAddress } from '../../address.ts'
+import { fieldValue } from '../../http/raw-headers.ts'
+import type { FieldValue } from '../../request/view.ts'
 import { textMs } from './log-time.ts'
-import { LoggedRequest } from './logged-request.ts'
+import type { LoggedRequest } from './logged-request.ts'
 
 /** `02/Jan/2026:15:04:05 +0100` */
 const TIME_LENGTH = 26
-const ABSENT = '-'
 
 /**
  * A line of nginx's or Apache's combined format, or of the shorter common format:
@@ -12,55 +13,86 @@ const ABSENT = '-'
  * it cannot be read. Takes time in proportion to the line.
  */
 export function readCombinedLine(line: string): LoggedRequest | string {
-  const requestAt = line.indexOf('"')
+  const requestAt = line.indexOf('"') + 1
   // The user's name may have spaces and brackets, but no quote: so the time is found from behind.
-  const timeAt = requestAt - 2 - TIME_LENGTH
-  if (timeAt < 2 || line[timeAt - 1] !== '[' || line[requestAt - 2] !== ']') return 'neither the combined format nor JSON'
+  const timeAt = requestAt - 3 - TIME_LENGTH
+  if (timeAt < 2 || line[timeAt - 1] !== '[' || line[requestAt - 3] !== ']') return 'neither the combined format nor JSON'
   const timeMs = textMs(line.slice(timeAt, timeAt + TIME_LENGTH))
   if (Number.isNaN(timeMs)) return 'its time cannot be read'
   const requestEnd = closingQuote(line, requestAt)
   if (requestEnd < 0) return 'it ends in the middle of the request'
-  const space = line.indexOf(' ', requestAt)
-  if (space < 0 || space > requestEnd) return 'it names no request'
-  const method = line.slice(requestAt + 1, space)
-  if (!METHOD.test(method)) return 'it names no request'
-  const target = targetOf(line, space + 1, requestEnd)
-  if (target === '') return 'it names no request'
-  const client = line.slice(0, line.indexOf(' '))
-  return new LoggedRequest(
-    timeMs,
-    method,
-    unescaped(target),
-    '',
-    addressOrNone(client),
-    fieldsAfter(line, requestEnd),
-    undefined,
-    line.length,
-  )
+  METHOD.lastIndex = requestAt
+  if (!METHOD.test(line)) return 'it names no request'
+  const uriAt = METHOD.lastIndex
+  const uriEnd = targetEnd(line, uriAt, requestEnd)
+  return uriEnd > uriAt ? new CombinedRequest(line, timeMs, requestAt, uriAt, uriEnd, requestEnd) : 'it names no request'
 }
 
 /** RFC 9110 9.1: a token. Requests that were no HTTP at all are logged too. */
-const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const METHOD = /[!#$%&'*+.^_`|~0-9A-Za-z-]+ /y
 
 /** Up to the protocol, which HTTP/0.9 has not. Clients may send spaces in targets. */
-function targetOf(line: string, from: number, end: number): string {
-  const protocolAt = line.lastIndexOf(' HTTP/', end)
-  return line.slice(from, protocolAt >= from && protocolAt < end ? protocolAt : end)
+function targetEnd(line: string, uriAt: number, requestEnd: number): number {
+  const protocolAt = line.lastIndexOf(' HTTP/', requestEnd)
+  return protocolAt >= uriAt ? protocolAt : requestEnd
 }
 
-/** `unix:` for a client at a unix socket; a name where Apache looks names up. */
-function addressOrNone(client: string): string | undefined {
-  return parseAddress(client) === undefined ? undefined : client
+/** The line, and the places of its parts: they are read when the request is decided. */
+class CombinedRequest implements LoggedRequest {
+  readonly timeMs: number
+  readonly host = ''
+  readonly body = undefined
+  readonly #line: string
+  readonly #methodAt: number
+  readonly #uriAt: number
+  readonly #uriEnd: number
+  readonly #requestEnd: number
+
+  constructor(line: string, timeMs: number, methodAt: number, uriAt: number, uriEnd: number, requestEnd: number) {
+    this.timeMs = timeMs
+    this.#line = line
+    this.#methodAt = methodAt
+    this.#uriAt = uriAt
+    this.#uriEnd = uriEnd
+    this.#requestEnd = requestEnd
+  }
+
+  get size(): number {
+    return this.#line.length
+  }
+
+  get method(): string {
+    return this.#line.slice(this.#methodAt, this.#uriAt - 1)
+  }
+
+  get uri(): string {
+    return unescaped(this.#line.slice(this.#uriAt, this.#uriEnd))
+  }
+
+  /** Undefined for `unix:`, and for a name, where Apache looks names up. */
+  get peer(): string | undefined {
+    const client = this.#line.slice(0, this.#line.indexOf(' '))
+    return parseAddress(client) === undefined ? undefined : client
+  }
+
+  get fields(): readonly string[] {
+    return fieldsAfter(this.#line, this.#requestEnd)
+  }
+
+  header(name: string): FieldValue {
+    return NAMES.includes(name) ? fieldValue(this.fields, name) : undefined
+  }
 }
 
 const NAMES = ['referer', 'user-agent', 'x-forwarded-for']
+const ABSENT = '-'
 
 function fieldsAfter(line: string, requestEnd: number): string[] {
   const fields: string[] = []
   let at = requestEnd
   for (const name of NAMES) {
     const from = line.indexOf(' "', at + 1)
-    const end = from < 0 ? -1 : closingQuote(line, from + 1)
+    const end = from < 0 ? -1 : closingQuote(line, from + 2)
     if (end < 0) break
     at = end
     const value = line.slice(from + 2, end)
@@ -77,9 +109,9 @@ function isAddressList(value: string): boolean {
 
 const BACKSLASH = 0x5c
 
-/** Where the text ends whose opening quote is at `from`; -1 where it does not. */
+/** Where the text ends that begins at `from`; -1 where it does not. */
 function closingQuote(line: string, from: number): number {
-  for (let at = line.indexOf('"', from + 1); at >= 0; at = line.indexOf('"', at + 1)) {
+  for (let at = line.indexOf('"', from); at >= 0; at = line.indexOf('"', at + 1)) {
     let backslashes = 0
     while (line.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++
     if (backslashes % 2 === 0) return at

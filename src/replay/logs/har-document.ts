@@ -1,5 +1,5 @@
 import { textMs } from './log-time.ts'
-import { LoggedRequest } from './logged-request.ts'
+import { type LoggedRequest, WholeRequest } from './logged-request.ts'
 
 /** Of one entry, with the bodies of its request and response. */
 const MAX_ENTRY_CHARACTERS = 16 * 1024 ** 2
@@ -126,7 +126,16 @@ function readEntry(bytes: string): LoggedRequest | string {
   const uri = target.startsWith('/') ? target : `/${target}`
   const fields = fieldsOf(headers)
   const body = typeof postData?.text === 'string' ? postData.text : undefined
-  return new LoggedRequest(timeMs, method, byteText(uri), host!, undefined, fields, body, sizeOf(uri, fields, body))
+  return new WholeRequest({
+    timeMs,
+    method,
+    uri: byteText(uri),
+    host: host!,
+    peer: undefined,
+    fields,
+    body,
+    size: sizeOf(uri, fields, body),
+  })
 }
 
 /** A fragment is not sent. */

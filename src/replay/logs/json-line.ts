@@ -1,6 +1,6 @@
 import { parseAddress } from '../../address.ts'
 import { numberMs, textMs } from './log-time.ts'
-import { LoggedRequest } from './logged-request.ts'
+import { type LoggedRequest, WholeRequest } from './logged-request.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -24,7 +24,8 @@ export function readJsonLine(line: string): LoggedRequest | string {
   const host = text(members['host']) ?? nginxText(members['http_host']) ?? ''
   const client = text(members['client']) ?? nginxText(members['remote_addr'])
   const peer = client !== undefined && parseAddress(client) !== undefined ? client : undefined
-  return new LoggedRequest(timeMs, method, uri, host === '-' ? '' : host, peer, fields, text(members['body']), line.length)
+  const body = text(members['body'])
+  return new WholeRequest({ timeMs, method, uri, host: host === '-' ? '' : host, peer, fields, body, size: line.length })
 }
 
 /**

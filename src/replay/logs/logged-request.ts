@@ -1,8 +1,18 @@
 import { fieldValue } from '../../http/raw-headers.ts'
 import type { FieldValue, RequestView } from '../../request/view.ts'
 
-/** A request of a log, as the engine may see it. */
-export class LoggedRequest implements RequestView {
+/** A request of a log, as the engine may see it. Thousands of them wait to be put in order, so they are few objects each. */
+export interface LoggedRequest extends RequestView {
+  readonly timeMs: number
+  /** Names and values in turn. */
+  readonly fields: readonly string[]
+  readonly body: string | undefined
+  /** In characters, of what it keeps in memory. */
+  readonly size: number
+}
+
+/** One that was read as a whole. */
+export class WholeRequest implements LoggedRequest {
   readonly timeMs: number
   readonly method: string
   readonly uri: string
@@ -10,30 +20,19 @@ export class LoggedRequest implements RequestView {
   readonly host: string
   /** The client's address. */
   readonly peer: string | undefined
-  /** Names and values in turn. */
   readonly fields: readonly string[]
   readonly body: string | undefined
-  /** The size of its text in the log. */
   readonly size: number
 
-  constructor(
-    timeMs: number,
-    method: string,
-    uri: string,
-    host: string,
-    peer: string | undefined,
-    fields: readonly string[],
-    body: string | undefined,
-    size: number,
-  ) {
-    this.timeMs = timeMs
-    this.method = method
-    this.uri = uri
-    this.host = host
-    this.peer = peer
-    this.fields = fields
-    this.body = body
-    this.size = size
+  constructor(parts: Pick<WholeRequest, 'timeMs' | 'method' | 'uri' | 'host' | 'peer' | 'fields' | 'body' | 'size'>) {
+    this.timeMs = parts.timeMs
+    this.method = parts.method
+    this.uri = parts.uri
+    this.host = parts.host
+    this.peer = parts.peer
+    this.fields = parts.fields
+    this.body = parts.body
+    this.size = parts.size
   }
 
   header(name: string): FieldValue {
