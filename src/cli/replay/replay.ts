@@ -33,7 +33,7 @@ const INTERRUPTED = 130
 
 /** Decides the requests of logs by one or two bundles, and reports what became of them. Returns the exit status. */
 export async function replay(args: string[]): Promise<number> {
-  process.stdout.on('error', ignoreClosed)
+  process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   try {
     const given = readReplayArguments(args)
     if (!given.isHelp) return await replayLogs(given)

@@ -72,14 +72,21 @@ export class HarDocument {
 
   /** Returns where the text ends, or the piece. */
   #skipText(piece: string, from: number): number {
-    let at = from
-    for (; at < piece.length; at++) {
-      const code = piece.charCodeAt(at)
-      if (this.#isEscaped) this.#isEscaped = false
-      else if (code === BACKSLASH) this.#isEscaped = true
-      else if (code === QUOTE) {
+    let at = this.#isEscaped ? from + 1 : from
+    this.#isEscaped = false
+    while (this.#isInText && at < piece.length) {
+      const quote = piece.indexOf('"', at)
+      const end = quote < 0 ? piece.length : quote
+      let backslashes = 0
+      while (end - 1 - backslashes >= at && piece.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++
+      this.#isEscaped = backslashes % 2 === 1
+      if (quote < 0) at = end
+      else if (this.#isEscaped) {
+        at = quote + 1
+        this.#isEscaped = false
+      } else {
+        at = quote
         this.#isInText = false
-        break
       }
     }
     const isName = this.#depth === 2 && !this.#isNamed && this.#name.length < MAX_NAME_CHARACTERS

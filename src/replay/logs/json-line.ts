@@ -41,16 +41,24 @@ function parsed(line: string): Members | undefined {
 const NON_ASCII = /[\x80-\xff]/
 
 function jsonMembers(line: string): Members | undefined {
+  const value = jsonValue(line) ?? (hasNginxEscapes(line) ? jsonValue(line.replace(NGINX_ESCAPE, '\\u00$1')) : undefined)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : undefined
+}
+
+function jsonValue(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : undefined
+    return JSON.parse(text)
   } catch {
-    return line.includes('\\x') && !line.includes('\\\\') ? jsonMembers(line.replace(NGINX_ESCAPE, '\\u00$1')) : undefined
+    return undefined
   }
 }
 
 /** Without `escape=json`, nginx writes escapes that JSON does not know. There, a backslash of the value is `\x5C`. */
 const NGINX_ESCAPE = /\\x([0-9A-Fa-f]{2})/g
+
+function hasNginxEscapes(line: string): boolean {
+  return line.includes('\\x') && !line.includes('\\\\')
+}
 
 /** The most exact one. */
 function timeOf(members: Members): number {
