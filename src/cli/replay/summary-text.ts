@@ -16,7 +16,7 @@ export function summaryText(report: ReplayReport, notes: readonly string[]): str
   const parts = [
     `${countText(requests, 'request')} from ${from} to ${to} (${durationText(seconds)})${skipped}\n`,
     tableText(
-      [{ head: 'BUNDLE' }, { head: 'VERSION', isNumber: true }, ...OUTCOMES.map((head) => ({ head, isNumber: true })), { head: '' }],
+      [...OUTCOMES.map((head) => ({ head, isNumber: true })), { head: 'BUNDLE' }],
       bundles.map((bundle) => bundleRow(bundle, requests)),
     ),
     ...(difference === undefined ? [] : [differenceText(difference, bundles[1]!)]),
@@ -26,14 +26,14 @@ export function summaryText(report: ReplayReport, notes: readonly string[]): str
   return parts.join('\n')
 }
 
-const OUTCOMES = ['ALLOWED', '%', 'REJECTED', '%', 'WOULD REJECT', '%']
+const OUTCOMES = ['ALLOWED', '%', 'REJECTED', '%', 'WOULD REJECT', '%', 'VERSION']
 
 function bundleRow(
   { file, bundle_version: version, allowed, rejected, would_reject: wouldReject }: BundleReport,
   requests: number,
 ): string[] {
   const outcomes = [allowed, rejected, wouldReject].flatMap((count) => [numberText(count), percentText(count, requests)])
-  return [file, version, ...outcomes, '']
+  return [...outcomes, version, file]
 }
 
 function percentText(count: number, requests: number): string {
