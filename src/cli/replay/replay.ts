@@ -62,7 +62,8 @@ async function replayLogs(given: ReplayArguments): Promise<number> {
   if (!('identification' in settings)) return printStartProblems('edge replay', settings)
   await checkOutput(given)
   const totalBytes = await sizeOf(given.logs)
-  const replay = new Replay(bundles, { mode: given.mode, settings })
+  // What a log says about a body is what a server knew of it.
+  const replay = new Replay(bundles, { mode: given.mode, settings: { ...settings, hasHints: true } })
   const unreadable = new UnreadableLines()
   await readAll(given.logs, totalBytes, replay, unreadable)
   if (replay.requests === 0) throw new ReplayProblem(nothingReplayed(unreadable))

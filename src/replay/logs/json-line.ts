@@ -5,7 +5,7 @@ import { type LoggedRequest, WholeRequest } from './logged-request.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * A line of JSON: `{time,method,uri,host?,client?,headers?,body?}`, or with nginx's names (`time_iso8601`, `request_method`, `request_uri`,
+ * A line of JSON: `{time,method,uri,host?,client?,headers?,context?,body?}`, or with nginx's names (`time_iso8601`, `request_method`, `request_uri`,
  * `remote_addr`, `http_<name>`). Other members are ignored. `line` has one character for each byte. Returns why it cannot be read.
  */
 export function readJsonLine(line: string): LoggedRequest | string {
@@ -16,7 +16,7 @@ export function readJsonLine(line: string): LoggedRequest | string {
   const isNginx = 'request_uri' in members || 'request_method' in members || 'request' in members
   const requestLine = isNginx ? nginxText(members['request'])?.split(' ') : undefined
   const method = text(members['method']) ?? nginxText(members['request_method']) ?? requestLine?.[0]
-  const uri = nginxText(members['request_uri']) ?? text(members['uri']) ?? requestLine?.[1]
+  const uri = nginxText(members['request_uri']) ?? (members['uri'] === '' ? '/' : text(members['uri'])) ?? requestLine?.[1]
   if (method === undefined || uri === undefined) return 'it names no request (method and uri)'
   const fields: string[] = []
   addFields(fields, members['headers'])
@@ -25,7 +25,8 @@ export function readJsonLine(line: string): LoggedRequest | string {
   const client = text(members['client']) ?? nginxText(members['remote_addr'])
   const peer = client !== undefined && parseAddress(client) !== undefined ? client : undefined
   const body = text(members['body'])
-  return new WholeRequest({ timeMs, method, uri, host: host === '-' ? '' : host, peer, fields, body, size: line.length })
+  const contexts = objectOf(members['context'])
+  return new WholeRequest({ timeMs, method, uri, host: host === '-' ? '' : host, peer, fields, body, contexts, size: line.length })
 }
 
 /**
@@ -41,7 +42,10 @@ function parsed(line: string): Members | undefined {
 const NON_ASCII = /[\x80-\xff]/
 
 function jsonMembers(line: string): Members | undefined {
-  const value = jsonValue(line) ?? (hasNginxEscapes(line) ? jsonValue(line.replace(NGINX_ESCAPE, '\\u00$1')) : undefined)
+  return objectOf(jsonValue(line) ?? (hasNginxEscapes(line) ? jsonValue(line.replace(NGINX_ESCAPE, '\\u00$1')) : undefined))
+}
+
+function objectOf(value: unknown): Members | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : undefined
 }
 
@@ -77,8 +81,7 @@ function nginxText(value: unknown): string | undefined {
 }
 
 function addFields(fields: string[], headers: unknown): void {
-  if (typeof headers !== 'object' || headers === null) return
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, value] of Object.entries(objectOf(headers) ?? {})) {
     if (typeof value === 'string') fields.push(name, value)
     else if (Array.isArray(value)) for (const line of value) if (typeof line === 'string') fields.push(name, line)
   }

@@ -11,6 +11,10 @@ export interface LoggedRequest extends RequestView {
   readonly size: number
 }
 
+interface RequestParts extends Pick<WholeRequest, 'timeMs' | 'method' | 'uri' | 'host' | 'peer' | 'fields' | 'body' | 'size'> {
+  readonly contexts?: Readonly<Record<string, unknown>> | undefined
+}
+
 /** One that was read as a whole. */
 export class WholeRequest implements LoggedRequest {
   readonly timeMs: number
@@ -23,8 +27,10 @@ export class WholeRequest implements LoggedRequest {
   readonly fields: readonly string[]
   readonly body: string | undefined
   readonly size: number
+  /** What a gateway's configuration sent along, by name. */
+  readonly #contexts: Readonly<Record<string, unknown>> | undefined
 
-  constructor(parts: Pick<WholeRequest, 'timeMs' | 'method' | 'uri' | 'host' | 'peer' | 'fields' | 'body' | 'size'>) {
+  constructor(parts: RequestParts) {
     this.timeMs = parts.timeMs
     this.method = parts.method
     this.uri = parts.uri
@@ -33,9 +39,15 @@ export class WholeRequest implements LoggedRequest {
     this.fields = parts.fields
     this.body = parts.body
     this.size = parts.size
+    this.#contexts = parts.contexts
   }
 
   header(name: string): FieldValue {
     return fieldValue(this.fields, name)
+  }
+
+  context(name: string): FieldValue {
+    const value = this.#contexts !== undefined && Object.hasOwn(this.#contexts, name) ? this.#contexts[name] : undefined
+    return typeof value === 'string' ? value : undefined
   }
 }
