@@ -15,6 +15,7 @@ import { closingMs, type ListenerName, listener, openListeners } from './listen/
 import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
+import { DecisionLogFile } from './runtime/decision-log/decision-log-file.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { FileShelf } from './runtime/desk/file-shelf.ts'
 import type { FleetDesk } from './runtime/desk/fleet-desk.ts'
@@ -88,6 +89,7 @@ export async function startService(
   { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle, tap }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
+  if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog)
   const sockets = await bindListeners(config, host)
   const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger).catch((error: unknown) => {
     for (const socket of sockets.values()) socket.close()
@@ -104,6 +106,11 @@ export async function startService(
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
+  const onTaken = (worker: number): void => sendTo(worker, { type: 'decision_lines_taken' })
+  const decisionLog =
+    config.decisionLog === undefined
+      ? undefined
+      : new DecisionLogFile({ path: config.decisionLog, metrics, logger, nowMs: () => clock.nowMs(), onTaken })
   let fleetDesk: FleetDesk | undefined
   const overrides = new OverrideDesk({
     clock,
@@ -121,7 +128,19 @@ export async function startService(
     ...overrideCalls(overrides),
     note_resets: (resets) => fleetDesk?.noteResets(resets),
   }
-  const supervisor = new Supervisor({ host, desk, events, workers, sockets, memory, metrics, logger, nowMs: () => clock.nowMs(), pause })
+  const supervisor = new Supervisor({
+    host,
+    desk,
+    events,
+    decisionLog,
+    workers,
+    sockets,
+    memory,
+    metrics,
+    logger,
+    nowMs: () => clock.nowMs(),
+    pause,
+  })
   // What the main thread alone needs is loaded while the workers load what they need.
   const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('./bundle/bundle-intake.ts'),
@@ -195,7 +214,7 @@ export async function startService(
     bundle: () => intake.active,
     source: () => bundleSource?.status,
     reload: async () => bundleSource?.reload(),
-    waitsForDisk: () => stateKeeper?.isSlow || bundleSource?.status.isDiskSlow || false,
+    waitsForDisk: () => stateKeeper?.isSlow || decisionLog?.isSlow || bundleSource?.status.isDiskSlow || false,
     stop: (reason) => stop(reason, config.drainMs),
   }
 
@@ -277,6 +296,7 @@ export async function startService(
     recent?.stop()
     await overrides.close()
     await stateKeeper?.close()
+    await decisionLog?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
     await events?.close()
   }

@@ -266,6 +266,12 @@ export const SETTINGS = {
     about: 'file that keeps the counters over a restart; saved every 5 seconds and at shutdown',
     read: readAny,
   },
+  decisionLog: {
+    env: 'EDGE_DECISION_LOG',
+    flag: 'decision-log',
+    about: 'file that gets a line for each decided request, with what rules read of it, for edge replay; unset: none',
+    read: readAny,
+  },
   gatewayHints: {
     env: 'EDGE_GATEWAY_HINTS',
     flag: 'gateway-hints',

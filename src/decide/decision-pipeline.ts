@@ -11,6 +11,7 @@ import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
 import { DecisionRecorder, type RecorderParts } from './decision-recorder.ts'
 import type { Door } from './door.ts'
 import { asksToSettle, hintedBody } from './gateway-fields.ts'
+import type { NoteDecided } from './note-decided.ts'
 import { PendingDecision } from './pending-decision.ts'
 import type { Question } from './question.ts'
 
@@ -19,6 +20,8 @@ export interface PipelineParts extends RecorderParts {
   readonly debugSessions: DebugSessions | undefined
   /** What gateways may say beside the question; undefined in `reverse_proxy`, where clients would. */
   readonly gateway: GatewayParts | undefined
+  /** Undefined where nobody keeps a record of requests. */
+  readonly noteDecided?: NoteDecided | undefined
 }
 
 export interface GatewayParts {
@@ -77,12 +80,12 @@ export class DecisionPipeline {
 
   /** For doors that decide in several steps, because a body may have to be read in between. `cookie` may name a debug session. */
   open(door: Door, view: RequestView, cookie: string | undefined): PendingDecision | RefusedAnswer {
-    const { engine, clock, debugSessions } = this.#parts
+    const { engine, clock, debugSessions, noteDecided } = this.#parts
     try {
       const isDebug = debugSessions?.isActive(cookie) ?? false
       const evaluation = engine.open(view, { withDescriptors: isDebug })
       if (evaluation === undefined) return this.refuse(door, 'no_bundle_loaded')
-      return new PendingDecision({ recorder: this.#recorder, door, evaluation, clock, isDebug })
+      return new PendingDecision({ recorder: this.#recorder, door, evaluation, clock, isDebug, view, noteDecided })
     } catch (error) {
       return this.fail(door, error)
     }
@@ -109,7 +112,7 @@ export class DecisionPipeline {
   }
 
   #decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
-    const { engine, clock, debugSessions, gateway } = this.#parts
+    const { engine, clock, debugSessions, gateway, noteDecided } = this.#parts
     const { plan } = engine
     const { door } = question
     if (plan === undefined) return this.refuse(door, 'no_bundle_loaded')
@@ -124,8 +127,17 @@ export class DecisionPipeline {
     if (mayReadMore) this.#readGateway(view, plan, gateway)
     const reservations = mayReadMore && options.isSettledLater ? gateway.reservations : undefined
     const decision = engine.decide(view, options)
-    if (decision instanceof Promise) return decision.then((later) => this.#conclude(door, later, startMs, isDebug, reservations))
-    return this.#conclude(door, decision, startMs, isDebug, reservations)
+    const body = mayReadMore ? options.body : undefined
+    if (decision instanceof Promise) {
+      return decision.then((later) => {
+        const answer = this.#conclude(door, later, startMs, isDebug, reservations)
+        if (noteDecided !== undefined && later.action !== 'refuse') noteDecided(view, body)
+        return answer
+      })
+    }
+    const answer = this.#conclude(door, decision, startMs, isDebug, reservations)
+    if (noteDecided !== undefined && decision.action !== 'refuse') noteDecided(view, body)
+    return answer
   }
 
   #concludeLimits({ decision, statuses }: LimitResult, startMs: number): LimitAnswer {

@@ -2,9 +2,11 @@ import type { Clock } from '../clock.ts'
 import type { Decision } from '../engine/decision.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
 import type { BodyFacts, BodyNeed } from '../engine/question.ts'
+import type { RequestView } from '../request/view.ts'
 import type { DecisionAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
 import type { Door } from './door.ts'
+import type { NoteDecided } from './note-decided.ts'
 
 export interface PendingDecisionParts {
   readonly recorder: DecisionRecorder
@@ -13,6 +15,8 @@ export interface PendingDecisionParts {
   readonly clock: Clock
   /** Whether a debug session asks. */
   readonly isDebug: boolean
+  readonly view: RequestView
+  readonly noteDecided: NoteDecided | undefined
 }
 
 /** A request on its way to a decision in several steps. Like the pipeline, it never throws and never rejects. */
@@ -38,7 +42,7 @@ export class PendingDecision {
   async precheck(): Promise<DecisionAnswer | undefined> {
     try {
       const decision = await this.#parts.evaluation.precheck()
-      return decision && this.#conclude(decision)
+      return decision && this.#conclude(decision, undefined)
     } catch (error) {
       return this.#fail(error)
     }
@@ -58,16 +62,18 @@ export class PendingDecision {
   #decide(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
     try {
       const decision = this.#parts.evaluation.decide({ body })
-      if (!(decision instanceof Promise)) return this.#conclude(decision)
-      return decision.then((later) => this.#conclude(later)).catch((error: unknown) => this.#fail(error))
+      if (!(decision instanceof Promise)) return this.#conclude(decision, body)
+      return decision.then((later) => this.#conclude(later, body)).catch((error: unknown) => this.#fail(error))
     } catch (error) {
       return this.#fail(error)
     }
   }
 
-  #conclude(decision: Decision): DecisionAnswer {
-    const { recorder, door, isDebug } = this.#parts
-    return recorder.conclude(door, decision, this.#startMs, isDebug)
+  #conclude(decision: Decision, body: BodyFacts): DecisionAnswer {
+    const { recorder, door, isDebug, view, noteDecided } = this.#parts
+    const answer = recorder.conclude(door, decision, this.#startMs, isDebug)
+    if (decision.action !== 'refuse') noteDecided?.(view, body)
+    return answer
   }
 
   #fail(error: unknown): DecisionAnswer {

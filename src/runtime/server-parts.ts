@@ -2,6 +2,7 @@ import type { AdminRouteParts } from '../admin/admin-routes.ts'
 import type { EventStreams } from '../admin/api/events/event-streams.ts'
 import type { WrongSecrets } from '../admin/wrong-secrets.ts'
 import type { ServerConfig } from '../config/config.ts'
+import type { NoteDecided } from '../decide/note-decided.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ConnectionParts } from '../listen/port-options.ts'
 import type { BodyMemory } from '../proxy/body-memory.ts'
@@ -22,6 +23,8 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly bodyMemory: BodyMemory
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>
   readonly desk: DeskLink
+  /** Undefined where EDGE_DECISION_LOG is not set. */
+  readonly noteDecided?: NoteDecided | undefined
   /** Undefined where nobody can watch events. */
   readonly eventStreams?: EventStreams | undefined
   /** Calls back each time that a plan has become active. */

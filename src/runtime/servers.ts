@@ -32,6 +32,7 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     questions: new QuestionMetrics(metricMemory),
     debugSessions,
     gateway,
+    noteDecided: parts.noteDecided,
   })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
   const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined

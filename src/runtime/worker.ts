@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts'
 import { hasEvents, type ServerConfig } from '../config/config.ts'
 import { BudgetWarnings } from '../decide/budget-warnings.ts'
 import { RevokedSessions } from '../decide/revoked-sessions.ts'
+import { DecisionLines } from '../decision-log/decision-lines.ts'
 import type { OnBudgetWarning } from '../engine/budget-warning.ts'
 import { Engine } from '../engine/engine.ts'
 import { PlanSwitch } from '../engine/plan-switch.ts'
@@ -27,6 +28,7 @@ import type { EventTap } from '../telemetry/events/event-tap.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { TopCallers } from '../top/top-callers.ts'
+import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import { resultOf } from './desk/call-result.ts'
 import type { WorkerHandlers } from './desk/desk-calls.ts'
 import { DeskLink } from './desk/desk-link.ts'
@@ -73,6 +75,7 @@ export class Worker {
   readonly #calls: WorkerHandlers
   readonly #digest: CallerDigest
   readonly #events: WorkerEvents | undefined
+  readonly #decisionLog: WorkerDecisionLog | undefined
   readonly #sweep: NodeJS.Timeout | undefined
   /** One bundle after the other. */
   #preparing: Promise<void> = Promise.resolve()
@@ -108,6 +111,9 @@ export class Worker {
     const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, nameOf }) : undefined
     this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
+    const lines = new DecisionLines({ trustedProxies: config.trustedProxies, nameOf })
+    const logParts = { engine: this.#engine, clock, lines, metricMemory, send: parts.send }
+    this.#decisionLog = config.decisionLog === undefined ? undefined : new WorkerDecisionLog(logParts)
     this.#calls = {
       top: (filter) => top!.report(filter, this.#engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
       know_overrides: () => undefined,
@@ -130,6 +136,7 @@ export class Worker {
       bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
       reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },
       desk: this.#desk,
+      noteDecided: this.#decisionLog?.note,
       eventStreams: this.#events?.streams,
       onPlanActive: (listener) => this.#planListeners.push(listener),
       places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
@@ -186,6 +193,8 @@ export class Worker {
         return this.#events?.deliver(message.events)
       case 'events_taken':
         return this.#events?.noteTaken()
+      case 'decision_lines_taken':
+        return this.#decisionLog?.noteTaken()
       case 'drain':
         return this.#servers.drain()
       case 'close':
@@ -194,6 +203,7 @@ export class Worker {
         await this.#servers.close()
         await this.#fleet?.close()
         this.#events?.flush()
+        this.#decisionLog?.flush()
         return this.#parts.send({ type: 'closed' })
     }
   }

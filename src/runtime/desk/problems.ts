@@ -39,6 +39,8 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     worker_cannot_listen: { by: 'worker', endedBy: ['worker_replaced'] },
     worker_not_replaced: { by: 'worker', endedBy: ['worker_replaced'] },
     events_not_posted: { endedBy: ['events_posted_again'] },
+    decision_log_not_written: { endedBy: ['decision_log_written_again'] },
+    decision_log_dropped: {},
     overrides_unreadable: {},
     counters_evicted: {},
     accept_failed: { by: 'reason' },

@@ -33,6 +33,7 @@ export type ToWorker =
   /** For those who watch events here. The worker replies 'events_taken'. */
   | EventsMessage
   | { readonly type: 'events_taken' }
+  | { readonly type: 'decision_lines_taken' }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
 
@@ -49,6 +50,8 @@ export type FromWorker =
   /** What happened here. The supervisor replies 'events_taken'. */
   | EventsMessage
   | { readonly type: 'events_taken' }
+  /** For EDGE_DECISION_LOG; `dropped` more did not fit. The supervisor replies 'decision_lines_taken'. */
+  | { readonly type: 'decision_lines'; readonly lines: string; readonly dropped: number }
   | { readonly type: 'closed' }
 
 interface EventsMessage {

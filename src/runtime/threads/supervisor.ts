@@ -10,6 +10,7 @@ import { applyChange, type OverridesChange } from '../../overrides/overrides-cha
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
 import { resultOf } from '../desk/call-result.ts'
 import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
 import type { FleetNews } from '../desk/fleet-news.ts'
@@ -38,6 +39,8 @@ export interface SupervisorParts {
   readonly desk: DeskHandlers
   /** Undefined where nobody can watch events. */
   readonly events?: EventHub | undefined
+  /** Undefined where EDGE_DECISION_LOG is not set. */
+  readonly decisionLog?: DecisionLogFile | undefined
   /** Before something is tried again. */
   readonly pause: (ms: number) => Promise<unknown>
 }
@@ -209,6 +212,8 @@ export class Supervisor {
         return this.#parts.events?.publishFrom(slot.worker, message.events)
       case 'events_taken':
         return this.#parts.events?.noteTaken(slot.worker)
+      case 'decision_lines':
+        return this.#parts.decisionLog?.write(slot.worker, message.lines, message.dropped)
       case 'closed':
         slot.state = 'closed'
         return this.#noteClosed()

@@ -224,6 +224,11 @@ export const CATALOGUE = {
     labels: ['to'],
     help: 'Events that those who watch them did not get: stream (a slow reader), webhook (EDGE_EVENTS_URL), or hub (more than a worker may send).',
   },
+  edge_decision_log_lines_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Lines for EDGE_DECISION_LOG: written, dropped (the disk is slower than requests come), failed (not written), or too_long.',
+  },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_workers: {
     type: 'gauge',

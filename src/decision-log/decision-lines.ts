@@ -1,0 +1,149 @@
+import { formatAddress, subjectText } from '../address.ts'
+import type { NameOf } from '../engine/name-of.ts'
+import type { BodyFacts } from '../engine/question.ts'
+import { normalizeHost } from '../policy/host.ts'
+import { normalizePath } from '../policy/path.ts'
+import type { Plan, PlanPolicy } from '../policy/plan.ts'
+import { Matches } from '../policy/routes.ts'
+import { clientAddress, type TrustedProxies } from '../request/client-address.ts'
+import { cookieValue } from '../request/cookie.ts'
+import { queryValue } from '../request/query.ts'
+import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
+import { loggedAuthorization } from './logged-authorization.ts'
+import { countOf, type LoggedParts, partsOfPlan, partsOfPolicies } from './logged-parts.ts'
+
+/** A bundle may read thousands of fields. Then a line has only those that the policies read that cover its request. */
+const MAX_READ_OF_ALL = 64
+
+export interface DecisionLinesParts {
+  readonly trustedProxies: TrustedProxies
+  /** Names credentials. */
+  readonly nameOf: NameOf
+}
+
+/**
+ * Requests that were decided as lines of JSON, which `edge replay` reads: what the rules of the bundle read of each, and nothing else. A field
+ * that came more than once is a list of two empty texts: nobody reads its values.
+ */
+export class DecisionLines {
+  readonly #parts: DecisionLinesParts
+  readonly #matches = new Matches<PlanPolicy>()
+  #plan: Plan | undefined
+  /** Undefined: those depend on the request. */
+  #ofAll: LoggedParts | undefined
+  #second = Number.NaN
+  #secondText = ''
+
+  constructor(parts: DecisionLinesParts) {
+    this.#parts = parts
+  }
+
+  /** `body`: what is known of it. */
+  lineOf(plan: Plan, view: RequestView, body: BodyFacts, wallMs: number): string {
+    const parts = this.#loggedParts(plan, view)
+    const host = plan.routes.usesHosts && view.host !== '' ? `,"host":${JSON.stringify(view.host)}` : ''
+    const client = parts.client === undefined ? undefined : this.#client(view, parts.client)
+    const clientText = client === undefined ? '' : `,"client":"${client}"`
+    const uri = JSON.stringify(loggedPath(view.uri) + loggedQuery(view.uri, parts))
+    const headers = this.#headers(view, parts, plan.needsBody ? body : undefined)
+    const context = contextOf(view, parts)
+    return `{"time":"${this.#time(wallMs)}","method":${JSON.stringify(view.method)},"uri":${uri}${host}${clientText}${headers}${context}}\n`
+  }
+
+  /** RFC 3339. All but the milliseconds is made once a second. */
+  #time(wallMs: number): string {
+    const ms = Math.floor(wallMs)
+    const second = Math.floor(ms / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -'000Z'.length)
+    }
+    return `${this.#secondText}${String(ms - second * 1000).padStart(3, '0')}Z`
+  }
+
+  #loggedParts(plan: Plan, view: RequestView): LoggedParts {
+    if (plan !== this.#plan) {
+      const ofAll = partsOfPlan(plan)
+      this.#ofAll = countOf(ofAll) > MAX_READ_OF_ALL ? undefined : ofAll
+      this.#plan = plan
+    }
+    if (this.#ofAll !== undefined) return this.#ofAll
+    const { routes } = plan
+    const matches = this.#matches
+    routes.match(normalizePath(view.uri), routes.usesHosts ? normalizeHost(view.host) : '', view.method.toUpperCase(), matches, '')
+    return partsOfPolicies(plan, matches.policies.slice(0, matches.count) as PlanPolicy[])
+  }
+
+  #client(view: RequestView, extent: 'whole' | 'network'): string | undefined {
+    const chain = view.header('x-forwarded-for') as string | undefined // its lines are joined
+    const hops = view.peer === undefined ? chain : chain === undefined ? view.peer : `${chain}, ${view.peer}`
+    const address = clientAddress(hops, this.#parts.trustedProxies)
+    if (address === undefined) return undefined
+    return extent === 'whole' ? formatAddress(address) : subjectText(address).replace('/64', '')
+  }
+
+  #headers(view: RequestView, { headers, authorization, cookies }: LoggedParts, body: BodyFacts): string {
+    const { nameOf } = this.#parts
+    let text = ''
+    for (const name of headers) if (name !== 'cookie') text += fieldText(name, view.header(name))
+    if (authorization !== undefined)
+      text += fieldText('authorization', loggedAuthorization(view.header('authorization'), authorization, nameOf))
+    const isCookieRead = headers.includes('cookie')
+    if (cookies.length > 0 || isCookieRead) text += fieldText('cookie', this.#cookie(view, isCookieRead, cookies))
+    if (body !== undefined && body !== 'repeated_descriptor') {
+      text += fieldText('x-edge-prompt-tokens', String(body.promptTokens))
+      if (body.requestedTokens !== undefined) text += fieldText('x-edge-max-tokens', String(body.requestedTokens))
+      text += fieldText('x-edge-model', body.model)
+    }
+    return text === '' ? '' : `,"headers":{${text.slice(1)}}`
+  }
+
+  #cookie(view: RequestView, isWholeRead: boolean, names: readonly string[]): string | undefined {
+    const { nameOf } = this.#parts
+    const field = view.header('cookie') as string | undefined // its lines are joined
+    if (!field) return undefined
+    const cookies = names.flatMap((name) => {
+      const value = cookieValue(field, name)
+      if (value === REPEATED) return [`${name}=`, `${name}=`]
+      return value ? [`${name}=${nameOf([value])}`] : []
+    })
+    return [...(isWholeRead ? [nameOf([field])] : []), ...cookies].join('; ') || undefined
+  }
+}
+
+/** Names are tokens (RFC 9110 5.6.2), which JSON has as they are. */
+function fieldText(name: string, value: FieldValue): string {
+  if (value === undefined) return ''
+  return `,"${name}":${value === REPEATED ? '["",""]' : JSON.stringify(value)}`
+}
+
+const ABSOLUTE_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i
+const NOT_ASCII = /[^\0-\x7f]/g
+
+/** As it came, with a byte that is not ASCII as its escape, and without a host, which may have a password before it. */
+function loggedPath(uri: string): string {
+  const end = uri.search(/[?#]/)
+  const path = end < 0 ? uri : uri.slice(0, end)
+  const origin = path.startsWith('/') ? path : path.replace(ABSOLUTE_FORM, '')
+  return origin.replace(NOT_ASCII, (char) => `%${(char.charCodeAt(0) & 0xff).toString(16).toUpperCase().padStart(2, '0')}`)
+}
+
+/** The parameters that are read. */
+function loggedQuery(uri: string, { queries }: LoggedParts): string {
+  let text = ''
+  for (const { encodedName, nameBytes } of queries) {
+    const value = queryValue(uri, nameBytes)
+    const times = value === REPEATED ? 2 : value === undefined ? 0 : 1
+    const encoded = typeof value === 'string' ? encodeURIComponent(value.toWellFormed()) : ''
+    for (let i = 0; i < times; i++) text += `${text === '' ? '?' : '&'}${encodedName}=${encoded}`
+  }
+  return text
+}
+
+function contextOf(view: RequestView, { contexts }: LoggedParts): string {
+  const found = contexts.flatMap((name) => {
+    const value = view.context?.(name)
+    return typeof value === 'string' ? [[name, value]] : []
+  })
+  return found.length === 0 ? '' : `,"context":${JSON.stringify(Object.fromEntries(found))}`
+}

@@ -1,0 +1,139 @@
+import type { Logger } from 'pino'
+import { DISK_TIMEOUT_MS, DiskTimeout, withDiskTimeout } from '../../files/disk-timeout.ts'
+import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
+import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { Sampler } from '../../telemetry/sampler.ts'
+import { DecisionLogFault, LogHandle, linesIn, PartlyWritten } from './log-handle.ts'
+
+export interface DecisionLogFileParts {
+  readonly path: string
+  readonly metrics: MetricMemory
+  readonly logger: Logger
+  readonly nowMs: () => number
+  /** Its batch was written, or lost: the worker may send the next. */
+  readonly onTaken: (worker: number) => void
+}
+
+interface Batch {
+  readonly worker: number
+  readonly lines: string
+}
+
+/**
+ * The file of EDGE_DECISION_LOG, which the main thread writes for all workers: one write at a time, each of whole batches. What cannot be written is
+ * lost and counted; it is tried again with the next batch. A file that was renamed or removed is replaced by a new one.
+ */
+export class DecisionLogFile {
+  readonly #parts: DecisionLogFileParts
+  readonly #written: Series
+  readonly #failed: Series
+  readonly #drops = new Sampler<'dropped'>(new Map())
+  #handle: LogHandle | undefined
+  #waiting: Batch[] = []
+  #writing: Promise<void> | undefined
+  #beganMs = 0
+  #problem: string | undefined
+
+  constructor(parts: DecisionLogFileParts) {
+    this.#parts = parts
+    const lines = new CounterFamily(parts.metrics, 'edge_decision_log_lines_total')
+    this.#written = lines.series('written')
+    this.#failed = lines.series('failed')
+  }
+
+  /** Throws a DecisionLogFault where it cannot be written. Creates it where it is not there. */
+  static async check(path: string): Promise<void> {
+    try {
+      const handle = await withDiskTimeout(LogHandle.open(path))
+      await handle.close()
+    } catch (error) {
+      throw error instanceof DiskTimeout ? new DecisionLogFault(path, error) : error
+    }
+  }
+
+  /** `dropped`: lines that the worker had no room for. */
+  write(worker: number, lines: string, dropped: number): void {
+    if (dropped > 0) this.#reportDropped(dropped)
+    this.#waiting.push({ worker, lines })
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined
+    })
+  }
+
+  /** Whether a write takes so long that the disk may never answer. */
+  get isSlow(): boolean {
+    return this.#writing !== undefined && this.#parts.nowMs() - this.#beganMs > DISK_TIMEOUT_MS
+  }
+
+  /** When workers send nothing any more. Does not wait for a disk that hangs. */
+  async close(): Promise<void> {
+    try {
+      await withDiskTimeout(this.#writing ?? Promise.resolve())
+      await withDiskTimeout(this.#handle?.close() ?? Promise.resolve())
+    } catch (error) {
+      this.#report((error as Error).message)
+    }
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batches = this.#waiting
+      this.#waiting = []
+      await this.#write(batches.map(({ lines }) => lines).join(''))
+      for (const { worker } of batches) this.#parts.onTaken(worker)
+    }
+  }
+
+  /** Never throws. A disk that hangs is reported, and waited for: only then is it known what is in the file. */
+  async #write(text: string): Promise<void> {
+    const bytes = Buffer.from(text)
+    const count = linesIn(bytes)
+    this.#beganMs = this.#parts.nowMs()
+    const slow = setTimeout(() => this.#report(new DiskTimeout().message), DISK_TIMEOUT_MS).unref()
+    try {
+      const handle = await this.#currentHandle()
+      await handle.append(bytes)
+      this.#written.count += count
+      this.#noteWritten()
+    } catch (error) {
+      const lost = error instanceof PartlyWritten ? Math.min(error.lostLines, count) : count
+      this.#written.count += count - lost
+      this.#failed.count += lost
+      this.#report(error instanceof DecisionLogFault ? (error.cause as Error).message : (error as Error).message)
+    } finally {
+      clearTimeout(slow)
+    }
+  }
+
+  async #currentHandle(): Promise<LogHandle> {
+    const { path } = this.#parts
+    const before = this.#handle
+    if (before !== undefined && (await before.isAt(path))) return before
+    this.#handle = await LogHandle.open(path)
+    await before?.close()
+    return this.#handle
+  }
+
+  /** Once for each change of the reason. */
+  #report(reason: string): void {
+    if (reason === this.#problem) return
+    this.#problem = reason
+    const { logger, path } = this.#parts
+    logger.error({ event: 'decision_log_not_written', path, reason }, 'lines of EDGE_DECISION_LOG could not be written, and are lost')
+  }
+
+  #noteWritten(): void {
+    if (this.#problem === undefined) return
+    this.#problem = undefined
+    const { logger, path } = this.#parts
+    logger.info({ event: 'decision_log_written_again', path }, 'EDGE_DECISION_LOG is written again')
+  }
+
+  #reportDropped(dropped: number): void {
+    const unlogged = this.#drops.admit('dropped', this.#parts.nowMs())
+    if (unlogged === undefined) return
+    const { logger, path } = this.#parts
+    const what = { event: 'decision_log_dropped', path, dropped, unlogged }
+    logger.warn(what, 'there were more decisions than EDGE_DECISION_LOG could be written for: some have no line')
+  }
+}

@@ -1,0 +1,95 @@
+import type { Clock } from '../../clock.ts'
+import type { NoteDecided } from '../../decide/note-decided.ts'
+import type { DecisionLines } from '../../decision-log/decision-lines.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
+import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import type { FromWorker } from '../threads/messages.ts'
+
+/** Between one batch and the next, and before the first. */
+const BATCH_MS = 100
+/** Of one line; paths may be longer. */
+const MAX_LINE_CHARACTERS = 16 * 1024
+/** Of the lines that wait for the batch before them to be written. */
+const MAX_CHARACTERS = 2 * 1024 * 1024
+
+export interface WorkerDecisionLogParts {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly lines: DecisionLines
+  readonly metricMemory: MetricMemory
+  readonly send: (message: FromWorker) => void
+}
+
+/**
+ * A worker's part in EDGE_DECISION_LOG: gathers lines and sends them to the main thread, one batch at a time. Lines that do not fit are
+ * dropped and counted, so a slow disk costs neither time nor memory here.
+ */
+export class WorkerDecisionLog {
+  readonly #parts: WorkerDecisionLogParts
+  readonly #dropped: Series
+  readonly #tooLong: Series
+  readonly #failed: Series
+  #waiting = ''
+  #count = 0
+  #droppedSince = 0
+  #isUnderWay = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: WorkerDecisionLogParts) {
+    this.#parts = parts
+    const lines = new CounterFamily(parts.metricMemory, 'edge_decision_log_lines_total')
+    this.#dropped = lines.series('dropped')
+    this.#tooLong = lines.series('too_long')
+    this.#failed = lines.series('failed')
+  }
+
+  /** The request was decided: whatever happens here must not reach it. */
+  readonly note: NoteDecided = (view, body) => {
+    const { engine, clock, lines } = this.#parts
+    try {
+      const plan = engine.active?.plan
+      if (plan !== undefined) this.#add(lines.lineOf(plan, view, body, clock.wallMs()))
+    } catch {
+      this.#failed.count++
+    }
+  }
+
+  /** The last batch was written, or could not be. */
+  noteTaken(): void {
+    this.#isUnderWay = false
+    if (this.#count > 0) this.#schedule()
+  }
+
+  /** Sends what is there now, whatever is under way. */
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#count === 0) return
+    this.#isUnderWay = true
+    this.#parts.send({ type: 'decision_lines', lines: this.#waiting, dropped: this.#droppedSince })
+    this.#waiting = ''
+    this.#count = 0
+    this.#droppedSince = 0
+  }
+
+  #add(line: string): void {
+    if (line.length > MAX_LINE_CHARACTERS) {
+      this.#tooLong.count++
+      return
+    }
+    if (this.#waiting.length + line.length > MAX_CHARACTERS) {
+      this.#droppedSince++
+      this.#dropped.count++
+      return
+    }
+    this.#waiting += line
+    this.#count++
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isUnderWay || this.#timer !== undefined) return
+    this.#timer = setTimeout(() => this.flush(), BATCH_MS).unref()
+  }
+}
