@@ -1,5 +1,11 @@
-// `npm run schema`: writes schema/bundle.schema.json from the one schema in the source.
+// `npm run schema`: writes the files in schema/ from the schemas in the source.
 import { writeFileSync } from 'node:fs'
+import { casesJsonSchema } from '../dist/cases/case-schema.js'
 import { bundleJsonSchema } from '../dist/policy/json-schema.js'
 
-writeFileSync(new URL('../schema/bundle.schema.json', import.meta.url), `${JSON.stringify(bundleJsonSchema(), null, 2)}\n`)
+write('bundle', bundleJsonSchema())
+write('cases', casesJsonSchema())
+
+function write(name, schema) {
+  writeFileSync(new URL(`../schema/${name}.schema.json`, import.meta.url), `${JSON.stringify(schema, null, 2)}\n`)
+}

@@ -9,6 +9,8 @@ export async function runCommand(args: string[]): Promise<number> {
       return (await import('./serve.ts')).serve(rest)
     case 'validate':
       return (await import('./validate.ts')).validate(rest)
+    case 'test':
+      return (await import('./test/test.ts')).test(rest)
     case 'convert':
       return (await import('./convert.ts')).convert(rest)
     case 'keygen':

@@ -6,6 +6,8 @@ export const HELP = `edge: decides whether a request may proceed (rate limits, L
 Usage:
   edge serve [options]     start the service (edge serve --help lists the options)
   edge validate FILE...    check policy bundles; exit status 0: all valid, 1: a problem
+  edge test BUNDLE CASES...
+                           run test cases on a policy bundle; exit status 0: all hold, 1: one does not
   edge convert ratelimit FILE...
                            turn the configuration of envoyproxy/ratelimit into a policy bundle
   edge keygen [--out NAME] create a key pair for signing bundles

@@ -1,14 +1,14 @@
 import { load, type Schema, YAMLException } from 'js-yaml'
 import type { Read } from './read-json.ts'
 
-const MAX_DEPTH = 50
+export const YAML_MAX_DEPTH = 50
 /** Each may refer to a list of others: this bounds the expansion of a small file. */
 const MAX_ALIASES = 1000
 
 /** Reads one YAML document. `schema`: what scalars become, as JSON has them by default. */
 export function readYaml(text: string, schema?: Schema): Read {
   try {
-    return { value: load(text, { maxDepth: MAX_DEPTH, maxAliases: MAX_ALIASES, ...(schema && { schema }) }) }
+    return { value: load(text, { maxDepth: YAML_MAX_DEPTH, maxAliases: MAX_ALIASES, ...(schema && { schema }) }) }
   } catch (error) {
     const { reason, mark } = error instanceof YAMLException ? error : { reason: (error as Error).message }
     const cause = reason.slice(0, 200) // some quote their input, however long

@@ -34,7 +34,7 @@ export interface SimulationOptions {
 export interface SimulatedResponse {
   readonly status: number
   /** As in X-Edge-Reason; of an allowed request `all_rules_passed`, or the reason of a would-reject. */
-  readonly reason: Reason | 'all_rules_passed'
+  readonly reason: Reason
   /** The one that rejected, else a would-reject's, else the most constrained. */
   readonly policy: string | undefined
   readonly rule: string | undefined

@@ -7,7 +7,7 @@ import { formatProblem, type Problem } from '../../src/policy/problem.ts'
 import { codeBlocks, ROOT, readText } from './markdown.ts'
 
 const exampleNames = readdirSync(join(ROOT, 'examples'), { recursive: true, encoding: 'utf8' }).filter(
-  (name) => /\.(json|ya?ml)$/.test(name) && !name.startsWith('gateways/'),
+  (name) => /\.(json|ya?ml)$/.test(name) && !name.endsWith('.cases.yaml') && !name.startsWith('gateways/'),
 )
 
 test('there are examples in JSON and in YAML', () => {

@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest'
+import { casesJsonSchema } from '../../src/cases/case-schema.ts'
 import { bundleJsonSchema } from '../../src/policy/json-schema.ts'
 import { readText } from './markdown.ts'
 
-test('schema/bundle.schema.json is what the source says', () => {
-  const written: unknown = JSON.parse(readText('schema/bundle.schema.json'))
+test.each([
+  ['schema/bundle.schema.json', 'src/policy/schema.ts', bundleJsonSchema],
+  ['schema/cases.schema.json', 'src/cases/case-schema.ts', casesJsonSchema],
+] as const)('%s is what the source says', (file, source, freshSchema) => {
+  const written: unknown = JSON.parse(readText(file))
   // through JSON, where what is undefined is absent
-  const fresh: unknown = JSON.parse(JSON.stringify(bundleJsonSchema()))
-  expect(written, 'schema/bundle.schema.json is behind src/policy/schema.ts: run `npm run schema`').toEqual(fresh)
+  const fresh: unknown = JSON.parse(JSON.stringify(freshSchema()))
+  expect(written, `${file} is behind ${source}: run \`npm run schema\``).toEqual(fresh)
 })

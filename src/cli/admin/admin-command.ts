@@ -1,3 +1,4 @@
+import { ignoreClosed } from '../closed-output.ts'
 import { readAdminAddress } from './admin-address.ts'
 import { AdminClient, type AdminRequest, type AdminResponse } from './admin-client.ts'
 import { AdminProblem, UsageProblem } from './admin-problem.ts'
@@ -63,11 +64,6 @@ function describe({ json }: AdminResponse, question: Question): string {
   } catch (error) {
     throw new AdminProblem('this version of edge cannot read the response; --json prints it', { cause: error })
   }
-}
-
-/** A reader such as `head` has seen enough. */
-function ignoreClosed(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
 }
 
 function isHelpAsked(args: readonly string[]): boolean {

@@ -55,7 +55,8 @@ function closestText(policy: string, rule: string, found: ExplainedRuleResponse 
   return `Closest to its limit is rule ${rule} of policy ${policy}${left}.`
 }
 
-function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleResponse): string {
+/** Why a rule rejects. */
+export function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleResponse): string {
   const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'Everybody'
   if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
@@ -83,7 +84,8 @@ function ruleText({ name, applied, why, cost, descriptors, counters, override }:
   return `    ${name}: ${takes}\n${listText(rows, '      ')}`
 }
 
-function whyNotText(why: string | null | undefined, descriptors: ExplainedRuleResponse['descriptors']): string {
+/** Why a rule does not apply. */
+export function whyNotText(why: string | null | undefined, descriptors: ExplainedRuleResponse['descriptors']): string {
   const absent = descriptors.filter(({ value }) => value === undefined || value === null).map(({ key }) => key)
   const keys = absent.join(', ')
   if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}`
@@ -95,7 +97,7 @@ function whyNotText(why: string | null | undefined, descriptors: ExplainedRuleRe
 }
 
 /** Why a policy does not cover a request. */
-const MISMATCHES: Readonly<Record<string, string>> = {
+export const MISMATCHES: Readonly<Record<string, string>> = {
   path: 'its path does not match',
   method: 'its method does not match',
   host: 'its host does not match',

@@ -29,7 +29,8 @@ function headersJson(headers: HeaderList): Record<string, string> {
   return Object.fromEntries(Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i], headers[2 * i + 1]]))
 }
 
-function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, nameOf: NameOf): unknown {
+/** `nameOf` digests credentials. */
+export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, nameOf: NameOf): unknown {
   return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, nameOf)) }
 }
 

@@ -1,0 +1,141 @@
+import type { z } from 'zod'
+import { dateTimeMs } from '../policy/date-time.ts'
+import { formatPath, type Path, type Problem, show } from '../policy/problem.ts'
+import { readYaml, YAML_MAX_DEPTH } from '../policy/read-yaml.ts'
+import { describeIssue } from '../policy/schema-issue.ts'
+import { closest } from '../policy/suggest.ts'
+import { type Excess, ValueCounter } from '../policy/value-counter.ts'
+import { type Case, caseSchema } from './case-schema.ts'
+import { durationMs } from './duration.ts'
+import { timesOf } from './step-times.ts'
+import { yamlLines } from './yaml-lines.ts'
+
+export interface CaseProblem extends Problem {
+  /** From 1; undefined where the message says it, or nothing does. */
+  readonly line: number | undefined
+}
+
+/** A case and where it begins. */
+export interface FoundCase extends Case {
+  readonly line: number | undefined
+}
+
+export type ReadCases = { readonly cases: readonly FoundCase[] } | { readonly problems: readonly CaseProblem[] }
+
+export const MAX_CASES_BYTES = 16 * 1024 ** 2
+/** Of all steps of a file together. A million take some seconds. */
+export const MAX_REQUESTS = 10_000_000
+const MAX_VALUES = 1_000_000
+const MAX_PROBLEMS = 100
+
+const EXCESS: Record<Excess, string> = {
+  part: `it has more than ${MAX_VALUES} values`,
+  total: `it has more than ${MAX_VALUES} values`,
+  endless: 'it contains itself through an alias',
+}
+
+/** Reads a file of cases, in YAML or JSON, and names everything that is wrong with it. Never throws, whatever the text. */
+export function readCases(text: string): ReadCases {
+  const source = text.startsWith('\ufeff') ? text.slice(1) : text
+  if (source.trim() === '') return refuse('it is empty: expected a list of cases')
+  const read = readYaml(source)
+  if ('syntax' in read) return refuse(read.syntax)
+  const excess = new ValueCounter(MAX_VALUES).add(read.value)
+  if (excess !== undefined) return refuse(EXCESS[excess])
+  if (!Array.isArray(read.value)) return refuse(`expected a list of cases, got ${show(read.value)}`)
+  if (read.value.length === 0) return refuse('it has no cases')
+  const { cases, problems } = checkCases(read.value)
+  const lines = yamlLines(source, YAML_MAX_DEPTH)
+  if (problems.length > 0) return { problems: problems.map((problem) => ({ ...problem, line: lineOf(problem.path, lines) })) }
+  return { cases: cases.map((found, i) => ({ ...found, line: lines.get(formatPath([i])) })) }
+}
+
+function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readonly problems: Problem[] } {
+  const cases: Case[] = []
+  const problems: Problem[] = []
+  const names = new Map<unknown, number>()
+  let requests = 0
+  for (const [i, item] of items.entries()) {
+    if (problems.length >= MAX_PROBLEMS) break
+    const result = caseSchema.safeParse(item)
+    if (result.success) cases.push(result.data)
+    else problems.push(...result.error.issues.flatMap((issue) => problemsOf({ ...issue, path: [i, ...issue.path] }, items)))
+    problems.push(...reservedNames(item, [i]))
+    const name = (item as { name?: unknown } | null)?.name
+    const earlier = typeof name === 'string' ? names.get(name) : undefined
+    if (earlier !== undefined)
+      problems.push({ path: formatPath([i, 'name']), message: `${show(name)} is the name of case ${earlier + 1} too` })
+    else names.set(name, i)
+    problems.push(...lateSteps(result.data, [i]))
+    for (const step of result.data?.steps ?? []) requests += timesOf(step)
+    if (requests > MAX_REQUESTS) {
+      problems.push({ path: formatPath([i]), message: `with this case there are more than ${MAX_REQUESTS} requests in the file` })
+      break
+    }
+  }
+  if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: 'there may be more' })
+  return { cases, problems: problems.slice(0, MAX_PROBLEMS + 1) }
+}
+
+/** RFC 3339 has no later times. */
+const END_MS = Date.UTC(10_000, 0)
+
+function* lateSteps(found: Case | undefined, path: Path): Generator<Problem> {
+  let atMs = found === undefined ? 0 : dateTimeMs(found.at)
+  for (const [i, { after }] of (found?.steps ?? []).entries()) {
+    atMs += durationMs(after)!
+    if (atMs < END_MS) continue
+    yield { path: formatPath([...path, 'steps', i, 'after']), message: 'expected a time before the year 10000' }
+    return
+  }
+}
+
+function problemsOf(issue: z.core.$ZodIssue, data: unknown): Problem[] {
+  if (issue.code !== 'unrecognized_keys') return describeIssue(issue, data)
+  const known = knownFields(issue.path)
+  return issue.keys.map((key) => {
+    const suggestion = closest(key, known)
+    const hint = suggestion === undefined ? `: expected ${known.join(', ')}` : `: did you mean "${suggestion}"?`
+    return { path: formatPath([...issue.path, key]), message: `unknown field ${show(key)}${hint}` }
+  })
+}
+
+/** The fields of the object at this path of a list of cases. */
+function knownFields(path: Path): readonly string[] {
+  const step = caseSchema.shape.steps.element.shape
+  switch (path.at(-1)) {
+    case 'request':
+      return Object.keys(step.request.shape)
+    case 'expect':
+      return Object.keys(step.expect.unwrap().shape)
+    case 'usage':
+      return Object.keys(step.usage.unwrap().shape)
+    default:
+      return Object.keys(path.length === 1 ? caseSchema.shape : step)
+  }
+}
+
+/** The schema checks all names but this one, which it drops. */
+function* reservedNames(value: unknown, path: Path): Generator<Problem> {
+  if (typeof value !== 'object' || value === null) return
+  for (const name of Object.keys(value)) {
+    if (name === '__proto__') yield { path: formatPath([...path, name]), message: 'unknown field "__proto__"' }
+    else yield* reservedNames((value as Record<string, unknown>)[name], [...path, Array.isArray(value) ? Number(name) : name])
+  }
+}
+
+/** Of the nearest value around it that has a line. */
+function lineOf(path: string, lines: ReadonlyMap<string, number>): number | undefined {
+  for (let text = path; text !== ''; ) {
+    const line = lines.get(text)
+    if (line !== undefined) return line
+    const shorter = text.replace(/(?:\.[\w$]+|\[\d+\]|\["(?:[^"\\]|\\.)*"\])$/, '')
+    if (shorter === text) return undefined
+    text = shorter
+  }
+  return undefined
+}
+
+function refuse(message: string): ReadCases {
+  return { problems: [{ path: '', message, line: undefined }] }
+}

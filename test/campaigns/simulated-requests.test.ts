@@ -1,0 +1,3 @@
+import { simulatedRequestsSuite } from '../support/simulation/simulated-requests-suite.ts'
+
+simulatedRequestsSuite(60, 30)
