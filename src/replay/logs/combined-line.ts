@@ -1,6 +1,7 @@
 import { parseAddress } from '../../address.ts'
 import { fieldValue } from '../../http/raw-headers.ts'
 import type { FieldValue } from '../../request/view.ts'
+import { TOKEN } from '../../token.ts'
 import { textMs } from './log-time.ts'
 import type { LoggedRequest } from './logged-request.ts'
 
@@ -21,15 +22,12 @@ export function readCombinedLine(line: string): LoggedRequest | string {
   if (Number.isNaN(timeMs)) return 'its time cannot be read'
   const requestEnd = closingQuote(line, requestAt)
   if (requestEnd < 0) return 'it ends in the middle of the request'
-  METHOD.lastIndex = requestAt
-  if (!METHOD.test(line)) return 'it names no request'
-  const uriAt = METHOD.lastIndex
+  // Requests that were no HTTP at all are logged too.
+  const uriAt = line.indexOf(' ', requestAt) + 1
+  if (uriAt === 0 || uriAt > requestEnd || !TOKEN.test(line.slice(requestAt, uriAt - 1))) return 'it names no request'
   const uriEnd = targetEnd(line, uriAt, requestEnd)
   return uriEnd > uriAt ? new CombinedRequest(line, timeMs, requestAt, uriAt, uriEnd, requestEnd) : 'it names no request'
 }
-
-/** RFC 9110 9.1: a token. Requests that were no HTTP at all are logged too. */
-const METHOD = /[!#$%&'*+.^_`|~0-9A-Za-z-]+ /y
 
 /** Up to the protocol, which HTTP/0.9 has not. Clients may send spaces in targets. */
 function targetEnd(line: string, uriAt: number, requestEnd: number): number {

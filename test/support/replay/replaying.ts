@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { vi } from 'vitest'
 import type { ReplayReport } from '../../../src/replay/replay-report.ts'
 import { command, type Said } from '../service/command.ts'
 import { type Owner, scratchDirectory, thisTest } from '../service/running.ts'
@@ -16,9 +17,19 @@ export async function replaying(
   const directory = await scratchDirectory(owner)
   await writeFiles(directory, files)
   const paths = args.map((arg) => (arg in files || arg.endsWith('.html') ? join(directory, arg) : arg))
-  const said = await command('replay', ...paths)
+  const said = await withSmallStore(() => command('replay', ...paths))
   const clean = (text: string): string => text.replaceAll(`${directory}/`, '')
   return { status: said.status, stdout: clean(said.stdout), stderr: clean(said.stderr), directory }
+}
+
+/** Memory for counters is cleared at the start, and tests have few callers. */
+async function withSmallStore<Result>(run: () => Promise<Result>): Promise<Result> {
+  vi.stubEnv('EDGE_STORE_SIZE', '1m')
+  try {
+    return await run()
+  } finally {
+    vi.unstubAllEnvs()
+  }
 }
 
 /** The same with --json, as an object. */
