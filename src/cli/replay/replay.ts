@@ -42,7 +42,9 @@ export async function replay(args: string[]): Promise<number> {
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
     if (!(error instanceof ReplayProblem) && !code.startsWith('ERR_PARSE_ARGS')) throw error
-    process.stderr.write(`edge replay: ${printableText(message)}\n`)
+    const details = error instanceof ReplayProblem ? error.details : []
+    for (const line of [`edge replay: ${message}`, ...details.map((detail) => `  ${detail}`)])
+      process.stderr.write(`${printableText(line)}\n`)
     return 1
   }
 }
@@ -66,7 +68,10 @@ async function replayLogs(given: ReplayArguments): Promise<number> {
   const replay = new Replay(bundles, { mode: given.mode, settings: { ...settings, hasHints: true } })
   const unreadable = new UnreadableLines()
   await readAll(given.logs, totalBytes, replay, unreadable)
-  if (replay.requests === 0) throw new ReplayProblem(nothingReplayed(unreadable))
+  if (replay.requests === 0) {
+    const problem = unreadable.count === 0 ? 'there is no request in these logs' : 'no line of these logs could be read'
+    throw new ReplayProblem(problem, unreadableNotes(unreadable))
+  }
   return print(given, replay, unreadable)
 }
 
@@ -149,11 +154,6 @@ async function readAll(
     for (const file of files) file.close()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt)
   }
-}
-
-function nothingReplayed(unreadable: UnreadableLines): string {
-  if (unreadable.count === 0) return 'there is no request in these logs'
-  return ['no line of these logs could be read', ...unreadableNotes(unreadable)].join('\n  ')
 }
 
 async function print({ htmlFile, isJson }: ReplayArguments, replay: Replay, unreadable: UnreadableLines): Promise<number> {

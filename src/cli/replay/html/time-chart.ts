@@ -52,10 +52,10 @@ function pathOf(
   return look === 'all' ? `M${xOf(0)} ${yOf(0)}${steps}V${yOf(0)}Z` : `M${xOf(0)} ${yOf(counts[0] ?? 0)}${steps}`
 }
 
-/** 1, 2 or 5 times a power of ten. */
+/** A round number, whose half is one too. */
 function niceCeiling(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value))
-  return [1, 2, 5, 10].map((factor) => factor * power).find((nice) => nice >= value)!
+  return [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((nice) => nice >= value)!
 }
 
 const MINUTE = 60_000
