@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ReplayReport } from '../../src/replay/replay-report.ts'
 import { Random } from '../support/random/random.ts'
-import { type ModelLimits, modelPolicy, modelVerdicts } from '../support/replay/limit-model.ts'
+import { LimitModel, type ModelLimits, type ModelReject, modelPolicy } from '../support/replay/limit-model.ts'
 import { LOG_WRITERS, type Logged } from '../support/replay/log-writers.ts'
 import { replayed } from '../support/replay/replaying.ts'
 import { runs } from '../support/run/property-runs.ts'
@@ -45,6 +45,8 @@ test('counts of random logs, in any format and cut into files, are those of the 
   await fc.assert(property, { numRuns: runs(8) })
 })
 
+type Verdicts = (ModelReject | undefined)[]
+
 function randomLog(random: Random): Logged[] {
   const log: Logged[] = []
   let timeMs = Date.parse('2026-03-01T00:00:30Z')
@@ -59,7 +61,10 @@ function randomLog(random: Random): Logged[] {
 }
 
 function modelCounts(log: readonly Logged[], a: ModelLimits, b: ModelLimits): object {
-  const [first, second] = [modelVerdicts(log, a), modelVerdicts(log, b)]
+  const [first, second] = [a, b].map((limits) => {
+    const model = new LimitModel(limits)
+    return log.map((request) => model.decide(request))
+  }) as [Verdicts, Verdicts]
   const [newlyRejected, newlyAllowed]: [string[], string[]] = [[], []]
   for (const [i, before] of first.entries()) {
     const after = second[i]

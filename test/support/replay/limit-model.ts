@@ -23,24 +23,39 @@ export function modelPolicy({ tokensPerSecond, burst, quota }: ModelLimits): obj
 
 const MINUTE_MS = 60_000
 
-/** What becomes of each request, by arithmetic of its own: undefined where it is allowed, else the rule and the caller. */
-export function modelVerdicts(requests: readonly Logged[], limits: ModelLimits): ({ rule: string; caller: string } | undefined)[] {
-  const buckets = new Map<string, { level: number; atMs: number }>()
-  const used = new Map<string, number>()
-  return requests.map(({ timeMs, uri, headers }) => {
+export interface ModelReject {
+  readonly rule: 'bucket' | 'quota'
+  readonly caller: string
+}
+
+/** What becomes of requests, by arithmetic of its own. They come in the order of their times. */
+export class LimitModel {
+  readonly #limits: ModelLimits
+  readonly #buckets = new Map<string, { readonly level: number; readonly atMs: number }>()
+  /** By minute and caller. */
+  readonly #used = new Map<string, number>()
+
+  constructor(limits: ModelLimits) {
+    this.#limits = limits
+  }
+
+  /** Undefined where it is allowed. */
+  decide({ timeMs, uri, headers }: Logged): ModelReject | undefined {
     if (!uri.startsWith('/api')) return undefined
+    const { tokensPerSecond, burst, quota } = this.#limits
     const [key, agent] = [headers?.['referer'], headers?.['user-agent']]
-    const bucket = key === undefined ? undefined : (buckets.get(key) ?? { level: limits.burst, atMs: timeMs })
-    const level = bucket && Math.min(limits.burst, bucket.level + ((timeMs - bucket.atMs) / 1000) * limits.tokensPerSecond)
+    const bucket = key === undefined ? undefined : (this.#buckets.get(key) ?? { level: burst, atMs: timeMs })
+    const level = bucket && Math.min(burst, bucket.level + ((timeMs - bucket.atMs) / 1000) * tokensPerSecond)
     const minute = Math.floor(timeMs / MINUTE_MS)
     const window = `${minute} ${agent}`
-    const bucketWaitMs = level === undefined ? 0 : (Math.max(0, 1 - level) / limits.tokensPerSecond) * 1000
-    const quotaWaitMs = agent !== undefined && (used.get(window) ?? 0) >= limits.quota ? (minute + 1) * MINUTE_MS - timeMs : 0
+    const bucketWaitMs = level === undefined ? 0 : (Math.max(0, 1 - level) / tokensPerSecond) * 1000
+    const used = this.#used.get(window) ?? 0
+    const quotaWaitMs = agent !== undefined && used >= quota ? (minute + 1) * MINUTE_MS - timeMs : 0
     if (bucketWaitMs > 0 || quotaWaitMs > 0) {
       return bucketWaitMs >= quotaWaitMs ? { rule: 'bucket', caller: key! } : { rule: 'quota', caller: agent! }
     }
-    if (key !== undefined) buckets.set(key, { level: level! - 1, atMs: timeMs })
-    if (agent !== undefined) used.set(window, (used.get(window) ?? 0) + 1)
+    if (key !== undefined) this.#buckets.set(key, { level: level! - 1, atMs: timeMs })
+    if (agent !== undefined) this.#used.set(window, used + 1)
     return undefined
-  })
+  }
 }
