@@ -10,7 +10,7 @@ import { durationMs } from './duration.ts'
 import { timesOf } from './step-times.ts'
 import { yamlLines } from './yaml-lines.ts'
 
-export interface CaseProblem extends Problem {
+interface CaseProblem extends Problem {
   /** From 1; undefined where the message says it, or nothing does. */
   readonly line: number | undefined
 }
@@ -24,9 +24,10 @@ export type ReadCases = { readonly cases: readonly FoundCase[] } | { readonly pr
 
 export const MAX_CASES_BYTES = 16 * 1024 ** 2
 /** Of all steps of a file together. A million take some seconds. */
-export const MAX_REQUESTS = 10_000_000
+const MAX_REQUESTS = 10_000_000
 const MAX_VALUES = 1_000_000
 const MAX_PROBLEMS = 100
+const MAX_PATH_CHARACTERS = 200
 
 const EXCESS: Record<Excess, string> = {
   part: `it has more than ${MAX_VALUES} values`,
@@ -45,9 +46,9 @@ export function readCases(text: string): ReadCases {
   if (!Array.isArray(read.value)) return refuse(`expected a list of cases, got ${show(read.value)}`)
   if (read.value.length === 0) return refuse('it has no cases')
   const { cases, problems } = checkCases(read.value)
-  const lines = yamlLines(source, YAML_MAX_DEPTH)
-  if (problems.length > 0) return { problems: problems.map((problem) => ({ ...problem, line: lineOf(problem.path, lines) })) }
-  return { cases: cases.map((found, i) => ({ ...found, line: lines.get(formatPath([i])) })) }
+  const lines = yamlLines(source, YAML_MAX_DEPTH, problems.length > 0 ? undefined : 1)
+  if (problems.length === 0) return { cases: cases.map((found, i) => ({ ...found, line: lines.get(formatPath([i])) })) }
+  return { problems: problems.map(({ path, message }) => ({ path: shortened(path), message, line: lineOf(path, lines) })) }
 }
 
 function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readonly problems: Problem[] } {
@@ -122,6 +123,11 @@ function* reservedNames(value: unknown, path: Path): Generator<Problem> {
     if (name === '__proto__') yield { path: formatPath([...path, name]), message: 'unknown field "__proto__"' }
     else yield* reservedNames((value as Record<string, unknown>)[name], [...path, Array.isArray(value) ? Number(name) : name])
   }
+}
+
+/** A name in it may be as long as the file. */
+function shortened(path: string): string {
+  return path.length > MAX_PATH_CHARACTERS ? `${path.slice(0, MAX_PATH_CHARACTERS)}…` : path
 }
 
 /** Of the nearest value around it that has a line. */

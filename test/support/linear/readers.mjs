@@ -2,6 +2,7 @@
 
 import { askedByQuery, counterName } from '../../../dist/admin/api/counters/counter-name.js'
 import { readAskedRequest } from '../../../dist/admin/api/explain/asked-request.js'
+import { readCases } from '../../../dist/cases/read-cases.js'
 import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'
@@ -39,6 +40,7 @@ const fill = (unit, length) => unit.repeat(Math.ceil(length / unit.length)).slic
 const token = (claims) => () => readClaims(bearerToken(`Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`))
 const jsonBundle = (data) => () => parseBundle(JSON.stringify(data))
 const yamlBundle = (text) => () => parseBundle(text, 'yaml')
+const cases = (text) => () => readCases(text)
 const list = (length, item) => Array.from({ length }, (_, i) => item(i))
 const rule = (i) => ({
   name: `r${i}`,
@@ -277,5 +279,12 @@ export const readers = {
   'YAML of anchors': (length) => yamlBundle(list(length / 20, (i) => `a${i}: &b${i} 1\nc${i}: *b${i}\n`).join('')),
   'YAML of merges': (length) => yamlBundle(`a: &a {b: 1}\n${list(length / 20, (i) => `c${i}: {<<: *a}\n`).join('')}`),
   'YAML of brackets': (length) => yamlBundle(fill('[', Math.min(length, 90))),
+  cases: (length) =>
+    cases(list(length / 80, (i) => `- name: c${i}\n  steps: [{ request: { uri: / }, expect: { status: 200 } }]\n`).join('')),
+  'cases of one name': (length) => cases('- name: a\n  steps: [{ request: { uri: / }, expect: {} }]\n'.repeat(length / 60)),
+  'a case of unknown fields': (length) => cases(`- name: a\n${list(length / 10, (i) => `  a${i}: 1\n`).join('')}`),
+  'a case with a long name of a field': (length) => cases(`- name: a\n  "${fill('[\\".', length)}": 1\n`),
+  'a case of many statuses': (length) =>
+    cases(`- name: a\n  steps: [{ request: { uri: / }, expect: { status: [${fill('200,', length)}] } }]\n`),
   'YAML of commas': (length) => yamlBundle(`a: [${fill('1,', length)}]`),
 }

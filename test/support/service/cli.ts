@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { until } from '../until.ts'
 
-const ENTRY = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
+export const ENTRY = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
 
 export interface ProcessOptions {
   /** As `ulimit -n` sets it. */
