@@ -289,6 +289,7 @@ export async function startService(
     supervisor.drain()
     await pause(drainMs)
     await supervisor.close(closeMs)
+    await decisionLog?.close()
     await bundleSource?.stop()
     ipFiles.stop()
     evictionWatch.stop()
@@ -296,7 +297,6 @@ export async function startService(
     recent?.stop()
     await overrides.close()
     await stateKeeper?.close()
-    await decisionLog?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
     await events?.close()
   }

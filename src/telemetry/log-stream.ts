@@ -37,5 +37,6 @@ export function newPartialLineFlag(): SharedArrayBuffer {
 }
 
 function lostNotice(lines: number): string {
-  return `${JSON.stringify({ level: 'warn', event: 'log_lines_lost', lines, msg: 'the log could not be written' })}\n`
+  const time = new Date().toISOString()
+  return `${JSON.stringify({ level: 'warn', time, event: 'log_lines_lost', lines, msg: 'the log could not be written' })}\n`
 }

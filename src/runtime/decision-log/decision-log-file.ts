@@ -68,11 +68,15 @@ export class DecisionLogFile {
   /** When workers send nothing any more. Does not wait for a disk that hangs. */
   async close(): Promise<void> {
     try {
-      await withDiskTimeout(this.#writing ?? Promise.resolve())
-      await withDiskTimeout(this.#handle?.close() ?? Promise.resolve())
+      await withDiskTimeout(this.#finish())
     } catch (error) {
       this.#report((error as Error).message)
     }
+  }
+
+  async #finish(): Promise<void> {
+    await this.#writing
+    await this.#handle?.close()
   }
 
   async #writeAll(): Promise<void> {

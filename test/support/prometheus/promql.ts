@@ -1,22 +1,22 @@
 /** A metric in a query, with the matchers in its braces. */
-export interface Selector {
+interface Selector {
   readonly metric: string
   readonly matchers: readonly Matcher[]
 }
 
-export interface Matcher {
+interface Matcher {
   readonly label: string
   readonly operator: string
   readonly value: string
 }
 
 /** What an aggregation keeps, or a join compares, and the metrics that must have it. */
-export interface Grouping {
+interface Grouping {
   readonly labels: readonly string[]
   readonly metrics: readonly string[]
 }
 
-export interface Query {
+interface Query {
   readonly selectors: readonly Selector[]
   readonly groupings: readonly Grouping[]
 }
