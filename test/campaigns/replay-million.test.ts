@@ -17,7 +17,7 @@ const CALLERS = 20_000
 /** The whole log has 180 MB. */
 const SMALL_HEAP = '--max-old-space-size=160'
 
-const A: ModelLimits = { tokensPerSecond: 1000 / 1024 / 16, burst: 4, quota: 2000 }
+const A: ModelLimits = { tokensPerSecond: 1000 / 1024 / 256, burst: 4, quota: 2000 }
 const B: ModelLimits = { ...A, burst: 2 }
 
 async function replayInSmallHeap(directory: string, ...args: string[]): Promise<ReplayReport> {

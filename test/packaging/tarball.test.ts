@@ -25,7 +25,14 @@ describeWithRegistry('the tarball, installed into an empty project', () => {
 
   test('has what the program needs and nothing that is left of an earlier build', () => {
     expect(packed).toEqual(
-      expect.arrayContaining(['program/edge.js', 'dist/index.d.ts', 'schema/bundle.schema.json', 'schema/cases.schema.json', 'README.md', 'LICENSE']),
+      expect.arrayContaining([
+        'program/edge.js',
+        'dist/index.d.ts',
+        'schema/bundle.schema.json',
+        'schema/cases.schema.json',
+        'README.md',
+        'LICENSE',
+      ]),
     )
     expect(packed.filter((path) => path.startsWith('src/') || path.includes('.test.') || path.includes('deleted'))).toEqual([])
   })
