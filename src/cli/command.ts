@@ -19,6 +19,8 @@ export async function runCommand(args: string[]): Promise<number> {
       return (await import('./sign.ts')).sign(rest)
     case 'fake-llm':
       return (await import('./fake-llm.ts')).fakeLlm(rest)
+    case 'replay':
+      return (await import('./replay/replay.ts')).replay(rest)
     case 'status':
     case 'top':
     case 'explain':

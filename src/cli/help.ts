@@ -13,6 +13,8 @@ Usage:
   edge keygen [--out NAME] create a key pair for signing bundles
   edge sign --key FILE BUNDLE...
                            check policy bundles and sign them
+  edge replay --bundle FILE [--bundle FILE] LOG...
+                           what bundles would do to recorded requests
   edge fake-llm [options]  start a fake LLM backend, to try token budgets offline
 
   edge status              the state of a running instance, and what is wrong now

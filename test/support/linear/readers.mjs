@@ -22,6 +22,7 @@ import { normalizePath } from '../../../dist/policy/path.js'
 import { PathPrefixes } from '../../../dist/policy/path-prefixes.js'
 import { ResponseReader } from '../../../dist/proxy/backend/response-reader.js'
 import { ProxiedRequestView } from '../../../dist/proxy/proxied-request-view.js'
+import { LogText } from '../../../dist/replay/logs/log-text.js'
 import { bearerToken } from '../../../dist/request/bearer.js'
 import { CidrMap } from '../../../dist/request/cidr-map.js'
 import { clientAddress, TrustedProxies } from '../../../dist/request/client-address.js'
@@ -68,6 +69,17 @@ const scanned = (Reader, start, unit) => (length) => () => {
   for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) reader.push(Buffer.from([byte]), 0, 1)
   reader.end()
 }
+/** A log, a few bytes at a time. */
+const logged =
+  (start, unit, end = '') =>
+  (length) =>
+  () => {
+    const log = new LogText({ onRequest: ({ fields, uri, method }) => [fields, uri, method], onUnreadable() {} })
+    const text = `${start}${fill(unit, length)}${end}`
+    for (let at = 0; at < text.length; at += 7) log.push(text.slice(at, at + 7))
+    log.end()
+  }
+const LINE = '203.0.113.7 - - [02/Jan/2026:15:04:05 +0000] "GET /'
 /** What an operator asks; it may be refused. */
 const asked = (read) => (length) => () => {
   try {
@@ -121,6 +133,17 @@ const limited = (bytes) => {
 }
 
 export const readers = {
+  'a log of one line': logged('', 'a'),
+  'a log of many lines': logged('', '\n'),
+  'a line of backslashes': logged(LINE, '\\', '" 200 5 "-" "-"\n'),
+  'a line of quotes': logged(LINE, '\\"', '" 200 5 "-" "-"\n'),
+  'a line of fields': logged(LINE, '" "', '\n'),
+  'a line of addresses': logged(`${LINE} HTTP/1.1" 200 5 "-" "-" "`, '1.1.1.1,', '"\n'),
+  'a line of escapes': logged('{"a":"', '\\x41\\', '"}\n'),
+  'a HAR of entries': logged('{"log":{"entries":[', '{},'),
+  'a HAR of brackets': logged('{"log":{"entries":[', '['),
+  'a HAR of one text': logged('{"log":{"entries":[{"a":"', '\\"\\\\', '"}]}}'),
+  'a HAR of names': logged('{"log":{', '"entries":[],'),
   'a call of many descriptors': (length) => limited(Buffer.concat(list(length / 10, () => field(2, field(1, entry('b', 'c')))))),
   'a call of many entries': (length) => limited(field(2, Buffer.concat(list(length / 8, () => field(1, entry('b', 'c')))))),
   'a call of long entries': (length) =>

@@ -1,0 +1,174 @@
+import { access, constants, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { replaceFile } from '../../files/replace-file.ts'
+import type { ReplayedBundle } from '../../replay/bundle-replay.ts'
+import { LogFile, LogProblem } from '../../replay/logs/log-file.ts'
+import { LogSource } from '../../replay/merge/log-source.ts'
+import { mergeLogs } from '../../replay/merge/merge-logs.ts'
+import { Replay } from '../../replay/replay.ts'
+import { replayReport } from '../../replay/replay-report.ts'
+import { UnreadableLines } from '../../replay/unreadable-lines.ts'
+import { planOf } from '../../simulation/bundle-plan.ts'
+import { readSimulatedSettings } from '../../simulation/simulated-settings.ts'
+import { countText } from '../admin/amounts.ts'
+import { printableJson, printableText } from '../admin/printable.ts'
+import { readingProblem, writingProblem } from '../file-problem.ts'
+import { printStartProblems } from '../print-problems.ts'
+import { readBundle } from '../read-bundle.ts'
+import { REPLAY_HELP } from './help.ts'
+import { htmlReport } from './html/html-report.ts'
+import { ProgressBar } from './progress-bar.ts'
+import { type ReplayArguments, readReplayArguments } from './replay-arguments.ts'
+import { replayNotes, unreadableNotes } from './replay-notes.ts'
+import { ReplayProblem } from './replay-problem.ts'
+import { summaryText } from './summary-text.ts'
+
+/** Kept to put requests in order, of all logs together and of each. */
+const WINDOW_REQUESTS = 200_000
+const MAX_WINDOW_REQUESTS = 10_000
+const WINDOW_CHARACTERS = 64 * 1024 ** 2
+
+/** As a shell says it of a program that Ctrl-C ends. */
+const INTERRUPTED = 130
+
+/** Decides the requests of logs by one or two bundles, and reports what became of them. Returns the exit status. */
+export async function replay(args: string[]): Promise<number> {
+  process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
+  try {
+    const given = readReplayArguments(args)
+    if (!given.isHelp) return await replayLogs(given)
+    process.stdout.write(REPLAY_HELP)
+    return 0
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    if (!(error instanceof ReplayProblem) && !code.startsWith('ERR_PARSE_ARGS')) throw error
+    const details = error instanceof ReplayProblem ? error.details : []
+    for (const line of [`edge replay: ${message}`, ...details.map((detail) => `  ${detail}`)])
+      process.stderr.write(`${printableText(line)}\n`)
+    return 1
+  }
+}
+
+/** A reader such as `head` has seen enough. */
+function ignoreClosed(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+}
+
+async function replayLogs(given: ReplayArguments): Promise<number> {
+  const bundles = await readBundles(given.bundles)
+  if (bundles === undefined) return 1
+  const settings = await readSimulatedSettings(
+    process.env,
+    bundles.map(({ plan }) => plan),
+  )
+  if (!('identification' in settings)) return printStartProblems('edge replay', settings)
+  await checkOutput(given)
+  const totalBytes = await sizeOf(given.logs)
+  // What a log says about a body is what a server knew of it.
+  const replay = new Replay(bundles, { mode: given.mode, settings: { ...settings, hasHints: true } })
+  const unreadable = new UnreadableLines()
+  await readAll(given.logs, totalBytes, replay, unreadable)
+  if (replay.requests === 0) {
+    const problem = unreadable.count === 0 ? 'there is no request in these logs' : 'no line of these logs could be read'
+    throw new ReplayProblem(problem, unreadableNotes(unreadable))
+  }
+  return print(given, replay, unreadable)
+}
+
+/** Undefined where one cannot be loaded; its problems are printed. */
+async function readBundles(files: readonly string[]): Promise<ReplayedBundle[] | undefined> {
+  const bundles: ReplayedBundle[] = []
+  for (const file of files) {
+    const read = await readBundle(file)
+    if (read !== undefined) bundles.push({ file, plan: planOf(read.bundle) })
+  }
+  return bundles.length === files.length ? bundles : undefined
+}
+
+/** Before the work, not after it. */
+async function checkOutput({ htmlFile, bundles, logs }: ReplayArguments): Promise<void> {
+  if (htmlFile === undefined) return
+  const path = resolve(htmlFile)
+  if ([...bundles, ...logs].some((file) => resolve(file) === path))
+    throw new ReplayProblem(`--html: ${htmlFile} is one of the files to read`)
+  try {
+    await access(dirname(path), constants.W_OK)
+  } catch (error) {
+    throw new ReplayProblem(`--html: ${htmlFile}: ${writingProblem(error)}`)
+  }
+}
+
+/** Undefined where one is a pipe. */
+async function sizeOf(logs: readonly string[]): Promise<number | undefined> {
+  let total: number | undefined = 0
+  for (const log of logs) {
+    if (log === '-') total = undefined
+    else {
+      const size = await fileSize(log)
+      total = total === undefined || size === undefined ? undefined : total + size
+    }
+  }
+  return total
+}
+
+async function fileSize(log: string): Promise<number | undefined> {
+  try {
+    const found = await stat(log)
+    if (found.isDirectory()) throw new ReplayProblem(`${log}: it is a directory`)
+    await access(log, constants.R_OK)
+    return found.isFile() ? found.size : undefined
+  } catch (error) {
+    throw error instanceof ReplayProblem ? error : new ReplayProblem(`${log}: ${readingProblem(error)}`)
+  }
+}
+
+async function readAll(
+  logs: readonly string[],
+  totalBytes: number | undefined,
+  replay: Replay,
+  unreadable: UnreadableLines,
+): Promise<void> {
+  const files = logs.map((log) => new LogFile(log))
+  const bounds = {
+    requests: Math.min(MAX_WINDOW_REQUESTS, Math.ceil(WINDOW_REQUESTS / logs.length)),
+    characters: WINDOW_CHARACTERS / logs.length,
+  }
+  const sources = files.map((file) => new LogSource(file, bounds, unreadable))
+  const bytesRead = (): number => files.reduce((sum, file) => sum + file.bytesRead, 0)
+  const bar = new ProgressBar(process.stderr, totalBytes, () => ({ bytesRead: bytesRead(), requests: replay.requests }))
+  const interrupt = (): void => {
+    bar.stop()
+    process.stderr.write(`edge replay: interrupted after ${countText(replay.requests, 'request')}\n`)
+    process.exit(INTERRUPTED)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt)
+  bar.start()
+  try {
+    await mergeLogs(sources, (request) => replay.add(request))
+  } catch (error) {
+    const file = files.find((one) => one.failure === error)
+    if (file === undefined) throw error
+    throw new ReplayProblem(`${file.name}: ${error instanceof LogProblem ? error.message : readingProblem(error)}`)
+  } finally {
+    bar.stop()
+    for (const file of files) file.close()
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt)
+  }
+}
+
+async function print({ htmlFile, isJson }: ReplayArguments, replay: Replay, unreadable: UnreadableLines): Promise<number> {
+  const report = replayReport(replay, unreadable.count)
+  const notes = replayNotes(report, replay.bundles, unreadable)
+  if (htmlFile !== undefined) {
+    try {
+      await replaceFile(htmlFile, (handle) => handle.writeFile(htmlReport(report, replay.series, notes)))
+    } catch (error) {
+      throw new ReplayProblem(`--html: ${htmlFile}: ${writingProblem(error)}`)
+    }
+  }
+  if (isJson) {
+    for (const note of notes) process.stderr.write(`edge replay: ${printableText(note)}\n`)
+    process.stdout.write(`${printableJson(JSON.stringify(report, undefined, 2))}\n`)
+  } else process.stdout.write(summaryText(report, notes))
+  return 0
+}

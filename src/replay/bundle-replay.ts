@@ -1,0 +1,70 @@
+import type { Decision } from '../engine/decision.ts'
+import type { NameOf } from '../engine/name-of.ts'
+import type { Reason } from '../engine/reasons.ts'
+import type { Plan, PlanRule } from '../policy/plan.ts'
+import { Simulation, type SimulationOptions } from '../simulation/simulation.ts'
+import { BundleCounts } from './counts/bundle-counts.ts'
+import type { Verdict } from './counts/difference.ts'
+import type { LoggedRequest } from './logs/logged-request.ts'
+import { RuleValues } from './rule-values.ts'
+
+export interface ReplayedBundle {
+  readonly file: string
+  readonly plan: Plan
+}
+
+/** One bundle, and what it makes of the requests. It is the verdict of the request that it decided last. */
+export class BundleReplay implements Verdict {
+  readonly bundle: ReplayedBundle
+  readonly counts: BundleCounts
+  action: Verdict['action'] = 'allow'
+  /** Whether a shadow policy would reject it. */
+  isWouldReject = false
+  rule: PlanRule | undefined
+  values: readonly string[] = []
+  readonly #simulation: Simulation
+  readonly #readsBodies: boolean
+  readonly #ruleValues: RuleValues
+
+  constructor(bundle: ReplayedBundle, options: SimulationOptions, hashKey: readonly [number, number], nameOf: NameOf) {
+    const { plan } = bundle
+    this.bundle = bundle
+    this.counts = new BundleCounts(plan, hashKey, nameOf)
+    this.#simulation = new Simulation(plan, options)
+    this.#readsBodies = options.mode === 'reverse_proxy' && plan.needsBody
+    this.#ruleValues = new RuleValues(plan, options.identification)
+  }
+
+  /** Callers whose counters were dropped, because the store was full. */
+  get forcedEvictions(): number {
+    return this.#simulation.forcedEvictions
+  }
+
+  /** Returns at once unless a body must be read. */
+  decide(request: LoggedRequest, atMs: number): void | Promise<void> {
+    if (this.#readsBodies) return this.#decideWithBody(request, atMs)
+    this.#conclude(this.#simulation.decideView(request, atMs), undefined, request, atMs)
+  }
+
+  async #decideWithBody(request: LoggedRequest, atMs: number): Promise<void> {
+    const { method, uri, host, fields, body, peer: client } = request
+    const asked = { method, uri, host: host === '' ? undefined : host, fields, body, client }
+    const { answer } = await this.#simulation.decide(asked, atMs)
+    this.#conclude(answer.decision, answer.refusal, request, atMs)
+  }
+
+  #conclude(decision: Decision | undefined, refusal: Reason | undefined, request: LoggedRequest, atMs: number): void {
+    this.isWouldReject = decision?.action === 'allow' && decision.wouldRejects.length > 0
+    if (decision === undefined || decision.action === 'refuse') {
+      this.action = 'refuse'
+      this.counts.addRefused(decision?.reason ?? refusal!)
+      return
+    }
+    this.action = decision.action
+    if (decision.action === 'reject') {
+      this.rule = decision.rule
+      this.values = this.#simulation.rejectedValues
+    }
+    this.counts.add(decision, atMs, this.values, (rule) => this.#ruleValues.of(rule, request))
+  }
+}

@@ -1,0 +1,61 @@
+/** Intervals that are kept. */
+const MAX_INTERVALS = 720
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+/** Each is a multiple of the one before; the last one is doubled as often as need be. */
+const LENGTHS = [1000, 5000, 15_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY]
+
+/** Counts over time for a chart, of a span that is known only at its end: when there are too many intervals, they are made longer. */
+export class TimeSeries {
+  intervalMs = LENGTHS[0]!
+  #firstIndex = 0
+  #length = 0
+  readonly #series: readonly Float64Array[]
+
+  constructor(seriesCount: number) {
+    this.#series = Array.from({ length: seriesCount }, () => new Float64Array(MAX_INTERVALS))
+  }
+
+  /** Times never go back. */
+  add(series: number, timeMs: number): void {
+    this.#series[series]![this.#placeOf(timeMs)]!++
+  }
+
+  /** When the first interval begins, in Unix time. */
+  get startMs(): number {
+    return this.#firstIndex * this.intervalMs
+  }
+
+  countsOf(series: number): readonly number[] {
+    return [...this.#series[series]!.subarray(0, this.#length)]
+  }
+
+  #placeOf(timeMs: number): number {
+    if (this.#length === 0) this.#firstIndex = Math.floor(timeMs / this.intervalMs)
+    let place = Math.floor(timeMs / this.intervalMs) - this.#firstIndex
+    while (place >= MAX_INTERVALS) {
+      this.#lengthen()
+      place = Math.floor(timeMs / this.intervalMs) - this.#firstIndex
+    }
+    if (place >= this.#length) this.#length = place + 1
+    return place
+  }
+
+  /** Intervals stay aligned, so that hours and days begin with one. */
+  #lengthen(): void {
+    const longerMs = LENGTHS.find((ms) => ms > this.intervalMs) ?? 2 * this.intervalMs
+    const factor = longerMs / this.intervalMs
+    const oldFirst = this.#firstIndex
+    this.intervalMs = longerMs
+    this.#firstIndex = Math.floor(oldFirst / factor)
+    const placeOf = (oldPlace: number): number => Math.floor((oldFirst + oldPlace) / factor) - this.#firstIndex
+    for (const counts of this.#series) {
+      const old = counts.slice(0, this.#length)
+      counts.fill(0)
+      for (const [place, count] of old.entries()) counts[placeOf(place)]! += count
+    }
+    this.#length = placeOf(this.#length - 1) + 1
+  }
+}

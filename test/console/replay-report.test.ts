@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { readText } from '../docs/markdown.ts'
+import { describeInBrowser, newPage } from '../support/console/browser.ts'
+import { LOG_WRITERS, type Logged } from '../support/replay/log-writers.ts'
+import { replaying } from '../support/replay/replaying.ts'
+
+const START = Date.parse('2026-01-01T00:00:00Z')
+const HOSTILE = '"><img src=x onerror=alert(1)></title></style><script>document.title="owned"</script><svg onload=alert(1)>\'&amp;'
+
+function bundle(id: string, rule: string, burst: number, mode = 'enforce'): object[] {
+  const config = { tokens_per_second: 1, burst }
+  return [{ id, spec: { mode, rules: [{ name: rule, limit_keys: ['header:x-k'], algorithm: 'token_bucket', algorithm_config: config }] } }]
+}
+
+const LOG = LOG_WRITERS.json(
+  Array.from({ length: 1000 }, (_, i): Logged => {
+    const second = Math.floor(i / 10)
+    return { timeMs: START + second * 1000, uri: '/', headers: { 'x-k': second % 3 === 0 ? HOSTILE : `caller-${i % 4}` } }
+  }),
+)
+
+async function openReport(files: Record<string, object[]>, log = LOG, options: BrowserContextOptions = {}): Promise<Page> {
+  const bundles = Object.keys(files).flatMap((name) => ['--bundle', name])
+  const { status, directory, stderr } = await replaying({ ...files, log }, [...bundles, '--html', 'report.html', 'log'])
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  const page = await newPage(options)
+  await page.goto(pathToFileURL(join(directory, 'report.html')).href)
+  return page
+}
+
+interface AxeResult {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[]
+}
+
+describeInBrowser('the HTML report of edge replay', () => {
+  test('shows requests and rejects over time, by rule, by caller, and what differs', async () => {
+    const page = await openReport(
+      { 'a.json': bundle('api', 'per-key', 5), 'b.json': bundle('api', 'per-key', 3) },
+      LOG.replaceAll(HOSTILE, 'x'),
+    )
+    const headings = (await page.getByRole('heading').allTextContents()).join('\n')
+    for (const heading of ['Requests per 1 s', 'Rejects per 1 s', 'The difference', 'a.json: rules that reject', 'b.json: callers']) {
+      expect(headings).toContain(heading)
+    }
+    expect(await page.getByRole('img').count()).toBe(2)
+    // Each interval says its numbers.
+    expect(await page.locator('svg title').first().textContent()).toContain('2026-01-01T00:00:00Z\nRequests: 10')
+    const rows = page.getByRole('group', { name: 'Callers with a difference, largest first' }).getByRole('row')
+    expect(await rows.count()).toBeGreaterThan(1)
+    const dashes = `[...document.querySelectorAll('path.a, path.b')].map((path) => getComputedStyle(path).strokeDasharray)`
+    expect(await page.evaluate(dashes)).toEqual(['none', '6px, 3px'])
+  })
+
+  test('shows hostile values, names and reasons as the texts they are', async () => {
+    const page = await openReport({
+      'a.json': bundle('<b>p</b>', '<i onclick=alert(1)>r', 2),
+      'b.json': bundle('<b>p</b>', 'r', 1, 'shadow'),
+    })
+    await page.waitForLoadState('load')
+    expect(await page.title()).toMatch(/^Replay of /)
+    expect(await page.locator('script, img[src], b, i').count()).toBe(0)
+    expect(await page.locator('td.caller').allTextContents()).toContain(`header:x-k=${HOSTILE}`)
+    expect(await page.getByRole('rowheader', { name: '<b>p</b>' }).count()).toBeGreaterThan(0)
+    expect(await page.evaluate(`getComputedStyle(document.querySelector('table')).borderCollapse`)).toBe('collapse')
+  })
+
+  test('has nothing that axe finds fault with, light, dark and on a phone', async () => {
+    const axe = readText('node_modules/axe-core/axe.min.js')
+    const log = `nonsense\n${LOG}`
+    for (const options of [{}, { colorScheme: 'dark' }, { viewport: { width: 360, height: 800 } }] as const) {
+      const page = await openReport({ 'a.json': bundle('api', 'per-key', 5) }, log, options)
+      // The page runs no script of its own; what the browser's debugger evaluates is not bound by its policy.
+      await page.evaluate(axe)
+      const { violations } = await page.evaluate<AxeResult>('axe.run()')
+      const findings = violations.map(({ id, nodes }) => [id, nodes[0]!.html])
+      expect(findings).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    }
+  })
+})
