@@ -21,8 +21,11 @@ describe('a request that its caller traces is always traced', () => {
   })
 })
 
-test.each(['00', '02', 'fe'])('a request that its caller does not trace never is: flags %s', (flags) => {
-  expect(sampledParent(`00-${TRACE_ID}-${SPAN_ID}-${flags}`, 1)).toBeUndefined()
+test.each(['00', '02', 'fe'])('a request that its caller does not trace is traced by the share, below the caller: flags %s', (flags) => {
+  const traceparent = `00-${TRACE_ID}-${SPAN_ID}-${flags}`
+  const parent = trace.getSpanContext(sampledParent(traceparent, 1)!)
+  expect(parent).toEqual({ traceId: TRACE_ID, spanId: SPAN_ID, traceFlags: 1, isRemote: true })
+  expect(sampledParent(traceparent, 0)).toBeUndefined()
 })
 
 describe('a request without a valid traceparent begins a trace, by the share', () => {
@@ -55,16 +58,16 @@ test('whatever comes, there is a valid parent or none', () => {
   const spelled = parts.map(([version, traceId, spanId, flags, rest]) => `${version}-${traceId}-${spanId}-${flags}${rest}`)
   fc.assert(
     fc.property(fc.oneof(spelled, fc.string({ unit: 'binary' })), (traceparent) => {
-      const parent = sampledParent(traceparent, 0)
-      if (parent !== undefined) expect(isSpanContextValid(trace.getSpanContext(parent)!)).toBe(true)
+      const parent = trace.getSpanContext(sampledParent(traceparent, 1)!)
+      if (parent !== undefined) expect(isSpanContextValid(parent)).toBe(true)
     }),
   )
 })
 
-test('the share is the share', () => {
+test.each([undefined, `00-${TRACE_ID}-${SPAN_ID}-00`])('the share is the share: %s', (traceparent) => {
   const draws = 200_000
   let drawn = 0
-  for (let i = 0; i < draws; i++) if (sampledParent(undefined, 0.01) !== undefined) drawn++
+  for (let i = 0; i < draws; i++) if (sampledParent(traceparent, 0.01) !== undefined) drawn++
   // Eight standard deviations: one run in 10^15 is outside.
   expect(Math.abs(drawn - draws * 0.01)).toBeLessThan(8 * Math.sqrt(draws * 0.01 * 0.99))
 })

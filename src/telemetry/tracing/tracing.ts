@@ -13,7 +13,7 @@ import { SpanSender, type SpanSenderParts } from './span-sender.ts'
 
 export interface TracingOptions extends Omit<SpanSenderParts, 'nowMs'> {
   readonly clock: Clock
-  /** Of the requests that nobody has decided about, the share that is traced. */
+  /** Of the requests that their caller does not trace, the share that is traced. */
   readonly share: number
 }
 

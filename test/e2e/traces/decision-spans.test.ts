@@ -129,14 +129,21 @@ describe('a decision that its caller traces', () => {
 })
 
 describe('which decisions are traced', () => {
-  test('none that the caller does not trace, whatever the share', async () => {
-    const [edge, receiver] = await traced({ EDGE_OTLP_SAMPLE: '1' })
-    await edge.decide({ fields: fieldsOf(callerSpan('00')) })
-    await edge.decide({ fields: fieldsOf(callerSpan('02')) })
-    expect(await spansOf([edge, receiver])).toEqual([])
+  test('those that the caller does not trace by the share, as part of its trace', async () => {
+    const callers = [callerSpan('00'), callerSpan('02')]
+    for (const [share, expected] of [
+      ['1', callers],
+      ['0', []],
+    ] as const) {
+      // biome-ignore format: a pair
+      const [edge, receiver] = await traced({ EDGE_OTLP_SAMPLE: share })
+      for (const caller of callers) await edge.decide({ fields: fieldsOf(caller) })
+      const parents = (await spansOf([edge, receiver])).map(({ traceId, parentSpanId }) => [traceId, parentSpanId])
+      expect(parents).toEqual(expected.map(({ traceId, spanId }) => [traceId, spanId]))
+    }
   })
 
-  test('all others by the share: those without a valid traceparent, or with two, begin a trace', async () => {
+  test('those without a valid traceparent, or with two, by the share too: they begin a trace', async () => {
     const [edge, receiver] = await traced({ EDGE_OTLP_SAMPLE: '1' })
     const { traceparent, traceId } = callerSpan()
     await edge.decide()

@@ -200,6 +200,20 @@ describe('what the backend gets of a trace context', () => {
     expect((await spansOf([edge, receiver])).all).toEqual([])
   })
 
+  test('of a request that the caller does not trace and we do: its trace, traced from here on, and its tracestate', async () => {
+    const backend = await HttpBackend.start()
+    const traces = await traced(backend, { env: { EDGE_OTLP_SAMPLE: '1' } })
+    const caller = callerSpan('00')
+    const fields: Fields = [
+      ['traceparent', caller.traceparent],
+      ['tracestate', 'vendor=a'],
+    ]
+    await ask(traces[0].port, 'GET', '/', fields)
+    const { server, client } = await spansOf(traces)
+    expect(server).toMatchObject({ traceId: caller.traceId, parentSpanId: caller.spanId })
+    expect(traceFieldsSeenBy(backend)).toEqual([`00-${caller.traceId}-${client!.spanId}-01`, 'vendor=a'])
+  })
+
   test.each([
     ['is not valid', [['traceparent', `${callerSpan().traceparent}0`]]],
     ['comes twice', [['traceparent', callerSpan().traceparent], ['traceparent', callerSpan().traceparent]]], // biome-ignore format: one case a line
