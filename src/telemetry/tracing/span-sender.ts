@@ -6,6 +6,7 @@ import { BatchSpanProcessor, type ReadableSpan, type SpanProcessor } from '@open
 import type { Logger } from 'pino'
 import { VERSION } from '../../version.ts'
 import type { Series } from '../metrics/counter-family.ts'
+import { limitResponses } from './response-limit.ts'
 
 export interface SpanSenderParts {
   /** To which `/v1/traces` is added. */
@@ -36,6 +37,8 @@ const TIMING: SenderTiming = { gatherMs: 1000, timeoutMs: 5000, cutMs: 6000, log
 const MAX_WAITING = 2048
 /** Of one request. Writing them as JSON takes this thread about a millisecond. */
 const MAX_BATCH = 256
+/** A collector has little to say. The exporter would read 4 MB, and parse them in one step. */
+const MAX_RESPONSE_BYTES = 65_536
 
 /** Sends spans to a collector in batches, beside the requests. Whatever the collector does, memory is bounded and no request waits. */
 export class SpanSender implements SpanProcessor {
@@ -44,6 +47,7 @@ export class SpanSender implements SpanProcessor {
   readonly #exporter: OTLPTraceExporter
   readonly #batches: BatchSpanProcessor
   readonly #agent: HttpAgent
+  readonly #endLimit: () => void
   #waiting = 0
   /** Why the last batch was not accepted. */
   #problem: string | undefined
@@ -57,6 +61,7 @@ export class SpanSender implements SpanProcessor {
     this.#parts = parts
     this.#timing = parts.timing ?? TIMING
     this.#agent = parts.url.protocol === 'https:' ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true })
+    this.#endLimit = limitResponses(this.#agent, MAX_RESPONSE_BYTES)
     this.#exporter = new OTLPTraceExporter({
       url: `${parts.url.href.replace(/\/+$/, '')}/v1/traces`,
       timeoutMillis: this.#timing.timeoutMs,
@@ -99,6 +104,7 @@ export class SpanSender implements SpanProcessor {
     clearTimeout(timer)
     this.#isClosed = true
     this.#agent.destroy()
+    this.#endLimit()
     if (this.#waiting > 0) this.#lose(this.#waiting, this.#problem ?? 'there was no time left')
   }
 

@@ -22,7 +22,8 @@ describe.concurrent('a collector that does not accept spans loses them, and noth
     ['breaks off', { timeoutMs: 700 }, (res) => void res.destroy(), 'socket hang up'],
     ['is silent', { timeoutMs: 100 }, () => {}, 'Request timed out'],
     ['never ends its response', { cutMs: 200 }, (res) => dribble(res.writeHead(500)), 'aborted'],
-    ['responds with too much', {}, (res) => flood(res.writeHead(400)), 'OTLP export response body exceeded size limit of 4194304 bytes'],
+    ['responds with too much', {}, (res) => flood(res.writeHead(400)), 'its response has more than 65536 bytes'],
+    ['accepts with too much', {}, (res) => flood(res.writeHead(200)), 'its response has more than 65536 bytes'],
   ])('one that %s', async ([, timing, respond, reason], t) => {
     const [receiver, other] = await Promise.all([OtlpReceiver.start(t), OtlpReceiver.start(t)])
     receiver.respond = (res) => respond(res, other.url)
