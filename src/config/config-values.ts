@@ -88,6 +88,7 @@ export function readConfigUrl(text: string | undefined): URL | undefined {
 
 function readHttpUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined && /^https?:\/\//i.test(text)) throw new BadValue('a URL with a valid host, and a port up to 65535')
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw new BadValue('a URL that starts with http:// or https://')
   return url
 }
@@ -121,6 +122,7 @@ export function readOtlpUrl(text: string | undefined): URL | undefined {
   if (`${url.username}${url.password}${url.search}${url.hash}` !== '') {
     throw new BadValue('a URL without user, password, query or fragment; put credentials into OTEL_EXPORTER_OTLP_HEADERS')
   }
+  if (/\/v1\/traces\/*$/.test(url.pathname)) throw new BadValue('a URL without /v1/traces at its end, which is added')
   return url
 }
 

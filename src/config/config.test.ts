@@ -8,6 +8,19 @@ describe('bad values', () => {
     expect(problems(env).map((problem) => problem.split(': expected ')[0])).toEqual(BAD_VALUES.map(([variable]) => variable))
   })
 
+  test.for([
+    ['/run/otel.sock', 'a URL that starts with http:// or https://'],
+    ['unix:/run/otel.sock', 'a URL that starts with http:// or https://'],
+    ['localhost:4318', 'a URL that starts with http:// or https://'],
+    ['http://', 'a URL with a valid host, and a port up to 65535'],
+    ['https://collector:99999', 'a URL with a valid host, and a port up to 65535'],
+    ['http://[::1', 'a URL with a valid host, and a port up to 65535'],
+    ['https://collector:4318/v1/traces', 'a URL without /v1/traces at its end, which is added'],
+    ['http://collector/below/v1/traces/', 'a URL without /v1/traces at its end, which is added'],
+  ])('a collector at %s: %s', ([url, expected]) => {
+    expect(problems({ EDGE_OTLP_URL: url! })).toEqual([`EDGE_OTLP_URL: expected ${expected}`])
+  })
+
   test.for(BAD_VALUES.flatMap(([variable, values]) => values.map((value) => [variable, value] as const)))(
     '%s=%s: one of it alone is enough',
     ([variable, value]) => {

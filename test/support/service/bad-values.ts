@@ -21,7 +21,10 @@ export const BAD_VALUES: readonly (readonly [variable: string, values: readonly 
   ['EDGE_TOP', ['ON', 'yes']],
   ['EDGE_EVENTS_URL', ['hooks.example/e', 'ftp://hooks.example/', 'http://user:pw@hooks.example/', 'http://h/#f']],
   ['EDGE_EVENTS_SECRET', ['secret', 'whsec_', 'whsec_c2hvcnQ=', `whsec_${'*'.repeat(44)}`]],
-  ['EDGE_OTLP_URL', ['collector:4318', 'grpc://collector', 'http://user:pw@collector', 'http://collector/?key=a', 'http://h/#f']],
+  [
+    'EDGE_OTLP_URL',
+    ['collector:4318', 'grpc://collector', '/run/otel.sock', 'http://user:pw@h', 'http://h/?key=a', 'http://h/#f', 'http://h/v1/traces'],
+  ],
   ['EDGE_OTLP_SAMPLE', ['1%', '-0.1', '1.1', '2', '1e-2', 'all', '0.', '1,0', '0x1']],
   ['EDGE_GRPC_SOCKET', ['/', `/${'x'.repeat(107)}`]],
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
