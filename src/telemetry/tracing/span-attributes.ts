@@ -26,7 +26,15 @@ export function methodName(method: string): string {
 }
 
 export function requestAttributes({ method, uri }: TracedRequest): Attributes {
-  return { 'http.request.method': METHODS.has(method) ? method : '_OTHER', 'url.path': uri === '*' ? uri : normalizePath(uri) }
+  return { 'http.request.method': METHODS.has(method) ? method : '_OTHER', 'url.path': pathOf(uri) }
+}
+
+/** Longer texts are cut. */
+export const MAX_TEXT = 256
+
+/** A copy: spans wait to be sent, and a slice would hold on to the whole target, with its query. */
+function pathOf(uri: string): string {
+  return uri === '*' ? uri : Buffer.from(normalizePath(uri).slice(0, MAX_TEXT)).toString()
 }
 
 /** The operations that OpenTelemetry's conventions name, by how the path of their API ends. */

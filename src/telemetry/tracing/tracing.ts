@@ -7,7 +7,7 @@ import { VERSION } from '../../version.ts'
 import { DecisionSpan } from './decision-span.ts'
 import { RequestTrace } from './request-trace.ts'
 import { sampledParent } from './sampled-parent.ts'
-import type { TracedRequest } from './span-attributes.ts'
+import { MAX_TEXT, type TracedRequest } from './span-attributes.ts'
 import { SpanClock } from './span-clock.ts'
 import { SpanSender, type SpanSenderParts } from './span-sender.ts'
 
@@ -16,9 +16,6 @@ export interface TracingOptions extends Omit<SpanSenderParts, 'nowMs'> {
   /** Of the requests that their caller does not trace, the share that is traced. */
   readonly share: number
 }
-
-/** A model's name may be as long. */
-const MAX_TEXT = 256
 
 /**
  * The spans of one worker, by OpenTelemetry's SDK. Nothing is registered globally, and parents are passed on by hand: a context manager
