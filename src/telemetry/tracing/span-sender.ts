@@ -6,7 +6,7 @@ import { BatchSpanProcessor, type ReadableSpan, type SpanProcessor } from '@open
 import type { Logger } from 'pino'
 import { VERSION } from '../../version.ts'
 import type { Series } from '../metrics/counter-family.ts'
-import { limitResponses } from './response-limit.ts'
+import { CollectorResponses } from './collector-responses.ts'
 
 export interface SpanSenderParts {
   /** To which `/v1/traces` is added. */
@@ -39,6 +39,8 @@ const MAX_WAITING = 2048
 const MAX_BATCH = 256
 /** A collector has little to say. The exporter would read 4 MB, and parse them in one step. */
 const MAX_RESPONSE_BYTES = 65_536
+/** The exporter's error for a status. After several tries it does not say which one. */
+const STATUS_ERROR = 'OTLPExporterError'
 
 /** Sends spans to a collector in batches, beside the requests. Whatever the collector does, memory is bounded and no request waits. */
 export class SpanSender implements SpanProcessor {
@@ -47,7 +49,7 @@ export class SpanSender implements SpanProcessor {
   readonly #exporter: OTLPTraceExporter
   readonly #batches: BatchSpanProcessor
   readonly #agent: HttpAgent
-  readonly #endLimit: () => void
+  readonly #responses: CollectorResponses
   #waiting = 0
   /** Why the last batch was not accepted. */
   #problem: string | undefined
@@ -61,7 +63,7 @@ export class SpanSender implements SpanProcessor {
     this.#parts = parts
     this.#timing = parts.timing ?? TIMING
     this.#agent = parts.url.protocol === 'https:' ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true })
-    this.#endLimit = limitResponses(this.#agent, MAX_RESPONSE_BYTES)
+    this.#responses = new CollectorResponses(this.#agent, MAX_RESPONSE_BYTES)
     this.#exporter = new OTLPTraceExporter({
       url: `${parts.url.href.replace(/\/+$/, '')}/v1/traces`,
       timeoutMillis: this.#timing.timeoutMs,
@@ -104,7 +106,7 @@ export class SpanSender implements SpanProcessor {
     clearTimeout(timer)
     this.#isClosed = true
     this.#agent.destroy()
-    this.#endLimit()
+    this.#responses.close()
     if (this.#waiting > 0) this.#lose(this.#waiting, this.#problem ?? 'there was no time left')
   }
 
@@ -152,8 +154,8 @@ export class SpanSender implements SpanProcessor {
   }
 
   /** Of a response, its status alone: its text is the collector's own. */
-  #reasonOf(error: (Error & { readonly code?: unknown }) | undefined): string {
+  #reasonOf(error: Error | undefined): string {
     if (error === undefined) return 'it did not accept them'
-    return typeof error.code === 'number' ? `it returned ${error.code}` : this.#parts.explain(error)
+    return error.name === STATUS_ERROR ? `it returned ${this.#responses.status}` : this.#parts.explain(error)
   }
 }

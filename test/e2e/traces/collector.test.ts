@@ -17,6 +17,8 @@ const TRACED = { fields: [['traceparent', callerSpan().traceparent]] as [string,
 describe.concurrent('a collector that does not accept spans loses them, and nothing else', () => {
   test.for<[string, Partial<SenderTiming>, (res: ServerResponse, other: string) => void, string]>([
     ['fails', {}, (res) => void res.writeHead(500, 'a-text-of-its-own').end('another'), 'it returned 500'],
+    // Later than the SDK would try again
+    ['is overloaded', {}, (res) => void res.writeHead(503, { 'Retry-After': '3600' }).end(), 'it returned 503'],
     ['redirects', {}, (res, url) => void res.writeHead(307, { Location: url }).end(), 'it returned 307'],
     // Too short for a second try
     ['breaks off', { timeoutMs: 700 }, (res) => void res.destroy(), 'socket hang up'],
