@@ -118,7 +118,7 @@ describe('rules', () => {
   test('costs in a header field', () =>
     expectHolds(policy('p', { rules: [rateRule('r', [], { tokens_per_second: 1, burst: 10, cost: { header: 'x-cost' } })] }), [
       { request: { headers: { 'x-cost': 7 } }, times: 2, expect: { status: [200, 429], headers: { 'Retry-After': 4 } } },
-      { request: { headers: { 'x-cost': '11' } }, expect: { status: 429, headers: { 'x-should-retry': 'false' } } },
+      { request: { headers: { 'x-cost': '11' } }, expect: { status: 429, headers: { 'x-should-retry': false } } },
     ]))
 
   test('requests in flight: for hold_seconds as a gateway asks, until the clock moves on in the proxy', async () => {
@@ -142,6 +142,9 @@ describe('rules', () => {
       { request: { host: 'a.test', headers: { 'x-k': ['a', 'a'] } }, expect: { status: 400, reason: 'repeated_descriptor' } },
       { expect: { status: 400, reason: 'missing_original_host', headers: { 'X-Edge-Reason': 'missing_original_host' } } },
       { request: { host: 'b.test' }, expect: { status: 200 } },
+      { request: { headers: { 'x-k': [1, true] }, host: 'a.test' }, expect: { status: 400, reason: 'repeated_descriptor' } },
+      { request: { headers: { Host: 'a.test', 'x-k': true } }, expect: { status: 200 } },
+      { request: { headers: { Host: 'a.test', 'x-k': 'true' } }, expect: { status: 429 } },
       { request: { headers: { Host: 'a.test', 'x-k': 'é' } }, times: 2, expect: { status: [200, 429] } },
     ])
   })
