@@ -18,6 +18,7 @@ const METHOD = 'a method such as GET'
 const URI = 'a path such as /api/x?page=1, without spaces and control characters'
 const HOST = 'the name of a host'
 const VALUE = 'a text without control characters'
+const LONG_NUMBER = 'a text, because a number keeps no more than 15 digits'
 const TIME = 'a time such as 2026-01-31T12:00:00Z, from 1970 on'
 const SPAN = 'a duration such as 500ms, 90s, 5m, 2h or 7d'
 const TIMES = `a whole number from 1 to ${MAX_TIMES}`
@@ -56,8 +57,9 @@ const TARGET = /^[^\s\x00-\x1f\x7f-\x9f]+$/
 const name = z.string({ error: ONE_LINE }).min(1, { error: ONE_LINE }).max(200, { error: ONE_LINE })
 const fieldName = z.string().regex(TOKEN, { error: 'the name of a header field' })
 const fieldText = z.string({ error: VALUE }).regex(LINE, { error: VALUE })
-/** As YAML has them without quotes. A whole number with more digits than this would not be sent as it was written. */
-const fieldScalar = z.union([fieldText, z.number().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER), z.boolean()])
+const safeNumber = z.number().min(Number.MIN_SAFE_INTEGER, { error: LONG_NUMBER }).max(Number.MAX_SAFE_INTEGER, { error: LONG_NUMBER })
+/** As YAML has them without quotes. */
+const fieldScalar = z.union([fieldText, safeNumber, z.boolean()])
 
 const requestSchema = z
   .strictObject(

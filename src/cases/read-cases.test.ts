@@ -80,7 +80,7 @@ describe('what is wrong with a file of cases is said in a sentence with its line
     [
       'a number with more digits than it keeps',
       step('request: { uri: /, headers: { x: 12345678901234567890 } }\n      expect: { status: 200 }'),
-      '3: [0].steps[0].request.headers.x: expected a text without control characters, or a list of them, got 12345678901234567000',
+      '3: [0].steps[0].request.headers.x: expected a text, because a number keeps no more than 15 digits, got 12345678901234567000 — put it in quotes?',
     ],
     [
       'an object as a header',
