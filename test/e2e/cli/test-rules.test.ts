@@ -202,7 +202,7 @@ describe('tokens and money', () => {
     await expectHolds(tokens, [{ request, expect: { status: 200, headers: { 'RateLimit-Remaining': 140 } } }])
   })
 
-  test('bodies that the proxy refuses', async () => {
+  test('what the proxy refuses', async () => {
     setting('EDGE_MAX_BODY_BYTES', '60')
     await expectHolds(
       money,
@@ -213,6 +213,7 @@ describe('tokens and money', () => {
           request: { ...chat, headers: { 'content-length': 'x' } },
           expect: { status: 400, reason: 'bad_request' },
         },
+        { request: { ...chat, method: 'post' }, expect: { status: 400, reason: 'bad_request' } },
       ],
       PROXY,
     )
