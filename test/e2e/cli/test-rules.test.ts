@@ -163,6 +163,16 @@ describe('tokens and money', () => {
     await expectHolds(tokens, [{ request: chat, expect: { status: 200, headers: { 'RateLimit-Remaining': 98 } } }], PROXY)
   })
 
+  test('a case with a body that is not read gets a note, where a rule would read it', async () => {
+    const cases = [{ name: 'it', steps: [{ request: chat, expect: { status: 200 } }] }]
+    const note = 'cases.yaml: note: bodies are not read in decision_service; --mode reverse_proxy reads them\n'
+    const tokens = bundle(1, policy('p', { rules: [llmRule('r', [], { tokens_per_minute: 2000 })] }))
+    expect(await tested(tokens, cases)).toMatchObject({ status: 0, stderr: note })
+    expect(await tested(tokens, cases, ...PROXY.flags)).toMatchObject({ status: 0, stderr: '' })
+    const plain = bundle(1, policy('p', { rules: [bucketRule('r', [], 1)] }))
+    expect(await tested(plain, cases)).toMatchObject({ status: 0, stderr: '' })
+  })
+
   test('without a usage the reservation stays; with one it is corrected when the clock moves on', async () => {
     // 2 prompt tokens at 0.001 and 100 of the answer at 0.005: 0.502
     const reserved = {
