@@ -115,6 +115,20 @@ describe('rules', () => {
     ])
   })
 
+  test.for(['1/hour', '9/hour', '3/day', '7/minute'])('%s: whole tokens after whole times, to the millisecond', async (rate) => {
+    const [count, unit] = rate.split('/') as [string, string]
+    const unitMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }[unit]!
+    const tokens = Number(count)
+    const retryAfter = Math.ceil(unitMs / 1000 / tokens)
+    await expectHolds(policy('p', { rules: [rateRule('r', [], { rate, burst: tokens })] }), [
+      { times: tokens, expect: { status: 200, headers: { 'RateLimit-Reset': unitMs / 1000 } } },
+      { expect: { status: 429, headers: { 'Retry-After': retryAfter } } },
+      { after: `${unitMs}ms`, times: tokens, expect: { status: 200 } },
+      { after: `${Math.ceil(unitMs / tokens) - 1}ms`, expect: { status: 429, headers: { 'Retry-After': 1 } } },
+      { after: '1ms', times: 2, expect: { status: [200, 429] } },
+    ])
+  })
+
   test('costs in a header field', () =>
     expectHolds(policy('p', { rules: [rateRule('r', [], { tokens_per_second: 1, burst: 10, cost: { header: 'x-cost' } })] }), [
       { request: { headers: { 'x-cost': 7 } }, times: 2, expect: { status: [200, 429], headers: { 'Retry-After': 4 } } },
