@@ -18,6 +18,7 @@ const METHOD = 'a method such as GET'
 const URI = 'a path such as /api/x?page=1, without spaces and control characters'
 const HOST = 'the name of a host'
 const VALUE = 'a text without control characters'
+const LONG_NUMBER = 'a text, because a number keeps no more than 15 digits'
 const TIME = 'a time such as 2026-01-31T12:00:00Z, from 1970 on'
 const SPAN = 'a duration such as 500ms, 90s, 5m, 2h or 7d'
 const TIMES = `a whole number from 1 to ${MAX_TIMES}`
@@ -56,7 +57,9 @@ const TARGET = /^[^\s\x00-\x1f\x7f-\x9f]+$/
 const name = z.string({ error: ONE_LINE }).min(1, { error: ONE_LINE }).max(200, { error: ONE_LINE })
 const fieldName = z.string().regex(TOKEN, { error: 'the name of a header field' })
 const fieldText = z.string({ error: VALUE }).regex(LINE, { error: VALUE })
-const fieldNumber = z.number({ error: 'a number' })
+const safeNumber = z.number().min(Number.MIN_SAFE_INTEGER, { error: LONG_NUMBER }).max(Number.MAX_SAFE_INTEGER, { error: LONG_NUMBER })
+/** As YAML has them without quotes. */
+const fieldScalar = z.union([fieldText, safeNumber, z.boolean()])
 
 const requestSchema = z
   .strictObject(
@@ -65,13 +68,9 @@ const requestSchema = z
       uri: z.string({ error: URI }).regex(TARGET, { error: URI }).meta({ description: 'Path and query, as the client sends them.' }),
       host: z.string({ error: HOST }).regex(/^\S+$/, { error: HOST }).optional(),
       headers: z
-        .record(
-          fieldName,
-          z.union([fieldText, fieldNumber, z.array(fieldText, { error: 'a list of texts' })], { error: `${VALUE}, or a list of them` }),
-          {
-            error: 'an object of names and values',
-          },
-        )
+        .record(fieldName, z.union([fieldScalar, z.array(fieldScalar)], { error: `${VALUE}, or a list of them` }), {
+          error: 'an object of names and values',
+        })
         .default({})
         .meta({ description: 'A list stands for a field that comes several times. X-Forwarded-For says who the client is.' }),
       body: z.string({ error: 'a text' }).optional().meta({ description: 'Read with --mode reverse_proxy alone, as edge serve does.' }),
@@ -129,13 +128,9 @@ const expectSchema = z.strictObject(
     policy: label.optional().meta({ description: 'Of the last response: the id of the policy that decided it.' }),
     rule: label.optional().meta({ description: 'Of the last response: the name of the rule that decided it.' }),
     headers: z
-      .record(
-        fieldName,
-        z.union([fieldText, fieldNumber, z.null()], { error: 'a text or a number, or null for a field that must be absent' }),
-        {
-          error: 'an object of names and values',
-        },
-      )
+      .record(fieldName, z.union([fieldScalar, z.null()], { error: `${VALUE}, or null for a field that must be absent` }), {
+        error: 'an object of names and values',
+      })
       .optional()
       .meta({ description: 'Of the last response; others may be there too. null: the field must be absent.' }),
   },
@@ -166,7 +161,7 @@ const stepSchema = z
 
 export const caseSchema = z.strictObject(
   {
-    name: name.meta({ description: 'Unique in the file.' }),
+    name,
     at: z
       .string({ error: TIME })
       .refine((text) => dateTimeMs(text) >= 0, { error: TIME })

@@ -49,11 +49,6 @@ describe('what is wrong with a file of cases is said in a sentence with its line
       `- steps: [{ ${REQUEST}, expect: { status: 200 } }]`,
       '1: [0].name: expected a text of 1 to 200 characters, but it is missing',
     ],
-    [
-      'a name twice',
-      `- name: a\n  steps: &s [{ ${REQUEST}, expect: { status: 200 } }]\n- name: a\n  steps: *s\n`,
-      '3: [1].name: "a" is the name of case 1 too',
-    ],
     ['no steps', '- name: a\n  steps: []\n', '2: [0].steps: expected at least one step, got an empty list'],
     ['an empty expectation', step(`${REQUEST}\n      expect: {}`), '2: [0].steps: expected at least one step that expects something'],
     ['nothing is expected', step(REQUEST), '2: [0].steps: expected at least one step that expects something, got a list'],
@@ -81,6 +76,16 @@ describe('what is wrong with a file of cases is said in a sentence with its line
       'a line break in a header',
       step('request: { uri: /, headers: { x: "a\\r\\nb" } }\n      expect: { status: 200 }'),
       '3: [0].steps[0].request.headers.x: expected a text without control characters',
+    ],
+    [
+      'a number with more digits than it keeps',
+      step('request: { uri: /, headers: { x: 12345678901234567890 } }\n      expect: { status: 200 }'),
+      '3: [0].steps[0].request.headers.x: expected a text, because a number keeps no more than 15 digits, got 12345678901234567000 — put it in quotes?',
+    ],
+    [
+      'an object as a header',
+      step(`${REQUEST}\n      expect: { headers: { x: {} } }`),
+      '4: [0].steps[0].expect.headers.x: expected a text without control characters, or null for a field that must be absent, got an object',
     ],
     [
       'two hosts',
@@ -212,4 +217,8 @@ test('a line is that of the case, whatever is around it', () => {
 test('JSON is read too', () => {
   const cases = [{ name: 'a', steps: [{ request: { uri: '/' }, expect: { status: 200 } }] }]
   expect(readCases(`\ufeff${JSON.stringify(cases, null, '\t')}`)).toMatchObject({ cases })
+})
+
+test('two cases may have the same name', () => {
+  expect(problemsIn(`- name: a\n  steps: &s [{ ${REQUEST}, expect: { status: 200 } }]\n- name: a\n  steps: *s\n`)).toEqual([])
 })

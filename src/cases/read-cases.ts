@@ -54,7 +54,6 @@ export function readCases(text: string): ReadCases {
 function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readonly problems: Problem[] } {
   const cases: Case[] = []
   const problems: Problem[] = []
-  const names = new Map<unknown, number>()
   let requests = 0
   for (const [i, item] of items.entries()) {
     if (problems.length >= MAX_PROBLEMS) break
@@ -62,11 +61,6 @@ function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readon
     if (result.success) cases.push(result.data)
     else for (const issue of result.error.issues) addFew(problems, problemsOf({ ...issue, path: [i, ...issue.path] }, items))
     addFew(problems, reservedNames(item, [i]))
-    const name = (item as { name?: unknown } | null)?.name
-    const earlier = typeof name === 'string' ? names.get(name) : undefined
-    if (earlier !== undefined)
-      problems.push({ path: formatPath([i, 'name']), message: `${show(name)} is the name of case ${earlier + 1} too` })
-    else names.set(name, i)
     addFew(problems, lateSteps(result.data, [i]))
     for (const step of result.data?.steps ?? []) requests += timesOf(step)
     if (requests > MAX_REQUESTS) {

@@ -6,6 +6,7 @@ import {
   type RequestExplanation,
 } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
+import { KNOWN_METHODS } from '../http/known-methods.ts'
 import { headerValue } from '../http/raw-headers.ts'
 import { type BodyCost, readCost } from './body-cost.ts'
 import type { ReceivedHead } from './downstream.ts'
@@ -45,7 +46,8 @@ export function requestExplainer(engine: Engine, maxBodyBytes: number, peer = FO
 /** The request as the proxy reads it, or what is wrong with it; and its body. */
 export function askedProxiedRequest(asked: AskedRequest): { readonly request: ProxiedRequest | string; readonly bytes: Buffer } {
   const bytes = Buffer.from(asked.body ?? '')
-  return { request: ProxiedRequest.read(headOf(asked, bytes.length), false), bytes }
+  const isKnown = KNOWN_METHODS.has(asked.method)
+  return { request: isKnown ? ProxiedRequest.read(headOf(asked, bytes.length), false) : 'the method is not known', bytes }
 }
 
 /** With the fields of the responses that the proxy makes itself. */

@@ -29,17 +29,22 @@ function whyRejected(reason: string, rule: ExplainedRuleResponse | undefined): s
   return rule === undefined ? [] : [rejectedText(reason, rule)]
 }
 
-/** The policies that cover the request, the one that was expected to decide, and a few others. */
+/** The policies that cover the request, the one that was expected to decide, and a few others of both kinds. */
 function lookedAt({ explanation, expected }: CaseFailure): ExplainedPolicyResponse[] {
   const kept: ExplainedPolicyResponse[] = []
-  let others = 0
+  const others = { far: 0, near: 0 }
   for (const explained of explanation.policies) {
-    const isNamed = explained.policy.id === expected.policy
-    if (explained.why !== undefined && !isNamed && others++ >= MAX_NAMED) continue
+    const isOther = explained.why !== undefined && explained.policy.id !== expected.policy
+    if (isOther && others[isFar(explained.why) ? 'far' : 'near']++ >= MAX_NAMED) continue
     // The values are those of the case itself.
     kept.push(printable(policyJson(explained, ([value]) => value!)) as ExplainedPolicyResponse)
   }
   return kept
+}
+
+/** It has nothing to do with requests of this path. */
+function isFar(why: string | null | undefined): boolean {
+  return why === 'path' || why === 'domain'
 }
 
 function closestText({ limit }: Allowed): string {
@@ -50,14 +55,19 @@ function closestText({ limit }: Allowed): string {
   return `It is allowed. Closest to its limit is rule ${rule.name} of policy ${rule.policy.id}: ${left}.`
 }
 
-/** Why rules that could have rejected it did not. `expected`: the policy that should have. */
+/**
+ * Why rules that could have rejected it did not: those of policies that cover it first, then the policies that nearly do. `expected`: the
+ * policy that should have.
+ */
 function idleText(policies: readonly ExplainedPolicyResponse[], expected: string | undefined): string[] {
   const named = policies.filter(({ id }) => id === expected)
   const asked = named.length > 0 ? named : policies
-  const lines = asked.flatMap(({ id, matched, why, rules }) => {
-    if (!matched) return [`Policy ${id} does not cover it: ${MISMATCHES[why ?? ''] ?? why}.`]
-    const idle = rules.filter(({ applied }) => !applied)
-    return idle.map((rule) => `Rule ${rule.name} of policy ${id} does not apply: ${whyNotText(rule.why, rule.descriptors)}.`)
-  })
-  return lines.slice(0, MAX_NAMED)
+  const idle = asked.flatMap(({ id, rules }) =>
+    rules
+      .filter(({ applied }) => !applied)
+      .map((rule) => `Rule ${rule.name} of policy ${id} does not apply: ${whyNotText(rule.why, rule.descriptors)}.`),
+  )
+  const others = asked.filter(({ matched }) => !matched).sort((a, b) => Number(isFar(a.why)) - Number(isFar(b.why)))
+  const uncovered = others.map(({ id, why }) => `Policy ${id} does not cover it: ${MISMATCHES[why ?? ''] ?? why}.`)
+  return [...idle, ...uncovered].slice(0, MAX_NAMED)
 }

@@ -4,6 +4,7 @@ import type { Plan } from '../../policy/plan.ts'
 import { planOf } from '../../simulation/bundle-plan.ts'
 import { readSimulatedSettings } from '../../simulation/simulated-settings.ts'
 import { Simulation, type SimulationOptions } from '../../simulation/simulation.ts'
+import { printableText } from '../admin/printable.ts'
 import { ignoreClosed } from '../closed-output.ts'
 import { printStartProblems } from '../print-problems.ts'
 import { readBundle } from '../read-bundle.ts'
@@ -33,6 +34,7 @@ export async function test(args: string[]): Promise<number> {
     return printStartProblems('edge test', settings)
   }
   noteDomains(file, plan)
+  if (mode === 'decision_service' && plan.needsBody) noteBodies(read)
   return (await runFiles(read, plan, { ...settings, mode, startMs: 0, storeBytes: STORE_BYTES }, report)) ? 0 : 1
 }
 
@@ -95,4 +97,14 @@ function noteDomains(file: string, { policies }: Plan): void {
   if (count === 0) return
   const which = count === 1 ? '1 policy is' : `${count} policies are`
   process.stderr.write(`${file}: note: ${which} for the rate limit service, which cases do not call\n`)
+}
+
+/** Rules that depend on bodies decide without them in this mode. */
+function noteBodies(files: readonly CaseFile[]): void {
+  for (const { file, cases } of files) {
+    if (!cases.some(({ steps }) => steps.some(({ request }) => request.body))) continue
+    process.stderr.write(
+      printableText(`${file}: note: bodies are not read in decision_service; --mode reverse_proxy reads them`).concat('\n'),
+    )
+  }
 }

@@ -59,12 +59,10 @@ export const bucket: Algorithm<BucketLimit> = {
     // Taking nothing is always possible, even with a debt.
     if (cost === 0) return 0
     if (cost > burst) return NEVER
-    const wait = (cost - left) / tokensPerMs
-    // The division may round down, and a caller that waits exactly that long would be rejected again.
-    return left + wait * tokensPerMs >= cost ? wait : wait * (1 + 4 * Number.EPSILON)
+    return untilMs(left, tokensPerMs, cost)
   },
 
-  resetMs: (limit, left) => (left >= limit.burst ? 0 : (limit.burst - left) / limit.tokensPerMs),
+  resetMs: ({ burst, tokensPerMs }, left) => (left >= burst ? 0 : untilMs(left, tokensPerMs, burst)),
 
   spentShare({ level, at, size, rate }, nowMs) {
     const elapsedMs = nowMs - at
@@ -80,6 +78,16 @@ function isOfOther({ burst, tokensPerMs }: BucketLimit, { size, rate }: CounterR
 /** What an override adds to a record of another size. One that was cut before gets no more than one that was not. */
 function raise({ burst, raisedFrom }: BucketLimit, recordSize: number): number {
   return raisedFrom === undefined ? 0 : Math.max(0, burst - Math.max(raisedFrom, recordSize))
+}
+
+/** How long until the level is high enough, by the arithmetic of `refill`. */
+function untilMs(left: number, tokensPerMs: number, level: number): number {
+  const wait = (level - left) / tokensPerMs
+  // The division may round up: a little more than an hour would be 3601 in whole seconds.
+  const whole = Math.round(wait)
+  if (Math.abs(whole - wait) < 0.001 && left + whole * tokensPerMs >= level) return whole
+  // It may also round down, and a caller that waits exactly that long would be rejected again.
+  return left + wait * tokensPerMs >= level ? wait : wait * (1 + 4 * Number.EPSILON)
 }
 
 /** A millisecond after the debt is paid: at that moment itself, nothing is left yet. */

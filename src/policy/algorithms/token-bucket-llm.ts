@@ -4,6 +4,7 @@ import type { LlmSettings } from '../../llm/llm-settings.ts'
 import { maxCompletionTokens } from '../../llm/tokens.ts'
 import type { TokenBucketLlmConfig } from '../schema/token-bucket-llm.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
+import { refillRate } from './rate.ts'
 import { windowLimit } from './window-limit.ts'
 
 export function compileTokenBucketLlm(config: TokenBucketLlmConfig): CompiledRule {
@@ -29,7 +30,7 @@ function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
 export function tokenBucketLlmLimits({ tokens_per_minute, tokens_per_day, burst_tokens }: TokenBucketLlmConfig): PartLimit[] {
   const limits: PartLimit[] = []
   if (tokens_per_minute !== undefined) {
-    const limit: Limit = { kind: BUCKET, tokensPerMs: tokens_per_minute / 60_000, burst: burst_tokens ?? tokens_per_minute }
+    const limit: Limit = { kind: BUCKET, tokensPerMs: refillRate(tokens_per_minute / 60_000), burst: burst_tokens ?? tokens_per_minute }
     limits.push({ part: 'minute', limit, reason: 'tpm_exceeded' })
   }
   if (tokens_per_day !== undefined) {

@@ -1,7 +1,7 @@
 import { BUCKET, type BucketLimit } from '../../limiter/limit.ts'
 import type { TokenBucketConfig } from '../schema/token-bucket.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
-import { parseRate } from './rate.ts'
+import { parseRate, refillRate } from './rate.ts'
 import { compileRequestCost, requestCostSurprises } from './request-cost.ts'
 
 export function compileTokenBucket(config: TokenBucketConfig): CompiledRule {
@@ -19,5 +19,5 @@ export function tokenBucketSurprises(config: TokenBucketConfig): Generator<strin
 /** By default, a burst is what one unit of the rate brings. */
 function limitOf({ rate, tokens_per_second, burst, when_over }: TokenBucketConfig): BucketLimit {
   const { count, tokensPerMs } = rate === undefined ? { count: 0, tokensPerMs: tokens_per_second! / 1000 } : parseRate(rate)!
-  return { kind: BUCKET, tokensPerMs, burst: burst ?? Math.max(1, count), canOverdraw: when_over === 'charge' }
+  return { kind: BUCKET, tokensPerMs: refillRate(tokensPerMs), burst: burst ?? Math.max(1, count), canOverdraw: when_over === 'charge' }
 }

@@ -110,6 +110,18 @@ describe('cases that fail', () => {
     expect(said).toMatchObject({ status: 1, stdout: expect.stringContaining(line) })
   })
 
+  test('rules that nearly reject it are named before those that have nothing to do with it', async () => {
+    const far = Array.from({ length: 9 }, (_, i) => policy(`far-${i}`, { selector: { pathPrefix: `/far/${i}` }, rules: [] }))
+    const writes = policy('writes', { selector: { pathPrefix: '/api', methods: ['POST'] }, rules: [bucketRule('r', [], 1)] })
+    const keyed = policy('keyed', { rules: [bucketRule('r', ['header:x-key'], 1)] })
+    const { stdout } = await tested(bundle(1, ...far, writes, keyed), caseOf({ status: 429 }))
+    expect(stdout.match(/^ +(?:Rule|Policy) .*$/gm)?.map((line) => line.trim())).toEqual([
+      'Rule r of policy keyed does not apply: the request has no header:x-key.',
+      'Policy writes does not cover it: its method does not match.',
+      ...[0, 1, 2].map((i) => `Policy far-${i} does not cover it: its path does not match.`),
+    ])
+  })
+
   test('a case ends with the first step that fails, and the others are run', async () => {
     const steps = [1, 2, 3].map((reset) => ({ request: REQUEST, expect: { headers: { 'RateLimit-Reset': 10 * reset } } }))
     steps[1]!.expect.headers['RateLimit-Reset'] = 1

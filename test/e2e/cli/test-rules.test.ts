@@ -115,10 +115,24 @@ describe('rules', () => {
     ])
   })
 
+  test.for(['1/hour', '9/hour', '3/day', '7/minute'])('%s: whole tokens after whole times, to the millisecond', async (rate) => {
+    const [count, unit] = rate.split('/') as [string, string]
+    const unitMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }[unit]!
+    const tokens = Number(count)
+    const retryAfter = Math.ceil(unitMs / 1000 / tokens)
+    await expectHolds(policy('p', { rules: [rateRule('r', [], { rate, burst: tokens })] }), [
+      { times: tokens, expect: { status: 200, headers: { 'RateLimit-Reset': unitMs / 1000 } } },
+      { expect: { status: 429, headers: { 'Retry-After': retryAfter } } },
+      { after: `${unitMs}ms`, times: tokens, expect: { status: 200 } },
+      { after: `${Math.ceil(unitMs / tokens) - 1}ms`, expect: { status: 429, headers: { 'Retry-After': 1 } } },
+      { after: '1ms', times: 2, expect: { status: [200, 429] } },
+    ])
+  })
+
   test('costs in a header field', () =>
     expectHolds(policy('p', { rules: [rateRule('r', [], { tokens_per_second: 1, burst: 10, cost: { header: 'x-cost' } })] }), [
       { request: { headers: { 'x-cost': 7 } }, times: 2, expect: { status: [200, 429], headers: { 'Retry-After': 4 } } },
-      { request: { headers: { 'x-cost': '11' } }, expect: { status: 429, headers: { 'x-should-retry': 'false' } } },
+      { request: { headers: { 'x-cost': '11' } }, expect: { status: 429, headers: { 'x-should-retry': false } } },
     ]))
 
   test('requests in flight: for hold_seconds as a gateway asks, until the clock moves on in the proxy', async () => {
@@ -142,6 +156,9 @@ describe('rules', () => {
       { request: { host: 'a.test', headers: { 'x-k': ['a', 'a'] } }, expect: { status: 400, reason: 'repeated_descriptor' } },
       { expect: { status: 400, reason: 'missing_original_host', headers: { 'X-Edge-Reason': 'missing_original_host' } } },
       { request: { host: 'b.test' }, expect: { status: 200 } },
+      { request: { headers: { 'x-k': [1, true] }, host: 'a.test' }, expect: { status: 400, reason: 'repeated_descriptor' } },
+      { request: { headers: { Host: 'a.test', 'x-k': true } }, expect: { status: 200 } },
+      { request: { headers: { Host: 'a.test', 'x-k': 'true' } }, expect: { status: 429 } },
       { request: { headers: { Host: 'a.test', 'x-k': 'é' } }, times: 2, expect: { status: [200, 429] } },
     ])
   })
@@ -158,6 +175,16 @@ describe('tokens and money', () => {
     const tokens = policy('p', { rules: [llmRule('r', [], { tokens_per_minute: 200, max_completion_tokens: 150 })] })
     await expectHolds(tokens, [{ request: chat, times: 2, expect: { status: [200, 429], reason: 'tpm_exceeded' } }])
     await expectHolds(tokens, [{ request: chat, expect: { status: 200, headers: { 'RateLimit-Remaining': 98 } } }], PROXY)
+  })
+
+  test('a case with a body that is not read gets a note, where a rule would read it', async () => {
+    const cases = [{ name: 'it', steps: [{ request: chat, expect: { status: 200 } }] }]
+    const note = 'cases.yaml: note: bodies are not read in decision_service; --mode reverse_proxy reads them\n'
+    const tokens = bundle(1, policy('p', { rules: [llmRule('r', [], { tokens_per_minute: 2000 })] }))
+    expect(await tested(tokens, cases)).toMatchObject({ status: 0, stderr: note })
+    expect(await tested(tokens, cases, ...PROXY.flags)).toMatchObject({ status: 0, stderr: '' })
+    const plain = bundle(1, policy('p', { rules: [bucketRule('r', [], 1)] }))
+    expect(await tested(plain, cases)).toMatchObject({ status: 0, stderr: '' })
   })
 
   test('without a usage the reservation stays; with one it is corrected when the clock moves on', async () => {
@@ -199,7 +226,7 @@ describe('tokens and money', () => {
     await expectHolds(tokens, [{ request, expect: { status: 200, headers: { 'RateLimit-Remaining': 140 } } }])
   })
 
-  test('bodies that the proxy refuses', async () => {
+  test('what the proxy refuses', async () => {
     setting('EDGE_MAX_BODY_BYTES', '60')
     await expectHolds(
       money,
@@ -210,6 +237,7 @@ describe('tokens and money', () => {
           request: { ...chat, headers: { 'content-length': 'x' } },
           expect: { status: 400, reason: 'bad_request' },
         },
+        { request: { ...chat, method: 'post' }, expect: { status: 400, reason: 'bad_request' } },
       ],
       PROXY,
     )
