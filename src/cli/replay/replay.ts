@@ -93,8 +93,19 @@ async function checkOutput({ htmlFile, bundles, logs }: ReplayArguments): Promis
     throw new ReplayProblem(`--html: ${htmlFile} is one of the files to read`)
   try {
     await access(dirname(path), constants.W_OK)
+    // A device or a pipe would be replaced by the file.
+    if (await isOtherThanFile(path)) throw new Error('it is not a regular file')
   } catch (error) {
     throw new ReplayProblem(`--html: ${htmlFile}: ${writingProblem(error)}`)
+  }
+}
+
+async function isOtherThanFile(path: string): Promise<boolean> {
+  try {
+    return !(await stat(path)).isFile()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw error
   }
 }
 
