@@ -144,7 +144,7 @@ async function readAll(
     requests: Math.min(MAX_WINDOW_REQUESTS, Math.ceil(WINDOW_REQUESTS / logs.length)),
     characters: WINDOW_CHARACTERS / logs.length,
   }
-  const sources = files.map((file) => new LogSource(file, bounds, unreadable))
+  const sources = files.map((file, i) => new LogSource(file, i, bounds, unreadable))
   const bytesRead = (): number => files.reduce((sum, file) => sum + file.bytesRead, 0)
   const bar = new ProgressBar(process.stderr, totalBytes, () => ({ bytesRead: bytesRead(), requests: replay.requests }))
   const interrupt = (): void => {
