@@ -23,9 +23,11 @@ export function callerName(values: CallerValues): string {
   return Object.values(values).map(shownValue).join(', ') || 'everybody'
 }
 
+const CREDENTIALS = new Set(['bearer', 'header:authorization', 'header:proxy-authorization', 'header:cookie'])
+
 /** Whether nobody may read its values: these are shown as digests of 16 hexadecimal digits. */
 export function isCredential(key: string): boolean {
-  return key === 'bearer' || key === 'header:authorization' || key.startsWith('cookie:')
+  return CREDENTIALS.has(key) || key.startsWith('cookie:')
 }
 
 export function looksLikeDigest(value: string): boolean {

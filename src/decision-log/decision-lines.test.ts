@@ -95,6 +95,17 @@ describe('a line has what rules read', () => {
     expect(headers).toEqual({ cookie: nameOf(['sid=abc; theme=dark']) })
   })
 
+  test('of a field for a proxy, a digest', () => {
+    const { headers } = lineOf(planFor('header:proxy-authorization'), request('/', { 'proxy-authorization': 'Basic x' }))
+    expect(headers).toEqual({ 'proxy-authorization': nameOf(['Basic x']) })
+  })
+
+  test('of a credential that a cost reads, a digest', () => {
+    const cost = budgetRule('money', [], { budget: 1, period: '1d', cost: { header: 'Authorization', default: 1 } })
+    const plan = planOf(bundle(1, policy('p', { rules: [cost] })))
+    expect(lineOf(plan, request('/', { authorization: 'Bearer sk-1' })).headers).toEqual({ authorization: `Bearer ${nameOf(['sk-1'])}` })
+  })
+
   test('of a token, the claims that are named, in a token without a signature', () => {
     const claims = (plan: Plan): unknown => {
       const { authorization } = lineOf(plan, request('/', ALL)).headers!

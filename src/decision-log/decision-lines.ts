@@ -1,6 +1,7 @@
 import { formatAddress, subjectText } from '../address.ts'
 import type { NameOf } from '../engine/name-of.ts'
 import type { BodyFacts } from '../engine/question.ts'
+import { isCredential } from '../policy/descriptor-key.ts'
 import { normalizeHost } from '../policy/host.ts'
 import { normalizePath } from '../policy/path.ts'
 import type { Plan, PlanPolicy } from '../policy/plan.ts'
@@ -85,7 +86,7 @@ export class DecisionLines {
   #headers(view: RequestView, { headers, authorization, cookies }: LoggedParts, body: BodyFacts): string {
     const { nameOf } = this.#parts
     let text = ''
-    for (const name of headers) if (name !== 'cookie') text += fieldText(name, view.header(name))
+    for (const name of headers) if (name !== 'cookie') text += fieldText(name, this.#header(view, name))
     if (authorization !== undefined)
       text += fieldText('authorization', loggedAuthorization(view.header('authorization'), authorization, nameOf))
     const isCookieRead = headers.includes('cookie')
@@ -96,6 +97,11 @@ export class DecisionLines {
       text += fieldText('x-edge-model', body.model)
     }
     return text === '' ? '' : `,"headers":{${text.slice(1)}}`
+  }
+
+  #header(view: RequestView, name: string): FieldValue {
+    const value = view.header(name)
+    return typeof value === 'string' && isCredential(`header:${name}`) ? this.#parts.nameOf([value]) : value
   }
 
   #cookie(view: RequestView, isWholeRead: boolean, names: readonly string[]): string | undefined {

@@ -30,10 +30,10 @@ export function loggedAuthorization(
   return `Bearer ${hasCredential ? nameOf([token]) : NO_TOKEN}.${payload}`
 }
 
-const SCHEME = /^[A-Za-z][A-Za-z0-9-]{0,31}(?= )/
+const SCHEME = /^[A-Za-z][A-Za-z0-9-]{0,31} /
 
 /** The name of a scheme is no secret. */
 function withScheme(field: string, nameOf: NameOf): string {
-  const scheme = SCHEME.exec(field)?.[0]
-  return scheme === undefined ? nameOf([field]) : `${scheme} ${nameOf([field])}`
+  const scheme = SCHEME.exec(field)?.[0] ?? ''
+  return scheme + nameOf([field])
 }

@@ -3,7 +3,7 @@ import type { Plan, PlanPolicy } from '../policy/plan.ts'
 
 /** The parts of a request that rules read, and that its line has therefore. */
 export interface LoggedParts {
-  /** Fields in clear, in lower case. */
+  /** In lower case, without Authorization. */
   readonly headers: readonly string[]
   /** Undefined where nothing in the field is read. */
   readonly authorization: AuthorizationParts | undefined
@@ -63,11 +63,14 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
   const contexts: string[] = []
   let hasCredential = false
   let client: LoggedParts['client']
+  const addHeader = (name: string): void => {
+    if (name === 'authorization') hasCredential = true
+    else headers.add(name)
+  }
   for (const key of keys) {
     switch (key.kind) {
       case 'header':
-        if (key.name === 'authorization') hasCredential = true
-        else headers.add(key.name)
+        addHeader(key.name)
         break
       case 'bearer':
         hasCredential = true
@@ -90,7 +93,7 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
         break
     }
   }
-  for (const { rules } of policies) for (const { cost } of rules) if (cost.header !== undefined) headers.add(cost.header)
+  for (const { rules } of policies) for (const { cost } of rules) if (cost.header !== undefined) addHeader(cost.header)
   const authorization = hasCredential || claims.length > 0 ? { hasCredential, claims } : undefined
   return { headers: [...headers], authorization, cookies, queries, contexts, client }
 }

@@ -82,7 +82,9 @@ function bytesOf(name: string): string {
   return Buffer.from(name, 'utf8').toString('latin1')
 }
 
-/** Whether its values are credentials, which nobody may read: bearer tokens and cookies. `text`: as `DescriptorKey.text`. */
+const CREDENTIALS = new Set(['bearer', 'header:authorization', 'header:proxy-authorization', 'header:cookie'])
+
+/** Whether its values are credentials, which nobody may read: bearer tokens, cookies and their like. `text`: as `DescriptorKey.text`. */
 export function isCredential(text: string): boolean {
-  return text === 'bearer' || text === 'header:authorization' || text.startsWith('cookie:')
+  return CREDENTIALS.has(text) || text.startsWith('cookie:')
 }

@@ -67,6 +67,18 @@ describeInBrowser('the HTML report of edge replay', () => {
     expect(await page.evaluate(`getComputedStyle(document.querySelector('table')).borderCollapse`)).toBe('collapse')
   })
 
+  test('has all columns in view and in print however long names are, and is printed dark on light', async () => {
+    const name = 'a-policy-with-a-very-long-name-'.repeat(3)
+    const files = { 'a.json': bundle(name, name, 5), 'b.json': bundle(name, name, 3) }
+    const page = await openReport(files, LOG, { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' })
+    const cutOff = `[...document.querySelectorAll('.wide, .chart')].filter((part) => part.scrollWidth > part.clientWidth).length`
+    expect(await page.evaluate(cutOff)).toBe(0)
+    await page.setViewportSize({ width: 720, height: 1000 })
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    expect(await page.evaluate(cutOff)).toBe(0)
+    expect(await page.evaluate('getComputedStyle(document.body).color')).toBe('rgb(28, 36, 48)')
+  })
+
   test('has nothing that axe finds fault with, light, dark and on a phone', async () => {
     const axe = readText('node_modules/axe-core/axe.min.js')
     const log = `nonsense\n${LOG}`

@@ -32,9 +32,16 @@ test.each([
   expect([...offered, ...withheld].sort()).toEqual([...settableFields(rule as Rule)].sort())
 })
 
-test.each(['bearer', 'header:authorization', 'cookie:sid', 'header:x-k', 'jwt:sub', 'ip:address', 'descriptor:cookie:'])(
-  'the page knows whether values of %s are credentials',
-  (key) => {
-    expect(isShownAsDigest(key)).toBe(isCredential(key))
-  },
-)
+test.each([
+  'bearer',
+  'header:authorization',
+  'header:proxy-authorization',
+  'header:cookie',
+  'cookie:sid',
+  'header:x-k',
+  'jwt:sub',
+  'ip:address',
+  'descriptor:cookie:',
+])('the page knows whether values of %s are credentials', (key) => {
+  expect(isShownAsDigest(key)).toBe(isCredential(key))
+})

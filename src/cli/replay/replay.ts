@@ -93,8 +93,19 @@ async function checkOutput({ htmlFile, bundles, logs }: ReplayArguments): Promis
     throw new ReplayProblem(`--html: ${htmlFile} is one of the files to read`)
   try {
     await access(dirname(path), constants.W_OK)
+    // A device or a pipe would be replaced by the file.
+    if (await isOtherThanFile(path)) throw new Error('it is not a regular file')
   } catch (error) {
     throw new ReplayProblem(`--html: ${htmlFile}: ${writingProblem(error)}`)
+  }
+}
+
+async function isOtherThanFile(path: string): Promise<boolean> {
+  try {
+    return !(await stat(path)).isFile()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw error
   }
 }
 
@@ -133,7 +144,7 @@ async function readAll(
     requests: Math.min(MAX_WINDOW_REQUESTS, Math.ceil(WINDOW_REQUESTS / logs.length)),
     characters: WINDOW_CHARACTERS / logs.length,
   }
-  const sources = files.map((file) => new LogSource(file, bounds, unreadable))
+  const sources = files.map((file, i) => new LogSource(file, i, bounds, unreadable))
   const bytesRead = (): number => files.reduce((sum, file) => sum + file.bytesRead, 0)
   const bar = new ProgressBar(process.stderr, totalBytes, () => ({ bytesRead: bytesRead(), requests: replay.requests }))
   const interrupt = (): void => {

@@ -11,6 +11,8 @@ export class LogLines {
   /** What came of the current line in earlier pieces. */
   #earlier = ''
   #isTooLong = false
+  /** Characters that were skipped, less those that were copied since. */
+  #skipped = 0
 
   constructor(onLine: (request: LoggedRequest | string, line: number) => void) {
     this.#onLine = onLine
@@ -37,13 +39,27 @@ export class LogLines {
     const isTooLong = this.#isTooLong || line.length > MAX_LINE_CHARACTERS
     this.#earlier = ''
     this.#isTooLong = false
-    if (isTooLong) return this.#onLine('it is longer than 1 MiB', this.lineCount)
+    const read = isTooLong ? 'it is longer than 1 MiB' : this.#read(line)
+    if (read === undefined || typeof read === 'string') this.#skipped += isTooLong ? MAX_LINE_CHARACTERS : line.length
+    if (read !== undefined) this.#onLine(read, this.lineCount)
+  }
+
+  /** Undefined for a line of white space. */
+  #read(line: string): LoggedRequest | string | undefined {
     const first = firstCharacter(line)
-    if (first < line.length) this.#onLine(line[first] === '{' ? readJsonLine(line) : readCombinedLine(line), this.lineCount)
+    if (first === line.length) return undefined
+    return line[first] === '{' ? readJsonLine(line) : readCombinedLine(this.#ownText(line))
+  }
+
+  /** A line keeps its whole piece in memory: where much of that is no request, it is copied. */
+  #ownText(line: string): string {
+    if (this.#skipped === 0) return line
+    this.#skipped = Math.max(0, this.#skipped - line.length)
+    return Buffer.from(line, 'latin1').toString('latin1')
   }
 }
 
-/** After white space; lines of nothing else are no lines of a log. */
+/** After white space. */
 function firstCharacter(line: string): number {
   let at = 0
   while (at < line.length && (line.charCodeAt(at) === 0x20 || line.charCodeAt(at) === 0x09 || line.charCodeAt(at) === 0x0d)) at++

@@ -13,14 +13,17 @@ export interface WindowBounds {
 /** The requests of one log, in the order of their times as far as its window reaches. */
 export class LogSource implements LogListener {
   readonly file: LogFile
+  /** Its place among the logs. */
+  readonly order: number
   readonly #bounds: WindowBounds
   readonly #unreadable: UnreadableLines
   readonly #text: LogText
   readonly #window = new ReorderWindow()
   #isEnded = false
 
-  constructor(file: LogFile, bounds: WindowBounds, unreadable: UnreadableLines) {
+  constructor(file: LogFile, order: number, bounds: WindowBounds, unreadable: UnreadableLines) {
     this.file = file
+    this.order = order
     this.#bounds = bounds
     this.#unreadable = unreadable
     this.#text = new LogText(this)

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { type LoggedRequest, WholeRequest } from '../logs/logged-request.ts'
 import { ReorderWindow } from './reorder-window.ts'
 
-function requestAt(timeMs: number): LoggedRequest {
-  return new WholeRequest({ timeMs, method: 'GET', uri: '/', host: '', peer: undefined, fields: [], body: undefined, size: 10 })
+function requestAt(timeMs: number, uri = '/'): LoggedRequest {
+  return new WholeRequest({ timeMs, method: 'GET', uri, host: '', peer: undefined, fields: [], body: undefined, size: 10 })
 }
 
 /** Passes times through a window of this size. */
@@ -47,4 +47,21 @@ test('a log in reverse order loses nothing', () => {
   const times = Array.from({ length: 5000 }, (_, i) => 5000 - i)
   const passed = through(times, 100)
   expect(passed.toSorted((a, b) => a - b)).toEqual(times.toReversed())
+})
+
+test('requests of the same time keep their order', () => {
+  const times = fc.array(fc.nat(5), { maxLength: 50 })
+  fc.assert(
+    fc.property(times, (given) => {
+      const requests = given.map((time, i) => requestAt(time, `/${i}`))
+      const window = new ReorderWindow()
+      for (const request of requests) window.add(request)
+      const passed: LoggedRequest[] = []
+      for (let next = window.earliest; next !== undefined; next = window.earliest) {
+        passed.push(next)
+        window.removeEarliest()
+      }
+      expect(passed.map(({ uri }) => uri)).toEqual(requests.toSorted((a, b) => a.timeMs - b.timeMs).map(({ uri }) => uri))
+    }),
+  )
 })

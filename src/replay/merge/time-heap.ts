@@ -1,5 +1,7 @@
 export interface Timed {
   readonly timeMs: number
+  /** Of two with the same time, the lower one comes first. */
+  readonly order: number
 }
 
 /** A binary heap: the earliest item is at its root. */
@@ -20,7 +22,7 @@ export class TimeHeap<T extends Timed> {
     items.push(item)
     while (at > 0) {
       const parent = (at - 1) >> 1
-      if (items[parent]!.timeMs <= item.timeMs) break
+      if (!isBefore(item, items[parent]!)) break
       items[at] = items[parent]!
       at = parent
     }
@@ -38,16 +40,19 @@ export class TimeHeap<T extends Timed> {
   settleRoot(): void {
     const items = this.#items
     const item = items[0]!
-    const { timeMs } = item
     let at = 0
     for (;;) {
       let child = 2 * at + 1
       if (child >= items.length) break
-      if (child + 1 < items.length && items[child + 1]!.timeMs < items[child]!.timeMs) child++
-      if (items[child]!.timeMs >= timeMs) break
+      if (child + 1 < items.length && isBefore(items[child + 1]!, items[child]!)) child++
+      if (!isBefore(items[child]!, item)) break
       items[at] = items[child]!
       at = child
     }
     items[at] = item
   }
+}
+
+function isBefore(one: Timed, other: Timed): boolean {
+  return one.timeMs < other.timeMs || (one.timeMs === other.timeMs && one.order < other.order)
 }

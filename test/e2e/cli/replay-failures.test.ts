@@ -66,6 +66,7 @@ describe('what cannot be replayed is said in a sentence, with status 1', () => {
     expect((await run('--bundle', 'bad.json', 'log')).stderr).toContain('bundle_version')
     expect((await run('--bundle', 'a.json', '--html', 'none/x.html', 'log')).stderr).toContain('x.html: its directory does not exist')
     expect((await run('--bundle', 'a.json', '--html', 'log', 'log')).stderr).toContain('is one of the files to read')
+    expect((await run('--bundle', 'a.json', '--html', 'dir', 'log')).stderr).toContain('/dir: it is not a regular file')
     expect(await readFile(join(directory, 'log'), 'utf8')).toBe(LOG)
   })
 })

@@ -15,6 +15,7 @@ import { metric } from '../../support/service/metrics.ts'
 import { finished, running, scratchDirectory, serving } from '../../support/service/running.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
+import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const LIMITS = bundle(
@@ -206,6 +207,19 @@ test('all workers write it, and at the end nothing is missing', async () => {
   expect(await cli.stop()).toBe(0)
   const lines = await linesOf(path)
   expect(new Set(lines.map(({ uri }) => uri)).size).toBe(60)
+})
+
+test('a worker that dies costs no line that was sent before, and the one in its place writes on', async () => {
+  const path = join(await scratchDirectory(), 'decisions.log')
+  const mortal = await mortalEdge(1, { bundle: LIMITS, env: { EDGE_DECISION_LOG: path } })
+  await mortal.edge.decide({ uri: '/before' })
+  await written(path, 1)
+  mortal.age()
+  await mortal.host.end(1, 'throw')
+  await mortal.untilReplaced()
+  await mortal.edge.decide({ uri: '/after' })
+  expect((await written(path, 2)).map(({ uri }) => uri)).toEqual(['/before', '/after'])
+  expect(await mortal.edge.metric('edge_decision_log_lines_total{result="written"}')).toBe(2)
 })
 
 test('a disk that becomes full costs lines, and the last one may be broken off; when there is room again, the next one is whole', async () => {

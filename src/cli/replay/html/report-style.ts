@@ -5,7 +5,7 @@ export const STYLE = `
   --text: #1c2430; --quiet: #5b6675; --line: #d9dee5; --back: #ffffff; --panel: #f5f7f9;
   --all: #b9c3cf; --a: #1f6feb; --b: #b5500b; --warn: #8a5a00; --warn-back: #fff5dc;
 }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root {
     --text: #e4e9f0; --quiet: #9aa6b5; --line: #313a46; --back: #12161c; --panel: #1a2029;
     --all: #4a5666; --a: #6cb0ff; --b: #f0a35e; --warn: #f0c674; --warn-back: #2d2615;
@@ -26,9 +26,10 @@ p { margin: .25rem 0; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--quiet); padding: 0 0 .35rem; }
 th, td { text-align: left; padding: .3rem .75rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; white-space: nowrap; }
-th { font-weight: 600; color: var(--quiet); font-size: .85rem; }
+th { font-weight: 600; color: var(--quiet); font-size: .9em; }
 td.number, th.number { text-align: right; }
-td.caller { white-space: normal; overflow-wrap: anywhere; min-width: 14rem; }
+tbody th, td.name, td.caller { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
+td.caller { min-width: 12rem; }
 td.bar { width: 30%; min-width: 8rem; }
 td.bar svg, .chart svg { display: block; width: 100%; }
 td.bar svg { height: 1.1rem; }
@@ -47,4 +48,13 @@ td.bar svg { height: 1.1rem; }
 .hit:hover { fill: var(--quiet); fill-opacity: .18; }
 .notes { padding: .6rem 1rem; border-left: 4px solid var(--warn); background: var(--warn-back); list-style: none; margin: .75rem 0; }
 .notes li { margin: .15rem 0; overflow-wrap: anywhere; }
+@media print {
+  body { max-width: none; font-size: 11px; }
+  .wide, .chart { overflow: visible; }
+  .chart { break-inside: avoid; }
+  .chart svg { min-width: 0; }
+  th, td { padding-right: .5rem; white-space: normal; }
+  td.caller, tbody th, td.name { min-width: 6rem; }
+  td.bar { width: 15%; min-width: 3rem; }
+}
 `

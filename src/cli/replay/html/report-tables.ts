@@ -31,7 +31,7 @@ export function rulesTable(rules: readonly RuleReport[], side: Side): Html {
     rules,
     (rule) => {
       const { policy, rule: name, rejected, would_reject: wouldReject, first_at: first, last_at: last } = rule
-      return html`<th scope="row">${policy}</th><td>${name}</td><td class="number">${numberText(rejected)}</td><td class="number">${numberText(wouldReject)}</td><td class="bar">${bar(countOf(rule), most, side)}</td><td>${first!}</td><td>${last!}</td>`
+      return html`<th scope="row">${policy}</th><td class="name">${name}</td><td class="number">${numberText(rejected)}</td><td class="number">${numberText(wouldReject)}</td><td class="bar">${bar(countOf(rule), most, side)}</td><td>${first!}</td><td>${last!}</td>`
     },
     ['Share', 'First', 'Last'],
   )
@@ -46,7 +46,7 @@ export function callersTable(callers: readonly (CallerReport & { policy: string;
     callers,
     (caller) => {
       const { policy, rule, values, rejected, would_reject: wouldReject = 0 } = caller
-      return html`<td class="caller">${callerText(values)}</td><td>${policy}</td><td>${rule}</td><td class="number">${numberText(rejected)}</td><td class="number">${numberText(wouldReject)}</td><td class="bar">${bar(countOf(caller), most, side)}</td>`
+      return html`<td class="caller">${callerText(values)}</td><td class="name">${policy}</td><td class="name">${rule}</td><td class="number">${numberText(rejected)}</td><td class="number">${numberText(wouldReject)}</td><td class="bar">${bar(countOf(caller), most, side)}</td>`
     },
     ['Share'],
   )
@@ -61,7 +61,7 @@ export function changedCallersTable(callers: readonly ChangedCallerReport[]): Ht
     callers,
     (caller) => {
       const { policy, rule, values, newly_rejected: rejected, newly_allowed: allowed } = caller
-      return html`<td class="caller">${callerText(values)}</td><td>${policy}</td><td>${rule}</td><td class="number">${numberText(rejected)}</td><td class="number">${numberText(allowed)}</td><td class="bar">${bar(rejected, most, 'b')}${bar(allowed, most, 'a')}</td>`
+      return html`<td class="caller">${callerText(values)}</td><td class="name">${policy}</td><td class="name">${rule}</td><td class="number">${numberText(rejected)}</td><td class="number">${numberText(allowed)}</td><td class="bar">${bar(rejected, most, 'b')}${bar(allowed, most, 'a')}</td>`
     },
     ['Share'],
   )
