@@ -66,9 +66,13 @@ async function askOnce<Result>(method: Method, path: string, body?: unknown): Pr
   if (body !== undefined) init.body = JSON.stringify(body)
   const { response, text } = await respond(path, init)
   noteServerTime(response.headers.get('date'))
+  if (response.status === 204) return undefined as Result
   if (response.ok) return read(text) as Result
   const { message, code } = errorOf(text)
-  if (response.status === 401 && path !== 'session') forgetSession()
+  if (response.status === 401 && path !== 'session') {
+    forgetSession()
+    throw new ApiFailure(401, code, 'Your session had ended. Try again.')
+  }
   throw new ApiFailure(response.status, code, message)
 }
 
@@ -88,7 +92,7 @@ async function respond(path: string, init: RequestInit): Promise<{ response: Res
 
 function read(text: string): unknown {
   try {
-    return text === '' ? undefined : JSON.parse(text)
+    return JSON.parse(text)
   } catch {
     throw new ApiFailure(200, 'unreadable', UNREADABLE)
   }

@@ -59,7 +59,24 @@ describeInBrowser('the shell', () => {
     await dialog.getByRole('button', { name: 'Log in' }).click()
     await dialog.waitFor({ state: 'detached' })
     expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought')
+    expect(await page.getByLabel('Filter').evaluate((filter) => filter.matches(':focus'))).toBe(true)
     await page.getByText('Live').waitFor()
+  })
+
+  test('says in a form that the session had ended, and takes it then', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByRole('link', { name: 'Explain' }).click()
+    await page.getByLabel('URI').fill('/x')
+    const body = '{"error":{"message":"send the admin token","type":"unauthorized","code":"unauthorized"}}'
+    await page.route('**/admin/v1/explain', (route) => route.fulfill({ status: 401, body }), { times: 1 })
+    await page.getByRole('button', { name: 'Explain' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Log in again' })
+    await dialog.locator('input[type=password]').fill(ADMIN_TOKEN)
+    await dialog.getByRole('button', { name: 'Log in' }).click()
+    await page.getByText('Your session had ended. Try again.').waitFor()
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('Nothing was taken').waitFor()
   })
 
   test('goes on with the session of another tab, and says whose it is', async () => {
@@ -94,14 +111,22 @@ describeInBrowser('the shell', () => {
     const page = await loggedIn(edge.adminPort)
     const header = page.getByRole('banner')
     await header.getByText('Healthy').waitFor()
-    for (const body of ['{"message":"forbidden"}', '{"error":{"message":"not today","type":"x","code":"y"}}']) {
-      await page.route('**/admin/v1/**', (route) => route.fulfill({ status: 403, body }))
-      await header.getByText(body.includes('not today') ? 'not today' : 'the response is not one of the admin API').waitFor()
+    const answer = async (status: number, body: string, shown: string): Promise<void> => {
+      await page.route('**/admin/v1/**', (route) => route.fulfill({ status, body }))
+      await header.getByText(shown).waitFor()
       expect(await header.getByText('Healthy').count()).toBe(0)
-      await page.getByText(/There are no new figures/).waitFor()
-      await page.unroute('**/admin/v1/**')
-      await header.getByText('Healthy').waitFor()
+      await page.getByText(`There are no new figures: ${shown}`).waitFor()
     }
+    await answer(403, '{"message":"forbidden"}', 'the response is not one of the admin API')
+    await page.unroute('**/admin/v1/**')
+    await header.getByText('Healthy').waitFor()
+    await answer(200, '', 'the response is not one of the admin API')
+    await answer(403, '{"error":{"message":"not today","type":"x","code":"y"}}', 'not today')
+    await page.getByRole('link', { name: 'Policies' }).click()
+    await page.getByRole('main').getByText('not today').waitFor()
+    expect(await page.getByText('The bundle has no policies').count()).toBe(0)
+    await page.unroute('**/admin/v1/**')
+    await header.getByText('Healthy').waitFor()
   })
 
   test('says that the connection is lost, keeps what it shows, and goes on when edge is back', async () => {
