@@ -33,12 +33,7 @@ export function LoginPage() {
 /** Over the views of an operator whose session has ended: nothing that was typed there is lost. */
 export function LoginDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    const shown = dialog.current!
-    shown.showModal()
-    // One that is only removed does not give back the focus.
-    return () => shown.close()
-  }, [])
+  useEffect(() => dialog.current!.showModal(), [])
   return (
     <dialog ref={dialog} class="login" aria-label="Log in again" onCancel={(event) => event.preventDefault()}>
       <h2>Your session has ended</h2>
