@@ -1,6 +1,6 @@
 import { noteServerTime } from './clock.ts'
 import { noteLost, noteResponse } from './connection.ts'
-import { csrfToken, forgetSession } from './session.ts'
+import { beginSession, csrfToken, forgetSession, type Session } from './session.ts'
 
 /** A response that takes longer counts as none. */
 const TIMEOUT_MS = 10_000
@@ -25,19 +25,18 @@ export class Unreachable extends Error {
   }
 }
 
+type Method = 'GET' | 'POST' | 'DELETE'
+
 /** Asks the admin API. Throws an ApiFailure where it says no, and Unreachable where it does not respond. */
-export async function ask<Result>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<Result> {
-  const headers = new Headers()
-  if (body !== undefined) headers.set('Content-Type', 'application/json')
-  if (method !== 'GET') headers.set('X-Edge-CSRF', csrfToken.value ?? '')
-  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) }
-  if (body !== undefined) init.body = JSON.stringify(body)
-  const { response, text } = await respond(path, init)
-  noteServerTime(response.headers.get('date'))
-  if (response.ok) return read(text) as Result
-  const { message, code } = errorOf(text)
-  if (response.status === 401 && path !== 'session') forgetSession()
-  throw new ApiFailure(response.status, code, message)
+export async function ask<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
+  try {
+    return await askOnce(method, path, body)
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.code !== 'csrf') throw error
+    // Another tab has logged in again: the cookie is of that session, and this page's token of the one before.
+    beginSession(await askOnce<Session>('GET', 'session'))
+    return askOnce(method, path, body)
+  }
 }
 
 /** Opens a response that has no end of its own. Throws as `ask` does. */
@@ -59,6 +58,24 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+async function askOnce<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
+  const headers = new Headers()
+  if (body !== undefined) headers.set('Content-Type', 'application/json')
+  if (method !== 'GET') headers.set('X-Edge-CSRF', csrfToken.value ?? '')
+  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) }
+  if (body !== undefined) init.body = JSON.stringify(body)
+  const { response, text } = await respond(path, init)
+  noteServerTime(response.headers.get('date'))
+  if (response.status === 204) return undefined as Result
+  if (response.ok) return read(text) as Result
+  const { message, code } = errorOf(text)
+  if (response.status === 401 && path !== 'session') {
+    forgetSession()
+    throw new ApiFailure(401, code, 'Your session had ended. Try again.')
+  }
+  throw new ApiFailure(response.status, code, message)
+}
+
 async function respond(path: string, init: RequestInit): Promise<{ response: Response; text: string }> {
   try {
     const response = await fetch(`/admin/v1/${path}`, init)
@@ -75,7 +92,7 @@ async function respond(path: string, init: RequestInit): Promise<{ response: Res
 
 function read(text: string): unknown {
   try {
-    return text === '' ? undefined : JSON.parse(text)
+    return JSON.parse(text)
   } catch {
     throw new ApiFailure(200, 'unreadable', UNREADABLE)
   }
@@ -83,8 +100,10 @@ function read(text: string): unknown {
 
 function errorOf(text: string): { message: string; code: string } {
   try {
-    return JSON.parse(text).error
+    const { message, code } = JSON.parse(text).error
+    return { message: String(message), code: String(code) }
   } catch {
+    // Of something that stands between, in a form of its own.
     return { message: UNREADABLE, code: 'unreadable' }
   }
 }

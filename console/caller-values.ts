@@ -1,11 +1,11 @@
+import { printable } from './printable.ts'
+
 /** The values of one caller by a rule's keys, as the admin API has them. Credentials are digests. */
 export type CallerValues = Readonly<Record<string, string>>
 
 /** Keys whose values the API has as the client sent them: one character for each byte. */
 const BYTE_KEYS = /^(?:header:|cookie:|bearer$)/i
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
-/** What a browser would obey or hide: control characters, and marks that turn the direction of text. */
-const UNPRINTABLE = /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu
 
 /** A value that an operator typed, as the API expects it: clients send text in UTF-8. */
 export function typedValue(key: string, text: string): string {
@@ -15,7 +15,7 @@ export function typedValue(key: string, text: string): string {
 
 /** A value of the API, to be read by people. */
 export function shownValue(value: string): string {
-  return textOfBytes(value).replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+  return printable(textOfBytes(value))
 }
 
 /** `alice, 10.0.0.1`; a rule without keys has one counter for everybody. */

@@ -1,4 +1,4 @@
-import { ask } from './api.ts'
+import { ApiFailure, ask } from './api.ts'
 import { nowMs } from './clock.ts'
 import { isLost, lastResponseMs } from './connection.ts'
 import { formatCount, formatDuration } from './format.ts'
@@ -6,7 +6,7 @@ import { Badge } from './parts/badge.tsx'
 import { Ago } from './parts/time.tsx'
 import { isRetrying, retryNow } from './reconnecting.ts'
 import { actor, endSession } from './session.ts'
-import { status } from './status.ts'
+import { status, statusPoll } from './status.ts'
 
 /** Which instance this is, what it runs, how it is, and who is looking. */
 export function Header() {
@@ -43,6 +43,9 @@ export function Header() {
 
 function State() {
   if (isLost.value) return <LostConnection />
+  const failure = statusPoll.failure.value
+  // Where the session has ended, the login says so.
+  if (failure !== undefined && failure.status !== 401) return <NoNews message={failure.message} />
   if (status.value === undefined) return null
   const { bundle, problems, shadow_all: shadowAll } = status.value
   return (
@@ -60,6 +63,15 @@ function State() {
       {problems.length === 0 && bundle === null && <Badge tone="warn">No bundle</Badge>}
       {problems.length === 0 && bundle !== null && shadowAll === null && <Badge tone="good">Healthy</Badge>}
     </>
+  )
+}
+
+/** What was known last may be wrong by now. */
+function NoNews({ message }: { readonly message: string }) {
+  return (
+    <span class="state">
+      <Badge tone="bad">State unknown</Badge> {message}
+    </span>
   )
 }
 
@@ -81,10 +93,11 @@ function LostConnection() {
 async function logOut(): Promise<void> {
   try {
     await ask('DELETE', 'session')
-  } catch {
-    // The cookie is of no use to this page any more; it ends with the session, and the next login replaces it.
+    endSession(true)
+  } catch (error) {
+    // One that has ended by itself is as the operator wants it. Else the next visit ends it.
+    endSession(error instanceof ApiFailure && error.status === 401)
   }
-  endSession()
 }
 
 function skipToContent(event: Event): void {

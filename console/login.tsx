@@ -2,15 +2,23 @@ import { useEffect, useRef } from 'preact/hooks'
 import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
 import { Form } from './parts/form.tsx'
-import { actor, beginSession, csrfToken, type Session } from './session.ts'
+import { actor, beginSession, csrfToken, endSession, isToEnd, type Session } from './session.ts'
 
 /** Whether the cookie of an earlier visit still counts. */
 export async function resumeSession(): Promise<void> {
   try {
-    beginSession(await ask<Session>('GET', 'session'))
+    const session = await ask<Session>('GET', 'session')
+    if (isToEnd()) await endNow(session)
+    else beginSession(session)
   } catch {
     csrfToken.value = null
   }
+}
+
+async function endNow(session: Session): Promise<void> {
+  csrfToken.value = session.csrf_token
+  await ask('DELETE', 'session')
+  endSession(true)
 }
 
 export function LoginPage() {

@@ -1,6 +1,8 @@
 import { signal } from '@preact/signals'
 
 const NAME = 'edge_actor'
+/** Kept while a session that edge could not be asked to end may still count. */
+const TO_END = 'edge_logged_out'
 
 /** The session's token against forged requests; undefined before the first look, null while nobody is logged in. */
 export const csrfToken = signal<string | null | undefined>(undefined)
@@ -14,7 +16,10 @@ export interface Session {
 
 /** `name`: as given at the login. The cookie is of the last login in this browser, and so is the name that is kept beside it. */
 export function beginSession(session: Session, name?: string): void {
-  if (name !== undefined) localStorage.setItem(NAME, name)
+  if (name !== undefined) {
+    localStorage.setItem(NAME, name)
+    localStorage.removeItem(TO_END)
+  }
   csrfToken.value = session.csrf_token
   actor.value = localStorage.getItem(NAME) ?? ''
 }
@@ -24,9 +29,21 @@ export function forgetSession(): void {
   csrfToken.value = null
 }
 
-/** The operator has logged out: nothing stays on the page. */
-export function endSession(): void {
+/** The operator has logged out: nothing stays on the page. `isKnown`: whether edge knows, so that the cookie is of no use any more. */
+export function endSession(isKnown: boolean): void {
   localStorage.removeItem(NAME)
+  if (isKnown) localStorage.removeItem(TO_END)
+  else localStorage.setItem(TO_END, '1')
   csrfToken.value = null
   actor.value = undefined
 }
+
+/** Whether the operator has logged out of the session that the cookie is of. */
+export function isToEnd(): boolean {
+  return localStorage.getItem(TO_END) !== null
+}
+
+// Another tab has logged in: the cookie that both send is of that login.
+addEventListener('storage', ({ key, newValue }) => {
+  if (key === NAME && newValue !== null && actor.peek() !== undefined) actor.value = newValue
+})

@@ -37,8 +37,12 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
         <h2 id={id}>
           {caller.policy} · {caller.rule}
         </h2>
-        <Caller values={found?.values ?? {}} />
-        {found !== undefined && <CounterList found={found} />}
+        {found !== undefined && (
+          <>
+            <Caller values={found.values} />
+            <CounterList found={found} />
+          </>
+        )}
         {digestKeys(caller).map((key) => (
           <Notice key={key} tone="warn">
             {key}: this looks like a digest. A counter is found by the credential itself.

@@ -60,7 +60,9 @@ function linesOf(headers: string): HeaderLine[] {
     if (line.trim() === '') continue
     const colon = line.indexOf(':')
     if (colon < 1) throw new FieldError('headers', `line ${i + 1}: expected "Name: value"`)
-    lines.push({ name: line.slice(0, colon).trim(), value: line.slice(colon + 1).trim() })
+    const name = line.slice(0, colon).trim()
+    if (name === '__proto__') throw new FieldError('headers', `line ${i + 1}: a field of this name cannot be explained`)
+    lines.push({ name, value: line.slice(colon + 1).trim() })
   }
   return lines
 }

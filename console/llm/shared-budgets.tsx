@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<Budget>[] = [
   { title: 'Spent', isNumber: true, cell: ({ counter }) => amountText(counter.limit - counter.level, counter.kind) },
   { title: 'Left', isNumber: true, cell: Left },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ counter }) => amountText(counter.limit, counter.kind) },
-  { title: '', isMinor: true, cell: ({ counter }) => refillText(counter) },
+  { title: 'Refill', isMinor: true, cell: ({ counter }) => refillText(counter) },
 ]
 
 /** Budgets that all callers share: what is left of each. */

@@ -3,6 +3,7 @@ import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Countdown } from '../parts/time.tsx'
+import { printable } from '../printable.ts'
 import type { Override } from './override.ts'
 import { ReasonField, readReason } from './reason-field.tsx'
 import { readUntil, UntilField } from './until-field.tsx'
@@ -22,7 +23,7 @@ export function Enforcement({ shadowAll, onStopped, onEnd }: EnforcementProps) {
       <Notice tone="warn">
         <p>
           <strong>Nothing is enforced.</strong> Policies only record what they would reject, for another{' '}
-          <Countdown until={shadowAll.until} />. {shadowAll.actor}: {shadowAll.reason}
+          <Countdown until={shadowAll.until} />. {shadowAll.actor}: {printable(shadowAll.reason)}
         </p>
         <button type="button" onClick={() => onEnd(shadowAll)}>
           Enforce again…

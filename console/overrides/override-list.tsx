@@ -3,6 +3,7 @@ import { Badge } from '../parts/badge.tsx'
 import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Ago, Countdown } from '../parts/time.tsx'
+import { printable } from '../printable.ts'
 import { changeText, type Override } from './override.ts'
 
 interface OverrideListProps {
@@ -50,7 +51,7 @@ function Summary({ override }: { readonly override: Override }) {
         <Subject override={override} />
       </div>
       <div>
-        {reason}
+        {printable(reason)}
         <p class="note">
           {actor}, <Ago at={created_at} />
         </p>

@@ -3,7 +3,7 @@ import { type CallerValues, isCredential, shownValue } from '../caller-values.ts
 /** The values that name a caller; credentials are digests. A rule without keys has one counter for everybody. */
 export function Caller({ values }: { readonly values: CallerValues }) {
   const pairs = Object.entries(values)
-  if (pairs.length === 0) return <span>everybody</span>
+  if (pairs.length === 0) return <div>everybody</div>
   return (
     <ul class="caller">
       {pairs.map(([key, value]) => (

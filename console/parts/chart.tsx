@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { formatTime } from '../format.ts'
 import type { Values } from '../timeline.ts'
 import { EmptyState } from './empty-state.tsx'
+import { linePlaces } from './line-places.ts'
 import { Plot, type PlotSeries } from './plot.ts'
 
 /** Beside the colour, for those who do not see it. */
@@ -29,11 +30,18 @@ interface ChartProps {
 /** Lines over time, and below them a table with the same in numbers: those of now, or of the moment under the cursor. */
 export function Chart({ label, times, series, format, empty }: ChartProps) {
   const cursor = useSignal<number | undefined>(undefined)
+  const places = useRef<readonly (string | undefined)[]>([])
+  places.current = linePlaces(
+    places.current,
+    series.filter(({ ink }) => ink === undefined).map(({ name }) => name),
+  )
   if (series.length === 0 || times.length === 0) return <EmptyState>{empty}</EmptyState>
-  const lines = series.map(({ name, ink = `line-${series.findIndex((one) => one.name === name) + 1}`, values }, i) => {
-    return { name, ink, dash: DASHES[i % DASHES.length]!, values }
-  })
-  const place = cursor.value !== undefined && cursor.value < times.length ? cursor.value : undefined
+  const placeOf = ({ name, ink }: ChartSeries, i: number): number => (ink === undefined ? places.current.indexOf(name) : i)
+  const lines = series
+    .map((one, i) => ({ ...one, place: placeOf(one, i) }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ name, ink, values, place }) => ({ name, ink: ink ?? `line-${place + 1}`, dash: DASHES[place % DASHES.length]!, values }))
+  const moment = cursor.value !== undefined && cursor.value < times.length ? cursor.value : undefined
   return (
     <div class="chart">
       <Lines
@@ -54,7 +62,7 @@ export function Chart({ label, times, series, format, empty }: ChartProps) {
               <span class="unseen">Line</span>
             </th>
             <th scope="col" class="number">
-              {place === undefined ? 'now' : formatTime(times[place]! * 1000)}
+              {moment === undefined ? 'now' : formatTime(times[moment]! * 1000)}
             </th>
             <th scope="col" class="number">
               highest
@@ -67,7 +75,7 @@ export function Chart({ label, times, series, format, empty }: ChartProps) {
               <th scope="row">
                 <Swatch ink={ink} dash={dash} /> {name}
               </th>
-              <td class="number">{shown(values[place ?? values.length - 1], format)}</td>
+              <td class="number">{shown(values[moment ?? values.length - 1], format)}</td>
               <td class="number">{shown(highest(values), format)}</td>
             </tr>
           ))}

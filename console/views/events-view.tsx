@@ -6,6 +6,7 @@ import { address } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Field } from '../parts/field.tsx'
+import { printable } from '../printable.ts'
 
 /** Rows on the page, however many events there are. */
 const MAX_ROWS = 200
@@ -150,5 +151,5 @@ function fieldsOf(event: LogEvent): string {
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (Array.isArray(value)) return value.map(textOf).join(',')
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return printable(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }

@@ -11,9 +11,11 @@ import { useUsage } from '../usage.ts'
 
 /** Tokens and money: what is spent, and what is left. */
 export function LlmView() {
-  const usage = useUsage().data.value
-  const activity = useActivity().data.value
-  if (usage === undefined || activity === undefined) return null
+  const [usagePoll, activityPoll] = [useUsage(), useActivity()]
+  const [usage, activity] = [usagePoll.data.value, activityPoll.data.value]
+  const failure = usagePoll.failure.value ?? activityPoll.failure.value
+  const problem = failure && <Notice tone="bad">There are no new figures: {failure.message}</Notice>
+  if (usage === undefined || activity === undefined) return problem ?? null
   if (usage.total === 0) {
     return (
       <EmptyState>
@@ -27,6 +29,7 @@ export function LlmView() {
   const timeline = timelineOf(activity.samples, activity.interval_s)
   return (
     <>
+      {problem}
       {isCounted ? (
         <>
           <SpendingFigures rules={rules} samples={activity.samples} />

@@ -10,7 +10,7 @@ import { OverrideForm } from '../overrides/override-form.tsx'
 import { OverrideList } from '../overrides/override-list.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { statusPoll } from '../status.ts'
+import { status, statusPoll } from '../status.ts'
 
 /** What operators have changed for a while: made and ended here. */
 export function OverridesView() {
@@ -59,7 +59,7 @@ export function OverridesView() {
           />
         </Panel>
       )}
-      <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) ? NOT_SAVED : undefined}>
+      <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) ? notSaved() : undefined}>
         {overrides !== undefined && <OverrideList overrides={overrides} onEnd={endOne} />}
         {poll.failure.value !== undefined && <Notice tone="bad">{poll.failure.value.message}</Notice>}
       </Panel>
@@ -68,7 +68,11 @@ export function OverridesView() {
   )
 }
 
-const NOT_SAVED = 'A restart ends those that are not saved: there is no state file and no Redis.'
+function notSaved(): string {
+  const cause = status.value?.state_file ? 'the state file was not written since' : 'there is no state file and no Redis'
+  return `A restart ends those that are not saved: ${cause}.`
+}
+
 const NOTHING: OverrideDraft = { policy: '', rule: '', values: undefined }
 
 /** What another view asked for, once; or the policy and the rule in the address. */

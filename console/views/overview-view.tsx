@@ -8,14 +8,17 @@ import { Problems } from '../overview/problems.tsx'
 import { TimeCharts } from '../overview/time-charts.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Countdown } from '../parts/time.tsx'
+import { printable } from '../printable.ts'
 import { type Status, status } from '../status.ts'
 import { timelineOf } from '../timeline.ts'
 
 /** How the instance is, at a glance. */
 export function OverviewView() {
-  const activity = useActivity().data.value
+  const { data, failure } = useActivity()
+  const activity = data.value
   return (
     <>
+      {failure.value !== undefined && <Notice tone="bad">There are no new figures: {failure.value.message}</Notice>}
       {status.value !== undefined && <Attention status={status.value} />}
       {activity !== undefined && <Live activity={activity} />}
       {status.value !== undefined && activity !== undefined && <HealthPanels status={status.value} activity={activity} />}
@@ -29,7 +32,7 @@ function Attention({ status: { bundle, problems, shadow_all } }: { readonly stat
       {shadow_all !== null && (
         <Notice tone="warn">
           <strong>Nothing is enforced</strong> for another <Countdown until={shadow_all.until} />: policies only record what they would
-          reject. {shadow_all.actor}: {shadow_all.reason}. <a href={addressOf('overrides')}>Overrides</a>
+          reject. {shadow_all.actor}: {printable(shadow_all.reason)}. <a href={addressOf('overrides')}>Overrides</a>
         </Notice>
       )}
       {bundle === null && (

@@ -100,6 +100,7 @@ function PolicyRows({ list, selected, search, count }: PolicyRowsProps) {
     [list, block],
   )
   if (rows.length === 0) {
+    if (list.failure.value !== undefined) return null
     if (list.isLoading.value || status.value === undefined) return <EmptyState>Loading.</EmptyState>
     if (search !== '') return <EmptyState>No policy contains this text.</EmptyState>
     return <EmptyState>{status.value?.bundle === null ? 'There is no bundle yet.' : 'The bundle has no policies.'}</EmptyState>

@@ -13,6 +13,7 @@ const HARDLY_ANY = 0.0001
 const BUNDLE = bundle(
   1,
   policy('api', { selector: { pathPrefix: '/api' }, rules: [bucketRule('per-key', ['header:x-k'], 2, HARDLY_ANY)] }),
+  policy('shared', { selector: { pathPrefix: '/shared' }, rules: [bucketRule('all', [], 1, HARDLY_ANY)] }),
   policy('token', { selector: { pathPrefix: '/token' }, rules: [bucketRule('per-token', ['bearer', 'header:x-k'], 1, HARDLY_ANY)] }),
 )
 const SECRET = 'secret-token-of-alice'
@@ -44,6 +45,13 @@ describeInBrowser('the callers', () => {
     await expectSoon(async () => page.url()).toContain('#/callers?policy=api&rule=per-key')
     await page.getByLabel('Policy').first().fill('')
     await expectSoon(() => rejected(page).count()).toBe(3)
+  })
+
+  test('of a rule without keys are everybody', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await open(edge)
+    await edge.decideTimes(3, { uri: '/shared' })
+    await expectSoon(() => texts(rejected(page))).toEqual(['everybody shared · all 2'])
   })
 
   test('show what they have left, and pass again after a reset', async () => {

@@ -23,4 +23,20 @@ describeInBrowser('HTML in names, values, reasons and actors', () => {
     })
     await page.getByText('<b>bold</b>').first().waitFor()
   })
+
+  test('and marks that turn the direction of text are in sight, and turn nothing', async () => {
+    const edge = await running({ bundle: bundle(1, policy('a', { rules: [bucketRule('r', ['header:x-k'], 1, 1)] })), env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    const reason = 'refund \u202e001 ton'
+    await page.getByRole('link', { name: 'Events' }).click()
+    await page.getByText('Live').waitFor()
+    for (const what of [{ policy: 'a', rule: 'r', multiply: 2 }, { shadow_all: true }]) {
+      expect((await askAdmin(edge.adminPort, 'POST', 'overrides', { body: { ...what, until: '1h', reason } })).status).toBe(201)
+    }
+    for (const view of ['Events', 'Overrides', 'Overview']) {
+      await page.getByRole('link', { name: view, exact: true }).click()
+      await page.getByText('refund \\u{202e}001 ton').first().waitFor()
+      expect(await page.locator('main').innerText()).not.toContain('\u202e')
+    }
+  })
 })

@@ -62,6 +62,72 @@ describeInBrowser('the shell', () => {
     await page.getByText('Live').waitFor()
   })
 
+  test('says in a form that the session had ended, and takes it then', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByRole('link', { name: 'Explain' }).click()
+    await page.getByLabel('URI').fill('/x')
+    const body = '{"error":{"message":"send the admin token","type":"unauthorized","code":"unauthorized"}}'
+    await page.route('**/admin/v1/explain', (route) => route.fulfill({ status: 401, body }), { times: 1 })
+    await page.getByRole('button', { name: 'Explain' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Log in again' })
+    await dialog.locator('input[type=password]').fill(ADMIN_TOKEN)
+    await dialog.getByRole('button', { name: 'Log in' }).click()
+    await page.getByText('Your session had ended. Try again.').waitFor()
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('Nothing was taken').waitFor()
+  })
+
+  test('goes on with the session of another tab, and says whose it is', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort, {}, 'ada')
+    await page.getByRole('link', { name: 'Explain' }).click()
+    await page.getByLabel('URI').fill('/x')
+    const other = await page.context().newPage()
+    await other.goto(`http://127.0.0.1:${edge.adminPort}/`)
+    await logInAgain(other, 'grace')
+    await page.getByRole('banner').getByText('grace').waitFor()
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('Nothing was taken').waitFor()
+  })
+
+  test('ends a session that could not be ended before it shows anything', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.route('**/admin/v1/**', (route) => route.abort())
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.locator('input[type=password]').waitFor()
+    await page.unroute('**/admin/v1/**')
+    await page.reload()
+    await page.locator('input[type=password]').waitFor()
+    await expect.poll(async () => (await page.context().cookies()).length).toBe(0)
+    await page.reload()
+    await page.locator('input[type=password]').waitFor()
+  })
+
+  test('does not say that all is well where the API says no, in whatever form', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    const header = page.getByRole('banner')
+    await header.getByText('Healthy').waitFor()
+    const answer = async (status: number, body: string, shown: string): Promise<void> => {
+      await page.route('**/admin/v1/**', (route) => route.fulfill({ status, body }))
+      await header.getByText(shown).waitFor()
+      expect(await header.getByText('Healthy').count()).toBe(0)
+      await page.getByText(`There are no new figures: ${shown}`).waitFor()
+    }
+    await answer(403, '{"message":"forbidden"}', 'the response is not one of the admin API')
+    await page.unroute('**/admin/v1/**')
+    await header.getByText('Healthy').waitFor()
+    await answer(200, '', 'the response is not one of the admin API')
+    await answer(403, '{"error":{"message":"not today","type":"x","code":"y"}}', 'not today')
+    await page.getByRole('link', { name: 'Policies', exact: true }).click()
+    await page.getByRole('main').getByText('not today').waitFor()
+    expect(await page.getByText('The bundle has no policies').count()).toBe(0)
+    await page.unroute('**/admin/v1/**')
+    await header.getByText('Healthy').waitFor()
+  })
+
   test('says that the connection is lost, keeps what it shows, and goes on when edge is back', async () => {
     const first = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await loggedIn(first.adminPort)
@@ -143,4 +209,12 @@ function countRequests(page: Page): () => Promise<number> {
 async function becomes(page: Page, state: 'hidden' | 'visible'): Promise<void> {
   await page.evaluate(`Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true })
     document.dispatchEvent(new Event('visibilitychange'))`)
+}
+
+async function logInAgain(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'Log out' }).click()
+  await page.locator('input[type=password]').fill(ADMIN_TOKEN)
+  await page.getByLabel('Your name').fill(name)
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.getByRole('navigation', { name: 'Views' }).waitFor()
 }

@@ -25,6 +25,7 @@ export async function busyService(): Promise<Edge> {
       rules: [
         llmRule('tokens', KEYS, { tokens_per_minute: 100_000, tokens_per_day: 2_000_000 }),
         budgetRule('money', KEYS, { budget: 20, prices: 'list' }),
+        budgetRule('money of all', [], { budget: 500, prices: 'list' }),
         matching({ 'header:x-api-key': 'trial-*' }, bucketRule('trial', KEYS, 1, 0.01)),
       ],
     }),
