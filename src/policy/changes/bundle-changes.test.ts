@@ -61,6 +61,9 @@ describe('bundleChanges', () => {
     // A rule is a line, and each of its fields one.
     for (const { rules, left_out } of policy_changes) expect([rules.length, left_out]).toEqual([50, 20])
     expect(policy_changes).toHaveLength(5)
+    expect(changesOf(bundle(1, policies(1)[0]!), bundle(2, policies(2)[0]!))).toMatchObject({ complete: false, policies: { changed: 1 } })
+    const short = (burst: number) => policy('p', { rules: many(50, burst) })
+    expect(changesOf(bundle(1, short(1)), bundle(2, short(2)))).toMatchObject({ complete: true, policy_changes: [{ left_out: 0 }] })
   })
 
   test('shows of a long list the part that differs', () => {
