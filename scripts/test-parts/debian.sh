@@ -1,5 +1,6 @@
 #!/bin/sh
-# Debian's programs: redis-server, libfaketime, which steps its clock, openssl, and the gateways nginx, HAProxy and Caddy.
+# Debian's programs: redis-server, libfaketime, which steps its clock, openssl, the gateways nginx, HAProxy and Caddy, chromium for the
+# operators' page, and prometheus, which brings promtool.
 # Exit status: 0 if all of them are there in the end.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin

@@ -197,12 +197,12 @@ export const SETTINGS = {
   adminPort: {
     env: 'EDGE_ADMIN_PORT',
     flag: 'admin-port',
-    about: 'separate port for /livez, /readyz, /metrics, the debug endpoints and the admin API',
+    about: "separate port for /livez, /readyz, /metrics, the debug endpoints, the admin API and the operators' page",
     read: (text) => (text === undefined ? undefined : readPort(text)),
   },
   adminToken: {
     env: 'EDGE_ADMIN_TOKEN',
-    about: 'bearer token of the admin API on EDGE_ADMIN_PORT, at least 32 characters; without it the API returns 404',
+    about: 'bearer token of the admin API on EDGE_ADMIN_PORT, at least 32 characters; without it the API and the page return 404',
     read: readAdminToken,
   },
   top: {

@@ -12,6 +12,7 @@ names), or a HAR document; gzip is read too, and - is standard input. Several lo
   --html FILE         also write the report as a page with charts, for its owner alone to read
   --mode MODE         decision_service (the default), or reverse_proxy, which reads bodies where a log has them
 
-EDGE_TRUSTED_PROXIES, EDGE_STORE_SIZE and the IP files count as in edge serve.
+EDGE_TRUSTED_PROXIES, EDGE_STORE_SIZE, EDGE_MAX_BODY_BYTES and the IP files (EDGE_GEOIP_FILE, EDGE_IP_TYPE_FILE,
+EDGE_TOR_EXITS_FILE) count as for edge serve.
 Exit status: 0 if requests were replayed; 1 and a sentence on standard error otherwise. Lines that cannot be read are counted.
 `

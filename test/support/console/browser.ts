@@ -19,7 +19,7 @@ let browser: Browser | undefined
 
 /** Tests of the operators' page in a real Chromium, which is started once for a file. */
 export function describeInBrowser(name: string, body: () => void): void {
-  describeWith(isInstalled() ? undefined : 'chromium is not installed (sh scripts/install-test-parts.sh)', name, () => {
+  describeWith(isInstalled() ? undefined : `${CHROMIUM} is not installed: sh scripts/install-test-parts.sh`, name, () => {
     beforeAll(async () => {
       browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
     })
