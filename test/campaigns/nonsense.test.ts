@@ -34,6 +34,7 @@ describe.for(['bundle.json', 'bundle.yaml'])('edge validate on %s', (name) => {
   })
 })
 
-test.for(['bundle.json', 'bundle.yaml'] as const)('a running service refuses all of it in %s, one after the other, and decides on', (name) =>
-  expectNonsenseRefused(name),
+test.for(['bundle.json', 'bundle.yaml'] as const)(
+  'a running service refuses all of it in %s, one after the other, and decides on',
+  (name) => expectNonsenseRefused(name),
 )
