@@ -11,13 +11,13 @@ import type { SourceStatus } from './bundle/bundle-source.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ServerConfig } from './config/config.ts'
 import { ConnectionShares } from './listen/connection-shares.ts'
-import { isUnixSocket, type ListenAddress, placeOf } from './listen/listen-address.ts'
+import { type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
 import type { OverrideShelf } from './overrides/override-shelf.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
 import { DecisionLogFile } from './runtime/decision-log/decision-log-file.ts'
-import { ActivitySampler } from './runtime/desk/activity/activity-sampler.ts'
+import { ActivityDesk, activityCalls } from './runtime/desk/activity-desk.ts'
 import { bundleJson } from './runtime/desk/bundle-json.ts'
 import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
 import { FileShelf } from './runtime/desk/file-shelf.ts'
@@ -27,8 +27,6 @@ import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { overrideCalls } from './runtime/desk/override-calls.ts'
 import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
-import { RecentActivity } from './runtime/desk/recent-activity.ts'
-import { RecentUsage } from './runtime/desk/recent-usage.ts'
 import { answerTop, type TopDeskParts, type TopResponse } from './runtime/desk/top-desk.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
@@ -37,11 +35,11 @@ import { openCounters } from './runtime/open-counters.ts'
 import { openReservations } from './runtime/open-reservations.ts'
 import { TRACES_CLOSE_MS } from './runtime/open-tracing.ts'
 import { newSharedMemory, SUPERVISOR } from './runtime/shared-memory.ts'
+import { logStarted } from './runtime/started-log.ts'
 import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
 import { logUnservedDomains } from './runtime/unserved-domains-log.ts'
-import { describeRedisAddress } from './store/redis/link/redis-address.ts'
 import type { EventTap } from './telemetry/events/event-tap.ts'
 import { CounterFamily } from './telemetry/metrics/counter-family.ts'
 import { MetricMemory } from './telemetry/metrics/metric-memory.ts'
@@ -72,8 +70,6 @@ const LOG_WAIT_MS = 3000
 const CLOSE_SLACK_MS = 2000
 /** Of Redis: a renewal that is under way, what is given back, and the goodbye. */
 const LAST_REDIS_CALLS = 3
-/** Of the debug secret: shorter ones are warned of. */
-const SAFE_SECRET_CHARACTERS = 16
 
 export interface StartOptions {
   readonly clock?: Clock
@@ -107,9 +103,7 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
-  const recent = config.adminToken === undefined ? undefined : new RecentActivity({ memory: metrics, logger, nowMs: () => clock.nowMs() })
-  const sampler = config.adminToken === undefined ? undefined : newSampler()
-  const usage = config.adminToken === undefined ? undefined : new RecentUsage({ memory: metrics, logger, clock })
+  const activity = config.adminToken === undefined ? undefined : newActivityDesk()
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
@@ -128,13 +122,11 @@ export async function startService(
   const desk: DeskHandlers = {
     status,
     bundle: () => JSON.stringify(bundleJson({ active: intake.active, lastUpdate: intake.lastUpdate, source: bundleSource?.status })),
-    activity: (policies) => recent?.of(policies) ?? [],
-    recent_samples: (since) => sampler!.since(since),
-    usage: (rules) => usage!.of(rules),
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
     open_events: ({ worker }) => events!.openStream(worker),
     top,
     close_events: ({ worker }) => events!.closeStream(worker),
+    ...activityCalls(activity),
     ...overrideCalls(overrides),
     note_resets: (resets) => fleetDesk?.noteResets(resets),
   }
@@ -199,24 +191,7 @@ export async function startService(
     throw error
   })
   stateKeeper?.start()
-  const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
-  logger.info(
-    { event: 'started', version: VERSION, mode: config.mode, ...addressFields(addresses), workers, pid: process.pid, ...redis },
-    'edge started',
-  )
-  if (config.mode === 'reverse_proxy' && !addresses.has('admin')) {
-    logger.warn(
-      { event: 'admin_endpoints_exposed' },
-      'clients can reach /livez, /readyz, /metrics and the debug endpoints; set EDGE_ADMIN_PORT to move them to another port',
-    )
-  }
-  // By what people count as characters, not by bytes.
-  if (config.debugSessionSecret !== undefined && [...config.debugSessionSecret].length < SAFE_SECRET_CHARACTERS) {
-    logger.warn(
-      { event: 'debug_secret_short', at_least: SAFE_SECRET_CHARACTERS },
-      `EDGE_DEBUG_SESSION_SECRET has fewer than ${SAFE_SECRET_CHARACTERS} characters and can be guessed; create a better one with openssl rand -base64 32`,
-    )
-  }
+  logStarted(config, addresses, logger)
   return {
     addresses,
     bundle: () => intake.active,
@@ -255,8 +230,8 @@ export async function startService(
     })
   }
 
-  function newSampler(): ActivitySampler {
-    return new ActivitySampler({
+  function newActivityDesk(): ActivityDesk {
+    return new ActivityDesk({
       memory: metrics,
       shares: new ConnectionShares(memory.connections, SUPERVISOR),
       table: counters.table,
@@ -314,9 +289,7 @@ export async function startService(
     ipFiles.stop()
     evictionWatch.stop()
     blockExpiries.stop()
-    recent?.stop()
-    sampler?.stop()
-    usage?.stop()
+    activity?.stop()
     await overrides.close()
     await stateKeeper?.close()
     logger.info({ event: 'stopped' }, 'edge stopped')
@@ -336,15 +309,6 @@ async function bindListeners(config: ServerConfig, host: WorkerHost): Promise<Bo
     }
   }
   return sockets
-}
-
-/** `port` is the main listener's. */
-function addressFields(addresses: ReadonlyMap<ListenerName, ListenAddress>): Record<string, number | string> {
-  const nameOf = (name: ListenerName, address: ListenAddress): string => {
-    if (isUnixSocket(address)) return name
-    return name === 'main' ? 'port' : `${name}_port`
-  }
-  return Object.fromEntries(Array.from(addresses, ([name, address]) => [nameOf(name, address), placeOf(address)]))
 }
 
 /** Workers keep the process alive, not its pauses. */

@@ -39,11 +39,11 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
 
 /** Everything below `/admin/v1/` that need not know who asks. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
-  const { engine, desk } = parts
+  const { engine, desk, reservations } = parts
   yield statusRoute(config, parts)
   const plan = (): Plan | undefined => engine.plan
   const activity: PoliciesParts['activity'] = (policies) => desk.ask('activity', policies)
-  yield policiesEndpoint({ plan, activity })
+  yield policiesEndpoint({ plan, activity, nameOf: reservations.nameOf })
   yield activityEndpoint({ plan, activity, recent: (since) => desk.ask('recent_samples', since) })
   yield usageEndpoint({
     plan,
@@ -52,7 +52,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
     inspect: (name) => engine.inspect(name),
   })
   yield bundleEndpoint(() => desk.ask('bundle', undefined))
-  yield explainEndpoint(explain, parts.reservations.nameOf)
+  yield explainEndpoint(explain, reservations.nameOf)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
   yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })

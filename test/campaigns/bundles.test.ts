@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseBundle } from '../../src/policy/parse.ts'
 import { aliased } from '../support/bundles/bundles.ts'
-import { expectNonsenseRefused } from '../support/bundles/nonsense.ts'
 import { expectTenThousandPolicies } from '../support/bundles/ten-thousand-policies.ts'
 
 test('a bundle that aliases blow up to almost as many values as may be is refused with the first thousand problems', () => {
@@ -10,6 +9,3 @@ test('a bundle that aliases blow up to almost as many values as may be is refuse
 })
 
 test('ten thousand policies in bundle.yaml load and decide, each by its own rule', () => expectTenThousandPolicies('bundle.yaml'))
-
-test('a running service refuses all nonsense in bundle.json, one after the other, and decides on', () =>
-  expectNonsenseRefused('bundle.json'))

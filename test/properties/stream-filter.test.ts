@@ -129,7 +129,7 @@ describe('a filter', () => {
         const bytes = Buffer.from(withLineEnds(text, lineEnd))
         expect(filtered(chunksOf(bytes, cuts), rules, isActivated)).toEqual(filtered([bytes], rules, isActivated))
       }),
-      { numRuns: runs(140) },
+      { numRuns: runs(70) },
     )
   })
 
@@ -168,7 +168,7 @@ describe('a filter', () => {
           expect(filtered(chunksOf(bytes, cuts), rules, true, maxEventBytes)).toEqual(filtered([bytes], rules, true, maxEventBytes))
         },
       ),
-      { numRuns: runs(100) },
+      { numRuns: runs(50) },
     )
   })
 
@@ -192,7 +192,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, fc.constantFrom(10, 100, undefined), (bytes, cuts, maxEventBytes) => {
         expect(filtered(chunksOf(bytes, cuts), UNTOUCHING, true, maxEventBytes).out).toBe(bytes.toString('latin1'))
       }),
-      { numRuns: runs(140) },
+      { numRuns: runs(70) },
     )
   })
 
@@ -201,7 +201,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, anyRules, (bytes, cuts, rules) => {
         expect(filtered(chunksOf(bytes, cuts), rules, false)).toMatchObject({ out: bytes.toString('latin1'), cut: undefined, wouldCut: [] })
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(50) },
     )
   })
 
@@ -213,7 +213,7 @@ describe('a filter', () => {
         expect(Number.isSafeInteger(completion) && completion >= 0).toBe(true)
         if (cut !== undefined) expect(out.endsWith('\n\n')).toBe(true)
       }),
-      { numRuns: runs(140) },
+      { numRuns: runs(70) },
     )
   })
 
@@ -238,7 +238,7 @@ describe('a filter', () => {
         expect(ending.length).toBeGreaterThan(0)
         for (const data of ending) if (data !== '[DONE]') expect(JSON.parse(data)).toBeTypeOf('object')
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(50) },
     )
   })
 

@@ -39,6 +39,20 @@ describe('bundleChanges', () => {
     ])
   })
 
+  test('tell of patterns for credentials only how many there are', () => {
+    const matched = (match: object) => policy('p', { rules: [{ ...RULES[0], match }] })
+    const changes = changesOf(
+      bundle(1, matched({ 'header:Authorization': 'secret', 'cookie:sid': ['secret', 'other'], 'header:x-plan': 'gold' })),
+      bundle(2, matched({ 'header:Authorization': 'secret2', bearer: ['secret'], 'header:x-plan': 'red' })),
+    )
+    expect(changes.policy_changes[0]!.rules[0]!.fields).toEqual([
+      { field: 'match.header:Authorization', before: '1 hidden pattern', after: '1 hidden pattern' },
+      { field: 'match.cookie:sid', before: '2 hidden patterns', after: null },
+      { field: 'match.header:x-plan', before: 'gold', after: 'red' },
+      { field: 'match.bearer', before: null, after: '1 hidden pattern' },
+    ])
+  })
+
   test('is bounded, and says how much is left out', () => {
     const many = (count: number, burst: number) => Array.from({ length: count }, (_, i) => bucketRule(`r${i}`, [], burst))
     const policies = (burst: number) => Array.from({ length: 10 }, (_, i) => policy(`p${i}`, { rules: many(60, burst) }))
@@ -47,6 +61,9 @@ describe('bundleChanges', () => {
     // A rule is a line, and each of its fields one.
     for (const { rules, left_out } of policy_changes) expect([rules.length, left_out]).toEqual([50, 20])
     expect(policy_changes).toHaveLength(5)
+    expect(changesOf(bundle(1, policies(1)[0]!), bundle(2, policies(2)[0]!))).toMatchObject({ complete: false, policies: { changed: 1 } })
+    const short = (burst: number) => policy('p', { rules: many(50, burst) })
+    expect(changesOf(bundle(1, short(1)), bundle(2, short(2)))).toMatchObject({ complete: true, policy_changes: [{ left_out: 0 }] })
   })
 
   test('shows of a long list the part that differs', () => {

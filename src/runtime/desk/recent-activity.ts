@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import type { PolicyActivity } from '../../admin/api/policies/policy-activity.ts'
-import { runInSlices } from '../../slices.ts'
 import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { RecentCounts } from '../../telemetry/metrics/recent-counts.ts'
+import { RepeatedNotes } from './repeated-notes.ts'
 
 const INTERVAL_MS = 5000
 
@@ -21,18 +21,22 @@ export class RecentActivity {
   readonly #decisions: SeriesOfPolicies
   readonly #rejects: SeriesOfPolicies
   readonly #wouldRejects: SeriesOfPolicies
-  readonly #timer: NodeJS.Timeout
-  #isNoting = false
+  readonly #repeated: RepeatedNotes
 
   constructor(parts: RecentActivityParts) {
-    const { memory, intervalMs = INTERVAL_MS } = parts
+    const { memory, logger, nowMs, intervalMs = INTERVAL_MS } = parts
     this.#parts = parts
     this.#counts = new RecentCounts(memory, ['edge_decisions_total', 'edge_rejects_total', 'edge_would_reject_total'])
     // Where the policy is among the labels.
     this.#decisions = new SeriesOfPolicies(memory, 'edge_decisions_total', 2)
     this.#rejects = new SeriesOfPolicies(memory, 'edge_rejects_total', 0)
     this.#wouldRejects = new SeriesOfPolicies(memory, 'edge_would_reject_total', 0)
-    this.#timer = setInterval(() => this.#note(), intervalMs).unref()
+    this.#repeated = new RepeatedNotes({
+      steps: () => this.#counts.noteSteps(nowMs()),
+      intervalMs,
+      logger,
+      problem: 'what was decided lately could not be noted',
+    })
   }
 
   /** Of each policy, in their order. */
@@ -55,24 +59,7 @@ export class RecentActivity {
   }
 
   stop(): void {
-    clearInterval(this.#timer)
-  }
-
-  /** A part at a time: there may be a hundred thousand series. */
-  #note(): void {
-    if (this.#isNoting) return
-    this.#isNoting = true
-    const { logger, nowMs } = this.#parts
-    runInSlices({
-      steps: this.#counts.noteSteps(nowMs()),
-      onDone: () => {
-        this.#isNoting = false
-      },
-      onError: (err) => {
-        this.#isNoting = false
-        logger.error({ event: 'internal_error', err }, 'what was decided lately could not be noted')
-      },
-    })
+    this.#repeated.stop()
   }
 }
 

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import type { RuleName, RuleUsage, UsageReport } from '../../admin/api/usage/rule-usage.ts'
 import type { Clock } from '../../clock.ts'
-import { runInSlices } from '../../slices.ts'
 import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { RecentCounts } from '../../telemetry/metrics/recent-counts.ts'
 import { busiest } from './activity/busiest.ts'
+import { RepeatedNotes } from './repeated-notes.ts'
 
 /** A rule counts in one of them. */
 const METRICS = { tokens: 'edge_llm_tokens_used_total', money: 'edge_cost_spent_total' } as const satisfies Record<string, MetricName>
@@ -28,23 +28,29 @@ export class RecentUsage {
   readonly #since: string
   readonly #minute: RecentCounts
   readonly #quarterHour: RecentCounts
-  readonly #timer: NodeJS.Timeout
+  readonly #repeated: RepeatedNotes
   #notes = 0
-  #isNoting = false
 
   constructor(parts: RecentUsageParts) {
-    const { memory, clock, intervalMs = INTERVAL_MS } = parts
+    const { memory, logger, clock, intervalMs = INTERVAL_MS } = parts
     this.#parts = parts
     this.#since = new Date(clock.wallMs()).toISOString()
     this.#minute = new RecentCounts(memory, Object.values(METRICS))
     this.#quarterHour = new RecentCounts(memory, Object.values(METRICS), QUARTER_HOUR_MS)
-    this.#timer = setInterval(() => this.#note(), intervalMs).unref()
+    this.#repeated = new RepeatedNotes({
+      steps: () => this.#noteSteps(clock.nowMs()),
+      intervalMs,
+      logger,
+      problem: 'what was used lately could not be noted',
+    })
   }
 
   of(rules: readonly RuleName[]): UsageReport {
     const tokens = [...this.#read('tokens')]
     const money = [...this.#read('money')]
-    const byName = new Map([...tokens, ...money].map((usage) => [keyOf(usage), usage]))
+    const policies = new Set(rules.map(({ policy }) => policy))
+    const ofPolicies = [...tokens, ...money].filter(({ policy }) => policies.has(policy))
+    const byName = new Map(ofPolicies.map((usage) => [keyOf(usage), usage]))
     return {
       since: this.#since,
       asked: rules.map((name) => byName.get(keyOf(name)) ?? { ...name, used: NOTHING }),
@@ -53,7 +59,7 @@ export class RecentUsage {
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    this.#repeated.stop()
   }
 
   *#read(unit: RuleName['unit']): Generator<RuleUsage> {
@@ -65,22 +71,6 @@ export class RecentUsage {
       const used = { last_minute: lastMinute(place), last_15_minutes: last15Minutes(place), since_start: memory.sum(cell) }
       yield { policy: values[0]!, rule: values[1]!, unit, used }
     }
-  }
-
-  /** A part at a time: each rule of a large bundle may count. */
-  #note(): void {
-    if (this.#isNoting) return
-    this.#isNoting = true
-    runInSlices({
-      steps: this.#noteSteps(this.#parts.clock.nowMs()),
-      onDone: () => {
-        this.#isNoting = false
-      },
-      onError: (err) => {
-        this.#isNoting = false
-        this.#parts.logger.error({ event: 'internal_error', err }, 'what was used lately could not be noted')
-      },
-    })
   }
 
   *#noteSteps(nowMs: number): Generator<void> {

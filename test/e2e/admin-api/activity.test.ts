@@ -130,6 +130,18 @@ describe('GET activity', () => {
     expect([busiest.length, busiest[0].policy]).toEqual([20, 'p33'])
   })
 
+  test('lists those that reject, or would reject, most, however little they decide', async () => {
+    const [lots, one] = [bucketRule('r', [], 100, HARDLY_ANY), bucketRule('r', [], 1, HARDLY_ANY)]
+    const busy = Array.from({ length: 6 }, (_, i) => policy(`busy${i}`, { selector: { pathPrefix: `/${i}` }, rules: [lots] }))
+    const strict = policy('strict', { selector: { pathPrefix: '/strict' }, rules: [one] })
+    const trial = policy('trial', { selector: { pathPrefix: '/trial' }, mode: 'shadow', rules: [one] })
+    const { edge, sample } = await sampled({ bundle: bundle(1, ...busy, strict, trial) })
+    for (let i = 0; i < 6; i++) await edge.decideTimes(5, { uri: `/${i}` })
+    for (const uri of ['/strict', '/trial']) await edge.decideTimes(2, { uri })
+    const listed: { policy: string }[] = (await sample()).policies
+    expect(listed.map((each) => each.policy).sort()).toEqual([...busy.map(({ id }) => id), 'strict', 'trial'])
+  })
+
   test('in reverse_proxy it has tokens, money and the backend', async () => {
     const fake = await fakeLlm()
     const rules = [llmRule('tokens', [], { tokens_per_minute: 40_000 })]

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
@@ -151,6 +151,9 @@ describe('GET bundle', () => {
     expect(source.refused.problems[0]).toMatch(/^policies\[0\]\.id: /)
     expect(source.refused.problems_in_all).toBeGreaterThan(100)
     expect(others).toEqual({ bundle: before.bundle, previous: before.previous, changes: before.changes })
+    rmSync(edge.bundlePath)
+    await until(async () => (await bundleOf(edge.adminPort)).source.refused === null)
+    expect((await bundleOf(edge.adminPort)).source.problem).toBe('there is no such file')
     await edge.publish(bundle(4))
     expect((await bundleOf(edge.adminPort)).source).toMatchObject({ problem: null, refused: null })
   })

@@ -1,3 +1,4 @@
+import type { NameOf } from '../../../engine/name-of.ts'
 import type { Plan, PlanPolicy } from '../../../policy/plan.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
@@ -6,7 +7,7 @@ import { jsonWithList } from '../json-list.ts'
 import { readCount, readQuery } from '../query.ts'
 import { SlicedTexts } from '../sliced-texts.ts'
 import type { PolicyActivity } from './policy-activity.ts'
-import { policyJson } from './policy-json.ts'
+import { policySteps } from './policy-json.ts'
 import { searchSteps } from './policy-search.ts'
 
 const DEFAULT_LIMIT = 100
@@ -19,10 +20,12 @@ export interface PoliciesParts {
   readonly plan: () => Plan | undefined
   /** What each of these policies has decided lately, in their order. */
   readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
+  /** Digests credentials. */
+  readonly nameOf: NameOf
 }
 
 /** GET policies: the active plan, a page at a time, in the order of the bundle; or those with a text in them; or one. */
-export function policiesEndpoint({ plan, activity }: PoliciesParts): ApiRoute {
+export function policiesEndpoint({ plan, activity, nameOf }: PoliciesParts): ApiRoute {
   const texts = new SlicedTexts()
   return {
     method: 'GET',
@@ -40,7 +43,8 @@ export function policiesEndpoint({ plan, activity }: PoliciesParts): ApiRoute {
       const found = await texts.make(searchSteps(searched, search, count + 1))
       const policies = found.slice(0, count)
       const lately = await activity(policies.map(({ id }) => id))
-      return { status: 200, text: await texts.make(pageSteps(active, policies, lately, found.length > count)) }
+      const page = { version: active?.version.toString() ?? null, policies, lately, hasMore: found.length > count }
+      return { status: 200, text: await texts.make(pageSteps(page, nameOf)) }
     },
   }
 }
@@ -53,22 +57,25 @@ function policiesBehind(plan: Plan | undefined, id: string | undefined): readonl
   return plan!.policies.slice(policy.index + 1)
 }
 
-function* pageSteps(
-  plan: Plan | undefined,
-  policies: readonly PlanPolicy[],
-  lately: readonly PolicyActivity[],
-  hasMore: boolean,
-): Generator<void, Buffer> {
+interface Page {
+  readonly version: string | null
+  readonly policies: readonly PlanPolicy[]
+  /** What each of them decided. */
+  readonly lately: readonly PolicyActivity[]
+  readonly hasMore: boolean
+}
+
+function* pageSteps({ version, policies, lately, hasMore }: Page, nameOf: NameOf): Generator<void, Buffer> {
   const texts: Buffer[] = []
   let bytes = 0
   for (const [i, policy] of policies.entries()) {
     if (bytes > MAX_BYTES) break
-    const text = Buffer.from(JSON.stringify(policyJson(policy, lately[i]!)))
+    const text = Buffer.from(JSON.stringify(yield* policySteps(policy, lately[i]!, nameOf)))
     texts.push(text)
     bytes += text.length
     yield
   }
   const isLast = !hasMore && texts.length === policies.length
   const next = isLast ? null : policies[texts.length - 1]!.id
-  return jsonWithList({ bundle_version: plan?.version.toString() ?? null, next }, 'policies', texts)
+  return jsonWithList({ bundle_version: version, next }, 'policies', texts)
 }

@@ -19,14 +19,16 @@ export interface UsageParts {
 
 /** GET usage: rules that count tokens or money, what they have counted, and what is left where a rule is the same for all callers. */
 export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): ApiRoute {
+  const spendingRules = new SpendingRules()
   return {
     method: 'GET',
     path: 'usage',
     handle: async ({ query }) => {
       const limit = readCount('limit', readQuery(query, ['limit']).limit, DEFAULT_LIMIT, MAX_LIMIT)
-      const rules = spendingRules(plan())
+      const active = plan()
+      const rules = spendingRules.of(active)
       const report = await usage(rules.slice(0, limit).map(nameOf))
-      const shown = mostFirst(rules, report).slice(0, limit)
+      const shown = mostFirst(active, report).slice(0, limit)
       const counters = await Promise.all(shown.map(({ rule }) => countersOf(rule, inspect)))
       const json = {
         since: report.since,
@@ -38,10 +40,23 @@ export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): 
   }
 }
 
-function spendingRules(plan: Plan | undefined): PlanRule[] {
-  return (
-    plan?.policies.flatMap(({ rules }) => rules.filter(({ llm, source }) => llm !== undefined || source.algorithm === 'cost_budget')) ?? []
-  )
+/** Those of a plan are found once: a page asks every few seconds, and a bundle may have a hundred thousand rules. Keeps no plan in memory. */
+class SpendingRules {
+  readonly #rules = new WeakMap<Plan, readonly PlanRule[]>()
+
+  of(plan: Plan | undefined): readonly PlanRule[] {
+    if (plan === undefined) return []
+    let rules = this.#rules.get(plan)
+    if (rules === undefined) {
+      rules = plan.policies.flatMap((policy) => policy.rules.filter(isSpending))
+      this.#rules.set(plan, rules)
+    }
+    return rules
+  }
+}
+
+function isSpending({ llm, source }: PlanRule): boolean {
+  return llm !== undefined || source.algorithm === 'cost_budget'
 }
 
 function nameOf({ policy, name, llm }: PlanRule): RuleName {
@@ -49,18 +64,18 @@ function nameOf({ policy, name, llm }: PlanRule): RuleName {
 }
 
 /** Rules of the plan: those that used most, and then those that were asked about. */
-function mostFirst(rules: readonly PlanRule[], { most, asked }: UsageReport): { rule: PlanRule; used: RuleUsage['used'] }[] {
-  const byName = new Map(rules.map((rule) => [keyOf(nameOf(rule)), rule]))
+function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule: PlanRule; used: RuleUsage['used'] }[] {
   const found = new Map<PlanRule, RuleUsage['used']>()
   for (const { used, ...name } of [...most, ...asked]) {
-    const rule = byName.get(keyOf(name))
+    const rule = ruleOf(plan, name)
     if (rule !== undefined && !found.has(rule)) found.set(rule, used)
   }
   return Array.from(found, ([rule, used]) => ({ rule, used }))
 }
 
-function keyOf({ policy, rule, unit }: RuleName): string {
-  return JSON.stringify([policy, rule, unit])
+/** Undefined where an earlier bundle had it. */
+function ruleOf(plan: Plan | undefined, { policy, rule: name, unit }: RuleName): PlanRule | undefined {
+  return plan?.policiesById.get(policy)?.rules.find((rule) => rule.name === name && isSpending(rule) && nameOf(rule).unit === unit)
 }
 
 /** Null where each caller has counters of its own, and where Redis cannot be asked. */

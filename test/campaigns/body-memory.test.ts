@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { CHAT } from '../../support/llm/llm-proxy.ts'
-import { HttpBackend } from '../../support/proxy/backend.ts'
-import { proxyEnv, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
-import { ask } from '../../support/service/http.ts'
-import { metric, metricsOf } from '../../support/service/metrics.ts'
-import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
-import { servingOn } from '../../support/workers/workers.ts'
+import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { CHAT } from '../support/llm/llm-proxy.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import { proxyEnv, RawClient, statusesIn } from '../support/proxy/proxy.ts'
+import { ask } from '../support/service/http.ts'
+import { metric, metricsOf } from '../support/service/metrics.ts'
+import { until } from '../support/until.ts'
+import { mortalEdge } from '../support/workers/mortal-edge.ts'
+import { servingOn } from '../support/workers/workers.ts'
 
 const MIB = 1024 ** 2
 const ONE_MIB = { EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' }

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { expectNonsenseRefused, NONSENSE } from '../../support/bundles/nonsense.ts'
-import type { Cli } from '../../support/service/cli.ts'
-import { finished, scratchDirectory } from '../../support/service/running.ts'
-import { thisSuite } from '../../support/service/suite-owner.ts'
+import { expectNonsenseRefused, NONSENSE } from '../support/bundles/nonsense.ts'
+import type { Cli } from '../support/service/cli.ts'
+import { finished, scratchDirectory } from '../support/service/running.ts'
+import { thisSuite } from '../support/service/suite-owner.ts'
 
 describe.for(['bundle.json', 'bundle.yaml'])('edge validate on %s', (name) => {
   const cases = NONSENSE.filter(([, file]) => file === name).map(([what, , content], i) => ({ what, content, file: `${i}-${name}` }))
@@ -34,5 +34,7 @@ describe.for(['bundle.json', 'bundle.yaml'])('edge validate on %s', (name) => {
   })
 })
 
-// In JSON: test/campaigns/bundles.test.ts
-test('a running service refuses all of it in bundle.yaml, one after the other, and decides on', () => expectNonsenseRefused('bundle.yaml'))
+test.for(['bundle.json', 'bundle.yaml'] as const)(
+  'a running service refuses all of it in %s, one after the other, and decides on',
+  (name) => expectNonsenseRefused(name),
+)

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { ask } from '../../support/service/http.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { ask } from '../support/service/http.ts'
 
-const START = fileURLToPath(new URL('../../../examples/fleet/start.mjs', import.meta.url))
+const START = fileURLToPath(new URL('../../examples/fleet/start.mjs', import.meta.url))
 const BURST = 5
 const TOKENS_PER_SECOND = 0.05
 
