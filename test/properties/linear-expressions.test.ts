@@ -17,6 +17,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   'policy/host.ts ^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$': 'anchored; [^:]* ends where the next part begins',
   'proxy/peer.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
   'proxy/reverse-proxy.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
+  'telemetry/tracing/span-sender.ts \\/+$': 'the path of EDGE_OTLP_URL, once at the start',
 }
 
 const IN_SOURCE = expressionsInSource()

@@ -247,10 +247,13 @@ class MapCounter implements Counter {
   }
 }
 
-/** Until there is as much as the request takes. */
+/** Until there is as much as the request takes: in whole milliseconds where rounding alone makes it another number. */
 function shortMs(level: number, cost: number, { burst, tokensPerMs }: BucketLimit): number {
   if (level >= cost || cost === 0) return 0
-  return cost > burst ? Number.POSITIVE_INFINITY : (cost - level) / tokensPerMs
+  if (cost > burst) return Number.POSITIVE_INFINITY
+  const waitMs = (cost - level) / tokensPerMs
+  const wholeMs = Math.round(waitMs)
+  return Math.abs(wholeMs - waitMs) < 0.001 && level + wholeMs * tokensPerMs >= cost ? wholeMs : waitMs
 }
 
 /** Until there is anything at all, in whole milliseconds after the debt is paid. */
