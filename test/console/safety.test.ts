@@ -16,7 +16,7 @@ const FORM_FIELD = '{"policy":"api","rule":"everybody","unlimited":true,"until":
 /** What a script of the page could read. */
 const KEPT = `(async () => ({
   cookie: document.cookie,
-  storage: [localStorage.length, sessionStorage.length],
+  storage: [Object.entries(localStorage), sessionStorage.length],
   databases: await indexedDB.databases(),
   caches: await caches.keys(),
   name: window.name,
@@ -36,7 +36,9 @@ describeInBrowser('a session of the page', () => {
     expect(await page.context().cookies()).toEqual([
       expect.objectContaining({ name: 'edge_admin', httpOnly: true, sameSite: 'Strict', path: '/' }),
     ])
-    expect(await page.evaluate(KEPT)).toEqual({ cookie: '', storage: [0, 0], databases: [], caches: [], name: '', state: null })
+    // The name of the operator, for the header of the page.
+    const storage = [[['edge_actor', '']], 0]
+    expect(await page.evaluate(KEPT)).toEqual({ cookie: '', storage, databases: [], caches: [], name: '', state: null })
     expect(JSON.stringify(await page.evaluate(SHOWN))).not.toContain(ADMIN_TOKEN)
   })
 
