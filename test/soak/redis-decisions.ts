@@ -97,10 +97,10 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
   async function drain(team: Team): Promise<void> {
     const clients = ports.map((port) => new DecisionClient(port))
     let idle = 0
-    while (idle < (mode === 'exact' ? 1 : 2)) {
+    while (idle < (mode === 'exact' ? 1 : 3)) {
       idle = (await team.drain(clients)) === 0 ? idle + 1 : 0
-      // Who holds a lease remembers a refusal for its life at most, and gives back what it holds.
-      if (mode === 'leased') await sleep(1.5 * LEASE_MS)
+      // Who holds a lease remembers a refusal for its life at most, and gives back what it holds: later, where the machine is busy.
+      if (mode === 'leased') await sleep(3 * LEASE_MS)
     }
     for (const client of clients) client.close()
   }
