@@ -11,6 +11,8 @@ import { ask } from '../support/service/http.ts'
 import { running, scratchDirectory } from '../support/service/running.ts'
 import { until } from '../support/until.ts'
 
+const RATIO = 'job:edge_reject_ratio:rate5m'
+
 describeWith(missingPrometheus, 'Prometheus', () => {
   test('promtool accepts the rules and the example of a configuration', async () => {
     expect(await promtool('check', 'rules', '--lint=all', '--lint-fatal', ...RULE_FILES)).not.toContain('FAILED')
@@ -36,18 +38,20 @@ describeWith(missingPrometheus, 'Prometheus', () => {
     const queries = ['Decisions', 'Rejected', 'Workers serving', 'Active bundles', 'Decisions by action', 'Rejects by policy and rule']
     const wanted = dashboardQueries().filter(({ title }) => queries.some((name) => title === `${name} A`))
     const rejected = 'sum(rate(edge_rejects_total{policy="api",rule="per-key",reason="token_bucket_exceeded"}[1m])) > 0'
+    expect(wanted).toHaveLength(queries.length)
+    const answered = [rejected, RATIO, ...wanted.map(({ expr }) => expr)]
     await until(async () => {
       await edge.decideTimes(10, { uri: '/x', fields: [['X-Api-Key', 'k']] })
-      return (await prometheus.query(rejected)).length > 0 && (await prometheus.rules()).every(({ health }) => health === 'ok')
+      const found = await Promise.all(answered.map((expr) => prometheus.query(expr)))
+      return found.every((samples) => samples.length > 0) && (await prometheus.rules()).every(({ health }) => health === 'ok')
     })
     expect(await prometheus.query('up{job="edge"}')).toMatchObject([{ value: [expect.any(Number), '1'] }])
-    for (const { title, expr } of wanted) expect(await prometheus.query(expr), title).not.toEqual([])
     for (const { title, expr } of dashboardQueries()) await expect(prometheus.query(expr), title).resolves.toBeInstanceOf(Array)
     const rules = await prometheus.rules()
     expect(new Set(rules.map(({ name }) => name))).toEqual(new Set(deployedRules().map(({ record, alert }) => record ?? alert)))
     // Nothing is wrong with this instance.
     expect(rules.filter(({ state }) => state === 'firing')).toEqual([])
-    expect((await prometheus.query('job:edge_reject_ratio:rate5m'))[0]!.metric).toMatchObject({ job: 'edge' })
+    expect((await prometheus.query(RATIO))[0]!.metric).toMatchObject({ job: 'edge' })
   })
 
   test('finds what the reverse proxy and LLM budgets expose', async () => {
