@@ -117,7 +117,7 @@ export class Worker {
     this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
     this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
     const lines = new DecisionLines({ trustedProxies: config.trustedProxies, nameOf })
-    const logParts = { engine: this.#engine, clock, lines, metricMemory, send: parts.send }
+    const logParts = { engine: this.#engine, clock, logger, lines, metricMemory, send: parts.send }
     this.#decisionLog = config.decisionLog === undefined ? undefined : new WorkerDecisionLog(logParts)
     this.#calls = {
       top: (filter) => top!.report(filter, this.#engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),

@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../../test/support/bundles/bundles.ts'
 import { planOf } from '../../../test/support/bundles/compiled-rule.ts'
@@ -14,16 +15,18 @@ import { WorkerDecisionLog } from './worker-decision-log.ts'
 
 const REQUEST = new PlainRequestView({ method: 'GET', uri: `/${'x'.repeat(8000)}` })
 
-function newLog(): { log: WorkerDecisionLog; sent: (FromWorker & { type: 'decision_lines' })[]; dropped(): number } {
+function newLog(): { log: WorkerDecisionLog; sent: (FromWorker & { type: 'decision_lines' })[]; logged: string[]; dropped(): number } {
   const engine = new Engine({ store: new MapStore(), clock: systemClock })
   engine.activate(planOf(bundle(1, policy('p', { rules: [bucketRule('r', [], 1)] }))))
   const lines = new DecisionLines({ trustedProxies: new TrustedProxies(), nameOf: () => '' })
   const metricMemory = new MetricMemory(newMetricBuffer(1), 0)
   const sent: (FromWorker & { type: 'decision_lines' })[] = []
   const send = (message: FromWorker): void => void sent.push(message as FromWorker & { type: 'decision_lines' })
-  const log = new WorkerDecisionLog({ engine, clock: systemClock, lines, metricMemory, send })
+  const logged: string[] = []
+  const logger = pino({}, { write: (line: string) => void logged.push(line) })
+  const log = new WorkerDecisionLog({ engine, clock: systemClock, logger, lines, metricMemory, send })
   const dropped = new CounterFamily(metricMemory, 'edge_decision_log_lines_total').series('dropped')
-  return { log, sent, dropped: () => dropped.count }
+  return { log, sent, logged, dropped: () => dropped.count }
 }
 
 test('while the file is slow, a bounded number of lines waits; those beyond are dropped, counted and reported with the next batch', () => {
@@ -40,14 +43,16 @@ test('while the file is slow, a bounded number of lines waits; those beyond are 
   expect(sent[1]!.dropped).toBe(dropped())
 })
 
-test('a request that cannot be written down is not disturbed', () => {
-  const { log, sent } = newLog()
+test('a request that cannot be written down is not disturbed, and the log says why', () => {
+  const { log, sent, logged } = newLog()
   const broken = new Proxy(REQUEST, {
     get() {
       throw new Error('broken')
     },
   })
   log.note(broken, undefined)
+  log.note(broken, undefined)
   log.flush()
   expect(sent).toEqual([])
+  expect(logged.map((line) => JSON.parse(line))).toMatchObject([{ event: 'internal_error', err: { message: 'broken' } }])
 })

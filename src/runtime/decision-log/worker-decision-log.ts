@@ -1,9 +1,11 @@
+import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { NoteDecided } from '../../decide/note-decided.ts'
 import type { DecisionLines } from '../../decision-log/decision-lines.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { Sampler } from '../../telemetry/sampler.ts'
 import type { FromWorker } from '../threads/messages.ts'
 
 /** Between one batch and the next, and before the first. */
@@ -16,6 +18,7 @@ const MAX_CHARACTERS = 2 * 1024 * 1024
 export interface WorkerDecisionLogParts {
   readonly engine: Engine
   readonly clock: Clock
+  readonly logger: Logger
   readonly lines: DecisionLines
   readonly metricMemory: MetricMemory
   readonly send: (message: FromWorker) => void
@@ -30,6 +33,7 @@ export class WorkerDecisionLog {
   readonly #dropped: Series
   readonly #tooLong: Series
   readonly #failed: Series
+  readonly #failureLog = new Sampler<string>(new Map())
   #waiting = ''
   #count = 0
   #droppedSince = 0
@@ -46,12 +50,14 @@ export class WorkerDecisionLog {
 
   /** The request was decided: whatever happens here must not reach it. */
   readonly note: NoteDecided = (view, body) => {
-    const { engine, clock, lines } = this.#parts
+    const { engine, clock, lines, logger } = this.#parts
     try {
       const plan = engine.active?.plan
       if (plan !== undefined) this.#add(lines.lineOf(plan, view, body, clock.wallMs()))
-    } catch {
+    } catch (error) {
       this.#failed.count++
+      if (this.#failureLog.admit('', clock.nowMs()) === undefined) return
+      logger.error({ event: 'internal_error', err: error }, 'a request has no line in the decision log')
     }
   }
 
