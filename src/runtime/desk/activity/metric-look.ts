@@ -1,4 +1,5 @@
 import type {
+  ActivitySample,
   BackendSample,
   CountsByName,
   PolicySample,
@@ -20,16 +21,10 @@ const SHOWN_RULES = 6
 const BUSIEST_POLICIES = 20
 
 /** What all threads have counted since the look before. */
-export interface MetricReading {
-  readonly allowed: number
-  readonly rejected: number
-  readonly would_reject: number
-  readonly refused: number
-  readonly reasons: { readonly rejected: CountsByName; readonly refused: CountsByName }
-  readonly policies: readonly PolicySample[]
-  readonly latency: Quantiles | null
-  readonly spending: SpendingSample
-}
+export type MetricReading = Pick<
+  ActivitySample,
+  'allowed' | 'rejected' | 'would_reject' | 'refused' | 'reasons' | 'policies' | 'latency' | 'spending'
+>
 
 /**
  * Looks at the metrics that all threads share, again and again. It keeps a number for each series, and for a look an object for each policy that
