@@ -17,6 +17,7 @@ export interface BodySource {
 
 /** Who takes a request's body. */
 export interface BodyReader {
+  /** The bytes may be in a buffer that the next read overwrites: what is needed beyond the call is copied. */
   onData(chunk: Buffer): void
   onEnd(): void
   /** The client is gone, perhaps before the end. */

@@ -35,9 +35,17 @@ export interface Downstream {
   interim(status: number, reason: string, fields: HeaderList): void
   /** Leaves with the first write, which may be empty, or with the end. Without a reason, it has the usual one of its status. */
   head(status: number, reason: string | undefined, fields: HeaderList): void
-  /** Returns false when the client takes no more for now: onClientDrained follows. */
+  /**
+   * To be called between the head of a chunked response and its body: from then on `write` and `end` get its chunks with their frames, as they
+   * came, all but the last chunk. Returns false where that cannot be: they get the body without.
+   */
+  relayChunks(): boolean
+  /**
+   * Returns false when the client takes no more for now: onClientDrained follows. The bytes are the caller's again when this returns: what is not
+   * sent by then is copied.
+   */
   write(bytes: Buffer | string): boolean
-  /** Trailers are names and values in turn. */
+  /** Trailers are names and values in turn. The bytes are the caller's again when this returns. */
   end(last: Buffer | string | undefined, trailers: readonly string[]): void
   /** RFC 9110 7.8: sends the last head, and leaves the connection to whoever asks. */
   upgrade(status: number, reason: string, fields: HeaderList): UpgradedClient

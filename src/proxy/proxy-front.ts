@@ -26,6 +26,7 @@ export type ProxyOptions = Pick<
   | 'backendIdleTimeoutMs'
   | 'backendQueueMs'
   | 'maxBodyBytes'
+  | 'proxyWire'
 >
 
 type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & { readonly bodyMemory: BodyMemory }

@@ -5,6 +5,7 @@ export interface ResponseSink {
   /** A 1xx response, which another follows. */
   onInterim(head: ResponseHead): void
   onHead(head: ResponseHead): void
+  /** The bytes may be in a buffer that the next read overwrites: what is needed beyond the call is copied. */
   onData(chunk: Buffer): void
   /** Names and values of the trailers in turn. */
   onEnd(trailers: readonly string[]): void

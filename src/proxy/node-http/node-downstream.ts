@@ -78,6 +78,10 @@ export class NodeDownstream implements Downstream {
     else this.#res.writeHead(status, reason, fields)
   }
 
+  relayChunks(): boolean {
+    return false
+  }
+
   write(bytes: Buffer | string): boolean {
     const hasRoom = this.#res.write(bytes)
     if (!hasRoom) this.#awaitDrain()

@@ -37,6 +37,10 @@ export class RecordingDownstream implements Downstream {
     this.sent.push(String(status))
   }
 
+  relayChunks(): boolean {
+    return false
+  }
+
   write(bytes: Buffer | string): boolean {
     this.writtenBytes += bytes.length
     this.sent.push(`+${bytes}`)

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { PROXY_WIRE } from '../run/proxy-wire.ts'
 import { until } from '../until.ts'
 
 export const ENTRY = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
@@ -29,7 +30,7 @@ export class Cli {
     const limited = ['sh', '-c', `ulimit -n ${maxOpenFiles}; exec "$@"`, 'sh', ...command]
     const [program, ...rest] = maxOpenFiles === undefined ? command : limited
     this.process = spawn(program!, rest, {
-      env: { PATH: process.env['PATH'] ?? '', ...env },
+      env: { PATH: process.env['PATH'] ?? '', ...PROXY_WIRE, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.process.stdout!.on('data', (chunk: Buffer) => {

@@ -8,6 +8,7 @@ import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
 import { type Service, type StartOptions, startService } from '../../../src/service.ts'
 import { EventTap } from '../../../src/telemetry/events/event-tap.ts'
 import { replaceFile } from '../bundles/bundle-file.ts'
+import { PROXY_WIRE } from '../run/proxy-wire.ts'
 import { until } from '../until.ts'
 import { type Answer, ask, type Fields } from './http.ts'
 import { InlineHost } from './inline-host.ts'
@@ -60,7 +61,7 @@ export class Edge {
     const bundlePath = join(directory, options.fileName ?? 'bundle.json')
     if (options.bundle !== undefined) await replaceFile(bundlePath, textOf(options.bundle))
     if (options.signature !== undefined) await replaceFile(`${bundlePath}.sig`, options.signature)
-    const env = { ...DEFAULTS, EDGE_CONFIG_FILE: bundlePath, ...options.env }
+    const env = { ...DEFAULTS, ...PROXY_WIRE, EDGE_CONFIG_FILE: bundlePath, ...options.env }
     const config = readConfig(env, {})
     if (!config.ok) throw new Error(config.problems.join('\n'))
     const log: Record<string, unknown>[] = []
