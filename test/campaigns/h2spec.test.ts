@@ -16,31 +16,60 @@ const missing = existsSync(H2SPEC) ? undefined : 'h2spec is not installed: sh sc
  * h2spec asks for `/` with GET or POST and no gRPC in it. A request that is whole gets 405 or 415 at once, in one HEADERS frame without
  * a body.
  */
-const OF_BOTH = {
+const WAITS_FOR_DATA = {
   'generic/2: Sends a WINDOW_UPDATE frame on half-closed (remote) stream': 'It waits for DATA. The response has none.',
   'generic/2: Sends a PRIORITY frame on half-closed (remote) stream': 'It waits for DATA. The response has none.',
-  'http2/5.1.2: Sends HEADERS frames that causes their advertised concurrent stream limit to be exceeded':
-    'Each stream is over before the next begins. test/e2e/grpc/limits.test.ts exceeds the limit with calls that take their time.',
+}
+const EXCEEDS_STREAMS = 'http2/5.1.2: Sends HEADERS frames that causes their advertised concurrent stream limit to be exceeded'
+
+interface Failures {
+  /** They fail whatever the timing, because … */
+  readonly always: Readonly<Record<string, string>>
+  /**
+   * They may fail, because h2spec sends two frames in two writes: what the second one meets depends on whether the layer reads it together with
+   * the first.
+   */
+  readonly sometimes: Readonly<Record<string, string>>
 }
 
-const EXPLAINED: Readonly<Record<LayerName, Readonly<Record<string, string>>>> = {
-  own: OF_BOTH,
+const EXPLAINED: Readonly<Record<LayerName, Failures>> = {
+  own: {
+    always: {
+      ...WAITS_FOR_DATA,
+      [EXCEEDS_STREAMS]:
+        'Each stream is over before the next begins. test/e2e/grpc/limits.test.ts exceeds the limit with calls that take their time.',
+    },
+    // A frame is answered before the next is looked at, whether they come together or not.
+    sometimes: {},
+  },
   node: {
-    ...OF_BOTH,
-    'http2/5.1: closed: Sends a DATA frame': 'nghttp2 ignores frames of streams that are over.',
-    'http2/5.1: closed: Sends a DATA frame after sending RST_STREAM frame': 'nghttp2 ignores frames of streams that are over.',
-    'http2/5.1: closed: Sends a HEADERS frame': 'nghttp2 ignores frames of streams that are over.',
-    'http2/5.1: closed: Sends a HEADERS frame after sending RST_STREAM frame': 'nghttp2 ignores frames of streams that are over.',
-    'http2/5.1.1: Sends stream identifier that is numerically smaller than previous': 'nghttp2 takes it for a stream that is over.',
-    'http2/6.7: Sends a PING frame with ACK': 'node:http2 closes the connection: it has sent no PING.',
-    'http2/6.9.1: Sends multiple WINDOW_UPDATE frames increasing the flow control window to above 2^31-1':
-      'node:http2 sends GOAWAY, but with NO_ERROR in place of FLOW_CONTROL_ERROR.',
+    always: {
+      ...WAITS_FOR_DATA,
+      'http2/5.1: closed: Sends a DATA frame': 'nghttp2 ignores frames of streams that are over.',
+      'http2/5.1: closed: Sends a DATA frame after sending RST_STREAM frame': 'nghttp2 ignores frames of streams that are over.',
+      'http2/5.1: closed: Sends a HEADERS frame': 'nghttp2 ignores frames of streams that are over.',
+      'http2/5.1: closed: Sends a HEADERS frame after sending RST_STREAM frame': 'nghttp2 ignores frames of streams that are over.',
+      'http2/5.1.1: Sends stream identifier that is numerically smaller than previous': 'nghttp2 takes it for a stream that is over.',
+      'http2/6.7: Sends a PING frame with ACK': 'node:http2 closes the connection: it has sent no PING.',
+      'http2/6.9.1: Sends multiple WINDOW_UPDATE frames increasing the flow control window to above 2^31-1':
+        'node:http2 sends GOAWAY, but with NO_ERROR in place of FLOW_CONTROL_ERROR.',
+    },
+    // node:http2 sends its responses when it has handled all that it read.
+    sometimes: {
+      'http2/5.1: half closed (remote): Sends a DATA frame': 'Read later than the request, it meets a stream that is over.',
+      'http2/5.1: half closed (remote): Sends a HEADERS frame': 'Read later than the request, it meets a stream that is over.',
+      'http2/6.1: Sends a DATA frame on the stream that is not in "open" or "half-closed (local)" state':
+        'Read later than the request, it meets a stream that is over.',
+      [EXCEEDS_STREAMS]: 'Unless they are all read at once, streams are over before the last begins.',
+    },
   },
 }
 
 describeWith(missing, 'h2spec', () => {
   test.each(LAYERS)('passes on the %s layer, but for what is explained', async (layer) => {
-    expect((await failuresOf(layer)).sort()).toEqual(Object.keys(EXPLAINED[layer]).sort())
+    const { always, sometimes } = EXPLAINED[layer]
+    const failures = await failuresOf(layer)
+    expect(failures.filter((name) => !Object.hasOwn(sometimes, name)).sort()).toEqual(Object.keys(always).sort())
   })
 })
 
@@ -51,5 +80,5 @@ async function failuresOf(layer: LayerName): Promise<string[]> {
   const cases = (await readFile(report, 'utf8')).matchAll(/<testcase package="([^"]*)" classname="([^"]*)"[^>]*>([\s\S]*?)<\/testcase>/g)
   return [...cases]
     .filter(([, , , outcome]) => outcome!.includes('<error>') || outcome!.includes('<failure'))
-    .map(([, part, name]) => `${part}: ${name}`)
+    .map(([, part, name]) => `${part}: ${name!.replaceAll('&#34;', '"')}`)
 }

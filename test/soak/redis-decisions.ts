@@ -99,7 +99,7 @@ async function begin(bench: Bench, mode: 'exact' | 'leased'): Promise<Scenario> 
     let idle = 0
     while (idle < (mode === 'exact' ? 1 : 3)) {
       idle = (await team.drain(clients)) === 0 ? idle + 1 : 0
-      // Who holds a lease remembers a refusal for its life at most, and gives back what it holds: later, where the machine is busy.
+      // Who holds a lease remembers a refusal for its life at most, and gives back the last of what it holds when the lease ends: later, where the machine is busy.
       if (mode === 'leased') await sleep(3 * LEASE_MS)
     }
     for (const client of clients) client.close()

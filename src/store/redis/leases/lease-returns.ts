@@ -20,7 +20,10 @@ export interface Lease extends BlockPlace {
   readonly leasedMs: number
 }
 
-/** Gives back what is left of leases: late in their lives, and when the thread ends. */
+/**
+ * Gives back what is left of leases: late in their lives, and when the thread ends. Until a lease ends, decisions that Redis refuses put tokens
+ * back into its block, so what they have put there since goes back at the end.
+ */
 export class LeaseReturns {
   readonly #table: SharedTable
   readonly #shared: SharedCounters
@@ -28,6 +31,8 @@ export class LeaseReturns {
   readonly #listener: LeaseListener
   /** Roughly in the order in which they are due. */
   #leases: Lease[] = []
+  /** Those whose rest has gone back, until they end. In the same order. */
+  #emptied: Lease[] = []
   readonly #pending = new Set<Promise<void>>()
 
   constructor(table: SharedTable, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
@@ -44,14 +49,16 @@ export class LeaseReturns {
 
   /** Gives back what is left of leases that are old. Never rejects. */
   async sweep(nowMs: number): Promise<void> {
-    const dueEndMs = nowMs + (1 - KEPT_SHARE) * this.#leaseMs
-    const firstYoung = this.#leases.findIndex(({ endMs }) => endMs > dueEndMs)
-    await this.#tracked(this.#endAll(this.#leases.splice(0, firstYoung < 0 ? this.#leases.length : firstYoung)))
+    const old = removeEndingBy(nowMs + (1 - KEPT_SHARE) * this.#leaseMs, this.#leases)
+    this.#empty(old)
+    const ended = removeEndingBy(nowMs, this.#emptied)
+    await this.#tracked(this.#giveBackRests(old, ended))
   }
 
   /** Gives back all that is left. Resolves when nothing is pending. */
   async endAll(): Promise<void> {
-    await this.#endAll(this.#leases.splice(0))
+    this.#empty(this.#leases.splice(0))
+    await this.#giveBackRests([], this.#emptied.splice(0))
     await Promise.all(this.#pending)
   }
 
@@ -71,16 +78,28 @@ export class LeaseReturns {
     this.#listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
   }
 
-  async #endAll(leases: readonly Lease[]): Promise<void> {
-    await inBatches(leases, (lease) => this.#end(lease))
+  #empty(leases: readonly Lease[]): void {
+    for (const lease of leases) {
+      this.#emptied.push(lease)
+      this.#listener.onHeld(-1)
+    }
   }
 
-  async #end(lease: Lease): Promise<void> {
+  async #giveBackRests(old: readonly Lease[], ended: readonly Lease[]): Promise<void> {
+    await inBatches(old, (lease) => this.#giveBackRest(lease, false))
+    await inBatches(ended, (lease) => this.#giveBackRest(lease, true))
+  }
+
+  async #giveBackRest(lease: Lease, isEnd: boolean): Promise<void> {
     const { key, limit, set, leasedMs } = lease
-    this.#listener.onHeld(-1)
     this.#table.lock(set)
-    const tokens = takeOut(this.#table, lease)
+    const tokens = takeOut(this.#table, lease, isEnd)
     this.#table.unlock(set)
     if (tokens > 0) await this.giveBack(key, limit, tokens, leasedMs)
   }
+}
+
+function removeEndingBy(endMs: number, leases: Lease[]): Lease[] {
+  const firstLater = leases.findIndex((lease) => lease.endMs > endMs)
+  return leases.splice(0, firstLater < 0 ? leases.length : firstLater)
 }

@@ -219,6 +219,30 @@ describeWithRedis('a leased limit', () => {
     expect((await take(fleet, one, limit)).levels[0]).toBeCloseTo(before - 1, 1)
   })
 
+  test('gives back its token where another rule refuses the request so late that the rest of the lease has gone back', async () => {
+    let wayMs = 0
+    const fleet = await LeasedFleet.start({ redis, leaseMs: LEASE_MS, wayMs: () => wayMs })
+    const one = fleet.newInstance()
+    const two = one.otherThread()
+    const limit = bucketLimit(1e-9, 1000)
+    const scarce = bucketLimit(1e-9, 1)
+    await finish(fleet, one.take(one.open(scarce, true, 'scarce')))
+    await use(fleet, one, limit, 100)
+    await fleet.time.advance(LEASE_MS * 0.6)
+    wayMs = LEASE_MS * 0.1
+    const refused = two.take(two.open(limit), two.open(scarce, true, 'scarce'))
+    await fleet.time.advance(LEASE_MS * 0.18)
+    const swept = one.leases.sweep(fleet.time.nowMs())
+    await fleet.time.advance(LEASE_MS * 0.3)
+    await swept
+    expect((await refused).outcome).toBe(false)
+    wayMs = 0
+    await fleet.sweep(one)
+    expect(one.tokens.given_back).toBe(one.tokens.leased - one.decidedBy.lease)
+    expect([one.tokens.lost, two.tokens.lost]).toEqual([0, 0])
+    expect(await left(fleet, limit)).toBeCloseTo(900, 1)
+  })
+
   test('keeps its token where Redis does not answer for another rule', async () => {
     const fleet = await newFleet()
     const one = fleet.newInstance()
