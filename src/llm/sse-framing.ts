@@ -31,6 +31,7 @@ export class SseFraming {
     const pieces: SsePiece[] = []
     this.#scan(pieces)
     if (this.#end - this.#start + this.#passedBytes > this.#maxEventBytes) this.#pass(pieces)
+    if (this.#end > this.#start && !this.#isOwn) this.#keep()
     return pieces
   }
 
@@ -67,6 +68,17 @@ export class SseFraming {
     }
     chunk.copy(this.#buffer, this.#end)
     this.#end += chunk.length
+  }
+
+  /** Of a chunk, the next push finds nothing: what is not complete is copied. */
+  #keep(): void {
+    const held = this.#end - this.#start
+    const own = Buffer.allocUnsafe(Math.max(held * 2, MIN_BUFFER_BYTES))
+    this.#buffer.copy(own, 0, this.#start, this.#end)
+    this.#buffer = own
+    this.#isOwn = true
+    this.#shift(this.#start)
+    this.#end = held
   }
 
   /** The bytes now begin `by` earlier in their buffer. */
