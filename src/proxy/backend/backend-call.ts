@@ -191,8 +191,6 @@ export class BackendCall implements ConnectionSeeker {
     }
     connection.beginHead(method, head)
     this.#handler.onReady()
-    // What is here of the body has left with it. Where nothing is, the head does not wait.
-    this.#connection?.flushHead()
   }
 
   #sent(): void {

@@ -110,17 +110,15 @@ export class BackendConnection {
     else this.#writeBehind(head, body, '')
   }
 
-  /** Takes the head of a request whose body is to come. It leaves with the first of it, or when `flushHead` is called. */
+  /** Takes the head of a request whose body is to come. It leaves with the first of it, or with this turn. */
   beginHead(method: string, head: string): void {
     this.#reader.begin(method, false, this.#user!)
     this.#waitingHead = head
+    process.nextTick(sendWaitingHead, this)
   }
 
-  flushHead(): void {
-    if (this.#waitingHead === '') return
-    this.#heard()
-    this.#socket.write(this.#waitingHead, 'latin1')
-    this.#waitingHead = ''
+  sendWaitingHead(): void {
+    if (this.#waitingHead !== '' && this.#state === 'busy') this.#writeBehind('', NO_BYTES, '')
   }
 
   /** Writes a part of a body. The bytes are the caller's again when this returns. Returns false when it is time to wait for onDrain. */
@@ -168,6 +166,7 @@ export class BackendConnection {
   rest(ms: number): void {
     this.#user = undefined
     this.#state = 'idle'
+    this.#waitingHead = ''
     this.#silenceMs = ms
     this.#silentSinceMs = this.#parts.sweep.nowMs
     this.resume()
@@ -332,6 +331,10 @@ export class BackendConnection {
     this.destroy()
     this.#parts.onIdleClosed(this)
   }
+}
+
+function sendWaitingHead(connection: BackendConnection): void {
+  connection.sendWaitingHead()
 }
 
 const NO_BYTES = Buffer.alloc(0)
