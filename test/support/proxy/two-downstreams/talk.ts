@@ -27,6 +27,7 @@ export interface TalkResult {
 
 /** A side that stays silent for so long has nothing more to say. */
 const PATIENCE_MS = 15_000
+const STILL_TURNS = 30
 
 export async function converse(port: number, { steps, ending }: Talk): Promise<TalkResult> {
   const reader = new AnswerReader()
@@ -47,7 +48,11 @@ export async function converse(port: number, { steps, ending }: Talk): Promise<T
   if (ending === 'reset') {
     await client.until(() => client.last.includes(STALLED) || reader.finals > expected)
     client.reset()
-  } else client.end()
+  } else {
+    // What it ends with may depend on whether its end comes before an answer: so it waits for all that is on its way.
+    await client.untilStill()
+    client.end()
+  }
   await client.until(() => client.isClosed)
   return client.result()
 }
@@ -108,6 +113,16 @@ class TalkClient {
           resolve()
         }
       })
+    }
+  }
+
+  /** All parts take turns in one thread: where so many bring nothing, nothing is on its way. */
+  async untilStill(): Promise<void> {
+    for (let turns = 0, bytes = 0; turns < STILL_TURNS && !this.isClosed; turns++) {
+      await turn()
+      if (this.#socket.bytesRead === bytes) continue
+      bytes = this.#socket.bytesRead
+      turns = 0
     }
   }
 
