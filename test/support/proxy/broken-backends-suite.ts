@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
+import { PROXY_WIRES } from '../run/proxy-wire.ts'
 import type { Edge } from '../service/edge.ts'
 import { ManualClock } from '../service/manual-clock.ts'
 import { type Metrics, metricsOf } from '../service/metrics.ts'
@@ -10,8 +11,6 @@ import { RawBackend, type RawConnection } from './backend.ts'
 import type { BrokenBackend, Expected } from './broken-backends.ts'
 import { proxying, RawClient } from './proxy.ts'
 import { type SeenResponse, seenResponse } from './seen-response.ts'
-
-export const PROXY_WIRES = ['own', 'node'] as const
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const NEXT = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n'
