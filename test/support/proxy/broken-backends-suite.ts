@@ -125,7 +125,8 @@ class BrokenProxy {
     const client = this.#play(broken)
     const response = await this.#response(client, method)
     client.socket.destroy()
-    return { ...response, errorCode: client.errorCode }
+    // A reset may overtake what was sent before it.
+    return client.errorCode === undefined ? response : { isWhole: response.isWhole, errorCode: client.errorCode }
   }
 
   /** Others are served, and nothing of what was is left. */
@@ -164,7 +165,9 @@ class BrokenProxy {
 
   async #response(client: RawClient, method: string): Promise<SeenResponse> {
     await until(() => client.isClosed || seenResponse(client.received, method).isWhole)
-    return seenResponse(client.received, method)
+    const response = seenResponse(client.received, method)
+    if (response.isWhole && /^Connection: close$/im.test(response.head)) await until(() => client.hasEnded || client.isClosed)
+    return response
   }
 
   async #leaveIdleConnection(): Promise<void> {
