@@ -38,11 +38,28 @@ export class ClientResponse {
     return this.#head?.contentLength !== undefined && this.#llmResponse?.isFiltered !== true
   }
 
-  /** Returns false when with this the client takes no more. */
+  /** Whether the client gets the backend's chunks with their frames, as they came. To be asked when the first are here: it sends the head. */
+  relaysChunks(): boolean {
+    if (this.#llmResponse !== undefined) return false
+    this.sendHead()
+    return this.#downstream.relayChunks()
+  }
+
+  /** The bytes are valid until `flush`, `keep` or `end`. Returns false when with this the client takes no more. */
   add(bytes: Buffer): boolean {
-    const before = this.#held
-    this.#held = bytes
-    return before === undefined || this.#write(before)
+    const held = this.#held
+    if (held === undefined) {
+      this.#held = bytes
+      return true
+    }
+    const length = held.length + bytes.length
+    this.#held = length <= MAX_JOINED_BYTES ? Buffer.concat([held, bytes], length) : bytes
+    return length <= MAX_JOINED_BYTES || this.#write(held)
+  }
+
+  /** What waits does so beyond this read. */
+  keep(): void {
+    if (this.#held !== undefined) this.#held = Buffer.from(this.#held)
   }
 
   /** Sends what waits. Returns false when with this the client takes no more. */
@@ -86,3 +103,5 @@ export class ClientResponse {
 }
 
 const EMPTY = Buffer.alloc(0)
+/** Pieces that came together leave together up to here: as much as a client's wire sends in one write. */
+const MAX_JOINED_BYTES = 16 * 1024

@@ -105,9 +105,13 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (isEventStream(head) && hasBody(request.method, head.status)) this.#watchStream(() => this.#cutStream())
   }
 
-  onData(chunk: Buffer): void {
-    if (this.#llmResponse === undefined) this.deliver(chunk)
-    else this.#llmResponse.read(chunk)
+  relaysChunks(): boolean {
+    return !this.#isOver && this.#response.relaysChunks()
+  }
+
+  onData(bytes: Buffer): void {
+    if (this.#llmResponse === undefined) this.deliver(bytes)
+    else this.#llmResponse.read(bytes)
   }
 
   onQuiet(): void {
@@ -116,7 +120,10 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onEnd(trailers: readonly string[]): void {
     if (this.#llmResponse === undefined) this.#finish(trailers)
-    else this.#llmResponse.end(() => this.#finish(trailers))
+    else {
+      this.#llmResponse.end(() => this.#finish(trailers))
+      if (!this.#isOver) this.#response.keep()
+    }
   }
 
   /** RFC 9110 7.8: the backend speaks WebSocket from here on. */
@@ -199,8 +206,9 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   cut(): void {
+    const isWhole = !this.#response.hasKnownLength && !this.#call.isInsideRelayedChunk
     this.#call.abort()
-    if (!this.#response.hasKnownLength) return this.#finish([])
+    if (isWhole) return this.#finish([])
     // Fewer bytes than were announced: nobody may take them for the whole.
     this.#end()
     this.#allowed.downstream.trace?.end()

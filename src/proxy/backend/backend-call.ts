@@ -57,6 +57,15 @@ export class BackendCall implements ConnectionSeeker {
     return this.#request.isUpgrade || this.#isRetry
   }
 
+  get isUpgrade(): boolean {
+    return this.#request.isUpgrade
+  }
+
+  /** A chunk was relayed in part: what follows would be taken for the rest of it. */
+  get isInsideRelayedChunk(): boolean {
+    return this.#connection?.isInsideRelayedChunk ?? false
+  }
+
   onGiven(connection: BackendConnection): void {
     this.#connection = connection
     if (connection.isConnecting) return
@@ -79,7 +88,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#begin(this.#connection!)
   }
 
-  /** Writes a part of the body. Returns false when it is time to wait for onDrain. */
+  /** Writes a part of the body. The bytes are the caller's again when this returns. Returns false when it is time to wait for onDrain. */
   write(chunk: Buffer): boolean {
     const connection = this.#connection
     if (connection === undefined) return true
@@ -90,7 +99,7 @@ export class BackendCall implements ConnectionSeeker {
   }
 
   endBody(): void {
-    if (this.#request.body === 'chunked') this.#connection?.write(LAST_CHUNK)
+    if (this.#request.body === 'chunked') this.#connection?.writeLastChunk()
     this.#sent()
   }
 
@@ -126,8 +135,12 @@ export class BackendCall implements ConnectionSeeker {
     this.#handler.onHead(head)
   }
 
-  onData(chunk: Buffer): void {
-    this.#handler.onData(chunk)
+  relaysChunks(): boolean {
+    return this.#handler.relaysChunks()
+  }
+
+  onData(bytes: Buffer): void {
+    this.#handler.onData(bytes)
   }
 
   onEnd(trailers: readonly string[]): void {
@@ -172,10 +185,12 @@ export class BackendCall implements ConnectionSeeker {
 
   #begin(connection: BackendConnection): void {
     const { method, head, body, isUpgrade } = this.#request
-    const isWhole = typeof body !== 'string'
-    connection.begin(method, isUpgrade, head, isWhole ? body : undefined)
-    if (isWhole) this.#sent()
-    else this.#handler.onReady()
+    if (typeof body !== 'string') {
+      connection.begin(method, isUpgrade, head, body)
+      return this.#sent()
+    }
+    connection.beginHead(method, head)
+    this.#handler.onReady()
   }
 
   #sent(): void {
@@ -199,5 +214,3 @@ export class BackendCall implements ConnectionSeeker {
     return isStale && IDEMPOTENT.has(this.#request.method) && typeof this.#request.body !== 'string'
   }
 }
-
-const LAST_CHUNK = Buffer.from('0\r\n\r\n')

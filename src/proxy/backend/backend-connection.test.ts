@@ -35,6 +35,7 @@ test.each([
       onRetry: nothing,
       onInterim: nothing,
       onHead: nothing,
+      relaysChunks: () => false,
       onData: nothing,
       onEnd: () => {
         throw mistake
