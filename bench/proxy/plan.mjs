@@ -25,8 +25,8 @@ export function readPlan(args) {
     rounds: Number(rounds),
     roundSeconds: ROUND_SECONDS,
     delayRounds: Math.min(Number(rounds), DELAY_ROUNDS),
-    warmUpRequests: 60_000,
-    warmUpSeconds: 4,
+    warmUpRequests: 40_000,
+    warmUpSeconds: 15,
     method: { rounds: Number(rounds), roundSeconds: ROUND_SECONDS },
     against,
   }
