@@ -247,7 +247,7 @@ async function exchanging(
     host: 'a',
     target: '/',
   }
-  new Exchange(parts, allowed, undefined)
+  new Exchange(parts, () => {}).begin(allowed, undefined)
   onTestFinished(() => downstream.listener?.onClientGone())
   await until(() => server.heads === 1)
   const connection = server.connections[0]!
