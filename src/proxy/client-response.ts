@@ -1,4 +1,3 @@
-import type { HeaderList } from '../http/header-list.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponse } from './llm-response.ts'
@@ -12,8 +11,8 @@ import { responseFields, trailerFields } from './response-fields.ts'
 export class ClientResponse {
   readonly #downstream: Downstream
   readonly #request: ProxiedRequest
-  /** The decision's fields. */
-  readonly #ours: HeaderList
+  /** The lines of the decision's fields. */
+  readonly #ours: string
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
@@ -21,7 +20,7 @@ export class ClientResponse {
   /** The client takes no more for now. */
   isBlocked = false
 
-  constructor(downstream: Downstream, request: ProxiedRequest, ours: HeaderList) {
+  constructor(downstream: Downstream, request: ProxiedRequest, ours: string) {
     this.#downstream = downstream
     this.#request = request
     this.#ours = ours
