@@ -59,7 +59,11 @@ function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOpti
 const SEPARATORS_LENGTH = 4
 
 /** Whether a field that needs a closer look goes on. */
-function passes({ lower, isHopByHop, isOwn, isForwarding }: FieldName, peer: Peer, { asksForIdentity, trace }: RequestHeadOptions): boolean {
+function passes(
+  { lower, isHopByHop, isOwn, isForwarding }: FieldName,
+  peer: Peer,
+  { asksForIdentity, trace }: RequestHeadOptions,
+): boolean {
   if (isHopByHop || isOwn || (isForwarding && !peer.isTrusted)) return false
   if (asksForIdentity && lower === 'accept-encoding') return false
   return trace === undefined || (lower !== 'traceparent' && (lower !== 'tracestate' || !trace.isNew))
