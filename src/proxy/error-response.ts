@@ -73,12 +73,15 @@ function retryAfterS(limit: RateLimit): number {
   return Math.max(1, resetSeconds(limit))
 }
 
-/** A small body is already on its way, and the connection can go on behind it. One that waits for `100 Continue` never comes. */
+/**
+ * A small body is already on its way, and the connection can go on behind it. One in chunks may be of any size, and one that waits for
+ * `100 Continue` never comes.
+ */
 function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
   const { fields } = downstream.received
   const length = Number(headerValue(fields, 'content-length') ?? 0)
   const isChunked = headerValue(fields, 'transfer-encoding') !== undefined
-  if ((length === 0 && !isChunked) || downstream.body.isComplete) return 'none'
+  if ((length === 0 && !isChunked) || downstream.body.isRead) return 'none'
   if (isChunked || length > SMALL_BODY_BYTES) return 'large'
   return headerValue(fields, 'expect') === undefined ? 'small' : 'large'
 }

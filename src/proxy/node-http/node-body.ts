@@ -17,6 +17,10 @@ export class NodeBody implements BodySource {
     return this.#req.complete
   }
 
+  get isRead(): boolean {
+    return this.#req.readableEnded
+  }
+
   giveTo(reader: BodyReader | undefined): void {
     this.#reader = reader
     // A stream tells of its end once.
