@@ -5,7 +5,7 @@ export const LINGER_MS = 5000
 export interface BodySource {
   /** The last byte has come, read or not. */
   readonly isComplete: boolean
-  /** It was read to its end. Unlike `isComplete`, this does not depend on how much of it happened to come with the head. */
+  /** It was read to its end. */
   readonly isRead: boolean
   /** Nothing more will come. */
   readonly isGone: boolean

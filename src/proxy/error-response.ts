@@ -73,10 +73,7 @@ function retryAfterS(limit: RateLimit): number {
   return Math.max(1, resetSeconds(limit))
 }
 
-/**
- * A small body is already on its way, and the connection can go on behind it. One in chunks may be of any size, and one that waits for
- * `100 Continue` never comes.
- */
+/** A small body is already on its way, and the connection can go on behind it. One that waits for `100 Continue` never comes. */
 function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
   const { fields } = downstream.received
   const length = Number(headerValue(fields, 'content-length') ?? 0)

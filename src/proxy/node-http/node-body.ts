@@ -24,7 +24,7 @@ export class NodeBody implements BodySource {
   giveTo(reader: BodyReader | undefined): void {
     this.#reader = reader
     // A stream tells of its end once.
-    if (reader !== undefined && this.#req.readableEnded) process.nextTick(() => this.#tell('onEnd'))
+    if (reader !== undefined && this.isRead) process.nextTick(() => this.#tell('onEnd'))
   }
 
   pause(): void {

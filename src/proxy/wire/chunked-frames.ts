@@ -113,10 +113,11 @@ export class ChunkedFrames {
       case SIZE_LF:
         if (byte !== LF) throw new MalformedChunks('Expected LF after chunk size')
         this.#state = this.#size === 0 ? TRAILER_START : DATA
+        this.#name = ''
         this.#otherBytes = 0
         break
       case DATA_CR:
-        if (byte !== CR) throw new MalformedChunks('Expected LF after chunk data')
+        if (byte !== CR) throw new MalformedChunks(byte === LF ? 'Missing expected CR after chunk data' : 'Expected LF after chunk data')
         this.#state = DATA_LF
         break
       case DATA_LF:
@@ -142,7 +143,7 @@ export class ChunkedFrames {
     this.#otherBytes = 0
     if (byte === CR) this.#state = SIZE_LF
     else if (byte === SEMICOLON) this.#state = EXTENSION_START
-    else throw new MalformedChunks('Invalid character in chunk size')
+    else throw new MalformedChunks(byte === LF ? 'Missing expected CR after chunk size' : 'Invalid character in chunk size')
   }
 
   #stepInExtension(byte: number): void {
@@ -171,7 +172,10 @@ export class ChunkedFrames {
       default:
         if (byte === CR) this.#state = SIZE_LF
         else if (byte === SEMICOLON) this.#state = EXTENSION_START
-        else throw new MalformedChunks('Invalid character in chunk extensions quote value')
+        else
+          throw new MalformedChunks(
+            byte === LF ? 'Missing expected CR after chunk extension value' : 'Invalid character in chunk extensions quote value',
+          )
     }
   }
 
@@ -181,13 +185,19 @@ export class ChunkedFrames {
     else if (byte === SEMICOLON) this.#state = EXTENSION_START
     else if (byte === EQUALS && this.#state === EXTENSION_NAME) this.#state = EXTENSION_VALUE
     else if (byte === QUOTE && this.#state === EXTENSION_VALUE) this.#state = QUOTED
-    else throw new MalformedChunks('Invalid character in chunk extensions')
+    else {
+      const part = this.#state === EXTENSION_NAME ? 'name' : 'value'
+      throw new MalformedChunks(
+        byte === LF ? `Missing expected CR after chunk extension ${part}` : `Invalid character in chunk extensions ${part}`,
+      )
+    }
   }
 
   #stepInTrailer(byte: number): void {
     if (++this.#otherBytes > MAX_TRAILER_BYTES) throw new MalformedChunks('Header overflow', 'HPE_HEADER_OVERFLOW')
     switch (this.#state) {
       case TRAILER_START:
+        if (this.#name !== '' && (byte === SPACE || byte === TAB)) throw new MalformedChunks('Unexpected whitespace after header value')
         this.#name = ''
         if (byte === CR) this.#state = LAST_LF
         else this.#stepInName(byte)
@@ -214,19 +224,20 @@ export class ChunkedFrames {
       if (this.#name.length <= LONGEST_KNOWN_NAME) this.#name += String.fromCharCode(byte)
       this.#state = TRAILER_NAME
     } else if (byte === COLON && this.#state === TRAILER_NAME) this.#endName()
-    else throw new MalformedChunks('Invalid header token')
+    else throw new MalformedChunks(byte === LF ? 'Invalid header field char' : 'Invalid header token')
   }
 
   /** What would frame the body anew. */
   #endName(): void {
     const name = this.#name.toLowerCase()
-    if (name === 'content-length' || name === 'transfer-encoding') throw new MalformedChunks(`${name} cannot be a trailer`)
+    if (name === 'content-length') throw new MalformedChunks("Content-Length can't be present with Transfer-Encoding")
+    if (name === 'transfer-encoding') throw new MalformedChunks('Invalid `Transfer-Encoding` header value')
     this.#state = TRAILER_SPACE
   }
 
   #stepInValue(byte: number): void {
     if (byte === CR) this.#state = TRAILER_LF
-    else if (!isText(byte)) throw new MalformedChunks('Invalid header value char')
+    else if (!isText(byte)) throw new MalformedChunks(byte === LF ? 'Missing expected CR after header value' : 'Invalid header value char')
   }
 }
 
