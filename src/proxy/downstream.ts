@@ -72,6 +72,8 @@ export interface ReceivedHead {
   readonly version: string
   /** Names and values in turn. */
   readonly fields: readonly string[]
+  /** Their lines, line ends included, where each is written as `Name: value`; undefined where one is not, or nobody looked. */
+  readonly lines?: string | undefined
 }
 
 /** Hears of a client while its request is under way. */

@@ -88,7 +88,7 @@ export class ReverseProxy {
     if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'), backend.options.url)
     // Read first: another thread may activate the next one at any moment.
     const { plan } = engine
-    const pending = pipeline.open('proxy', view, cookieHeader(request.fields), downstream.trace)
+    const pending = pipeline.open('proxy', view, request.hasCookie ? cookieHeader(request.fields) : undefined, downstream.trace)
     if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
     const incoming = new Incoming(request, view, plan, downstream, pending)
     const need = pending.needsBody()
@@ -167,8 +167,7 @@ export class ReverseProxy {
 
   /** Counts it as in flight first, so that whatever becomes of it releases it. */
   #admit(incoming: Incoming, { reservation }: Allowed, answer: DecisionAnswer): void {
-    const { holds = [] } = reservation ?? {}
-    const held = holds.length === 0 ? undefined : this.#parts.holds.keep(holds)
+    const held = reservation === undefined || reservation.holds.length === 0 ? undefined : this.#parts.holds.keep(reservation.holds)
     try {
       this.#forward(incoming, reservation, held, answerHeaders(answer))
     } catch (error) {

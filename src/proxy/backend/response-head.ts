@@ -1,5 +1,5 @@
-import { fieldName } from '../../http/field-name.ts'
 import { hasMember } from '../../http/list-field.ts'
+import { fieldName } from '../field-name.ts'
 
 /** What came is no HTTP/1.1 response. */
 export class InvalidResponse extends Error {

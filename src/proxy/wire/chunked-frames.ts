@@ -14,8 +14,8 @@ const DELETE = 0x7f
 /** As much as `node:http` takes of the extensions of one chunk, and of the trailers. */
 const MAX_EXTENSION_BYTES = 16 * 1024
 const MAX_TRAILER_BYTES = 64 * 1024
-/** Sixteen times this is more than 64 bits. */
-const SIZE_OVERFLOW = 2 ** 60
+/** Without zeros in front: 64 bits. */
+const MAX_SIZE_DIGITS = 16
 const LONGEST_KNOWN_NAME = 'transfer-encoding'.length
 
 const SIZE_START = 0
@@ -56,7 +56,7 @@ export class ChunkedFrames {
   #state = DONE
   /** Of the chunk: as much as is still to come of its data. */
   #size = 0
-  /** Of its extensions, or of the trailers. */
+  /** Of its size, of its extensions, or of the trailers. */
   #otherBytes = 0
   /** The start of a trailer's name. */
   #name = ''
@@ -101,15 +101,14 @@ export class ChunkedFrames {
     switch (this.#state) {
       case SIZE_START:
         if (HEX[byte] === NO_HEX) throw new MalformedChunks('Invalid character in chunk size')
-        this.#size = HEX[byte]!
+        this.#size = 0
         this.#otherBytes = 0
         this.#state = SIZE
+        this.#addDigit(HEX[byte]!)
         break
       case SIZE:
         if (HEX[byte] !== NO_HEX) this.#addDigit(HEX[byte]!)
-        else if (byte === CR) this.#state = SIZE_LF
-        else if (byte === SEMICOLON) this.#state = EXTENSION_START
-        else throw new MalformedChunks('Invalid character in chunk size')
+        else this.#endSize(byte)
         break
       case SIZE_LF:
         if (byte !== LF) throw new MalformedChunks('Expected LF after chunk size')
@@ -135,8 +134,15 @@ export class ChunkedFrames {
   }
 
   #addDigit(digit: number): void {
-    if (this.#size >= SIZE_OVERFLOW) throw new MalformedChunks('Chunk size overflow')
     this.#size = this.#size * 16 + digit
+    if (this.#size > 0 && ++this.#otherBytes > MAX_SIZE_DIGITS) throw new MalformedChunks('Chunk size overflow')
+  }
+
+  #endSize(byte: number): void {
+    this.#otherBytes = 0
+    if (byte === CR) this.#state = SIZE_LF
+    else if (byte === SEMICOLON) this.#state = EXTENSION_START
+    else throw new MalformedChunks('Invalid character in chunk size')
   }
 
   #stepInExtension(byte: number): void {

@@ -30,10 +30,12 @@ export class RequestHeadReader {
   #places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
   /** How many integers of `#places` are in use. */
   #used = 0
+  /** Every field is written as `Name: value`. */
+  #isSpaced = true
   #hasConnection = false
   #hasLength = false
   /** Of the head that was read last. */
-  received: ReceivedHead = { method: '', target: '', version: '1.1', fields: [] }
+  received: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
   contentLength = 0
   isChunked = false
 
@@ -58,7 +60,9 @@ export class RequestHeadReader {
     const text = bytes.toString('latin1', from, headEnd)
     const method = text.slice(0, methodEnd - from)
     if (!isMethod(method) || targetEnd === targetAt) return OTHER
-    this.received = { method, target: text.slice(targetAt - from, targetEnd - from), version: '1.1', fields: this.#fieldsOf(text, from) }
+    const target = text.slice(targetAt - from, targetEnd - from)
+    const lines = this.#isSpaced ? text.slice(lineEnd - from, -2) : undefined
+    this.received = { method, target, version: '1.1', fields: this.#fieldsOf(text, from), lines }
     return headEnd
   }
 
@@ -72,6 +76,7 @@ export class RequestHeadReader {
         if (bytes[at] !== COLON) return OTHER
         const nameEnd = at++
         if (at < limit && bytes[at] === SPACE) at++
+        else this.#isSpaced = false
         const valueAt = at
         at = endOfValue(bytes, at, limit)
         // Only the usual single space is known here, not all the white space that may surround a value (RFC 9112 5.1).
@@ -155,6 +160,7 @@ export class RequestHeadReader {
 
   #forget(): void {
     this.#used = 0
+    this.#isSpaced = true
     this.#hasConnection = false
     this.#hasLength = false
     this.contentLength = 0

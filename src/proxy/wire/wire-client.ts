@@ -177,6 +177,7 @@ export class WireClient {
     } else {
       const rest = this.#readBytes(chunk, 0, length)
       if (rest < length && this.#isOpen) this.#unread.add(chunk, rest, length)
+      if (this.#state === 'idle') this.#schedule()
     }
     if (this.#unread.size >= READ_AHEAD_BYTES) this.#stopReading()
   }
@@ -191,6 +192,7 @@ export class WireClient {
       const rest = this.#readBytes(buffer, at, end)
       if (!this.#isOpen) return this.#unread.clear()
       this.#unread.readTo(rest)
+      if (this.#state === 'idle') this.#schedule()
     }
     if (this.#unread.size < READ_AHEAD_BYTES) this.#startReading()
     if (this.#downstream.hasEnded) this.#checkEnd()
@@ -216,7 +218,6 @@ export class WireClient {
       }
     }
     this.#isReading = false
-    if (at < end && this.#state === 'idle') this.#schedule()
     return at
   }
 
@@ -313,7 +314,7 @@ export class WireClient {
 
   /** Goes on with what waits, in a turn of its own. */
   #schedule(): void {
-    if (this.#isReading || this.#isScheduled || (this.#unread.size === 0 && !this.#isPaused)) return
+    if (this.#isReading || this.#isScheduled || this.#downstream.isBlocked || (this.#unread.size === 0 && !this.#isPaused)) return
     this.#isScheduled = true
     setImmediate(this.#goOn)
   }
