@@ -131,7 +131,8 @@ export class ReverseProxy {
     const { maxBodyBytes, bodyClaims, backend } = this.#parts
     const { request, downstream, pending } = incoming
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(downstream, 'body_too_large')
-    const rejection = await pending.precheck()
+    const prechecked = pending.precheck()
+    const rejection = prechecked instanceof Promise ? await prechecked : prechecked
     if (rejection !== undefined) return this.#respond(incoming, rejection)
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
     const body = await readBody(request, downstream, bodyClaims, options)
@@ -145,7 +146,8 @@ export class ReverseProxy {
       } else if (isEnforced) return this.refuse(downstream, llm)
       // Without it, rules in shadow mode do without an estimate, as if there were no body to be read.
       const facts = typeof llm !== 'string' || llm === 'repeated_descriptor' ? llm : undefined
-      this.#respond(incoming, await pending.decideWithBody(facts))
+      const answer = pending.decideWithBody(facts)
+      this.#respond(incoming, answer instanceof Promise ? await answer : answer)
     } finally {
       // Where it is forwarded, it is not released here.
       incoming.body?.release()
