@@ -10,10 +10,10 @@ import { responseFields, trailerFields } from './response-fields.ts'
  * still be reported in its place. Bytes wait for those behind them: a response that came in one piece leaves in one.
  */
 export class ClientResponse {
-  readonly #downstream: Downstream
-  readonly #request: ProxiedRequest
+  #downstream!: Downstream
+  #request!: ProxiedRequest
   /** The decision's fields. */
-  readonly #ours: HeaderList
+  #ours: HeaderList = []
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
@@ -21,10 +21,16 @@ export class ClientResponse {
   /** The client takes no more for now. */
   isBlocked = false
 
-  constructor(downstream: Downstream, request: ProxiedRequest, ours: HeaderList) {
+  /** To be called for each request. */
+  open(downstream: Downstream, request: ProxiedRequest, ours: HeaderList): void {
     this.#downstream = downstream
     this.#request = request
     this.#ours = ours
+    this.#head = undefined
+    this.#llmResponse = undefined
+    this.#isHeadSent = false
+    this.#held = undefined
+    this.isBlocked = false
   }
 
   /** The backend's head has come. */
