@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['test/campaigns/**', 'test/console/**', 'test/gateways/**', 'test/packaging/**'],
+    setupFiles: ['test/support/run/poisoned-reads.ts'],
     globalSetup: ['test/support/run/built-program.ts', 'test/support/run/leftovers.ts'],
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.
     isolate: false,

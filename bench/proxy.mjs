@@ -1,144 +1,63 @@
-// `npm run bench:proxy`: what the reverse proxy costs, beside a bare undici pass-through and a direct connection.
+// `npm run bench:proxy [-- --only items,post] [--rounds 11] [--against DIR] [--contestants nginx,edge]`: what the reverse proxy costs, beside
+// nginx, HAProxy and a bare undici pass-through.
 //
-// Whoever is measured has a process of its own on one core; the backend and the load share another (where `taskset` can
-// see to that). They take turns, round after round, so that a busy machine slows all of them alike. Figures are medians
-// over the rounds, ratios are medians of the per-round ratios. CPU time is that of the measured process, user and system.
-import { startEdge, startPassThrough } from './proxy/contestants.mjs'
-import { whole } from './support/numbers.mjs'
-import { ask, hasCores, MEASURED, OTHERS, PROBE, start, stop } from './support/processes.mjs'
-import { median, ratio } from './support/statistics.mjs'
+// The figure is CPU time per request or event, user and system, of the proxy with all its threads and children. The proxy is
+// bound to one core; the load and the backend share the other. Contestants take turns, round after round; figures are
+// medians over the rounds, ratios are medians of the per-round ratios. Each is first shown to do its job.
+import { newLoad } from './decision/load.mjs'
+import { isRough, measureInTurns, speedRatio, warmUp } from './decision/rounds.mjs'
+import { rowsOf } from './decision/rows.mjs'
+import { atLeast } from './decision/targets.mjs'
+import { startContestants } from './proxy/contestants.mjs'
+import { measureCrowds } from './proxy/crowds.mjs'
+import { measureDelays } from './proxy/delays.mjs'
+import { measureFilter } from './proxy/filter.mjs'
+import { readPlan } from './proxy/plan.mjs'
+import { writeResults } from './proxy/results.mjs'
+import { formatTable } from './proxy/table.mjs'
+import { caseOf, WORKLOADS } from './proxy/workloads.mjs'
+import { hasCores, OTHERS, start, stop } from './support/processes.mjs'
 
-const WARM_UP_ROUNDS = 3
-const ITEM_ROUNDS = Number(process.env.BENCH_ROUNDS ?? 15)
-const ITEM_MS = 500
-const STREAM_ROUNDS = 5
-const PACED = { streams: 60, startGapMs: 15, events: 20, eventGapMs: 40, timeoutMs: 20_000 }
-const CROWD = { streams: 1000, startGapMs: 0.2, events: 80, eventGapMs: 60, timeoutMs: 60_000 }
-const FILTER_ROUNDS = 15
-const FILTER_STREAMS = 60
+if (process.platform !== 'linux') throw new Error('CPU time is read from /proc: this needs Linux')
+const plan = readPlan(process.argv.slice(2))
+const load = await newLoad()
+console.error(`load: ${load.name}, ${load.details}${hasCores ? '' : '\n*** no taskset: cores are shared, figures are rough ***'}`)
+const backend = await startScript('backend')
+const streamLoad = await startScript('stream-load')
 
-const [load, backend] = await Promise.all([start(OTHERS, script('load')), start(OTHERS, script('backend'))])
-// Whoever is asked directly is itself what is measured.
-const direct = { name: 'direct', process: await start(MEASURED, script('backend'), { execArgv: PROBE }) }
-const edge = { name: 'edge', process: await startEdge(backend) }
-const undici = { name: 'undici pass-through', process: await startPassThrough(backend) }
-const contestants = [edge, undici, direct]
+const results = { load: { name: load.name, details: load.details }, method: plan.method, groups: [] }
+await measureContestants()
+if (plan.has('crowds')) results.crowds = await measureCrowds(backend, streamLoad)
+if (plan.has('filter')) results.filter = await measureFilter(plan.rounds)
+// Others may be waiting for the load; edge always has enough to do.
+results.isRough = isRough(results.groups.map(({ rows }) => ({ rows: rows.filter(({ name }) => name === 'edge') })))
+console.log(formatTable(results))
+if (plan.isWhole) writeResults(results)
+// Servers are still up; they end with us.
+process.exit()
 
-console.log(`node ${process.version}, ${hasCores ? 'what is measured alone on one core' : 'cores shared: figures are rough'}\n`)
-await compareItems()
-await compareStreams()
-for (const contestant of contestants) await stop(contestant.process)
-await crowd()
-await stop(load)
-await stop(backend)
-await filterAlone()
-
-/** Small JSON answers, as many as it can. */
-async function compareItems() {
-  for (const contestant of contestants) Object.assign(contestant, { perSecond: [], cpuUs: [] })
-  for (let round = 0; round < WARM_UP_ROUNDS + ITEM_ROUNDS; round++) {
-    for (const contestant of contestants) {
-      const before = await ask(contestant.process, 'usage')
-      const { count, elapsedMs } = await ask(load, 'items', { port: contestant.process.port, ms: ITEM_MS })
-      const after = await ask(contestant.process, 'usage')
-      if (round < WARM_UP_ROUNDS) continue
-      contestant.perSecond.push((count / elapsedMs) * 1000)
-      contestant.cpuUs.push((after.cpuUs - before.cpuUs) / count)
-    }
-  }
-  console.log(`small JSON answers, one rule, 32 connections, ${ITEM_ROUNDS} rounds of ${ITEM_MS} ms`)
-  print('', 'requests/s', 'CPU µs each', 'fastest round')
-  for (const { name, perSecond, cpuUs } of contestants)
-    print(name, whole(median(perSecond)), median(cpuUs).toFixed(1), Math.min(...cpuUs).toFixed(1))
-  const throughput = ratio(edge.perSecond, undici.perSecond).median
-  const cpu = ratio(undici.cpuUs, edge.cpuUs).median
-  console.log(`edge : undici = ${throughput.toFixed(2)} by requests/s, ${cpu.toFixed(2)} by CPU time (target: at least 0.9)\n`)
+async function measureContestants() {
+  const workloads = Object.entries(WORKLOADS).filter(([id]) => plan.has(id))
+  if (workloads.length === 0 && !plan.has('delays')) return
+  const contestants = await startContestants(backend, plan)
+  for (const [id, workload] of workloads) results.groups.push({ id, ...(await measureWorkload(workload, contestants)) })
+  if (plan.has('delays')) results.delays = await measureDelays(Object.values(contestants), streamLoad, plan.delayRounds)
+  for (const { server } of Object.values(contestants)) if (server !== undefined) await stop(server)
 }
 
-/** Streams at a fixed rate: what is on the way from the backend's hand to the client's. */
-async function compareStreams() {
-  for (const contestant of contestants) contestant.rounds = []
-  for (let round = 0; round < 1 + STREAM_ROUNDS; round++) {
-    for (const contestant of contestants) {
-      const result = await ask(load, 'streams', { port: contestant.process.port, ...PACED })
-      if (result.completed !== PACED.streams) throw new Error(`${contestant.name} lost ${PACED.streams - result.completed} streams`)
-      if (result.usages !== (contestant === edge ? result.events : 0)) throw new Error(`${contestant.name} added ${result.usages} usages`)
-      if (round > 0) contestant.rounds.push(result)
-    }
-  }
-  const perSecond = (PACED.streams * PACED.events * 1000) / (PACED.streams * PACED.startGapMs + PACED.events * PACED.eventGapMs)
-  console.log(`event streams, about ${whole(perSecond)} events/s, usage added by edge; µs, medians of ${STREAM_ROUNDS} rounds`)
-  print('', 'head p50', 'head p99', 'event p50', 'event p99')
-  for (const contestant of contestants) print(contestant.name, ...delays(contestant).map(whole))
-  for (const proxy of [edge, undici]) print(`added by ${proxy.name}`, ...delays(proxy).map((us, i) => whole(us - delays(direct)[i])))
-  console.log()
+async function measureWorkload(workload, contestants) {
+  console.error(workload.title)
+  const ids = Object.keys(contestants)
+  const cases = Object.values(contestants).map((each) => (each.isMissing ? each : caseOf(workload, each, backend)))
+  await warmUp(cases, load, plan)
+  const samples = await measureInTurns(cases, load, plan)
+  const nginx = samples.get(cases[ids.indexOf('nginx')]) ?? []
+  const ratioOf = (each) => (each === cases[ids.indexOf('nginx')] ? undefined : speedRatio(samples.get(each), nginx))
+  const { title, unit, target } = workload
+  const rows = rowsOf(cases, samples, ratioOf)
+  return { title, unit, rows, target: atLeast(`${title}, edge : nginx`, rows[ids.indexOf('edge')]?.ratio, target) }
 }
 
-function delays({ rounds }) {
-  const of = (pick) => median(rounds.map(pick))
-  return [
-    of(({ headUs }) => headUs.p50),
-    of(({ headUs }) => headUs.p99),
-    of(({ eventUs }) => eventUs.p50),
-    of(({ eventUs }) => eventUs.p99),
-  ]
-}
-
-/** A thousand streams at once, through a process that has done nothing before. */
-async function crowd() {
-  const fresh = await startEdge(backend)
-  const before = await ask(fresh, 'usage')
-  const result = await ask(load, 'streams', { port: fresh.port, ...CROWD })
-  const after = await ask(fresh, 'usage')
-  const cpuS = (after.cpuUs - before.cpuUs) / 1e6
-  await stop(fresh)
-  console.log(`${whole(CROWD.streams)} concurrent streams of ${CROWD.events} events through edge, usage added`)
-  print('completed', whole(result.completed))
-  print('lost', whole(CROWD.streams - result.completed))
-  print('events/s', whole((result.events / result.elapsedMs) * 1000))
-  print('events/s of CPU time', whole(result.events / cpuS))
-  print('event p50, p99', `${(result.eventUs.p50 / 1000).toFixed(1)} ms`, `${(result.eventUs.p99 / 1000).toFixed(1)} ms`)
-  print('memory before, at most', mebibytes(before.residentBytes), mebibytes(after.peakBytes))
-  console.log()
-  if (result.completed !== CROWD.streams) process.exitCode = 1
-}
-
-/** The filter without sockets, each case in a process of its own. */
-async function filterAlone() {
-  const cases = []
-  for (const [name, dialect, addsUsage] of [
-    ['chat, usage added', 'chat', true],
-    ['chat', 'chat', false],
-    ['Anthropic', 'anthropic', false],
-    ['Responses', 'responses', false],
-  ]) {
-    const child = await start(MEASURED, script('filter-case'), { args: [dialect, String(addsUsage)] })
-    cases.push({ name, child, single: [], chunked: [] })
-  }
-  for (let round = 0; round < WARM_UP_ROUNDS + FILTER_ROUNDS; round++) {
-    for (const each of cases) {
-      for (const task of ['single', 'chunked']) {
-        const { eventNs } = await ask(each.child, task, { streams: FILTER_STREAMS })
-        if (round >= WARM_UP_ROUNDS) each[task].push(eventNs)
-      }
-    }
-  }
-  console.log(`the filter alone, events/s on one core, ${FILTER_ROUNDS} rounds (target: at least 300,000)`)
-  print('', 'one a chunk', 'fastest', '16 KiB chunks', 'fastest')
-  for (const { name, child, single, chunked } of cases) {
-    print(name, ...[single, chunked].flatMap((ns) => [whole(1e9 / median(ns)), whole(1e9 / Math.min(...ns))]))
-    await stop(child)
-  }
-}
-
-function print(name, ...columns) {
-  console.log(`  ${name.padEnd(30)}${columns.map((column) => column.padStart(15)).join('')}`)
-}
-
-function mebibytes(bytes) {
-  return `${Math.round(bytes / 2 ** 20)} MiB`
-}
-
-function script(name) {
-  return new URL(`./proxy/${name}.mjs`, import.meta.url)
+function startScript(name) {
+  return start(OTHERS, new URL(`./proxy/${name}.mjs`, import.meta.url))
 }

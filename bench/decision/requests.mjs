@@ -13,7 +13,7 @@ export const DECISION_WITH_TOKEN = { ...DECISION, fields: { ...FIELDS, Authoriza
 /** nginx has no answer of its own for POST. */
 export const PLAIN = { method: 'GET', path: '/api/v1/users/42?full=1', fields: FIELDS }
 
-export function textOf({ method, path, fields }) {
+export function textOf({ method, path, fields, body = '' }) {
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`
 }

@@ -1,17 +1,18 @@
 // The backend of `npm run bench:proxy`: as cheap as a server can be, so that the proxy before it is what is measured.
-//   /items…  a small JSON answer, always the same
-//   /echo    the request's head and body, as JSON
-//   /v1…     a chat stream of `events` events, `gap` ms apart; each event's text is the moment at which it was sent
+//   /items…, /orders  a small JSON answer, always the same
+//   /documents…       64 KB
+//   /echo             the request's head and body, as JSON
+//   /streams…?turn=N  a chat stream whose next event is sent when the one before has arrived: see turns.mjs
+//   /streams…         a chat stream of `events` events, `gap` ms apart; each event's text is the moment at which it was sent
 import { createServer } from 'node:net'
+import { chatEvent, chunkOf } from './events.mjs'
+import { beginTurns, takeTurns } from './turns.mjs'
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const ITEM = JSON.stringify({ id: 42, name: 'a small answer', price: 12.5, tags: 'red,green,blue', stock: 7, note: 'x'.repeat(80) })
 const ITEM_ANSWER = Buffer.from(answer(ITEM))
+const DOCUMENT_ANSWER = Buffer.from(answer(JSON.stringify({ text: 'lorem ipsum '.repeat(6000).slice(0, 64 * 1024 - 11) })))
 const STREAM_HEAD = `HTTP/1.1 200 OK\r\n${fields('text/event-stream; charset=utf-8')}Transfer-Encoding: chunked\r\n\r\n`
-const EVENT_START =
-  'data: {"id":"chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG","object":"chat.completion.chunk","created":1741570283,"model":"gpt-4o-2024-08-06",' +
-  '"service_tier":"default","system_fingerprint":"fp_fc9f1d7035","choices":[{"index":0,"delta":'
-const EVENT_END = ',"logprobs":null,"finish_reason":null}]}\n\n'
 
 const server = createServer({ noDelay: true }, (socket) => {
   let held
@@ -21,36 +22,40 @@ const server = createServer({ noDelay: true }, (socket) => {
     const head = bytes.indexOf(HEAD_END)
     // Most of the requests: no body, and all of it there.
     if (bytes[0] === 0x47 && head === bytes.length - 4 && bytes[5] === 0x69) return void socket.write(ITEM_ANSWER)
-    const text = bytes.toString('latin1')
-    held = isWhole(text, head) ? undefined : bytes
-    if (held === undefined) respond(socket, text)
+    held = head >= 0 && isWhole(bytes, head + HEAD_END.length) ? undefined : bytes
+    if (held === undefined) respond(socket, bytes)
   })
 })
-server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }))
+server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => process.send({ port: server.address().port }))
 
-function isWhole(text, head) {
-  if (head < 0) return false
-  const start = head + HEAD_END.length
-  if (/\r\ntransfer-encoding: *chunked\r\n/i.test(text.slice(0, start))) return text.endsWith('0\r\n\r\n')
-  const [, length = '0'] = /\r\ncontent-length: *(\d+)\r\n/i.exec(text.slice(0, start)) ?? []
-  return text.length >= start + Number(length)
+process.on('message', ({ task, ...options }) => {
+  if (task === 'turns') takeTurns(options).then((result) => process.send(result))
+})
+
+function isWhole(bytes, bodyStart) {
+  const head = bytes.latin1Slice(0, bodyStart)
+  if (/\r\ntransfer-encoding: *chunked\r\n/i.test(head)) return bytes.latin1Slice(-5) === '0\r\n\r\n'
+  const [, length = '0'] = /\r\ncontent-length: *(\d+)\r\n/i.exec(head) ?? []
+  return bytes.length >= bodyStart + Number(length)
 }
 
-function respond(socket, text) {
-  const [, path, query] = /^\S+ ([^ ?]*)\??(\S*)/.exec(text)
-  if (path === '/echo') socket.write(answer(JSON.stringify({ request: text })))
-  else if (path.startsWith('/v1')) stream(socket, new URLSearchParams(query))
+function respond(socket, bytes) {
+  const path = bytes.latin1Slice(bytes.indexOf(0x20) + 1, bytes.indexOf(0x20, 5))
+  if (path.startsWith('/streams')) stream(socket, new URLSearchParams(path.slice(path.indexOf('?'))))
+  else if (path.startsWith('/documents')) socket.write(DOCUMENT_ANSWER)
+  else if (path.startsWith('/echo')) socket.write(answer(JSON.stringify({ request: bytes.latin1Slice() })))
   else socket.write(ITEM_ANSWER)
 }
 
 let streams = 0
 
 function stream(socket, query) {
+  socket.write(STREAM_HEAD)
+  if (query.has('turn')) return beginTurns(Number(query.get('turn')), socket)
   let left = Number(query.get('events'))
   const gapMs = Number(query.get('gap'))
-  socket.write(STREAM_HEAD)
   const send = () => {
-    if (left-- > 0) return void socket.write(chunkOf(`${EVENT_START}{"content":"${process.hrtime.bigint() / 1000n}"}${EVENT_END}`))
+    if (left-- > 0) return void socket.write(chunkOf(chatEvent(`"${process.hrtime.bigint() / 1000n}"`)))
     stop()
     socket.write(`${chunkOf('data: [DONE]\n\n')}0\r\n\r\n`)
   }
@@ -64,10 +69,6 @@ function stream(socket, query) {
     socket.off('close', stop)
   }
   socket.once('close', stop)
-}
-
-function chunkOf(text) {
-  return `${text.length.toString(16)}\r\n${text}\r\n`
 }
 
 function answer(body) {

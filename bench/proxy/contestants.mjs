@@ -1,75 +1,64 @@
-// Who is measured, each shown to do its job first: edge limits, counts and cuts; both proxies pass on what they should.
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, fetchFrom } from '../support/http-client.mjs'
-import { MEASURED, PROBE, start } from '../support/processes.mjs'
-import { newScratchDirectory } from '../support/scratch.mjs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findProgram } from '../decision/programs.mjs'
+import { MEASURED, start, stop } from '../support/processes.mjs'
+import { startEdge } from './edge.mjs'
+import { startHaproxy } from './haproxy.mjs'
+import { startNginx } from './nginx.mjs'
+import { expectToCut, expectToLimit, expectToPass, expectToReport } from './proof.mjs'
 
-const LOW = { burst: 2, maxTokens: 1 }
-const KEY = { 'X-Api-Key': 'check' }
-const HIGH = { burst: 1_000_000_000_000, maxTokens: 1_000_000 }
+const HERE = fileURLToPath(new URL('../..', import.meta.url))
+export const HIGH_LIMIT = 1_000_000_000
+const LOW_LIMIT = 3
 
-/** edge with one plain rule for /items and one token budget for /v1. */
-export async function startEdge(backend) {
-  const bundle = join(newScratchDirectory(), 'bundle.json')
-  writeFileSync(bundle, bundleText(1, LOW))
-  const edge = await start(MEASURED, new URL('../../program/edge.js', import.meta.url), {
-    args: ['serve'],
-    env: {
-      EDGE_MODE: 'reverse_proxy',
-      EDGE_BACKEND_URL: `http://127.0.0.1:${backend.port}`,
-      EDGE_CONFIG_FILE: bundle,
-      EDGE_HOST: '127.0.0.1',
-      EDGE_PORT: '0',
-      EDGE_LOG_LEVEL: 'error',
-    },
-    execArgv: PROBE,
-  })
-  const statuses = []
-  for (let i = 0; i < 3; i++) statuses.push((await fetchFrom(edge.port, '/items/1', { fields: KEY })).status)
-  expect(statuses.join() === '200,200,429', `edge limits: ${statuses}`)
-  const { body } = await fetchFrom(edge.port, '/v1/chat/completions?events=5&gap=1', {
-    body: '{"stream":true,"messages":[]}',
-    fields: KEY,
-  })
-  expect(body.includes('"finish_reason":"length"') && body.includes('"usage":{'), `edge cuts a stream: ${body}`)
-  writeFileSync(bundle, bundleText(2, HIGH))
-  while ((await fetchFrom(edge.port, '/items/1', { fields: KEY })).status !== 200) await sleep(50)
-  await expectToPass(edge)
-  return edge
+const CONTESTANTS = {
+  nginx: (backend) => startProgramTwice('nginx', 'nginx', startNginx, backend),
+  haproxy: (backend) => startProgramTwice('HAProxy', 'haproxy', startHaproxy, backend),
+  edge: (backend) => startProvenEdge({ name: 'edge', backend }),
+  node: (backend) => startProvenEdge({ name: 'edge, node:http wire', backend, env: { EDGE_PROXY_WIRE: 'node' } }),
+  undici: startPassThrough,
 }
 
-export async function startPassThrough(backend) {
-  const proxy = await start(MEASURED, new URL('./undici-pass-through.mjs', import.meta.url), {
+/** By id, each shown to do its job. Who is not installed is there by name alone. */
+export async function startContestants(backend, { against, isContestant }) {
+  const started = {}
+  for (const [id, startIt] of Object.entries(CONTESTANTS)) if (isContestant(id)) started[id] = await startIt(backend)
+  if (against !== undefined) started.other = await startProvenEdge({ name: 'edge, other build', directory: resolve(against), backend })
+  return started
+}
+
+/** Of this checkout, or of another. */
+export async function startProvenEdge({ name, directory = HERE, ...options }) {
+  const contestant = { name, server: await startEdge({ directory, ...options }), dropsHops: true }
+  await expectToLimit(contestant)
+  await expectToCut(contestant)
+  contestant.server.raiseLimits()
+  await expectToReport(contestant)
+  await expectToPass(contestant)
+  return contestant
+}
+
+/** With a low limit, to show that it rejects, and then with one that nobody reaches. */
+async function startProgramTwice(name, program, startWith, backend) {
+  const file = findProgram(program)
+  if (file === undefined) {
+    console.error(`\n*** ${program} IS NOT INSTALLED: its rows stay empty. See bench/install-debian-parts.sh ***\n`)
+    return { name, isMissing: true }
+  }
+  const limited = await startWith(file, { backend, limit: LOW_LIMIT })
+  await expectToLimit({ name, server: limited })
+  await stop(limited)
+  const contestant = { name, server: await startWith(file, { backend, limit: HIGH_LIMIT }) }
+  await expectToPass(contestant)
+  return contestant
+}
+
+/** It limits nothing. */
+async function startPassThrough(backend) {
+  const server = await start(MEASURED, new URL('./undici-pass-through.mjs', import.meta.url), {
     args: [`http://127.0.0.1:${backend.port}`],
-    execArgv: PROBE,
   })
-  await expectToPass(proxy)
-  return proxy
-}
-
-async function expectToPass({ port }) {
-  const { body } = await fetchFrom(port, '/echo?a=b', {
-    body: 'some text',
-    fields: { ...KEY, Connection: 'keep-alive, X-Hop', 'X-Hop': 'gone', 'X-Kept': 'kept' },
-  })
-  const { request: seen } = JSON.parse(body)
-  const isKept = seen.startsWith('POST /echo?a=b HTTP/1.1\r\n') && /\r\nx-kept: kept\r\n/i.test(seen) && seen.includes('some text')
-  expect(isKept && !/x-hop/i.test(seen), `a proxy passes on: ${seen}`)
-}
-
-function bundleText(version, { burst, maxTokens }) {
-  const limit_keys = ['header:x-api-key']
-  const bucket = { name: 'requests', limit_keys, algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst } }
-  const streaming = { include_partial_usage: true, buffer_tokens: 1 }
-  const budget = { tokens_per_minute: 1_000_000_000, max_completion_tokens: maxTokens, streaming }
-  const llm = { name: 'tokens', limit_keys, algorithm: 'token_bucket_llm', algorithm_config: budget }
-  return JSON.stringify({
-    bundle_version: version,
-    policies: [
-      { id: 'items', spec: { selector: { pathPrefix: '/items' }, rules: [bucket] } },
-      { id: 'llm', spec: { selector: { pathPrefix: '/v1' }, rules: [llm] } },
-    ],
-  })
+  const contestant = { name: 'undici pass-through', server, dropsHops: true }
+  await expectToPass(contestant)
+  return contestant
 }

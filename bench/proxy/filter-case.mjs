@@ -2,23 +2,14 @@
 import { StreamFilter } from '../../dist/llm/stream-filter.js'
 import { compileBundle } from '../../dist/policy/compile.js'
 import { parseBundle } from '../../dist/policy/parse.js'
+import { chatEvent, TOKENS } from './events.mjs'
 
 const [, , dialect, addsUsage] = process.argv
 
 const EVENTS_PER_STREAM = 500
 const CHUNK_BYTES = 16 * 1024
-/** What a model says, cut roughly as tokens are: a tenth of them has something to escape or is beyond ASCII. */
-const TEXT =
-  'The filter reads every event on its way through. It "counts" what was generated, and it adds usage where a rule asks for it.\n\n' +
-  'Most words are plain – a café or a naïve 😀 now and then is not.\n1. One list\n2. Another\n\nSo it goes on, and on, until the end is reached. '
-const TOKENS = TEXT.match(/ ?[\p{L}\d]{1,6}|\s?[^\p{L}\d\s]|\s+/gu)
-
-const CHAT_FIELDS =
-  '"id":"chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG","object":"chat.completion.chunk","created":1741570283,"model":"gpt-4o-2024-08-06",' +
-  '"service_tier":"default","system_fingerprint":"fp_fc9f1d7035"'
-
 const DIALECTS = {
-  chat: (text) => `data: {${CHAT_FIELDS},"choices":[{"index":0,"delta":{"content":${text}},"logprobs":null,"finish_reason":null}]}\n\n`,
+  chat: chatEvent,
   anthropic: (text) =>
     `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${text}}}\n\n`,
   responses: (text, i) =>

@@ -27,6 +27,10 @@ export function endOfTarget(bytes: Uint8Array, at: number, limit: number): numbe
   return endOfRun(IS_TARGET, bytes, at, limit)
 }
 
+export function isTokenByte(byte: number): boolean {
+  return IS_TOKEN[byte] === 1
+}
+
 /** Whether a name that is as long as this one, which is in lower case, is the same. */
 export function isSameName(bytes: Uint8Array, at: number, name: Uint8Array): boolean {
   const lower = LOWER

@@ -1,10 +1,11 @@
 import { Socket, type SocketConstructorOpts } from 'node:net'
+import { newReadBuffer, releaseRead } from '../read-buffer.ts'
 
 /** Larger than what a gateway has on its way at a time. Longer texts come in several reads. */
 const BUFFER_BYTES = 64 * 1024
 
 /** What the last read brought, up to the length that is told with it. The next read, of whatever connection, overwrites it. */
-export const READ_BUFFER = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+export const READ_BUFFER = newReadBuffer(BUFFER_BYTES)
 
 /** What `node:net` keeps the `onread` option of a socket in. */
 interface OnRead {
@@ -27,6 +28,7 @@ export function shareReads(socket: Socket, onRead: (length: number) => void): ((
     // False: the stream wants no more for now.
     if (!isShared) return socket.push(Buffer.from(READ_BUFFER.subarray(0, length)))
     onRead(length)
+    releaseRead(READ_BUFFER, length)
     return true
   }
   Object.assign(socket, { [ON_READ.buffer]: READ_BUFFER, [ON_READ.callback]: read, [ON_READ.newBuffer]: null })

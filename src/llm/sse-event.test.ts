@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { pushed } from '../../test/support/llm/sse-pieces.ts'
 import { type EventData, readEventData } from './sse-event.ts'
 import { SseFraming } from './sse-framing.ts'
 
 /** The data of the last event in a text. */
 function read(text: string): EventData | undefined {
-  const events = new SseFraming(1 << 20).push(Buffer.from(text)).filter(({ kind }) => kind === 'event')
+  const events = pushed(new SseFraming(1 << 20), text).filter(({ kind }) => kind === 'event')
   return readEventData(events.at(-1)!)
 }
 

@@ -2,20 +2,20 @@ import type { JsonEvents } from './json-events.ts'
 import { JsonScanner } from './json-scanner.ts'
 import type { SsePiece } from './sse-framing.ts'
 
-/** The data of an event, and where it is in the event's bytes. */
+/** The data of an event, and where it is among the bytes that the event is in. */
 export interface EventData {
   readonly text: string
-  /** Start and end of the value of each `data` line, in the event's bytes. */
+  /** Start and end of the value of each `data` line. */
   readonly spans: readonly number[]
 }
 
 /** Joins the `data` lines of an event; undefined when it has none. Comments and other fields are ignored. */
-export function readEventData({ bytes, lines, isFirst }: SsePiece): EventData | undefined {
+export function readEventData({ bytes, start, lines, lineCount, isFirst }: SsePiece): EventData | undefined {
   const spans: number[] = []
-  for (let i = 0; i < lines.length; i += 2) {
-    const end = lines[i + 1]!
-    const start = lines[i]! + (isFirst && i === 0 && hasByteOrderMark(bytes) ? BYTE_ORDER_MARK_BYTES : 0)
-    const value = dataStart(bytes, start, end)
+  for (let i = 0; i < lineCount; i += 2) {
+    const end = start + lines[i + 1]!
+    const mark = isFirst && i === 0 && hasByteOrderMark(bytes, start) ? BYTE_ORDER_MARK_BYTES : 0
+    const value = dataStart(bytes, start + lines[i]! + mark, end)
     if (value >= 0) spans.push(value, end)
   }
   if (spans.length === 0) return undefined
@@ -30,8 +30,8 @@ const SMALL_EVENT_BYTES = 64 * 1024
 const LARGE_EVENT_LIMITS = { depth: 1000, values: 150_000 }
 
 /** Whether the data of an event can be parsed without blocking the event loop for long. */
-export function canBeParsed(bytes: Buffer, { spans }: EventData): boolean {
-  if (bytes.length <= SMALL_EVENT_BYTES) return true
+export function canBeParsed({ bytes, start, end }: SsePiece, { spans }: EventData): boolean {
+  if (end - start <= SMALL_EVENT_BYTES) return true
   const scanner = new JsonScanner(NO_EVENTS, LARGE_EVENT_LIMITS)
   for (let i = 0; i < spans.length; i += 2) scanner.push(bytes, spans[i], spans[i + 1])
   return !scanner.isBeyondLimits
@@ -42,8 +42,8 @@ const BYTE_ORDER_MARK_BYTES = 3
 const COLON = 0x3a
 const SPACE = 0x20
 
-function hasByteOrderMark(bytes: Buffer): boolean {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+function hasByteOrderMark(bytes: Buffer, at: number): boolean {
+  return bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf
 }
 
 /** Where the value of a `data` line begins, or -1 for another line. One space after the colon is skipped. */

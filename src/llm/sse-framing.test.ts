@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
+import { finished, pushed } from '../../test/support/llm/sse-pieces.ts'
 import { SseFraming, type SsePiece } from './sse-framing.ts'
 
 const LARGE = 1 << 20
@@ -6,7 +7,7 @@ const LARGE = 1 << 20
 /** Kinds and bytes of the pieces that these chunks give, the end included. An LF behind a CR is shown with its CR. */
 function cut(chunks: readonly string[], maxEventBytes = LARGE): string[] {
   const framing = new SseFraming(maxEventBytes)
-  const pieces = [...chunks.flatMap((chunk) => framing.push(Buffer.from(chunk, 'latin1'))), ...framing.end()]
+  const pieces = [...chunks.flatMap((chunk) => pushed(framing, Buffer.from(chunk, 'latin1'))), ...finished(framing)]
   const texts: string[] = []
   for (const { kind, bytes } of pieces) {
     if (kind === 'line_end') texts.push(`${texts.pop()}${bytes.toString('latin1')}`)
@@ -37,19 +38,16 @@ describe('an event', () => {
   test('comes out as soon as its blank line is there, whatever that ends with', () => {
     for (const text of ['data: 1\n\n', 'data: 1\r\n\r', 'data: 1\r\r']) {
       const framing = new SseFraming(LARGE)
-      expect(framing.push(Buffer.from(text.slice(0, -1)))).toEqual([])
-      expect(framing.push(Buffer.from(text.slice(-1)))).toHaveLength(1)
+      expect(pushed(framing, text.slice(0, -1))).toEqual([])
+      expect(pushed(framing, text.slice(-1))).toHaveLength(1)
     }
   })
 
   test('comes out though the next one has begun, and that waits for its end', () => {
     const framing = new SseFraming(LARGE)
-    expect(framing.push(Buffer.from('data: 1\n\ndata: 2\n\ndata')).map(({ bytes }) => bytes.toString())).toEqual([
-      'data: 1\n\n',
-      'data: 2\n\n',
-    ])
-    expect(framing.push(Buffer.from(': 3\n\n')).map(({ bytes }) => bytes.toString())).toEqual(['data: 3\n\n'])
-    expect(framing.end()).toEqual([])
+    expect(pushed(framing, 'data: 1\n\ndata: 2\n\ndata').map(({ bytes }) => bytes.toString())).toEqual(['data: 1\n\n', 'data: 2\n\n'])
+    expect(pushed(framing, ': 3\n\n').map(({ bytes }) => bytes.toString())).toEqual(['data: 3\n\n'])
+    expect(finished(framing)).toEqual([])
   })
 
   test('may come a byte at a time', () => {
@@ -62,34 +60,34 @@ describe('an event', () => {
   })
 
   test('names its lines without their ends', () => {
-    const [piece] = new SseFraming(LARGE).push(Buffer.from(': c\r\nevent: e\rdata: 1\n\r\n'))
+    const [piece] = pushed(new SseFraming(LARGE), ': c\r\nevent: e\rdata: 1\n\r\n')
     expect(linesOf(piece!)).toEqual([': c', 'event: e', 'data: 1'])
   })
 
   test('names its lines though they came in pieces, behind other events', () => {
     const framing = new SseFraming(LARGE)
-    framing.push(Buffer.from('data: 0\n\nda'))
-    framing.push(Buffer.from('ta: 1\r'))
-    framing.push(Buffer.from('\ndata: 2\r\n'))
-    const [piece] = framing.push(Buffer.from('\r\ndata: 3\r\nda'))
+    pushed(framing, 'data: 0\n\nda')
+    pushed(framing, 'ta: 1\r')
+    pushed(framing, '\ndata: 2\r\n')
+    const [piece] = pushed(framing, '\r\ndata: 3\r\nda')
     expect(linesOf(piece!)).toEqual(['data: 1', 'data: 2'])
-    const [next] = framing.push(Buffer.from('ta: 4\n\n'))
+    const [next] = pushed(framing, 'ta: 4\n\n')
     expect(linesOf(next!)).toEqual(['data: 3', 'data: 4'])
   })
 
   test('that is the first of the stream says so, however it came', () => {
     for (const chunks of [['data: 1\n\ndata: 2\n\n'], [...'data: 1\n\ndata: 2\n\n']]) {
       const framing = new SseFraming(LARGE)
-      expect(chunks.flatMap((chunk) => framing.push(Buffer.from(chunk))).map(({ isFirst }) => isFirst)).toEqual([true, false])
+      expect(chunks.flatMap((chunk) => pushed(framing, chunk)).map(({ isFirst }) => isFirst)).toEqual([true, false])
     }
   })
 
   test('does not change when more bytes come', () => {
     const framing = new SseFraming(LARGE)
-    framing.push(Buffer.from('da'))
-    const [piece] = framing.push(Buffer.from('ta: 1\n\ndata: 2'))
-    for (let i = 0; i < 200; i++) framing.push(Buffer.from('more and more text'))
-    framing.push(Buffer.from('\n\n'))
+    pushed(framing, 'da')
+    const [piece] = pushed(framing, 'ta: 1\n\ndata: 2')
+    for (let i = 0; i < 200; i++) pushed(framing, 'more and more text')
+    pushed(framing, '\n\n')
     expect(piece!.bytes.toString()).toBe('data: 1\n\n')
   })
 })
@@ -101,7 +99,7 @@ describe('a line end of CR and LF in two chunks', () => {
 
   test('lets the event go at the CR, and its LF by itself', () => {
     const framing = new SseFraming(LARGE)
-    expect(framing.push(Buffer.from('data: 1\r\n\r\n')).map(({ kind, bytes }) => [kind, bytes.toString()])).toEqual([
+    expect(pushed(framing, 'data: 1\r\n\r\n').map(({ kind, bytes }) => [kind, bytes.toString()])).toEqual([
       ['event', 'data: 1\r\n\r'],
       ['line_end', '\n'],
     ])
@@ -127,8 +125,8 @@ describe('a line end of CR and LF in two chunks', () => {
 describe('the end of a stream', () => {
   test('gives what had no blank line', () => {
     const framing = new SseFraming(LARGE)
-    framing.push(Buffer.from('data: 1\n\nevent: e\ndata: 2'))
-    const [piece, ...rest] = framing.end()
+    pushed(framing, 'data: 1\n\nevent: e\ndata: 2')
+    const [piece, ...rest] = finished(framing)
     expect(rest).toEqual([])
     expect(piece).toMatchObject({ kind: 'event', isFirst: false, isEnded: false })
     expect(linesOf(piece!)).toEqual(['event: e', 'data: 2'])
@@ -136,8 +134,8 @@ describe('the end of a stream', () => {
 
   test('gives a last line that has its end once', () => {
     const framing = new SseFraming(LARGE)
-    framing.push(Buffer.from('data: 2\n'))
-    expect(linesOf(framing.end()[0]!)).toEqual(['data: 2'])
+    pushed(framing, 'data: 2\n')
+    expect(linesOf(finished(framing)[0]!)).toEqual(['data: 2'])
   })
 
   test('gives nothing where nothing is left', () => {
@@ -156,10 +154,10 @@ describe('an event that is too large', () => {
 
   test('passes in parts while it comes', () => {
     const framing = new SseFraming(10)
-    expect(framing.push(Buffer.from('data: '))).toEqual([])
-    expect(framing.push(Buffer.from('abcdefg'))).toMatchObject([{ kind: 'part', bytes: Buffer.from('data: abcdefg') }])
-    expect(framing.push(Buffer.from('hij'))).toMatchObject([{ kind: 'part', bytes: Buffer.from('hij') }])
-    expect(framing.push(Buffer.from('k\n\ndata: 2\n\n'))).toMatchObject([
+    expect(pushed(framing, 'data: ')).toEqual([])
+    expect(pushed(framing, 'abcdefg')).toMatchObject([{ kind: 'part', bytes: Buffer.from('data: abcdefg') }])
+    expect(pushed(framing, 'hij')).toMatchObject([{ kind: 'part', bytes: Buffer.from('hij') }])
+    expect(pushed(framing, 'k\n\ndata: 2\n\n')).toMatchObject([
       { kind: 'oversize', bytes: Buffer.from('k\n\n') },
       { kind: 'event', bytes: Buffer.from('data: 2\n\n') },
     ])
@@ -184,7 +182,7 @@ describe('an event that is too large', () => {
     let held = 0
     for (let i = 0; i < 1000; i++) {
       held += 7
-      for (const { bytes } of framing.push(Buffer.from('x'.repeat(7)))) held -= bytes.length
+      for (const { bytes } of pushed(framing, 'x'.repeat(7))) held -= bytes.length
       expect(held).toBeLessThanOrEqual(100)
     }
   })
@@ -196,7 +194,7 @@ test.each([
 ])('no byte is looked at or copied again and again, in an event of %s', (_, chunkBytes, count) => {
   const work = countWork()
   const framing = new SseFraming(LARGE)
-  for (let i = 0; i < count; i++) framing.push(Buffer.from('x'.repeat(chunkBytes - 1) + (i % 10 === 9 ? '\n' : 'x')))
+  for (let i = 0; i < count; i++) pushed(framing, 'x'.repeat(chunkBytes - 1) + (i % 10 === 9 ? '\n' : 'x'))
   expect(work.bytes()).toBeLessThan(count * chunkBytes * 12)
 })
 

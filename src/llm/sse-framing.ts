@@ -2,36 +2,52 @@
  * Splits a stream of bytes into server-sent events, with any line ends (LF, CRLF, CR, mixed) and any chunks.
  * Every byte is in exactly one piece, in order. An event is a piece as soon as its blank line has arrived; a CR ends that
  * line at once, and an LF that follows is a piece of its own.
+ *
+ * After `push`, `next` finds one piece after the other, and the framing itself describes the last one found. Chunks are not kept: an
+ * incomplete event is copied. A piece is in the chunk, or in such a copy, which is never written to again.
  */
-export class SseFraming {
+export class SseFraming implements SsePiece {
+  bytes: Buffer = EMPTY
+  start = 0
+  end = 0
+  kind: SsePiece['kind'] = 'event'
+  lines: number[] = []
+  lineCount = 0
+  isFirst = false
+  isEnded = false
+
   readonly #maxEventBytes: number
-  /** Bytes of an incomplete event, from #start up to #end. Never written to again once pieces point into it. */
-  #buffer: Buffer = EMPTY
-  #start = 0
-  #end = 0
-  /** The buffer was allocated here, and the room after #end is free. */
-  #isOwn = false
-  /** How far the buffer was scanned: no byte is scanned twice, or chunks of one byte would cost quadratic time. */
+  #chunk: Buffer = EMPTY
+  /** Where the bytes of the current event begin in the chunk. */
+  #at = 0
+  /** How far the chunk was scanned: no byte is scanned twice, or chunks of one byte would cost quadratic time. */
   #scanned = 0
+  /** The next line ends of each kind that were found in the chunk; its length: there are none. */
+  #lf = -1
+  #cr = -1
+  /** The bytes of the current event from earlier chunks. */
+  #held: Buffer = EMPTY
+  #heldBytes = 0
+  /** Where the current line begins, counted from the start of the event. */
   #lineStart = 0
-  /** Starts and ends of the event's lines so far, relative to #start. */
-  #lines: number[] = []
+  #lineCount = 0
   /** The last byte was a CR: an LF now belongs to that line end. */
   #isAfterCr = false
   /** Bytes of an oversized event that were passed on already. */
   #passedBytes = 0
-  #isFirst = true
+  #isBeforeFirst = true
 
   constructor(maxEventBytes: number) {
     this.#maxEventBytes = maxEventBytes
   }
 
-  push(chunk: Buffer): SsePiece[] {
-    this.#append(chunk)
-    const pieces: SsePiece[] = []
-    this.#scan(pieces)
-    if (this.#end - this.#start + this.#passedBytes > this.#maxEventBytes) this.#pass(pieces)
-    return pieces
+  /** To be called when `next` has returned false. */
+  push(chunk: Buffer): void {
+    this.#chunk = chunk
+    this.#at = 0
+    this.#scanned = 0
+    this.#lf = -1
+    this.#cr = -1
   }
 
   /** A part of an oversized event was passed on, but not its end. */
@@ -39,122 +55,173 @@ export class SseFraming {
     return this.#passedBytes > 0
   }
 
-  /** The rest at the end of the stream: clients also read an event without a blank line. */
-  end(): SsePiece[] {
-    if (this.#end === this.#start && this.#passedBytes === 0) return []
-    if (this.#lineStart < this.#end) this.#lines.push(this.#lineStart - this.#start, this.#end - this.#start)
-    const pieces: SsePiece[] = []
-    this.#complete(pieces, this.#end, false)
-    return pieces
+  /** Nothing of the next event came in an earlier chunk: it begins in `chunk`, at `at`. */
+  get isBetweenEvents(): boolean {
+    return this.#heldBytes === 0 && this.#passedBytes === 0
   }
 
-  #append(chunk: Buffer): void {
-    const held = this.#end - this.#start
-    if (held === 0) {
-      this.#buffer = chunk
-      this.#isOwn = false
-      this.#shift(this.#start)
-      this.#end = chunk.length
-      return
-    }
-    if (this.#end + chunk.length > this.#buffer.length || !this.#isOwn) {
-      const larger = Buffer.allocUnsafe(Math.max((held + chunk.length) * 2, MIN_BUFFER_BYTES))
-      this.#buffer.copy(larger, 0, this.#start, this.#end)
-      this.#buffer = larger
-      this.#isOwn = true
-      this.#shift(this.#start)
-      this.#end = held
-    }
-    chunk.copy(this.#buffer, this.#end)
-    this.#end += chunk.length
+  get chunk(): Buffer {
+    return this.#chunk
   }
 
-  /** The bytes now begin `by` earlier in their buffer. */
-  #shift(by: number): void {
-    this.#start -= by
-    this.#scanned -= by
-    this.#lineStart -= by
+  get at(): number {
+    return this.#at
   }
 
-  #scan(pieces: SsePiece[]): void {
-    const end = this.#end
-    // The room after the end of our own buffer is uninitialised.
-    const buffer = this.#isOwn ? this.#buffer.subarray(0, end) : this.#buffer
+  /** Whoever has seen that the chunk has a whole event from `at` up to here takes it so. */
+  skip(to: number): void {
+    this.#at = to
+    this.#scanned = to
+    this.#isAfterCr = this.#chunk[to - 1] === CR
+    this.#isBeforeFirst = false
+  }
+
+  /** Returns false when the chunk has no further piece. */
+  next(): boolean {
+    const chunk = this.#chunk
+    const end = chunk.length
     let i = this.#scanned
-    let [lf, cr] = [-1, -1]
     while (i < end) {
       const from = i
       // Native searches, each repeated only when its result was passed: streams use one kind or the other.
-      if (lf < i) lf = indexOf(buffer, LF, i, end)
-      if (cr < i) cr = indexOf(buffer, CR, i, end)
-      i = Math.min(lf, cr)
+      if (this.#lf < i) this.#lf = indexOf(chunk, LF, i)
+      if (this.#cr < i) this.#cr = indexOf(chunk, CR, i)
+      i = Math.min(this.#lf, this.#cr)
       if (i > from) this.#isAfterCr = false
       if (i === end) break
-      const byte = buffer[i]
-      if (byte === LF && this.#isAfterCr) this.#endCrLf(pieces, i)
-      else if (i > this.#lineStart) this.#endLine(i, byte === CR)
+      const isCr = i === this.#cr
+      const at = this.#heldBytes + i - this.#at
+      if (!isCr && this.#isAfterCr) {
+        if (this.#endCrLf(i, at)) return true
+      } else if (at > this.#lineStart) this.#endLine(at, isCr)
       else {
-        this.#isAfterCr = byte === CR
-        this.#complete(pieces, i + 1, true)
+        this.#isAfterCr = isCr
+        this.#scanned = i + 1
+        this.#complete(i + 1, true)
+        return true
       }
       i++
     }
     this.#scanned = end
+    return this.#keep()
+  }
+
+  /** The rest at the end of the stream: clients also read an event without a blank line. Returns false when there is none. */
+  finish(): boolean {
+    this.push(EMPTY)
+    if (this.isBetweenEvents) return false
+    if (this.#lineStart < this.#heldBytes) this.#endLine(this.#heldBytes, false)
+    this.#complete(0, false)
+    return true
   }
 
   #endLine(at: number, isCr: boolean): void {
-    this.#lines.push(this.#lineStart - this.#start, at - this.#start)
+    this.lines[this.#lineCount++] = this.#lineStart
+    this.lines[this.#lineCount++] = at
     this.#lineStart = at + 1
     this.#isAfterCr = isCr
   }
 
-  /** The LF of a line end whose CR was handled already, and may have ended an event that was passed on. */
-  #endCrLf(pieces: SsePiece[], at: number): void {
+  /** The LF of a line end whose CR was handled already. It is a piece of its own if that ended an event. */
+  #endCrLf(i: number, at: number): boolean {
     this.#isAfterCr = false
     this.#lineStart = at + 1
-    if (at !== this.#start || this.#passedBytes > 0) return
-    pieces.push({ bytes: this.#buffer.subarray(at, at + 1), kind: 'line_end', lines: NO_LINES, isFirst: false, isEnded: true })
-    this.#start = at + 1
+    if (at > 0 || this.#passedBytes > 0) return false
+    this.#lineStart = 0
+    this.#at = i + 1
+    this.#scanned = i + 1
+    this.#describe('line_end', this.#chunk, i, i + 1, true)
+    return true
   }
 
-  #complete(pieces: SsePiece[], after: number, isEnded: boolean): void {
-    // A chunk that is exactly one event, as most are, needs no view.
-    const isWhole = this.#start === 0 && after === this.#buffer.length
-    const bytes = isWhole ? this.#buffer : this.#buffer.subarray(this.#start, after)
-    const kind = this.#passedBytes + bytes.length > this.#maxEventBytes ? 'oversize' : 'event'
-    pieces.push({ bytes, kind, lines: this.#lines, isFirst: this.#isFirst, isEnded })
-    this.#start = after
-    this.#lineStart = after
-    this.#lines = []
+  #complete(after: number, isEnded: boolean): void {
+    const size = this.#heldBytes + after - this.#at
+    const kind = this.#passedBytes + size > this.#maxEventBytes ? 'oversize' : 'event'
+    if (this.#heldBytes === 0) this.#describe(kind, this.#chunk, this.#at, after, isEnded)
+    else {
+      this.#hold(after)
+      this.#describe(kind, this.#held, 0, size, isEnded)
+      this.#held = EMPTY
+    }
+    this.isFirst = this.#isBeforeFirst
+    this.lineCount = this.#lineCount
+    this.#at = after
+    this.#heldBytes = 0
+    this.#lineStart = 0
+    this.#lineCount = 0
     this.#passedBytes = 0
-    this.#isFirst = false
+    this.#isBeforeFirst = false
   }
 
-  /** Passes on an event that is too large to hold, before its end. */
-  #pass(pieces: SsePiece[]): void {
-    const bytes = this.#buffer.subarray(this.#start, this.#end)
-    this.#passedBytes += bytes.length
+  /** The chunk ends within an event: what is here of it is copied or, if that is too much, passed on. */
+  #keep(): boolean {
+    const end = this.#chunk.length
+    if (this.#at === end) return this.#rest()
+    const size = this.#heldBytes + end - this.#at
+    const isTooLarge = size + this.#passedBytes > this.#maxEventBytes
+    if (isTooLarge && this.#heldBytes === 0) this.#describe('part', this.#chunk, this.#at, end, false)
+    else this.#hold(end)
+    this.#at = end
+    if (!isTooLarge) return this.#rest()
+    if (this.#heldBytes > 0) this.#describe('part', this.#held, 0, size, false)
+    this.#held = EMPTY
+    this.#passedBytes += size
     // Whether the current line is empty must be kept; where it began need not be.
-    const isLineEmpty = this.#lineStart === this.#end
-    this.#start = this.#end
-    this.#lineStart = isLineEmpty ? this.#end : this.#end - 1
-    this.#lines = []
-    pieces.push({ bytes, kind: 'part', lines: NO_LINES, isFirst: false, isEnded: false })
+    this.#lineStart = this.#lineStart === size ? 0 : -1
+    this.#lineCount = 0
+    this.#heldBytes = 0
+    return true
+  }
+
+  /** Keeps nothing but the copy of an incomplete event. */
+  #rest(): false {
+    this.#chunk = EMPTY
+    this.#at = 0
+    this.#scanned = 0
+    this.bytes = EMPTY
+    if (this.#lineCount === 0 && this.lines.length > MAX_IDLE_LINES) this.lines = []
+    return false
+  }
+
+  /** Copies the chunk from the event's bytes in it up to here. */
+  #hold(to: number): void {
+    const size = this.#heldBytes + to - this.#at
+    if (size > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(size * 2, MIN_HELD_BYTES))
+      this.#held.copy(larger, 0, 0, this.#heldBytes)
+      this.#held = larger
+    }
+    this.#chunk.copy(this.#held, this.#heldBytes, this.#at, to)
+    this.#heldBytes = size
+  }
+
+  #describe(kind: SsePiece['kind'], bytes: Buffer, start: number, end: number, isEnded: boolean): void {
+    this.kind = kind
+    this.bytes = bytes
+    this.start = start
+    this.end = end
+    this.isEnded = isEnded
+    this.isFirst = false
+    this.lineCount = 0
   }
 }
 
-/** The next index of the byte, or `end`. */
-function indexOf(buffer: Buffer, byte: number, from: number, end: number): number {
+/** The next index of the byte, or the length. */
+function indexOf(buffer: Buffer, byte: number, from: number): number {
   const at = buffer.indexOf(byte, from)
-  return at < 0 ? end : at
+  return at < 0 ? buffer.length : at
 }
 
 export interface SsePiece {
+  /** The piece is in here, from `start` up to `end`. */
   readonly bytes: Buffer
+  readonly start: number
+  readonly end: number
   /** An event; an oversized one, or its last part; another part of an oversized one; the LF after an event that a CR ended. */
   readonly kind: 'event' | 'oversize' | 'part' | 'line_end'
-  /** Starts and ends of the lines that are not empty, in `bytes`. */
+  /** Starts and ends of the lines of an event that are not empty, counted from `start`; as many as `lineCount` says. */
   readonly lines: readonly number[]
+  readonly lineCount: number
   /** It may start with a byte order mark. */
   readonly isFirst: boolean
   /** It ends with its blank line. */
@@ -162,7 +229,8 @@ export interface SsePiece {
 }
 
 const EMPTY = Buffer.alloc(0)
-const NO_LINES: readonly number[] = []
-const MIN_BUFFER_BYTES = 1024
+const MIN_HELD_BYTES = 1024
+/** Memory for the lines of an event with more of them is not kept. */
+const MAX_IDLE_LINES = 64
 const LF = 0x0a
 const CR = 0x0d

@@ -1,12 +1,15 @@
 import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
-import { asObject, parseJson } from './json.ts'
+import { asObject, type JsonObject, parseJson } from './json.ts'
 import type { LlmSettings } from './llm-settings.ts'
-import { canBeParsed, type EventData, readEventData } from './sse-event.ts'
-import { SseFraming, type SsePiece } from './sse-framing.ts'
+import { PassedBytes } from './passed-bytes.ts'
+import { canBeParsed, readEventData } from './sse-event.ts'
+import { SseFraming } from './sse-framing.ts'
+import type { EventTemplate } from './templates/event-template.ts'
+import { EventTemplates, MAX_TEMPLATES } from './templates/event-templates.ts'
 import { estimatedTokens } from './tokens.ts'
 import { chatUsageText, countTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
-import { spliceUsage } from './usage-splice.ts'
+import { type UsagePlace, usagePlace } from './usage-splice.ts'
 
 /** A larger event passes unread, like one with too many values: no model's text arrives in pieces this large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
@@ -27,6 +30,8 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   /** Whether all rules are as in shadow mode, at the moment: then a stream is not cut. */
   readonly isShadowed?: () => boolean
   readonly maxEventBytes?: number
+  /** How many shapes of events are kept in mind; 0: each event is parsed. */
+  readonly maxTemplates?: number
 }
 
 /** A rule whose max_completion_tokens the stream has exceeded. */
@@ -37,11 +42,17 @@ export interface Excess<Rule extends StreamRule = StreamRule> {
 
 /**
  * Reads an SSE response while it passes: counts what is generated, adds usage to events where a rule asks for it, and
- * cuts the stream where the first enforcing rule is exceeded. Returns the bytes to send on.
+ * cuts the stream where the first enforcing rule is exceeded. An event of a known shape is not parsed: `templates/`.
+ *
+ * A chunk is the caller's again when `push` returns: what is kept is copied. What is returned may be a view of the chunk, and is valid as long as
+ * that is.
  */
 export class StreamFilter<Rule extends StreamRule> {
   readonly #options: StreamFilterOptions<Rule>
+  readonly #maxEventBytes: number
   readonly #framing: SseFraming
+  readonly #templates: EventTemplates
+  readonly #out = new PassedBytes()
   readonly #watches: Watch<Rule>[]
   readonly #addsUsage: boolean
   readonly #tally = newTally()
@@ -56,26 +67,34 @@ export class StreamFilter<Rule extends StreamRule> {
 
   constructor(options: StreamFilterOptions<Rule>) {
     this.#options = options
-    this.#framing = new SseFraming(options.maxEventBytes ?? MAX_EVENT_BYTES)
+    this.#maxEventBytes = options.maxEventBytes ?? MAX_EVENT_BYTES
+    this.#framing = new SseFraming(this.#maxEventBytes)
+    this.#templates = new EventTemplates(options.maxTemplates ?? MAX_TEMPLATES)
     this.#watches = options.rules.map((rule) => ({ rule, checkedAtTokens: 0, isExceeded: false }))
     const mayChange = options.isActivated && !options.isShadowed?.()
     this.#addsUsage = mayChange && options.rules.some(({ policy, llm }) => !policy.isShadow && llm!.streaming.includePartialUsage)
   }
 
+  /** Returns the bytes to send on. */
   push(chunk: Buffer): Buffer {
-    return this.#passOn(this.#framing.push(chunk))
+    if (this.cut !== undefined) return EMPTY
+    this.#framing.push(chunk)
+    let hasMore = true
+    while (hasMore && this.cut === undefined) hasMore = this.#readKnown() || this.#readNext()
+    return this.#out.take()
   }
 
   end(): Buffer {
-    return this.#passOn(this.#framing.end())
+    if (this.cut === undefined && this.#framing.finish()) this.#readPiece()
+    return this.#out.take()
   }
 
   /** Ends a stream whose caller is blocked, in the way of its first enforcing rule. Returns the bytes that end it. */
   close(): Buffer {
     const rule = this.#options.rules.find(({ policy }) => !policy.isShadow)
-    if (rule === undefined || this.hasEnded) return Buffer.alloc(0)
+    if (rule === undefined || this.hasEnded) return EMPTY
     const closing = this.#closing(rule, rule.llm!.streaming.onLimitExceeded === 'graceful_close' ? 'graceful_close' : 'blocked')
-    return this.isBetweenEvents ? closing : Buffer.concat([BLANK_LINE, closing])
+    return this.isBetweenEvents ? closing : Buffer.concat([Buffer.from(BLANK_LINE), closing])
   }
 
   /** The bytes so far end with a complete event. */
@@ -107,52 +126,87 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.#hasError && this.#tally.characters === 0 && !this.hasUsage
   }
 
-  #passOn(pieces: readonly SsePiece[]): Buffer {
-    const out: Buffer[] = []
-    for (const piece of pieces) {
-      if (this.cut !== undefined) break
-      this.#read(piece, out)
-    }
-    return out.length === 1 ? out[0]! : Buffer.concat(out)
+  /** Reads the next event if it is of a known shape. Then the end of its template is its end: it need not be looked for. */
+  #readKnown(): boolean {
+    const framing = this.#framing
+    if (!framing.isBetweenEvents) return false
+    const { chunk, at } = framing
+    const template = this.#templates.find(chunk, at, Math.min(chunk.length, at + this.#maxEventBytes))
+    if (template === undefined) return false
+    framing.skip(template.end)
+    this.#readAs(template, chunk, at)
+    return true
   }
 
-  #read(piece: SsePiece, out: Buffer[]): void {
-    const { bytes, kind } = piece
-    if (kind === 'event') return this.#readEvent(piece, out)
-    out.push(bytes)
+  #readNext(): boolean {
+    const framing = this.#framing
+    const beganEarlier = !framing.isBetweenEvents
+    if (!framing.next()) return false
+    const isEvent = beganEarlier && framing.kind === 'event'
+    const template = isEvent ? this.#templates.find(framing.bytes, framing.start, framing.end) : undefined
+    if (template === undefined) this.#readPiece()
+    else this.#readAs(template, framing.bytes, framing.start)
+    return true
+  }
+
+  #readPiece(): void {
+    const { bytes, start, end, kind } = this.#framing
+    if (kind === 'event') return this.#readEvent()
+    this.#out.pass(bytes, start, end)
     if (kind === 'line_end') return
-    this.#tally.characters += bytes.length
-    if (kind === 'oversize') this.#checkAfter(piece, out)
+    this.#tally.characters += end - start
+    if (kind === 'oversize') this.#checkAfter()
   }
 
   /** It has passed already, at least in part, and was counted by its size: a cut comes after it. */
-  #checkAfter(piece: SsePiece, out: Buffer[]): void {
+  #checkAfter(): void {
     this.#check()
     if (this.cut === undefined) return
-    if (!piece.isEnded) out.push(BLANK_LINE)
-    out.push(this.#closing(this.cut.rule))
+    if (!this.#framing.isEnded) this.#out.add(BLANK_LINE)
+    this.#addClosing(this.cut)
   }
 
-  #readEvent(piece: SsePiece, out: Buffer[]): void {
+  #readEvent(): void {
+    const piece = this.#framing
+    const { bytes, start, end } = piece
     const data = readEventData(piece)
-    if (data === undefined) return void out.push(piece.bytes)
-    if (!canBeParsed(piece.bytes, data)) {
-      out.push(piece.bytes)
-      this.#tally.characters += piece.bytes.length
-      return this.#checkAfter(piece, out)
+    if (data === undefined) return this.#out.pass(bytes, start, end)
+    if (!canBeParsed(piece, data)) {
+      this.#out.pass(bytes, start, end)
+      this.#tally.characters += end - start
+      return this.#checkAfter()
     }
     if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
     const event = isObject ? asObject(parseJson(data.text)) : undefined
-    if (event === undefined) return void out.push(piece.bytes)
+    if (event === undefined) return this.#out.pass(bytes, start, end)
     this.#dialect ??= dialectOf(event)
+    const before = this.#tally.characters
+    if (!this.#passes(event)) return
+    const place = this.#addsUsage && Array.isArray(event['choices']) ? usagePlace(bytes, data.spans, event['usage']) : undefined
+    if (place === undefined) this.#out.pass(bytes, start, end)
+    else this.#passWithUsage(bytes, start, end, place.at, place)
+    if (this.#dialect !== undefined && this.#tally.characters > before) this.#templates.learn(piece, data.spans, this.#dialect)
+  }
+
+  /** Reads an event that fits a template. */
+  #readAs(template: EventTemplate, bytes: Buffer, start: number): void {
+    this.#tally.characters += template.characters
+    if (!this.#passes(template.model)) return
+    const place = this.#addsUsage ? template.usagePlace : undefined
+    if (place === undefined) this.#out.pass(bytes, start, template.end)
+    else this.#passWithUsage(bytes, start, template.end, template.usageAt, place)
+  }
+
+  /** Counts an event. Returns false where the stream is cut in its place. */
+  #passes(event: JsonObject): boolean {
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
     this.#check()
-    if (this.cut !== undefined) return void out.push(this.#closing(this.cut.rule))
-    this.#dialect?.remember(event)
-    out.push(this.#addsUsage && Array.isArray(event['choices']) ? this.#withUsage(piece.bytes, data, event['usage']) : piece.bytes)
+    if (this.cut === undefined) this.#dialect?.remember(event)
+    else this.#addClosing(this.cut)
+    return this.cut === undefined
   }
 
   /** Checks each rule for which enough tokens have passed since its last check. */
@@ -171,18 +225,25 @@ export class StreamFilter<Rule extends StreamRule> {
     }
   }
 
+  #addClosing({ rule }: Excess<Rule>): void {
+    const closing = this.#closing(rule)
+    this.#out.pass(closing, 0, closing.length)
+  }
+
   #closing(rule: Rule, how: Closing = rule.llm!.streaming.onLimitExceeded): Buffer {
     const dialect = this.#dialect ?? defaultDialect()
     return Buffer.from(dialect.closing(how, this.counts, rule.llm!.streaming.includePartialUsage))
   }
 
-  #withUsage(bytes: Buffer, { spans }: EventData, usage: unknown): Buffer {
-    if (usage !== undefined && usage !== null) return bytes
-    return spliceUsage(bytes, spans, chatUsageText(this.counts), usage === null)
+  #passWithUsage(bytes: Buffer, start: number, end: number, at: number, { replaced, before }: UsagePlace): void {
+    this.#out.pass(bytes, start, at)
+    this.#out.add(`${before}${chatUsageText(this.counts)}`)
+    this.#out.pass(bytes, at + replaced, end)
   }
 }
 
-const BLANK_LINE = Buffer.from('\n\n')
+const EMPTY = Buffer.alloc(0)
+const BLANK_LINE = '\n\n'
 const OPEN_BRACE = 0x7b
 const BEGINS_OBJECT = /^\s*\{/
 

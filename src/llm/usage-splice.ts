@@ -1,15 +1,28 @@
+/** How usage is put into the JSON text of an event. */
+export interface UsagePlace {
+  /** How many bytes it takes the place of. */
+  readonly replaced: number
+  /** What comes before it. */
+  readonly before: string
+}
+
+interface FoundUsagePlace extends UsagePlace {
+  readonly at: number
+}
+
 /**
- * Inserts a usage object into the JSON text of an event without writing the JSON again: unknown fields, the spelling of
- * numbers and the order of keys are preserved. Works on bytes: the structure of JSON is ASCII.
+ * Finds the place without writing the JSON again: unknown fields, the spelling of numbers and the order of keys are preserved. `usage` is what
+ * the object has now; undefined is returned where that must stay. Works on bytes: the structure of JSON is ASCII.
  */
-export function spliceUsage(bytes: Buffer, spans: readonly number[], usage: string, replacesNull: boolean): Buffer {
-  if (replacesNull) {
+export function usagePlace(bytes: Buffer, spans: readonly number[], usage: unknown): FoundUsagePlace | undefined {
+  if (usage === null) {
     const at = findUsageNull(bytes, spans)
-    return at < 0 ? bytes : joined(bytes, at, at + 4, usage)
+    return at < 0 ? undefined : { at, replaced: 4, before: '' }
   }
+  if (usage !== undefined) return undefined
   const brace = lastBrace(bytes, spans)
   const isEmpty = previousSign(bytes, spans, brace) === OPEN_OBJECT
-  return joined(bytes, brace, brace, `${isEmpty ? '' : ','}"usage":${usage}`)
+  return { at: brace, replaced: 0, before: isEmpty ? '"usage":' : ',"usage":' }
 }
 
 const QUOTE = 0x22
@@ -20,16 +33,6 @@ const CLOSE_OBJECT = 0x7d
 const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const LETTER_N = 0x6e
-
-function joined(bytes: Buffer, from: number, to: number, text: string): Buffer {
-  const result = Buffer.allocUnsafe(bytes.length - (to - from) + text.length)
-  // Copied whole, because a view of the first part costs more than the few bytes that are then overwritten.
-  result.set(bytes.length <= result.length ? bytes : bytes.subarray(0, from), 0)
-  result.write(text, from, 'latin1')
-  const shift = from + text.length - to
-  for (let i = to; i < bytes.length; i++) result[i + shift] = bytes[i]!
-  return result
-}
 
 /** The brace that ends the object: the last one in the data. */
 function lastBrace(bytes: Buffer, spans: readonly number[]): number {

@@ -100,10 +100,11 @@ class Collection implements BodyReader {
     this.#body.pause()
     this.#body.limitIdle(0)
     this.#isWaiting = true
+    const kept = Buffer.from(chunk)
     this.#claim.growLater(claimBytes, () => {
       this.#isWaiting = false
       try {
-        this.#blocks.add(chunk)
+        this.#blocks.add(kept)
         if (this.#hasEnded) this.onEnd()
         else this.#goOn()
       } catch (error) {

@@ -12,7 +12,7 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: numbe
   // What cannot be decoded is counted as it is.
   const reader = new LlmRequestReader(coding === undefined ? 'latin1' : 'utf8')
   return new Promise((resolve, reject) => {
-    const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, onBroken: reject })
+    const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
     if (bytes.length > 0) scan.write(bytes)
     scan.end((outcome) => {
       if (outcome === 'read') resolve(reader.end())

@@ -29,7 +29,11 @@ function newScan(options: Partial<BodyScanOptions> = {}): { scan: BodyScan; read
   const broken: unknown[] = []
   const slices = new WorkSlices(() => (nowMs += 2))
   const onBroken = (error: unknown): void => void broken.push(error)
-  return { scan: new BodyScan(reader, { coding: 'identity', maxBytes: 16 * MIB, slices, onBroken, ...options }), reader, broken }
+  return {
+    scan: new BodyScan(reader, { coding: 'identity', maxBytes: 16 * MIB, slices, isBorrowed: false, onBroken, ...options }),
+    reader,
+    broken,
+  }
 }
 
 function ended(scan: BodyScan): Promise<ScanOutcome> {

@@ -17,6 +17,8 @@ export interface BodyScanOptions {
   /** Of the decoded body. */
   readonly maxBytes: number
   readonly slices: WorkSlices
+  /** What is written is the caller's again when `write` returns: what must wait is copied. */
+  readonly isBorrowed: boolean
   /** What was written has been read, after `write` said to wait. */
   readonly onDrain?: () => void
   /** Our own code failed; the body may be fine. */
@@ -48,8 +50,7 @@ export class BodyScan implements SlicedWork {
   /** Returns false when it is time to wait for onDrain. */
   write(chunk: Buffer): boolean {
     if (this.#outcome !== undefined || this.#isComplete) return true
-    if (this.#decoder === undefined) this.#take(chunk)
-    const hasRoom = this.#decoder === undefined ? this.#waiting.length === 0 : this.#decoder.write(chunk)
+    const hasRoom = this.#decoder === undefined ? this.#readOrKeep(chunk) : this.#decoder.write(this.#keepable(chunk))
     this.#hasToWait = !hasRoom
     return hasRoom
   }
@@ -79,6 +80,18 @@ export class BodyScan implements SlicedWork {
     if (this.#waiting.length > 0) return true
     this.#isQueued = false
     return false
+  }
+
+  /** Returns whether it was read at once. */
+  #readOrKeep(chunk: Buffer): boolean {
+    this.#take(chunk)
+    const last = this.#waiting.length - 1
+    if (this.#waiting[last] === chunk) this.#waiting[last] = this.#keepable(chunk)
+    return last < 0
+  }
+
+  #keepable(chunk: Buffer): Buffer {
+    return this.#options.isBorrowed ? Buffer.from(chunk) : chunk
   }
 
   #read(): void {

@@ -1,4 +1,3 @@
-import type { HeaderList } from '../http/header-list.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponse } from './llm-response.ts'
@@ -10,10 +9,10 @@ import { responseFields, trailerFields } from './response-fields.ts'
  * still be reported in its place. Bytes wait for those behind them: a response that came in one piece leaves in one.
  */
 export class ClientResponse {
-  readonly #downstream: Downstream
-  readonly #request: ProxiedRequest
-  /** The decision's fields. */
-  readonly #ours: HeaderList
+  #downstream!: Downstream
+  #request!: ProxiedRequest
+  /** The lines of the decision's fields. */
+  #ours = ''
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
@@ -21,10 +20,16 @@ export class ClientResponse {
   /** The client takes no more for now. */
   isBlocked = false
 
-  constructor(downstream: Downstream, request: ProxiedRequest, ours: HeaderList) {
+  /** To be called for each request. */
+  open(downstream: Downstream, request: ProxiedRequest, ours: string): void {
     this.#downstream = downstream
     this.#request = request
     this.#ours = ours
+    this.#head = undefined
+    this.#llmResponse = undefined
+    this.#isHeadSent = false
+    this.#held = undefined
+    this.isBlocked = false
   }
 
   /** The backend's head has come. */
@@ -38,11 +43,28 @@ export class ClientResponse {
     return this.#head?.contentLength !== undefined && this.#llmResponse?.isFiltered !== true
   }
 
-  /** Returns false when with this the client takes no more. */
+  /** Whether the client gets the backend's chunks with their frames, as they came. To be asked when the first are here: it sends the head. */
+  relaysChunks(): boolean {
+    if (this.#llmResponse !== undefined) return false
+    this.sendHead()
+    return this.#downstream.relayChunks()
+  }
+
+  /** The bytes are valid until `flush`, `keep` or `end`. Returns false when with this the client takes no more. */
   add(bytes: Buffer): boolean {
-    const before = this.#held
-    this.#held = bytes
-    return before === undefined || this.#write(before)
+    const held = this.#held
+    if (held === undefined) {
+      this.#held = bytes
+      return true
+    }
+    const length = held.length + bytes.length
+    this.#held = length <= MAX_JOINED_BYTES ? Buffer.concat([held, bytes], length) : bytes
+    return length <= MAX_JOINED_BYTES || this.#write(held)
+  }
+
+  /** What waits does so beyond this read. */
+  keep(): void {
+    if (this.#held !== undefined) this.#held = Buffer.from(this.#held)
   }
 
   /** Sends what waits. Returns false when with this the client takes no more. */
@@ -86,3 +108,5 @@ export class ClientResponse {
 }
 
 const EMPTY = Buffer.alloc(0)
+/** Pieces that came together leave together up to here: as much as a client's wire sends in one write. */
+const MAX_JOINED_BYTES = 16 * 1024

@@ -1,7 +1,6 @@
 import { fieldValue } from '../http/raw-headers.ts'
-import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
-import { foldedName } from './folded-name.ts'
-import { isForwardingField } from './forwarding-fields.ts'
+import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
+import { type FieldName, fieldName } from './field-name.ts'
 import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
@@ -28,26 +27,23 @@ export class ProxiedRequestView implements RequestView {
   }
 
   header(name: string): FieldValue {
-    const { fields } = this.#request
-    if (!isForwardingField(name)) return valueInAnySpelling(fields, name)
-    const value = this.#peer.isTrusted ? fieldValue(fields, name) : undefined
+    const asked = fieldName(name)
+    if (!asked.isForwarding) return valueInAnySpelling(this.#request, asked)
+    const value = this.#peer.isTrusted ? fieldValue(this.#request.fields, name) : undefined
     // A peer that forwards for nobody is itself the client.
     return value === undefined && name === 'x-forwarded-for' ? this.#peer.address : value
   }
 }
 
 /** A CGI-style backend reads X_Api_Key as X-Api-Key, so a limit that is keyed by one must not be slipped by the other. */
-function valueInAnySpelling(fields: readonly string[], name: string): FieldValue {
-  let value = fieldValue(fields, name)
-  // Without punctuation there is one spelling.
-  if (!/[^a-z0-9]/.test(name)) return value
-  const folded = foldedName(name)
-  for (let i = 0; i < fields.length; i += 2) {
-    if (fields[i]!.length !== name.length) continue
-    const other = fields[i]!.toLowerCase()
-    if (other === name || foldedName(other) !== folded) continue
-    if (value !== undefined) return REPEATED
-    value = fields[i + 1]!
+function valueInAnySpelling({ names, fields }: ProxiedRequest, { lower, folded }: FieldName): FieldValue {
+  let value: string | undefined
+  for (let i = 0; i < names.length; i++) {
+    if (names[i]!.folded !== folded) continue
+    const line = fields[2 * i + 1]!
+    const longer = value === undefined ? line : withNextLine(lower, value, line)
+    if (longer === REPEATED) return REPEATED
+    value = longer
   }
   return value
 }

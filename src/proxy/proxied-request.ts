@@ -1,7 +1,7 @@
-import { fieldName } from '../http/field-name.ts'
 import { hasMember } from '../http/list-field.ts'
 import { headerValue } from '../http/raw-headers.ts'
 import type { ReceivedHead } from './downstream.ts'
+import { type FieldName, fieldName } from './field-name.ts'
 
 /** A request on its way through, its head read once for everybody who asks. */
 export class ProxiedRequest {
@@ -9,34 +9,39 @@ export class ProxiedRequest {
   readonly version: string
   /** Names and values in turn, as they came. */
   readonly fields: readonly string[]
+  /** What is known of them by their names, one for each. */
+  readonly names: readonly FieldName[]
+  /** The lines of all fields, where each is written as `Name: value`. */
+  readonly lines: string | undefined
   /** The target in origin form (or `*`), the bytes that came. */
   readonly target: string
   readonly host: string
   /** The values of Connection, joined by commas. */
   readonly connection: string
+  /** The values of TE and of Expect, joined by commas. */
+  readonly te: string
+  readonly expect: string
+  readonly hasCookie: boolean
   readonly contentLength: number | undefined
   readonly isChunked: boolean
   /** A WebSocket's first request: the one protocol that we let through. */
   readonly isUpgrade: boolean
 
-  private constructor(
-    received: ReceivedHead,
-    target: string,
-    host: string,
-    connection: string,
-    contentLength: number | undefined,
-    isChunked: boolean,
-    isUpgrade: boolean,
-  ) {
-    this.method = received.method
-    this.version = received.version
-    this.fields = received.fields
+  private constructor({ method, version, target, fields, lines }: ReceivedHead, names: readonly FieldName[]) {
+    this.method = method
+    this.version = version
+    this.fields = fields
+    this.names = names
+    this.lines = lines
     this.target = target
-    this.host = host
-    this.connection = connection
-    this.contentLength = contentLength
-    this.isChunked = isChunked
-    this.isUpgrade = isUpgrade
+    this.host = ''
+    this.connection = ''
+    this.te = ''
+    this.expect = ''
+    this.hasCookie = false
+    this.contentLength = undefined
+    this.isChunked = false
+    this.isUpgrade = false
   }
 
   /**
@@ -46,42 +51,55 @@ export class ProxiedRequest {
   static read(received: ReceivedHead, canUpgrade: boolean): ProxiedRequest | string {
     const { method, version, fields } = received
     if (version !== '1.1' && version !== '1.0') return `HTTP/${version} is not supported`
-    let host: string | undefined
-    let contentLength: number | undefined
-    let isChunked = false
+    const names: FieldName[] = []
+    const request: Draft = new ProxiedRequest(received, names)
+    let hasHost = false
     let upgrade = ''
-    let connection = ''
     for (let i = 0; i < fields.length; i += 2) {
+      const name = fieldName(fields[i]!)
+      names.push(name)
+      if (name.isPlainInRequest) continue
       const value = fields[i + 1]!
-      switch (fieldName(fields[i]!).lower) {
+      switch (name.lower) {
         case 'host':
-          if (host !== undefined) return 'Host comes more than once'
+          if (hasHost) return 'Host comes more than once'
           if (!HOST.test(value)) return 'Host is not valid'
-          host = value
+          hasHost = true
+          request.host = value
           break
         case 'content-length':
-          if (contentLength !== undefined || !/^\d{1,15}$/.test(value)) return 'Content-Length is not valid'
-          contentLength = Number(value)
+          if (request.contentLength !== undefined || !/^\d{1,15}$/.test(value)) return 'Content-Length is not valid'
+          request.contentLength = Number(value)
           break
         case 'transfer-encoding':
-          if (isChunked || value.toLowerCase() !== 'chunked' || version === '1.0')
+          if (request.isChunked || value.toLowerCase() !== 'chunked' || version === '1.0')
             return 'Transfer-Encoding must be chunked, once, in HTTP/1.1'
-          isChunked = true
+          request.isChunked = true
           break
         case 'upgrade':
-          upgrade = upgrade === '' ? value : `${upgrade},${value}`
+          upgrade = withMember(upgrade, value)
           break
         case 'connection':
-          connection = connection === '' ? value : `${connection},${value}`
+          request.connection = withMember(request.connection, value)
+          break
+        case 'te':
+          request.te = withMember(request.te, value)
+          break
+        case 'expect':
+          request.expect = withMember(request.expect, value)
+          break
+        case 'cookie':
+          request.hasCookie = true
           break
       }
     }
-    if (host === undefined && version === '1.1') return 'Host is missing'
-    if (isChunked && contentLength !== undefined) return 'Content-Length and Transfer-Encoding exclude each other'
-    const target = originForm(received.target, method, host)
+    if (!hasHost && version === '1.1') return 'Host is missing'
+    if (request.isChunked && request.contentLength !== undefined) return 'Content-Length and Transfer-Encoding exclude each other'
+    const target = originForm(received.target, method, hasHost ? request.host : undefined)
     if (target === undefined) return 'the request target is not valid, or names another host than Host'
-    const isUpgrade = canUpgrade && !isChunked && !contentLength && isWebSocket(received, upgrade, connection)
-    return new ProxiedRequest(received, target, host ?? '', connection, contentLength, isChunked, isUpgrade)
+    request.target = target
+    request.isUpgrade = canUpgrade && !request.hasBody && isWebSocket(received, upgrade, request.connection)
+    return request
   }
 
   get hasBody(): boolean {
@@ -92,6 +110,13 @@ export class ProxiedRequest {
   header(name: string): string | undefined {
     return headerValue(this.fields, name)
   }
+}
+
+/** One whose head is being read. */
+type Draft = { -readonly [Name in keyof ProxiedRequest]: ProxiedRequest[Name] }
+
+function withMember(list: string, member: string): string {
+  return list === '' ? member : `${list},${member}`
 }
 
 // RFC 3986 3.2.2 and 3.2.3: a name or an address, and a port

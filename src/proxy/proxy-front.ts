@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import type { ServerConfig } from '../config/config.ts'
 import type { ConnectionPlaces } from '../listen/connection-places.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-listener.ts'
@@ -11,10 +12,13 @@ import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { Backend } from './backend/backend.ts'
 import { BodyClaims } from './body-claims.ts'
 import type { BodyMemory } from './body-memory.ts'
+import type { Downstream } from './downstream.ts'
 import { NodeServer } from './node-http/node-server.ts'
 import { OpenHolds } from './open-holds.ts'
 import { localPeerOf, remotePeerOf } from './peer.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
 import { type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
+import { ProxyWire } from './wire/proxy-wire.ts'
 
 export type ProxyOptions = Pick<
   ServerConfig,
@@ -36,6 +40,7 @@ export class ProxyFront {
   readonly #proxy: ReverseProxy
   readonly #backend: Backend
   readonly #trustedProxies: TrustedProxies
+  readonly #hasOwnWire: boolean
   readonly #servers: NodeServer[] = []
   #openListeners = 0
 
@@ -58,6 +63,7 @@ export class ProxyFront {
       onQueueWait: (seconds) => backendMetrics.queueSeconds.observe(seconds),
     })
     this.#trustedProxies = options.trustedProxies
+    this.#hasOwnWire = options.proxyWire === 'own'
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
@@ -78,13 +84,19 @@ export class ProxyFront {
 
   /** Paths that are `isOwn` are served here, all others by the backend. */
   newListener(options: PortOptions, isOwn: (path: string) => boolean, handleOwn: ListenerOptions['handle']): HttpListener {
-    const server = new NodeServer({
+    const handlers = {
       peerOf: options.peers === 'local' ? localPeerOf(this.#trustedProxies) : remotePeerOf(this.#trustedProxies),
       isOwn,
+      handle: (request: ProxiedRequest, downstream: Downstream) => this.#proxy.handle(request, downstream),
+      noteMalformed: (detail: string) => this.#proxy.noteMalformed(detail),
+    }
+    const newWire = (handOver: (socket: Socket) => void): ProxyWire =>
+      new ProxyWire(options.timeouts, this.#backend.options.idleTimeoutMs, { ...handlers, handOver })
+    const server = new NodeServer({
+      ...handlers,
       handleOwn,
-      handle: (request, downstream) => this.#proxy.handle(request, downstream),
       refuse: (downstream, detail) => this.#proxy.refuse(downstream, 'bad_request', detail),
-      noteMalformed: (detail) => this.#proxy.noteMalformed(detail),
+      newWire: this.#hasOwnWire ? newWire : undefined,
     })
     this.#servers.push(server)
     this.#openListeners++

@@ -59,7 +59,7 @@ export async function readBody(
 
 /** RFC 9110 10.1.1: a client that waits for permission to send its body gets it now. */
 export function inviteBody(request: ProxiedRequest, downstream: Downstream): void {
-  if (request.header('expect')?.toLowerCase() === '100-continue') downstream.invite()
+  if (request.expect !== '' && request.expect.toLowerCase() === '100-continue') downstream.invite()
 }
 
 async function readClaimed(

@@ -1,24 +1,11 @@
 import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
-import { fieldName } from '../http/field-name.ts'
 import { hasMember } from '../http/list-field.ts'
 import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
-import { isForwardingField } from './forwarding-fields.ts'
+import { SEPARATORS_LENGTH } from './field-lines.ts'
+import type { FieldName } from './field-name.ts'
 import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
-
-/** Written anew, or meant for us alone. */
-const OWN = new Set([
-  'host',
-  'content-length',
-  'expect',
-  'trailer',
-  'http2-settings',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-edge-debug-secret',
-])
 
 export interface RequestHeadOptions {
   readonly host: string
@@ -33,41 +20,68 @@ export interface RequestHeadOptions {
 
 /** The head of the backend's request: order, spelling and bytes of the client's fields are kept. */
 export function requestHead(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
-  const { fields, method } = request
   const { trace } = options
-  const named = connectionNames(request.connection)
-  let head = `${method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n`
-  let forwardedHost: string | undefined
-  let forwardedProto: string | undefined
-  let forwardedFor = ''
-  for (let i = 0; i < fields.length; i += 2) {
-    const { lower: name, isHopByHop } = fieldName(fields[i]!)
-    const value = fields[i + 1]!
-    if (peer.isTrusted) {
-      if (name === 'x-forwarded-for') forwardedFor += `${value}, `
-      else if (name === 'x-forwarded-host') forwardedHost ??= value
-      else if (name === 'x-forwarded-proto') forwardedProto ??= value
-    } else if (isForwardingField(name)) continue
-    if (isHopByHop || OWN.has(name) || named?.has(name) === true) continue
-    if (name === 'accept-encoding' && options.asksForIdentity) continue
-    if (trace !== undefined && (name === 'traceparent' || (name === 'tracestate' && trace.isNew))) continue
-    const kept = name === 'cookie' ? withoutDebugCookie(value) : value
-    if (kept !== undefined) head += `${fields[i]}: ${kept}\r\n`
-  }
+  let head = `${request.method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n${keptLines(request, peer, options)}`
   if (options.asksForIdentity) head += 'Accept-Encoding: identity\r\n'
   if (trace !== undefined) head += `traceparent: ${trace.traceparent}\r\n`
   if (request.isUpgrade) head += 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
   // RFC 9110 10.1.4: trailers are passed on, so they may be asked for
-  else if (asksForTrailers(request)) head += 'Connection: TE\r\nTE: trailers\r\n'
-  head += `X-Forwarded-For: ${forwardedFor}${peer.address}\r\n`
-  if (forwardedHost !== undefined || request.host !== '') head += `X-Forwarded-Host: ${forwardedHost ?? request.host}\r\n`
-  head += `X-Forwarded-Proto: ${forwardedProto ?? 'http'}\r\nVia: ${request.version} edge\r\n`
-  return `${head}${bodyFraming(request, options.bodyLength)}\r\n`
+  else if (request.te !== '' && hasMember(request.te, 'trailers')) head += 'Connection: TE\r\nTE: trailers\r\n'
+  return `${head}${forwardingLines(request, peer)}Via: ${request.version} edge\r\n${bodyFraming(request, options.bodyLength)}\r\n`
 }
 
-function asksForTrailers(request: ProxiedRequest): boolean {
-  const te = request.header('te')
-  return te !== undefined && hasMember(te, 'trailers')
+/** The client's lines that go on. Neighbours are copied together, where the text of their lines is at hand. */
+function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
+  const { fields, names, lines } = request
+  const named = connectionNames(request.connection)
+  let kept = ''
+  /** Where the current line begins, and the first of those that are not copied yet. */
+  let at = 0
+  let from = 0
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = names[i / 2]!
+    const field = fields[i]!
+    const value = fields[i + 1]!
+    const goesOn = (name.isPlainInRequest || passes(name, peer, options)) && named?.has(name.lower) !== true
+    const own = goesOn && name.lower === 'cookie' ? withoutDebugCookie(value) : value
+    const isChanged = !goesOn || own !== value
+    const end = at + field.length + value.length + SEPARATORS_LENGTH
+    if (isChanged || lines === undefined) {
+      if (lines !== undefined && from < at) kept += lines.slice(from, at)
+      if (goesOn && own !== undefined) kept += `${field}: ${own}\r\n`
+      from = end
+    }
+    at = end
+  }
+  return lines === undefined || from === at ? kept : kept + lines.slice(from, at)
+}
+
+/** Whether a field that needs a closer look goes on. */
+function passes(
+  { lower, isHopByHop, isOwn, isForwarding }: FieldName,
+  peer: Peer,
+  { asksForIdentity, trace }: RequestHeadOptions,
+): boolean {
+  if (isHopByHop || isOwn || (isForwarding && !peer.isTrusted)) return false
+  if (asksForIdentity && lower === 'accept-encoding') return false
+  return trace === undefined || (lower !== 'traceparent' && (lower !== 'tracestate' || !trace.isNew))
+}
+
+/** What the backend learns of the client, and what a trusted peer says of those before it. */
+function forwardingLines({ fields, names, host }: ProxiedRequest, peer: Peer): string {
+  let forwardedHost: string | undefined
+  let forwardedProto: string | undefined
+  let forwardedFor = ''
+  for (let i = 0; peer.isTrusted && i < names.length; i++) {
+    if (!names[i]!.isForwarding) continue
+    const value = fields[2 * i + 1]!
+    const { lower } = names[i]!
+    if (lower === 'x-forwarded-for') forwardedFor += `${value}, `
+    else if (lower === 'x-forwarded-host') forwardedHost ??= value
+    else if (lower === 'x-forwarded-proto') forwardedProto ??= value
+  }
+  const hostLine = forwardedHost === undefined && host === '' ? '' : `X-Forwarded-Host: ${forwardedHost ?? host}\r\n`
+  return `X-Forwarded-For: ${forwardedFor}${peer.address}\r\n${hostLine}X-Forwarded-Proto: ${forwardedProto ?? 'http'}\r\n`
 }
 
 function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: number | undefined): string {

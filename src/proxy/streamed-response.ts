@@ -55,8 +55,8 @@ export class StreamedResponse implements LlmResponse {
     if (!this.isFiltered) this.#flow.deliver(chunk)
     if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
     this.#decoder ??= this.#newDecoder(this.#coding)
-    // Some codings have an end of their own: what comes behind it belongs to nobody.
-    if (!this.#isDecoderDone && !this.#decoder.write(chunk)) this.#flow.pauseBackend()
+    // Some codings have an end of their own: what comes behind it belongs to nobody. A decoder keeps what is written to it for a while.
+    if (!this.#isDecoderDone && !this.#decoder.write(Buffer.from(chunk))) this.#flow.pauseBackend()
   }
 
   end(onEnded: () => void): void {

@@ -73,6 +73,7 @@ export class WholeResponse implements LlmResponse {
       coding,
       maxBytes,
       slices,
+      isBorrowed: true,
       onDrain: () => this.#flow.resumeBackend(),
       onBroken: (error) => this.#flow.abandon(error),
     })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { readEventData } from '../../src/llm/sse-event.ts'
 import { SseFraming, type SsePiece } from '../../src/llm/sse-framing.ts'
 import { parseSse } from '../support/llm/llm-streams.ts'
+import { finished, pushed } from '../support/llm/sse-pieces.ts'
 import { runs } from '../support/run/property-runs.ts'
 
 const LARGE = 1 << 20
@@ -54,7 +55,7 @@ describe('a framing', () => {
         let [taken, given] = ['', 0]
         for (const chunk of chunksOf(Buffer.from(text), cuts)) {
           taken += chunk.toString('latin1')
-          for (const { bytes } of framing.push(chunk)) given += bytes.length
+          for (const { bytes } of pushed(framing, chunk)) given += bytes.length
           const held = taken.slice(given).split(/\r\n|\r|\n/)
           expect(held.slice(0, -1)).not.toContain('')
         }
@@ -69,7 +70,7 @@ describe('a framing', () => {
         let held = 0
         for (const chunk of chunksOf(bytes, cuts)) {
           held += chunk.length
-          for (const piece of framing.push(chunk)) held -= piece.bytes.length
+          for (const piece of pushed(framing, chunk)) held -= piece.bytes.length
           expect(held).toBeLessThanOrEqual(maxEventBytes)
         }
       }),
@@ -93,7 +94,7 @@ describe('a framing', () => {
 
 function piecesOf(chunks: readonly Buffer[], maxEventBytes = LARGE): SsePiece[] {
   const framing = new SseFraming(maxEventBytes)
-  return [...chunks.flatMap((chunk) => framing.push(chunk)), ...framing.end()]
+  return [...chunks.flatMap((chunk) => pushed(framing, chunk)), ...finished(framing)]
 }
 
 function dataOf(pieces: readonly SsePiece[]): string[] {

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readEventData } from '../../src/llm/sse-event.ts'
 import { SseFraming } from '../../src/llm/sse-framing.ts'
-import { spliceUsage } from '../../src/llm/usage-splice.ts'
+import { spliceUsage } from '../support/llm/splice-usage.ts'
+import { pushed } from '../support/llm/sse-pieces.ts'
 import { runs } from '../support/run/property-runs.ts'
 
 const USAGE = '{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}'
@@ -36,11 +37,11 @@ function eventOf(json: string, prefix: string, lineEnd: string): string {
 }
 
 function read(event: string): { text: string; spans: readonly number[] } {
-  return readEventData(new SseFraming(1 << 20).push(Buffer.from(event))[0]!)!
+  return readEventData(pushed(new SseFraming(1 << 20), event)[0]!)!
 }
 
 function splice(event: string, replacesNull: boolean): string {
-  return spliceUsage(Buffer.from(event), read(event).spans, USAGE, replacesNull).toString()
+  return spliceUsage(Buffer.from(event), read(event).spans, USAGE, replacesNull ? null : undefined).toString()
 }
 
 describe('usage that is put into an event', () => {

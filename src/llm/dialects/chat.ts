@@ -39,6 +39,10 @@ export class ChatDialect implements Dialect {
     }
   }
 
+  countsOnly(): boolean {
+    return true
+  }
+
   closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: chatUsage(counts) } : {}
     const payload =

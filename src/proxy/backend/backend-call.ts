@@ -20,6 +20,8 @@ export interface BackendHandler extends ResponseSink {
   onDrain(): void
   onQuiet(): void
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void
+  /** All of the response was handed over, and nothing more comes: the call may be used again. */
+  onDone(): void
   /** There will be no response, or no more of it. */
   onFailure(failure: BackendFailure): void
   /** Our own code failed while the response was read. */
@@ -30,31 +32,43 @@ export interface BackendHandler extends ResponseSink {
 
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** One request to the backend, tried a second time where that can do no harm. */
+/** A request to the backend, tried a second time where that can do no harm. One at a time, any number one after the other. */
 export class BackendCall implements ConnectionSeeker {
   readonly #backend: Backend
-  #request: BackendRequest
   readonly #handler: BackendHandler
+  #request!: BackendRequest
   #connection: BackendConnection | undefined
   #isRetry = false
   /** Everything was written that will be. */
   isSent = false
   #head: ResponseHead | undefined
 
-  constructor(backend: Backend, request: BackendRequest, handler: BackendHandler) {
+  constructor(backend: Backend, handler: BackendHandler) {
     this.#backend = backend
-    this.#request = request
     this.#handler = handler
   }
 
   /** Waits for a connection, and writes the request to it. The handler may hear of it before this returns. */
-  send(): void {
+  send(request: BackendRequest): void {
+    this.#request = request
+    this.#isRetry = false
+    this.isSent = false
+    this.#head = undefined
     this.#backend.connect(this)
   }
 
   /** It wants a connection that is not used yet: for a new protocol; and for a retry, because other idle ones may be stale as well. */
   get needsFresh(): boolean {
     return this.#request.isUpgrade || this.#isRetry
+  }
+
+  get isUpgrade(): boolean {
+    return this.#request.isUpgrade
+  }
+
+  /** A chunk was relayed in part: what follows would be taken for the rest of it. */
+  get isInsideRelayedChunk(): boolean {
+    return this.#connection?.isInsideRelayedChunk ?? false
   }
 
   onGiven(connection: BackendConnection): void {
@@ -79,7 +93,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#begin(this.#connection!)
   }
 
-  /** Writes a part of the body. Returns false when it is time to wait for onDrain. */
+  /** Writes a part of the body. The bytes are the caller's again when this returns. Returns false when it is time to wait for onDrain. */
   write(chunk: Buffer): boolean {
     const connection = this.#connection
     if (connection === undefined) return true
@@ -90,7 +104,7 @@ export class BackendCall implements ConnectionSeeker {
   }
 
   endBody(): void {
-    if (this.#request.body === 'chunked') this.#connection?.write(LAST_CHUNK)
+    if (this.#request.body === 'chunked') this.#connection?.writeLastChunk()
     this.#sent()
   }
 
@@ -126,8 +140,12 @@ export class BackendCall implements ConnectionSeeker {
     this.#handler.onHead(head)
   }
 
-  onData(chunk: Buffer): void {
-    this.#handler.onData(chunk)
+  relaysChunks(): boolean {
+    return this.#handler.relaysChunks()
+  }
+
+  onData(bytes: Buffer): void {
+    this.#handler.onData(bytes)
   }
 
   onEnd(trailers: readonly string[]): void {
@@ -153,6 +171,7 @@ export class BackendCall implements ConnectionSeeker {
     // A response before the end of the request leaves the rest of it in the way.
     if (canBeUsedAgain && this.#head!.keepsAlive && this.isSent) this.#backend.giveBack(connection)
     else this.#backend.drop(connection)
+    this.#handler.onDone()
   }
 
   onFailure(failure: BackendFailure): void {
@@ -172,10 +191,12 @@ export class BackendCall implements ConnectionSeeker {
 
   #begin(connection: BackendConnection): void {
     const { method, head, body, isUpgrade } = this.#request
-    const isWhole = typeof body !== 'string'
-    connection.begin(method, isUpgrade, head, isWhole ? body : undefined)
-    if (isWhole) this.#sent()
-    else this.#handler.onReady()
+    if (typeof body !== 'string') {
+      connection.begin(method, isUpgrade, head, body)
+      return this.#sent()
+    }
+    connection.beginHead(method, head)
+    this.#handler.onReady()
   }
 
   #sent(): void {
@@ -199,5 +220,3 @@ export class BackendCall implements ConnectionSeeker {
     return isStale && IDEMPOTENT.has(this.#request.method) && typeof this.#request.body !== 'string'
   }
 }
-
-const LAST_CHUNK = Buffer.from('0\r\n\r\n')

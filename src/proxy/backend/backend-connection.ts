@@ -1,9 +1,12 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { newReadBuffer, releaseRead } from '../../read-buffer.ts'
+import { writeAll } from '../write-all.ts'
 import { BackendFailure, connectFailure, exchangeFailure } from './backend-failure.ts'
 import { RefusedWrites } from './refused-writes.ts'
 import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'
+import type { SilenceSweep } from './silence-sweep.ts'
 
 /** What a connection tells the call that it serves. Calls know connections; this type keeps connections from knowing calls. */
 export interface ConnectionUser extends ResponseSink {
@@ -24,43 +27,56 @@ export interface ConnectionUser extends ResponseSink {
   onDone(canBeUsedAgain: boolean): void
 }
 
+/** What the connections of a backend share. */
+export interface ConnectionParts {
+  readonly url: URL
+  readonly connectTimeoutMs: number
+  readonly sweep: SilenceSweep
+  /** A connection that nobody used is closed. */
+  onIdleClosed(connection: BackendConnection): void
+}
+
+type State = 'connecting' | 'busy' | 'idle' | 'closed'
+
 /** A connection to the backend: one request at a time, any number one after the other. */
 export class BackendConnection {
+  readonly #parts: ConnectionParts
   readonly #socket: Socket
   readonly #refusedWrites: RefusedWrites
   readonly #reader = new ResponseReader()
   #user: ConnectionUser | undefined
-  #silenceMs = 0
-  #state: 'connecting' | 'busy' | 'idle' | 'closed' = 'connecting'
+  #state: State = 'connecting'
+  /** How long it may be silent, and since when it is, by the clocks of the sweep. 0: as long as it likes. */
+  #silenceMs: number
+  #silentSinceMs: number
+  /** What was not sent yet of a write, when it was last looked at. */
+  #unsentBytes = 0
+  #isPaused = false
+  /** The head of a request whose body is to come. It leaves with the first of it. */
+  #waitingHead = ''
   /** Requests that it has carried before the one at hand. */
   served = 0
   /** What the backend says of how long an idle connection lives. */
   keepAliveMs: number | undefined
-  readonly #onIdleClosed: (connection: BackendConnection) => void
   readonly #listeners = {
     error: (error: Error) => this.#fail(this.#state === 'connecting' ? connectFailure(error) : exchangeFailure(error)),
-    data: (chunk: Buffer) => this.#read(chunk),
+    data: (chunk: Buffer) => this.#read(chunk, chunk.length),
     end: () => this.#finish(),
-    drain: () => this.#guard((user) => user.onDrain()),
-    timeout: () => this.#timeOut(),
+    drain: () => this.#drain(),
     close: () => this.#fail(new BackendFailure('backend_reset', 'the connection was closed')),
   }
 
-  constructor(url: URL, connectTimeoutMs: number, user: ConnectionUser, onIdleClosed: (connection: BackendConnection) => void) {
+  /** `isForUpgrade`: the socket may become a tunnel, which reads in its own way. */
+  constructor(parts: ConnectionParts, user: ConnectionUser, isForUpgrade: boolean) {
+    const { url, connectTimeoutMs, sweep } = parts
+    this.#parts = parts
     this.#user = user
-    this.#onIdleClosed = onIdleClosed
-    this.#socket = open(url)
+    this.#silenceMs = connectTimeoutMs
+    this.#silentSinceMs = sweep.listenedMs
+    this.#socket = open(url, isForUpgrade ? undefined : (length) => this.#read(READ_BUFFER, length))
     this.#socket.setNoDelay(true)
     this.#refusedWrites = new RefusedWrites(this.#socket)
-    const timer = setTimeout(() => {
-      this.#fail(new BackendFailure('backend_timeout', `no connection within ${connectTimeoutMs} ms`))
-    }, connectTimeoutMs)
-    this.#socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
-      clearTimeout(timer)
-      this.#state = 'busy'
-      this.#guard((user) => user.onConnected())
-    })
-    this.#socket.once('close', () => clearTimeout(timer))
+    this.#socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => this.#connected())
     for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.on(event, listener)
   }
 
@@ -73,52 +89,76 @@ export class BackendConnection {
     return this.#reader.hasBegun
   }
 
+  /** A chunk was relayed in part: what follows would be taken for the rest of it. */
+  get isInsideRelayedChunk(): boolean {
+    return this.#reader.isInsideRelayedChunk
+  }
+
   /** Takes an idle connection into use. The user may write at once. */
   use(user: ConnectionUser): void {
     this.#user = user
     this.#state = 'busy'
     this.served++
-    this.limitSilence(0)
+    this.#silenceMs = 0
   }
 
-  /** Writes the head of a request, with as much of its body as is there. */
+  /** Writes the head of a request and its body. */
   begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): void {
     this.#reader.begin(method, isUpgradeAsked, this.#user!)
+    this.#heard()
     if (body === undefined) this.#socket.write(head, 'latin1')
-    else {
-      this.#socket.cork()
-      this.#socket.write(head, 'latin1')
-      this.#socket.write(body)
-      this.#socket.uncork()
-    }
+    else this.#writeBehind(head, body, '')
   }
 
-  /** Returns false when it is time to wait for onDrain. */
-  write(chunk: Buffer): boolean {
-    return this.#socket.write(chunk)
+  /** Takes the head of a request whose body is to come. It leaves with the first of it, or with this turn. */
+  beginHead(method: string, head: string): void {
+    this.#reader.begin(method, false, this.#user!)
+    this.#waitingHead = head
+    process.nextTick(sendWaitingHead, this)
   }
 
-  writeChunk(chunk: Buffer): boolean {
-    this.#socket.cork()
-    this.#socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
-    this.#socket.write(chunk)
-    const hasRoom = this.#socket.write('\r\n', 'latin1')
-    this.#socket.uncork()
-    return hasRoom
+  sendWaitingHead(): void {
+    if (this.#waitingHead !== '' && this.#state === 'busy') this.#writeBehind('', NO_BYTES, '')
   }
 
-  /** How long the backend may stay silent from now on; 0: as long as it likes. */
+  /** Writes a part of a body. The bytes are the caller's again when this returns. Returns false when it is time to wait for onDrain. */
+  write(bytes: Buffer): boolean {
+    return this.#writeBehind('', bytes, '')
+  }
+
+  /** The same, as a chunk. */
+  writeChunk(bytes: Buffer): boolean {
+    return this.#writeBehind(`${bytes.length.toString(16)}\r\n`, bytes, '\r\n')
+  }
+
+  writeLastChunk(): void {
+    this.#writeBehind('0\r\n\r\n', NO_BYTES, '')
+  }
+
+  /** How long the backend may stay silent from now on; 0: as long as it likes. Whatever happens on the socket starts the time anew by itself. */
   limitSilence(ms: number): void {
-    // Whatever happens on the socket starts the time anew by itself.
-    if (ms !== this.#silenceMs) this.#socket.setTimeout(ms)
+    if (ms === this.#silenceMs) return
     this.#silenceMs = ms
+    this.#heard()
+  }
+
+  /** To be called now and then. */
+  checkSilence(): void {
+    const { sweep } = this.#parts
+    if (this.#state === 'idle') {
+      // By the true time: the backend counts as well while this thread is held up.
+      if (sweep.nowMs - this.#silentSinceMs >= this.#silenceMs) this.#closeIdle()
+    } else if (this.#silenceMs > 0 && sweep.isOver(this.#silentSinceMs, this.#silenceMs) && !this.#isSending()) this.#timeOut()
   }
 
   pause(): void {
+    this.#isPaused = true
     this.#socket.pause()
   }
 
   resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
     this.#socket.resume()
   }
 
@@ -126,8 +166,10 @@ export class BackendConnection {
   rest(ms: number): void {
     this.#user = undefined
     this.#state = 'idle'
-    this.limitSilence(ms)
-    this.#socket.resume()
+    this.#waitingHead = ''
+    this.#silenceMs = ms
+    this.#silentSinceMs = this.#parts.sweep.nowMs
+    this.resume()
   }
 
   /** Ends it at once. The user hears nothing more. */
@@ -137,30 +179,77 @@ export class BackendConnection {
     this.#socket.destroy()
   }
 
-  #read(chunk: Buffer): void {
-    if (this.#state !== 'busy') return this.#closeIdle() // an idle backend that talks is out of step
-    this.#guard((user) => {
-      const rest = this.#reader.push(chunk)
+  #connected(): void {
+    this.#state = 'busy'
+    this.#silenceMs = 0
+    const user = this.#user
+    try {
+      user?.onConnected()
+    } catch (error) {
+      this.#break(user!, error)
+    }
+  }
+
+  #heard(): void {
+    this.#silentSinceMs = this.#parts.sweep.listenedMs
+  }
+
+  /** Whether less waits to be sent than when that was last looked at: the backend is slow, and not silent. */
+  #isSending(): boolean {
+    const before = this.#unsentBytes
+    this.#unsentBytes = unsentBytes(this.#socket)
+    if (this.#unsentBytes >= before) return false
+    this.#heard()
+    return true
+  }
+
+  #writeBehind(before: string, bytes: Buffer, behind: string): boolean {
+    const head = this.#waitingHead
+    this.#waitingHead = ''
+    this.#heard()
+    const hasRoom = writeAll(this.#socket, head + before, bytes, behind)
+    if (!hasRoom) this.#unsentBytes = unsentBytes(this.#socket)
+    return hasRoom
+  }
+
+  #drain(): void {
+    this.#heard()
+    this.#unsentBytes = 0
+    const user = this.#user
+    try {
+      user?.onDrain()
+    } catch (error) {
+      this.#break(user!, error)
+    }
+  }
+
+  /** The bytes are those of one read: what is needed beyond the call is copied. */
+  #read(bytes: Buffer, length: number): void {
+    if (this.#state === 'connecting' || this.#state === 'closed') return
+    if (this.#state === 'idle') return this.#closeIdle() // a backend that talks before it is asked is out of step
+    const user = this.#user
+    if (user === undefined) return
+    this.#heard()
+    try {
+      const unread = this.#reader.push(bytes, 0, length)
       if (this.#user !== user) return // it gave the connection up meanwhile
-      if (this.#reader.isUpgraded) return this.#handOver(rest)
-      if (this.#reader.isDone) return this.#done(rest.length === 0)
-      // When the backend ends such a response, a write tells how it ended: our side must still be open then.
-      if (this.#reader.isWholeAtClose) this.#socket.allowHalfOpen = true
-      user.onQuiet()
-    })
+      if (this.#reader.isDone) this.#done(unread === 0)
+      else if (this.#reader.isUpgraded) this.#handOver(Buffer.from(bytes.subarray(length - unread, length)))
+      else {
+        // When the backend ends such a response, a write tells how it ended: our side must still be open then.
+        if (this.#reader.isWholeAtClose) this.#socket.allowHalfOpen = true
+        user.onQuiet()
+      }
+    } catch (error) {
+      this.#break(user, error)
+    }
   }
 
   /** Tells rubbish from the backend and mistakes of our own apart. What a listener throws would end the worker. */
-  #guard(work: (user: ConnectionUser) => void): void {
-    const user = this.#user
-    if (user === undefined) return
-    try {
-      work(user)
-    } catch (error) {
-      if (error instanceof InvalidResponse) return this.#fail(exchangeFailure(error))
-      this.destroy()
-      user.onBroken(error)
-    }
+  #break(user: ConnectionUser, error: unknown): void {
+    if (error instanceof InvalidResponse) return this.#fail(exchangeFailure(error))
+    this.destroy()
+    user.onBroken(error)
   }
 
   #finish(): void {
@@ -188,12 +277,16 @@ export class BackendConnection {
   }
 
   #end(): void {
-    this.#guard(() => {
+    const user = this.#user
+    if (user === undefined) return
+    try {
       const isWhole = this.#reader.finish()
       if (this.#user === undefined) return
       if (isWhole) this.#done(false)
       else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its response was whole'))
-    })
+    } catch (error) {
+      this.#break(user, error)
+    }
   }
 
   #done(canBeUsedAgain: boolean): void {
@@ -207,15 +300,15 @@ export class BackendConnection {
     this.#user = undefined
     this.#state = 'closed'
     this.#refusedWrites.stop()
-    this.#socket.setTimeout(0)
     this.#socket.pause()
     for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.off(event, listener)
     user.onUpgraded(this.#socket, rest)
   }
 
   #timeOut(): void {
-    if (this.#state === 'idle') return this.#closeIdle()
-    this.#fail(new BackendFailure('backend_timeout', 'the backend was silent for too long'))
+    const detail =
+      this.#state === 'connecting' ? `no connection within ${this.#parts.connectTimeoutMs} ms` : 'the backend was silent for too long'
+    this.#fail(new BackendFailure('backend_timeout', detail))
   }
 
   #fail(failure: BackendFailure): void {
@@ -236,13 +329,37 @@ export class BackendConnection {
   #closeIdle(): void {
     if (this.#state === 'closed') return
     this.destroy()
-    this.#onIdleClosed(this)
+    this.#parts.onIdleClosed(this)
   }
 }
 
-function open(url: URL): Socket {
+function sendWaitingHead(connection: BackendConnection): void {
+  connection.sendWaitingHead()
+}
+
+const NO_BYTES = Buffer.alloc(0)
+/** As much as a backend sends at once in the best case. Every read of every connection uses it. */
+const READ_BUFFER = newReadBuffer(64 * 1024)
+
+/** `onRead`: reads go into READ_BUFFER, with no buffer, stream event or copy for each. Not so with TLS. */
+function open(url: URL, onRead: ((length: number) => void) | undefined): Socket {
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (url.protocol === 'http:') return connectTcp({ host, port: Number(url.port || 80) })
+  if (url.protocol === 'http:') {
+    const port = Number(url.port || 80)
+    if (onRead === undefined) return connectTcp({ host, port })
+    const callback = (length: number): boolean => {
+      onRead(length)
+      releaseRead(READ_BUFFER, length)
+      return true
+    }
+    return connectTcp({ host, port, onread: { buffer: READ_BUFFER, callback } })
+  }
   const servername = isIP(host) === 0 ? { servername: host } : {}
   return connectTls({ host, port: Number(url.port || 443), ALPNProtocols: ['http/1.1'], ...servername })
+}
+
+/** What the system has not taken yet. Of a large write, Node tells of the progress nowhere else. */
+function unsentBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { _handle?: { readonly writeQueueSize?: number } | null }
+  return handle?.writeQueueSize ?? socket.writableLength
 }

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import type { ConnectionPlaces } from '../../listen/connection-places.ts'
-import { BackendConnection, type ConnectionUser } from './backend-connection.ts'
+import { BackendConnection, type ConnectionParts, type ConnectionUser } from './backend-connection.ts'
 import { ConnectionQueue, type QueueListener } from './connection-queue.ts'
+import { SilenceSweep } from './silence-sweep.ts'
 
 export interface BackendOptions {
   readonly url: URL
@@ -31,6 +32,8 @@ const HAND_OVERS = 4
 export interface ConnectionSeeker extends ConnectionUser {
   /** No other request may have used the connection. */
   readonly needsFresh: boolean
+  /** The connection may become a WebSocket's. */
+  readonly isUpgrade: boolean
   onGiven(connection: BackendConnection): void
   /** No connection became free in time. */
   onNoRoom(detail: string): void
@@ -47,6 +50,8 @@ export class Backend {
   readonly #idle: BackendConnection[] = []
   readonly #open = new Set<BackendConnection>()
   readonly #queue: ConnectionQueue<ConnectionSeeker>
+  readonly #sweep: SilenceSweep
+  readonly #connectionParts: ConnectionParts
   #looking: NodeJS.Timeout | undefined
   /** Until then the places that others wait for are left to them. */
   #abstainUntilMs = 0
@@ -58,6 +63,10 @@ export class Backend {
     this.options = options
     this.#places = places
     this.#listener = listener
+    const { url, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs } = options
+    const limits = [connectTimeoutMs, headersTimeoutMs, idleTimeoutMs, IDLE_MS].filter((ms) => ms > 0)
+    this.#sweep = new SilenceSweep(Math.min(...limits), () => this.#checkSilence())
+    this.#connectionParts = { url, connectTimeoutMs, sweep: this.#sweep, onIdleClosed: (closed) => this.drop(closed) }
     this.#queue = new ConnectionQueue(options.queueMs, {
       onQueueLength: (count) => {
         places.waiting = count
@@ -71,6 +80,7 @@ export class Backend {
   close(): void {
     this.#isClosed = true
     clearInterval(this.#looking)
+    this.#sweep.stop()
     this.#queue.clear()
     for (const connection of [...this.#open]) this.drop(connection)
   }
@@ -123,11 +133,18 @@ export class Backend {
       return true
     }
     if (!this.#takePlace()) return false
-    const connection = new BackendConnection(this.options.url, this.options.connectTimeoutMs, call, (closed) => this.drop(closed))
+    this.#sweep.start()
+    const connection = new BackendConnection(this.#connectionParts, call, call.isUpgrade)
     this.#open.add(connection)
     this.#listener.onOpenConnections(this.#open.size)
     call.onGiven(connection)
     return true
+  }
+
+  /** Returns whether there is a connection. */
+  #checkSilence(): boolean {
+    for (const connection of this.#open) connection.checkSilence()
+    return this.#open.size > 0
   }
 
   /** A worker whose own queue never ends would keep its places for good, and those who wait in another would get none. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-type Write = (error?: Error | null) => void
+type Written = (error?: Error | null) => void
 
 /**
  * Keeps a socket readable after a write that failed because the other side is gone. Node would destroy it, and with it what the other side
@@ -11,12 +11,15 @@ export class RefusedWrites {
   /** The first of them. ECONNRESET: the connection was reset. EPIPE: the other side had ended its side in order before. */
   failure: NodeJS.ErrnoException | undefined
   readonly #socket: Socket
+  /** What Node last asked to be told of a write, and what is told in its place. It is the same for all writes of a socket. */
+  #written: Written | undefined
+  #tolerant: Written = () => {}
 
   constructor(socket: Socket) {
     this.#socket = socket
     const { _write, _writev } = socket
-    socket._write = (chunk, encoding, done) => _write.call(socket, chunk, encoding, this.#without(done))
-    if (_writev) socket._writev = (chunks, done) => _writev.call(socket, chunks, this.#without(done))
+    socket._write = (chunk, encoding, written) => _write.call(socket, chunk, encoding, this.#tolerate(written))
+    if (_writev) socket._writev = (chunks, written) => _writev.call(socket, chunks, this.#tolerate(written))
   }
 
   /** From here on the socket is an ordinary one. */
@@ -25,11 +28,15 @@ export class RefusedWrites {
     Reflect.deleteProperty(this.#socket, '_writev')
   }
 
-  #without(done: Write): Write {
-    return (error?: NodeJS.ErrnoException | null) => {
-      if (error?.code !== 'EPIPE' && error?.code !== 'ECONNRESET') return done(error)
+  #tolerate(written: Written): Written {
+    if (written === this.#written) return this.#tolerant
+    const tolerant = (error?: NodeJS.ErrnoException | null): void => {
+      if (error?.code !== 'EPIPE' && error?.code !== 'ECONNRESET') return written(error)
       this.failure ??= error
-      done()
+      written()
     }
+    this.#written = written
+    this.#tolerant = tolerant
+    return tolerant
   }
 }

@@ -5,8 +5,13 @@ export interface ResponseSink {
   /** A 1xx response, which another follows. */
   onInterim(head: ResponseHead): void
   onHead(head: ResponseHead): void
+  /**
+   * Asked once, when the first chunks of a response are here: whether `onData` is to get its chunks with their frames, as they came, all but the
+   * last one.
+   */
+  relaysChunks(): boolean
   /** The bytes may be in a buffer that the next read overwrites: what is needed beyond the call is copied. */
-  onData(chunk: Buffer): void
+  onData(bytes: Buffer): void
   /** Names and values of the trailers in turn. */
   onEnd(trailers: readonly string[]): void
 }
@@ -14,31 +19,44 @@ export interface ResponseSink {
 /** As much as common servers send. */
 const MAX_HEAD_BYTES = 64 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
+/** A size line that is relayed as it came has no more digits. */
+const MAX_BARE_DIGITS = 8
 const MAX_INTERIM_RESPONSES = 100
 const CR = 0x0d
 const LF = 0x0a
+const LINE_END_LENGTH = 2
 const HEAD_END = Buffer.from('\r\n\r\n')
-const LINE_END = Buffer.from('\r\n')
-const EMPTY = Buffer.alloc(0)
+const NO_BYTES = Buffer.alloc(0)
 const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
+/** There are too few bytes to go on. */
+const INCOMPLETE = -1
+
+type State = 'idle' | 'head' | 'length' | 'close' | 'chunk_size' | 'chunk_data' | 'chunk_end' | 'trailers' | 'upgraded'
 
 /**
  * Reads one response after the other from the bytes of a connection (RFC 9112). Strict: where two readers could disagree
  * about where a response ends, it throws.
  */
 export class ResponseReader {
-  #state: 'idle' | 'head' | 'length' | 'close' | 'chunk_size' | 'chunk_data' | 'chunk_end' | 'trailers' | 'upgraded' = 'idle'
+  #state: State = 'idle'
   #method = ''
   #isUpgradeAsked = false
   #sink: ResponseSink | undefined
   #interimCount = 0
   /** Bytes of a head, a size or a trailer that is not complete yet: so many of a buffer that has room for more. */
-  #held: Buffer = EMPTY
+  #held: Buffer = NO_BYTES
   #heldBytes = 0
-  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a chunk would cost the square. */
+  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would cost the square. */
   #searched = 0
+  /** Of the body, or of the chunk at hand. */
   #remaining = 0
+  /** Undefined until the first chunks are here. */
+  #relaysChunks: boolean | undefined
+  /** Where the frames begin that were checked and not handed over yet. */
+  #runStart = 0
+  /** There are chunks among them. */
+  #hasChunks = false
 
   begin(method: string, isUpgradeAsked: boolean, sink: ResponseSink): void {
     this.#state = 'head'
@@ -46,26 +64,20 @@ export class ResponseReader {
     this.#isUpgradeAsked = isUpgradeAsked
     this.#sink = sink
     this.#interimCount = 0
+    this.#relaysChunks = undefined
+    this.#hasChunks = false
     this.#letGo()
   }
 
-  /** Reads what it can. Returns the bytes behind the response's end: empty, unless the backend sends out of turn or was upgraded. */
-  push(chunk: Buffer): Buffer {
-    let isHeld = this.#heldBytes > 0
-    let rest = isHeld ? this.#append(chunk) : chunk
-    while (rest.length > 0 && this.#state !== 'idle' && this.#state !== 'upgraded') {
-      const next = this.#read(rest)
-      if (next === undefined) {
-        if (!isHeld) this.#hold(rest)
-        return EMPTY
-      }
-      // Whoever got a part of the buffer may keep it: nothing is written to it any more.
-      if (isHeld) this.#letGo()
-      isHeld = false
-      this.#searched = 0
-      rest = next
-    }
-    return rest
+  /**
+   * Reads what it can of these bytes. Returns how many of them are behind the response's end: none, unless the backend sends out of turn or was
+   * upgraded.
+   */
+  push(bytes: Buffer, from: number, to: number): number {
+    if (this.#heldBytes === 0) return this.#readAll(bytes, from, to)
+    const next = from + this.#take(bytes, from, to)
+    const unread = this.#readAll(this.#held, 0, this.#heldBytes)
+    return next === to || this.#isOver ? unread + to - next : this.push(bytes, next, to)
   }
 
   /** The connection has ended. Returns whether the response is whole. */
@@ -94,74 +106,122 @@ export class ResponseReader {
     return this.#state === 'upgraded'
   }
 
-  #hold(bytes: Buffer): void {
-    this.#held = Buffer.allocUnsafe(Math.max(MIN_HELD_BYTES, 2 * bytes.length))
-    this.#heldBytes = bytes.copy(this.#held)
+  /** A chunk was relayed in part: what follows would be taken for the rest of it. */
+  get isInsideRelayedChunk(): boolean {
+    return this.#relaysChunks === true && (this.#state === 'chunk_data' || this.#state === 'chunk_end')
   }
 
-  /** Returns all that is held then. */
-  #append(chunk: Buffer): Buffer {
-    const bytes = this.#heldBytes + chunk.length
-    if (bytes > this.#held.length) {
-      const larger = Buffer.allocUnsafe(2 * bytes)
+  get #isOver(): boolean {
+    return this.#state === 'idle' || this.#state === 'upgraded'
+  }
+
+  /** Returns how many bytes are behind the end. */
+  #readAll(bytes: Buffer, from: number, to: number): number {
+    let at = from
+    this.#runStart = from
+    while (at < to && !this.#isOver) {
+      const next = this.#read(bytes, at, to)
+      if (next === INCOMPLETE) break
+      at = next
+      this.#searched = 0
+    }
+    if (this.#isUndecided) return this.#decide(bytes, to)
+    if (this.#isOver) {
+      this.#letGo()
+      return to - at
+    }
+    if (this.#relaysChunks) this.#relay(bytes, at)
+    if (at === to) this.#letGo()
+    else this.#hold(bytes, at, to)
+    return 0
+  }
+
+  get #isUndecided(): boolean {
+    return this.#relaysChunks === undefined && this.#hasChunks
+  }
+
+  /**
+   * The first chunks that arrived together were checked, and are read again as their sink wants them. So a response whose first chunks are
+   * rubbish has given nothing away.
+   */
+  #decide(bytes: Buffer, to: number): number {
+    this.#relaysChunks = this.#sink!.relaysChunks()
+    this.#state = 'chunk_size'
+    this.#searched = 0
+    return this.#readAll(bytes, this.#runStart, to)
+  }
+
+  #hold(bytes: Buffer, from: number, to: number): void {
+    if (bytes === this.#held && from === 0) return
+    const held = Buffer.allocUnsafe(Math.max(MIN_HELD_BYTES, 2 * (to - from)))
+    this.#heldBytes = bytes.copy(held, 0, from, to)
+    this.#held = held
+  }
+
+  /** Adds to what is held, of a size line no more than its end. Returns how many bytes that were. */
+  #take(bytes: Buffer, from: number, to: number): number {
+    if (this.#state === 'chunk_end') to = from + 1
+    else if (this.#state === 'chunk_size') to = Math.min(indexOf(bytes, LF, from, to) + 1, to)
+    const length = this.#heldBytes + to - from
+    if (length > this.#held.length) {
+      const larger = Buffer.allocUnsafe(2 * length)
       this.#held.copy(larger, 0, 0, this.#heldBytes)
       this.#held = larger
     }
-    chunk.copy(this.#held, this.#heldBytes)
-    this.#heldBytes = bytes
-    return this.#held.subarray(0, bytes)
+    bytes.copy(this.#held, this.#heldBytes, from, to)
+    this.#heldBytes = length
+    return to - from
   }
 
   #letGo(): void {
-    this.#held = EMPTY
+    this.#held = NO_BYTES
     this.#heldBytes = 0
     this.#searched = 0
   }
 
-  /** Where this ends what comes next; -1 where it is not there yet. */
-  #find(end: Buffer, bytes: Buffer): number {
-    const at = bytes.indexOf(end, Math.max(0, this.#searched - end.length + 1))
-    if (at < 0) this.#searched = bytes.length
-    return at
-  }
-
-  /** Takes one step and returns what is left, or undefined when that is too little to go on. */
-  #read(bytes: Buffer): Buffer | undefined {
+  /** Takes one step from here on. Returns where the next begins, or INCOMPLETE. */
+  #read(bytes: Buffer, at: number, to: number): number {
     switch (this.#state) {
       case 'head':
-        return this.#readHead(bytes)
+        return this.#readHead(bytes, at, to)
       case 'length':
       case 'chunk_data':
-        return this.#readData(bytes)
+        return this.#readData(bytes, at, to)
       case 'close':
-        this.#sink!.onData(bytes)
-        return EMPTY
+        this.#sink!.onData(part(bytes, at, to))
+        return to
       case 'chunk_size':
-        return this.#readChunkSize(bytes)
+        return this.#readChunkSize(bytes, at, to)
       case 'chunk_end':
-        return this.#readChunkEnd(bytes)
+        return this.#readChunkEnd(bytes, at, to)
       default:
-        return this.#readTrailers(bytes)
+        return this.#readTrailers(bytes, at, to)
     }
   }
 
-  #readHead(bytes: Buffer): Buffer | undefined {
+  #readHead(bytes: Buffer, at: number, to: number): number {
     const searched = this.#searched
-    const end = this.#find(HEAD_END, bytes)
-    if (end < 0 ? bytes.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES) throw new InvalidResponse('its head is too large')
+    const end = this.#findHeadEnd(bytes, at, to)
+    if ((end < 0 ? to : end) - at > MAX_HEAD_BYTES) throw new InvalidResponse('its head is too large')
     if (end < 0) {
-      refuseEarly(bytes, searched)
-      return undefined
+      refuseEarly(bytes, at, to, searched)
+      return INCOMPLETE
     }
-    const text = bytes.toString('latin1', 0, end)
-    const rest = bytes.subarray(end + HEAD_END.length)
-    const head = parseHead(text)
+    const head = parseHead(bytes.toString('latin1', at, end + LINE_END_LENGTH))
     if (head.status === 101) this.#upgrade(head)
     else if (head.status < 200) {
       if (++this.#interimCount > MAX_INTERIM_RESPONSES) throw new InvalidResponse('it has more than 100 interim responses')
       this.#sink!.onInterim(head)
     } else this.#begin(head)
-    return rest
+    this.#runStart = end + HEAD_END.length
+    return this.#runStart
+  }
+
+  /** -1 where it is not there yet. */
+  #findHeadEnd(bytes: Buffer, at: number, to: number): number {
+    const end = part(bytes, 0, to).indexOf(HEAD_END, at + Math.max(0, this.#searched - HEAD_END.length + 1))
+    if (end < 0) this.#searched = to - at
+    return end
   }
 
   #upgrade(head: ResponseHead): void {
@@ -181,43 +241,80 @@ export class ResponseReader {
     if (this.#state === 'idle') this.#sink!.onEnd(NO_TRAILERS)
   }
 
-  #readData(bytes: Buffer): Buffer {
-    const taken = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining)
-    this.#remaining -= taken.length
-    this.#sink!.onData(taken)
+  #readData(bytes: Buffer, at: number, to: number): number {
+    const end = Math.min(to, at + this.#remaining)
+    this.#remaining -= end - at
+    // Of chunks that are relayed, this is a part; of the first, nobody knows yet.
+    if (this.#state === 'length' || this.#relaysChunks === false) this.#sink!.onData(part(bytes, at, end))
     if (this.#remaining === 0) {
       if (this.#state === 'chunk_data') this.#state = 'chunk_end'
       else this.#end(NO_TRAILERS)
     }
-    return taken.length === bytes.length ? EMPTY : bytes.subarray(taken.length)
+    return end
   }
 
-  #readChunkSize(bytes: Buffer): Buffer | undefined {
-    const end = this.#find(LINE_END, bytes)
-    if (end < 0 ? bytes.length > MAX_CHUNK_LINE_BYTES : end > MAX_CHUNK_LINE_BYTES) throw new InvalidResponse('a chunk size is too long')
-    if (end < 0) return undefined
+  #readChunkSize(bytes: Buffer, at: number, to: number): number {
+    let size = 0
+    let digits = 0
+    let i = at
+    for (; i < to && digits < MAX_BARE_DIGITS; i++, digits++) {
+      const digit = HEX[bytes[i]!]!
+      if (digit < 0) break
+      size = size * 16 + digit
+    }
+    const isBare = digits > 0 && i + 1 < to && bytes[i] === CR && bytes[i + 1] === LF
+    return isBare ? this.#beginChunk(bytes, at, i + 2, size, true) : this.#readOddSize(bytes, at, to)
+  }
+
+  /** A size that is not complete, or has an extension. */
+  #readOddSize(bytes: Buffer, at: number, to: number): number {
+    const end = indexOf(bytes, LF, at + this.#searched, to)
+    if (end - at > MAX_CHUNK_LINE_BYTES) throw new InvalidResponse('a chunk size is too long')
+    if (end === to) {
+      this.#searched = to - at
+      return INCOMPLETE
+    }
     // RFC 9112 7.1: extensions that nobody knows are ignored
-    const [, size] = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/.exec(bytes.toString('latin1', 0, end)) ?? []
+    const [, size] = SIZE_LINE.exec(bytes.toString('latin1', at, end)) ?? []
     if (size === undefined) throw new InvalidResponse('a chunk has no valid size')
-    this.#remaining = Number.parseInt(size, 16)
-    this.#state = this.#remaining === 0 ? 'trailers' : 'chunk_data'
-    return bytes.subarray(end + LINE_END.length)
+    return this.#beginChunk(bytes, at, end + 1, Number.parseInt(size, 16), false)
   }
 
-  #readChunkEnd(bytes: Buffer): Buffer | undefined {
-    if (bytes[0] !== 0x0d || (bytes.length > 1 && bytes[1] !== 0x0a)) throw new InvalidResponse('a chunk is longer than its size')
-    if (bytes.length < 2) return undefined
+  /** The size line reaches from `at` to `next`. */
+  #beginChunk(bytes: Buffer, at: number, next: number, size: number, isBare: boolean): number {
+    if (size === 0 && this.#isUndecided) return INCOMPLETE
+    this.#remaining = size
+    this.#state = size === 0 ? 'trailers' : 'chunk_data'
+    if (size > 0) this.#hasChunks = true
+    if (!this.#relaysChunks || (isBare && size > 0)) return next
+    // The last chunk is not relayed, and no other spelling of a size than the plain one.
+    this.#relay(bytes, at)
+    if (size > 0) this.#sink!.onData(Buffer.from(`${size.toString(16)}\r\n`, 'latin1'))
+    this.#runStart = next
+    return next
+  }
+
+  /** Hands over the frames that were checked, up to this place. */
+  #relay(bytes: Buffer, to: number): void {
+    const from = this.#runStart
+    this.#runStart = to
+    if (to > from) this.#sink!.onData(part(bytes, from, to))
+  }
+
+  #readChunkEnd(bytes: Buffer, at: number, to: number): number {
+    if (bytes[at] !== CR || (to - at > 1 && bytes[at + 1] !== LF)) throw new InvalidResponse('a chunk is longer than its size')
+    if (to - at < 2) return INCOMPLETE
     this.#state = 'chunk_size'
-    return bytes.subarray(2)
+    return at + 2
   }
 
-  #readTrailers(bytes: Buffer): Buffer | undefined {
-    const isEmpty = bytes.length >= 2 && bytes[0] === 0x0d && bytes[1] === 0x0a
-    const end = isEmpty ? 0 : this.#find(HEAD_END, bytes)
-    if (end < 0 ? bytes.length > MAX_HEAD_BYTES : end > MAX_HEAD_BYTES) throw new InvalidResponse('its trailers are too large')
-    if (end < 0) return undefined
-    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', 0, end), 0))
-    return bytes.subarray(isEmpty ? 2 : end + HEAD_END.length)
+  #readTrailers(bytes: Buffer, at: number, to: number): number {
+    const isEmpty = to - at >= 2 && bytes[at] === CR && bytes[at + 1] === LF
+    const end = isEmpty ? at : this.#findHeadEnd(bytes, at, to)
+    if ((end < 0 ? to : end) - at > MAX_HEAD_BYTES) throw new InvalidResponse('its trailers are too large')
+    if (end < 0) return INCOMPLETE
+    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', at, end + LINE_END_LENGTH), 0))
+    return isEmpty ? at + 2 : end + HEAD_END.length
   }
 
   #end(trailers: readonly string[]): void {
@@ -226,11 +323,26 @@ export class ResponseReader {
   }
 }
 
-/** Rubbish is told from a slow head at once, and not when the time is up. Line ends before `from` were looked at. */
-function refuseEarly(bytes: Buffer, from: number): void {
-  const start = bytes.toString('latin1', 0, Math.min(bytes.length, 5))
+const SIZE_LINE = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r$/
+
+/** The value of each byte as a hexadecimal digit, or -1. */
+const HEX = Int8Array.from({ length: 256 }, (_, byte) => '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()))
+
+function part(bytes: Buffer, from: number, to: number): Buffer {
+  return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to)
+}
+
+/** The next place of the byte, or `to`. What is behind that place in the buffer is old. */
+function indexOf(bytes: Buffer, byte: number, from: number, to: number): number {
+  for (let at = from; at < to; at++) if (bytes[at] === byte) return at
+  return to
+}
+
+/** Rubbish is told from a slow head at once, and not when the time is up. So many bytes were looked at before. */
+function refuseEarly(bytes: Buffer, at: number, to: number, searched: number): void {
+  const start = bytes.toString('latin1', at, Math.min(to, at + 5))
   if (!'HTTP/'.startsWith(start)) throw new InvalidResponse('it does not begin with HTTP/')
-  for (let lineEnd = bytes.indexOf(LF, from); lineEnd >= 0; lineEnd = bytes.indexOf(LF, lineEnd + 1)) {
-    if (bytes[lineEnd - 1] !== CR) throw new InvalidResponse('its lines end without CR')
+  for (let lineEnd = indexOf(bytes, LF, at + searched, to); lineEnd < to; lineEnd = indexOf(bytes, LF, lineEnd + 1, to)) {
+    if (lineEnd === at || bytes[lineEnd - 1] !== CR) throw new InvalidResponse('its lines end without CR')
   }
 }

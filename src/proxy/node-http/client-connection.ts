@@ -28,7 +28,7 @@ export class ClientConnection {
   readonly #waiting: WaitingRequest[] = []
   readonly #reading: ReadHold
   readonly #goOn = (): void => this.#beginNext()
-  hasEnded = false
+  hasEnded: boolean
   /** Nobody is there any more to read a response. */
   isGone = false
   /** Whatever comes behind what came may be part of it, and gets no response. */
@@ -39,6 +39,8 @@ export class ClientConnection {
     this.#socket = socket
     this.#reading = new ReadHold(socket)
     this.#pipelines = pipelines
+    // One that was handed over may have ended before.
+    this.hasEnded = socket.readableEnded
     socket.once('end', () => {
       this.hasEnded = true
       this.#watcher?.onClientEnded()

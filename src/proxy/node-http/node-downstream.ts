@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { HeaderList } from '../../http/header-list.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
+import { type FieldLines, fieldsOf, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
-import { headText } from '../response-fields.ts'
 import type { ClientConnection } from './client-connection.ts'
 import type { EarlyBytes } from './early-bytes.ts'
 import { NodeBody } from './node-body.ts'
 import { dropRest } from './unread-body.ts'
+
+/** As texts, these leave in one write with the head before them. */
+const MAX_TEXT_BYTES = 16 * 1024
 
 /** The client of a request that came through `node:http`. */
 export class NodeDownstream implements Downstream {
@@ -69,11 +71,12 @@ export class NodeDownstream implements Downstream {
     if (this.#takesInterim) this.#res.writeContinue()
   }
 
-  interim(status: number, reason: string, fields: HeaderList): void {
+  interim(status: number, reason: string, fields: FieldLines): void {
     if (this.#takesInterim) this.#res.socket!.write(headText(status, reason, fields), 'latin1')
   }
 
-  head(status: number, reason: string | undefined, fields: HeaderList): void {
+  head(status: number, reason: string | undefined, { text }: FieldLines): void {
+    const fields = fieldsOf(text)
     if (reason === undefined) this.#res.writeHead(status, fields)
     else this.#res.writeHead(status, reason, fields)
   }
@@ -83,17 +86,19 @@ export class NodeDownstream implements Downstream {
   }
 
   write(bytes: Buffer | string): boolean {
-    const hasRoom = this.#res.write(bytes)
+    const hasRoom = typeof bytes === 'string' ? this.#res.write(bytes) : this.#writeCopy(bytes)
     if (!hasRoom) this.#awaitDrain()
     return hasRoom
   }
 
   end(last: Buffer | string | undefined, trailers: readonly string[]): void {
     if (trailers.length > 0) this.#res.addTrailers(pairs(trailers))
-    this.#res.end(last)
+    if (last === undefined || typeof last === 'string') this.#res.end(last)
+    else if (last.length <= MAX_TEXT_BYTES) this.#res.end(last.toString('latin1'), 'latin1')
+    else this.#res.end(Buffer.from(last))
   }
 
-  upgrade(status: number, reason: string, fields: HeaderList): UpgradedClient {
+  upgrade(status: number, reason: string, fields: FieldLines): UpgradedClient {
     const { socket } = this.#req
     this.#res.detachSocket(socket)
     socket.write(headText(status, reason, fields), 'latin1')
@@ -128,6 +133,12 @@ export class NodeDownstream implements Downstream {
   onClientGone(): void {
     this.#tell('onClientGone')
     this.#body?.onGone()
+  }
+
+  /** Node keeps what it cannot send at once. */
+  #writeCopy(bytes: Buffer): boolean {
+    if (bytes.length > MAX_TEXT_BYTES) return this.#res.write(Buffer.from(bytes))
+    return this.#res.write(bytes.toString('latin1'), 'latin1')
   }
 
   /** HTTP/1.0 knows no interim responses; a client that is gone has no socket. */

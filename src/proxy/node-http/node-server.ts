@@ -6,6 +6,7 @@ import { LINGER_MS } from '../body-source.ts'
 import type { Downstream } from '../downstream.ts'
 import type { PeerOf } from '../peer.ts'
 import { ProxiedRequest } from '../proxied-request.ts'
+import type { ProxyWire } from '../wire/proxy-wire.ts'
 import { type ClientConnection, ClientConnections } from './client-connection.ts'
 import type { EarlyBytes } from './early-bytes.ts'
 import { NodeDownstream } from './node-downstream.ts'
@@ -21,6 +22,8 @@ export interface NodeServerOptions {
   readonly refuse: (downstream: Downstream, detail: string) => void
   /** Something came that is no request, and has its response already. */
   readonly noteMalformed: (detail: string) => void
+  /** Undefined: `node:http` reads everything. */
+  readonly newWire?: ((handOver: (socket: Socket) => void) => ProxyWire) | undefined
 }
 
 /** Receives requests through `node:http`: one of a connection at a time, each with a Downstream of its own. */
@@ -43,8 +46,11 @@ export class NodeServer {
   newListener(options: PortOptions): HttpListener {
     const handle: ListenerOptions['handle'] = (req, res) => this.#handle(req, res)
     const configure = (server: Server): void => this.#events.configure(server)
-    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket)
-    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing })
+    const { newWire } = this.#options
+    let wire: ProxyWire | undefined
+    const newFront = newWire && ((handOver: (socket: Socket) => void): ProxyWire => (wire = newWire(handOver)))
+    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket) || (wire?.isServing(socket) ?? false)
+    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing, newFront })
   }
 
   /** From now on every response is the last on its connection. */

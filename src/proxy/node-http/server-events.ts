@@ -2,13 +2,11 @@ import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { listMembers } from '../../http/list-field.ts'
 import { malformedStatus } from '../../http/malformed-status.ts'
+import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
 import { ProxiedRequest } from '../proxied-request.ts'
 import type { ClientConnections } from './client-connection.ts'
 import { EarlyBytes } from './early-bytes.ts'
 import { receivedHead } from './node-downstream.ts'
-
-/** How long a connection that was refused may take to close. */
-const CLOSE_MS = 1000
 
 type Handle = (req: IncomingMessage, res: ServerResponse, early?: EarlyBytes) => void
 
@@ -84,12 +82,10 @@ export class ServerEvents {
   }
 
   #refuse(socket: Socket, status: string, message: string): void {
-    const body = JSON.stringify({ error: { message, type: 'invalid_request_error', code: 'bad_request' } })
-    const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`
     if (!socket.writable) return
     this.#adopt(socket)
     this.#parts.clients.of(socket).isRefused = true
-    socket.end(`HTTP/1.1 ${status}\r\n${fields}\r\n${body}`)
+    socket.end(malformedResponse(status, message))
     this.#linger(socket)
   }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Exchange } from '../../../src/proxy/exchange.ts'
 import { Upload } from '../../../src/proxy/upload.ts'
@@ -6,7 +6,7 @@ import { answerHello, HttpBackend, RawBackend } from '../../support/proxy/backen
 import { breakOnce, MISTAKE } from '../../support/proxy/mistakes.ts'
 import { proxying, RawClient, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
-import { until } from '../../support/until.ts'
+import { until, untilStill } from '../../support/until.ts'
 
 /** Mistakes of our own, made once and on purpose: each costs one request, and never the worker that serves all the others. */
 
@@ -118,8 +118,10 @@ describe('a request during which our own code fails', () => {
   })
 
   test('when its client takes more is broken off', async () => {
+    let large: ServerResponse | undefined
     const backend = await HttpBackend.start((req, res) => {
       if (req.url === '/small') return void res.end('hello')
+      large = res
       res.setHeader('Content-Length', 2 * MUCH)
       res.write(Buffer.alloc(MUCH))
     })
@@ -129,6 +131,7 @@ describe('a request during which our own code fails', () => {
     breakOnce(Exchange.prototype, 'onClientDrained')
     client.send(GET)
     await until(() => backend.seen.length === 1)
+    await untilStill(() => large!.writableLength)
     expect(await client.countsRest()).toBeLessThan(2 * MUCH)
     await until(() => backend.only.isAborted)
     await expectServing(edge, '/small')

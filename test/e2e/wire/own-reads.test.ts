@@ -30,12 +30,12 @@ test('and the same where this version of Node cannot share it', async () => {
 
 test('bytes that come after the buffer is no longer shared are copied out of it', async () => {
   const { socket, client } = await acceptOne()
-  const lengths: number[] = []
-  const unshare = shareReads(socket, (length) => lengths.push(length))!
+  const reads: string[] = []
+  const unshare = shareReads(socket, (length) => reads.push(READ_BUFFER.toString('latin1', 0, length)))!
   socket.resume()
   client.write('abc')
-  await until(() => lengths.length === 1)
-  expect(READ_BUFFER.toString('latin1', 0, lengths[0])).toBe('abc')
+  await until(() => reads.length === 1)
+  expect(reads).toEqual(['abc'])
   unshare()
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -43,7 +43,17 @@ test('bytes that come after the buffer is no longer shared are copied out of it'
   await until(() => chunks.length === 1)
   READ_BUFFER.fill(0)
   expect(Buffer.concat(chunks).toString()).toBe('def')
-  expect(lengths).toHaveLength(1)
+  expect(reads).toHaveLength(1)
+})
+
+test('in tests, a read is overwritten as soon as its callback has returned', async () => {
+  const { socket, client } = await acceptOne()
+  const reads: Buffer[] = []
+  shareReads(socket, (length) => reads.push(READ_BUFFER.subarray(0, length)))
+  socket.resume()
+  client.write('abc')
+  await until(() => reads.length === 1)
+  expect(reads[0]!.toString()).toBe('!!!')
 })
 
 async function expectServed(): Promise<void> {

@@ -58,7 +58,10 @@ const response = (start, unit) => (length) => () => {
 }
 const framed = (unit) => (length) => () => {
   const framing = new SseFraming(2 ** 20)
-  for (const byte of Buffer.from(fill(unit, length))) framing.push(Buffer.from([byte]))
+  for (const byte of Buffer.from(fill(unit, length))) {
+    framing.push(Buffer.from([byte]))
+    while (framing.next()) {}
+  }
 }
 const streamed = (unit) => (length) => () => {
   const filter = new StreamFilter({ rules: [], promptEstimate: 0, isActivated: true })

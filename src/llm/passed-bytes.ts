@@ -1,0 +1,50 @@
+/** Collects the bytes to send on. Those that lie side by side and are not changed need no copy. */
+export class PassedBytes {
+  /** What came before the run, one letter a byte: cheaper than small Buffers. */
+  #text = ''
+  #bytes: Buffer = EMPTY
+  #start = 0
+  #end = 0
+
+  pass(bytes: Buffer, start: number, end: number): void {
+    if (bytes !== this.#bytes || start !== this.#end) {
+      this.#endRun()
+      this.#bytes = bytes
+      this.#start = start
+    }
+    this.#end = end
+  }
+
+  /** Adds text in ASCII. */
+  add(text: string): void {
+    this.#endRun()
+    this.#text += text
+  }
+
+  /** Returns what was collected and starts anew. It may be a view of the bytes that were passed. */
+  take(): Buffer {
+    const taken = this.#text === '' ? this.#run() : this.#joined()
+    this.#text = ''
+    this.#bytes = EMPTY
+    this.#start = 0
+    this.#end = 0
+    return taken
+  }
+
+  #run(): Buffer {
+    const bytes = this.#bytes
+    return this.#start === 0 && this.#end === bytes.length ? bytes : bytes.subarray(this.#start, this.#end)
+  }
+
+  #joined(): Buffer {
+    this.#endRun()
+    return Buffer.from(this.#text, 'latin1')
+  }
+
+  #endRun(): void {
+    if (this.#end > this.#start) this.#text += this.#bytes.toString('latin1', this.#start, this.#end)
+    this.#start = this.#end
+  }
+}
+
+const EMPTY = Buffer.alloc(0)

@@ -1,0 +1,111 @@
+import type { Dialect } from '../dialects/dialect.ts'
+import type { JsonObject } from '../json.ts'
+import type { SsePiece } from '../sse-framing.ts'
+import { newTally } from '../usage.ts'
+import { usagePlace } from '../usage-splice.ts'
+import { EventTemplate, type Gap, type TemplateUsagePlace } from './event-template.ts'
+
+/** A larger event is parsed each time. Bounds the memory that a stream needs, and what learning costs. */
+const MAX_EVENT_BYTES = 2048
+const MAX_GAPS = 6
+
+/** The strings that differ from event to event: generated text, and padding that hides its length. */
+const TEXT_NAMES = new Set([
+  ...['content', 'text', 'refusal', 'reasoning_content', 'reasoning', 'arguments', 'input', 'delta', 'thinking', 'partial_json'],
+  ...['obfuscation', 'p'],
+])
+
+/**
+ * The template of an event whose data was parsed and is in one line; undefined where it has no gaps, or more than their characters could matter.
+ *
+ * What a gap means is not looked up but measured: the event is read with texts of known sizes in its gaps. So repeated names, names with
+ * escapes and texts that do not count come out as the dialect reads them.
+ */
+export function learnTemplate(piece: SsePiece, spans: readonly number[], dialect: Dialect): EventTemplate | undefined {
+  const { bytes, start, end } = piece
+  const [from, to] = [spans[0]!, spans[1]!]
+  // A byte order mark is one only at the start of the stream.
+  if (spans.length !== 2 || end - start > MAX_EVENT_BYTES || piece.isFirst || !piece.isEnded) return undefined
+  const places = findGaps(bytes.toString('latin1', from, to))
+  if (places.length === 0 || places.length > MAX_GAPS) return undefined
+  const edges = [start, ...places.flatMap((place) => [from + place.start, from + place.end]), end]
+  const literals: Buffer[] = []
+  for (let i = 0; i < edges.length; i += 2) literals.push(bytes.subarray(edges[i], edges[i + 1]))
+  const json = literals.map((literal, i) => textOf(literal, i === 0 ? from - start : 0, i === places.length ? end - to : 0))
+  const model = filled(json, places, () => '', 0)
+  const probe = filled(json, places, probeText, 1)
+  if (!dialect.countsOnly(model)) return undefined
+  const gaps = measured(places, charactersOf(dialect, probe) - charactersOf(dialect, model))
+  const isNumbered = places.some(({ kind }) => kind === 'sequence_number')
+  if (isNumbered && (model['sequence_number'] !== 0 || probe['sequence_number'] !== 1)) return undefined
+  return gaps && new EventTemplate(literals, gaps, model, templateUsagePlace(piece, spans, model, edges))
+}
+
+interface GapPlace {
+  readonly kind: Gap['kind']
+  readonly start: number
+  readonly end: number
+}
+
+/** Strings are found one after the other: between them, valid JSON has no quotes. */
+function findGaps(json: string): GapPlace[] {
+  const places: GapPlace[] = []
+  const strings = /"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:\s*)?/g
+  let name: string | undefined
+  let valueAt = -1
+  for (let match = strings.exec(json); match !== null; match = strings.exec(json)) {
+    const isName = match[2] !== undefined
+    if (isName) {
+      name = match[1]!
+      valueAt = strings.lastIndex
+      if (name === 'sequence_number') {
+        COUNT.lastIndex = valueAt
+        if (COUNT.test(json)) places.push({ kind: 'sequence_number', start: valueAt, end: COUNT.lastIndex })
+      }
+    } else if (match.index === valueAt && TEXT_NAMES.has(name!)) {
+      places.push({ kind: 'text', start: match.index + 1, end: strings.lastIndex - 1 })
+    }
+  }
+  return places
+}
+
+const COUNT = /(?:0|[1-9]\d{0,14})(?=[\s,}])/y
+
+/** The JSON in a literal, which is all of it but for the rest of the event at its ends. */
+function textOf(literal: Buffer, skippedBefore: number, skippedBehind: number): string {
+  return literal.toString('utf8', skippedBefore, literal.length - skippedBehind)
+}
+
+function filled(json: readonly string[], places: readonly GapPlace[], textFor: (index: number) => string, number: number): JsonObject {
+  const gaps = places.map(({ kind }, i) => (kind === 'text' ? textFor(i) : String(number)))
+  return JSON.parse(json.map((literal, i) => `${literal}${gaps[i] ?? ''}`).join(''))
+}
+
+/** Texts whose sizes are powers of four: their sum tells how often each was counted. */
+function probeText(index: number): string {
+  return 'x'.repeat(4 ** index)
+}
+
+function charactersOf(dialect: Dialect, event: JsonObject): number {
+  const tally = newTally()
+  dialect.read(event, tally)
+  return tally.characters
+}
+
+function measured(places: readonly GapPlace[], characters: number): Gap[] | undefined {
+  const gaps = places.map(({ kind }, i) => ({ kind, weight: Math.floor(characters / 4 ** i) % 4 }))
+  return gaps.every(({ weight }) => weight <= 1) ? gaps : undefined
+}
+
+/** Gaps are strings or numbers, so that the place is in one of the literals whatever is in them. */
+function templateUsagePlace(
+  { bytes }: SsePiece,
+  spans: readonly number[],
+  model: JsonObject,
+  edges: readonly number[],
+): TemplateUsagePlace | undefined {
+  const place = Array.isArray(model['choices']) ? usagePlace(bytes, spans, model['usage']) : undefined
+  if (place === undefined) return undefined
+  const literal = edges.findIndex((edge, i) => i % 2 === 0 && edge <= place.at && place.at < edges[i + 1]!) / 2
+  return { literal, offset: place.at - edges[literal * 2]!, replaced: place.replaced, before: place.before }
+}

@@ -1,0 +1,268 @@
+import { isTokenByte } from '../../http/characters.ts'
+import { hasMember } from '../../http/list-field.ts'
+
+const CR = 0x0d
+const LF = 0x0a
+const SPACE = 0x20
+const TAB = 0x09
+const QUOTE = 0x22
+const COLON = 0x3a
+const SEMICOLON = 0x3b
+const EQUALS = 0x3d
+const BACKSLASH = 0x5c
+const DELETE = 0x7f
+
+/** As much as `node:http` takes of the extensions of one chunk, and of the trailers. */
+const MAX_EXTENSION_BYTES = 16 * 1024
+const MAX_TRAILER_BYTES = 64 * 1024
+/** Without zeros in front: 64 bits. */
+const MAX_SIZE_DIGITS = 16
+const LONGEST_KNOWN_NAME = 'transfer-encoding'.length
+
+const SIZE_START = 0
+const SIZE = 1
+const EXTENSION_START = 2
+const EXTENSION_NAME = 3
+const EXTENSION_VALUE = 4
+const QUOTED = 5
+const QUOTED_PAIR = 6
+const QUOTED_END = 7
+const SIZE_LF = 8
+const DATA = 9
+const DATA_CR = 10
+const DATA_LF = 11
+const TRAILER_START = 12
+const TRAILER_NAME = 13
+const TRAILER_SPACE = 14
+const TRAILER_VALUE = 15
+const TRAILER_LF = 16
+const LAST_LF = 17
+const DONE = 18
+
+/** What is wrong with chunks: nobody knows where their body ends. */
+export class MalformedChunks extends Error {
+  readonly code: string
+
+  constructor(message: string, code = 'EDGE_MALFORMED_CHUNKS') {
+    super(message)
+    this.code = code
+  }
+}
+
+/**
+ * The frames of a chunked body (RFC 9112 7.1), in the grammar of Node's parser: extensions and trailers are read and dropped, what that refuses
+ * is refused here too. Reads each byte once, wherever its pieces end.
+ */
+export class ChunkedFrames {
+  #state = DONE
+  /** Of the chunk: as much as is still to come of its data. */
+  #size = 0
+  /** Of its size, of its extensions, or of the trailers. */
+  #otherBytes = 0
+  /** The start of a trailer's name; its value, where it is about the connection. */
+  #name = ''
+  #connection: string | undefined
+  /** A trailer says that nothing comes behind this body. */
+  isLast = false
+
+  begin(): void {
+    this.#state = SIZE_START
+    this.#connection = undefined
+    this.isLast = false
+  }
+
+  /** Goes on where the other is, which stays there. */
+  follow(other: ChunkedFrames): void {
+    this.#state = other.#state
+    this.#size = other.#size
+    this.#otherBytes = other.#otherBytes
+    this.#name = other.#name
+  }
+
+  get isDone(): boolean {
+    return this.#state === DONE
+  }
+
+  /** Whether data is next. */
+  get isInData(): boolean {
+    return this.#state === DATA
+  }
+
+  /** To be called while it is in data: returns where the chunk's data ends, or these bytes. */
+  skipData(from: number, end: number): number {
+    const taken = Math.min(this.#size, end - from)
+    this.#size -= taken
+    if (this.#size === 0) this.#state = DATA_CR
+    return from + taken
+  }
+
+  /** To be called while it is not in data: returns where data begins, or the body or these bytes end. Throws MalformedChunks. */
+  skipFrame(bytes: Uint8Array, from: number, end: number): number {
+    let at = from
+    while (at < end && this.#state !== DATA && this.#state !== DONE) this.#step(bytes[at++]!)
+    return at
+  }
+
+  #step(byte: number): void {
+    switch (this.#state) {
+      case SIZE_START:
+        if (HEX[byte] === NO_HEX) throw new MalformedChunks('Invalid character in chunk size')
+        this.#size = 0
+        this.#otherBytes = 0
+        this.#state = SIZE
+        this.#addDigit(HEX[byte]!)
+        break
+      case SIZE:
+        if (HEX[byte] !== NO_HEX) this.#addDigit(HEX[byte]!)
+        else this.#endSize(byte)
+        break
+      case SIZE_LF:
+        if (byte !== LF) throw new MalformedChunks('Expected LF after chunk size')
+        this.#state = this.#size === 0 ? TRAILER_START : DATA
+        this.#name = ''
+        this.#otherBytes = 0
+        break
+      case DATA_CR:
+        if (byte !== CR) throw new MalformedChunks(byte === LF ? 'Missing expected CR after chunk data' : 'Expected LF after chunk data')
+        this.#state = DATA_LF
+        break
+      case DATA_LF:
+        if (byte !== LF) throw new MalformedChunks('Expected LF after chunk data')
+        this.#state = SIZE_START
+        break
+      case LAST_LF:
+        if (byte !== LF) throw new MalformedChunks('Expected LF after headers')
+        this.#state = DONE
+        break
+      default:
+        if (this.#state < SIZE_LF) this.#stepInExtension(byte)
+        else this.#stepInTrailer(byte)
+    }
+  }
+
+  #addDigit(digit: number): void {
+    this.#size = this.#size * 16 + digit
+    if (this.#size > 0 && ++this.#otherBytes > MAX_SIZE_DIGITS) throw new MalformedChunks('Chunk size overflow')
+  }
+
+  #endSize(byte: number): void {
+    this.#otherBytes = 0
+    if (byte === CR) this.#state = SIZE_LF
+    else if (byte === SEMICOLON) this.#state = EXTENSION_START
+    else throw new MalformedChunks(byte === LF ? 'Missing expected CR after chunk size' : 'Invalid character in chunk size')
+  }
+
+  #stepInExtension(byte: number): void {
+    if (++this.#otherBytes > MAX_EXTENSION_BYTES) {
+      throw new MalformedChunks('Chunk extensions overflow', 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
+    }
+    switch (this.#state) {
+      case EXTENSION_START:
+        if (byte === SPACE || byte === CR) throw new MalformedChunks('Invalid character in chunk extensions')
+        this.#state = EXTENSION_NAME
+        this.#stepInWord(byte)
+        break
+      case EXTENSION_NAME:
+      case EXTENSION_VALUE:
+        this.#stepInWord(byte)
+        break
+      case QUOTED:
+        if (byte === QUOTE) this.#state = QUOTED_END
+        else if (byte === BACKSLASH) this.#state = QUOTED_PAIR
+        else if (!isText(byte)) throw new MalformedChunks('Invalid character in chunk extensions quoted value')
+        break
+      case QUOTED_PAIR:
+        if (!isText(byte)) throw new MalformedChunks('Invalid quoted-pair in chunk extensions quoted value')
+        this.#state = QUOTED
+        break
+      default:
+        if (byte === CR) this.#state = SIZE_LF
+        else if (byte === SEMICOLON) this.#state = EXTENSION_START
+        else
+          throw new MalformedChunks(
+            byte === LF ? 'Missing expected CR after chunk extension value' : 'Invalid character in chunk extensions quote value',
+          )
+    }
+  }
+
+  #stepInWord(byte: number): void {
+    if (isTokenByte(byte)) return
+    if (byte === CR) this.#state = SIZE_LF
+    else if (byte === SEMICOLON) this.#state = EXTENSION_START
+    else if (byte === EQUALS && this.#state === EXTENSION_NAME) this.#state = EXTENSION_VALUE
+    else if (byte === QUOTE && this.#state === EXTENSION_VALUE) this.#state = QUOTED
+    else {
+      const part = this.#state === EXTENSION_NAME ? 'name' : 'value'
+      throw new MalformedChunks(
+        byte === LF ? `Missing expected CR after chunk extension ${part}` : `Invalid character in chunk extensions ${part}`,
+      )
+    }
+  }
+
+  #stepInTrailer(byte: number): void {
+    if (++this.#otherBytes > MAX_TRAILER_BYTES) throw new MalformedChunks('Header overflow', 'HPE_HEADER_OVERFLOW')
+    switch (this.#state) {
+      case TRAILER_START:
+        if (this.#name !== '' && (byte === SPACE || byte === TAB)) throw new MalformedChunks('Unexpected whitespace after header value')
+        this.#name = ''
+        if (byte === CR) this.#state = LAST_LF
+        else this.#stepInName(byte)
+        break
+      case TRAILER_NAME:
+        this.#stepInName(byte)
+        break
+      case TRAILER_SPACE:
+        if (byte === SPACE || byte === TAB) break
+        this.#state = TRAILER_VALUE
+        this.#stepInValue(byte)
+        break
+      case TRAILER_VALUE:
+        this.#stepInValue(byte)
+        break
+      default:
+        if (byte !== LF) throw new MalformedChunks('Missing expected LF after header value')
+        this.#state = TRAILER_START
+    }
+  }
+
+  #stepInName(byte: number): void {
+    if (isTokenByte(byte)) {
+      if (this.#name.length <= LONGEST_KNOWN_NAME) this.#name += String.fromCharCode(byte)
+      this.#state = TRAILER_NAME
+    } else if (byte === COLON && this.#state === TRAILER_NAME) this.#endName()
+    else throw new MalformedChunks(byte === LF ? 'Invalid header field char' : 'Invalid header token')
+  }
+
+  /** What would frame the body anew. */
+  #endName(): void {
+    const name = this.#name.toLowerCase()
+    if (name === 'content-length') throw new MalformedChunks("Content-Length can't be present with Transfer-Encoding")
+    if (name === 'connection' || name === 'proxy-connection') this.#connection = ''
+    if (name === 'transfer-encoding') throw new MalformedChunks('Invalid `Transfer-Encoding` header value')
+    this.#state = TRAILER_SPACE
+  }
+
+  #stepInValue(byte: number): void {
+    if (byte === CR) this.#endValue()
+    else if (this.#connection !== undefined && isText(byte)) this.#connection += String.fromCharCode(byte)
+    else if (!isText(byte)) throw new MalformedChunks(byte === LF ? 'Missing expected CR after header value' : 'Invalid header value char')
+  }
+
+  #endValue(): void {
+    this.#state = TRAILER_LF
+    if (this.#connection !== undefined && hasMember(this.#connection, 'close')) this.isLast = true
+    this.#connection = undefined
+  }
+}
+
+/** The value of a hexadecimal digit. */
+const NO_HEX = 0xff
+const HEX = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const digit = '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase())
+  return digit < 0 ? NO_HEX : digit
+})
+
+/** RFC 9110 5.5: what may be in a value, white space included. */
+function isText(byte: number): boolean {
+  return byte === TAB || (byte >= SPACE && byte !== DELETE)
+}

@@ -1,0 +1,157 @@
+import type { BodyReader, BodySource } from '../body-source.ts'
+import { ChunkedFrames } from './chunked-frames.ts'
+import type { UnreadBytes } from './unread-bytes.ts'
+import type { WireContext } from './wire-context.ts'
+
+/** Looks ahead in the chunks of whoever asks. */
+const LOOKAHEAD = new ChunkedFrames()
+
+/** The body of the request that is under way on a connection. */
+export class WireBody implements BodySource {
+  readonly #context: WireContext
+  readonly #unread: UnreadBytes
+  readonly #onResumed: () => void
+  #reader: BodyReader | undefined
+  /** Undefined: the body is as long as it was said to be. */
+  #chunks: ChunkedFrames | undefined
+  #isChunked = false
+  #remaining = 0
+  /** It may be read, and was not paused. */
+  isFlowing = false
+  isGone = false
+  /** How long the client may be silent; 0: for ever. */
+  idleMs = 0
+  /** When that began. */
+  idleSinceMs = 0
+
+  /** `onResumed`: what has come may be read on, in a turn of its own. */
+  constructor(context: WireContext, unread: UnreadBytes, onResumed: () => void) {
+    this.#context = context
+    this.#unread = unread
+    this.#onResumed = onResumed
+  }
+
+  /** The next request's. */
+  begin(contentLength: number, isChunked: boolean): void {
+    this.#reader = undefined
+    this.#remaining = contentLength
+    this.#isChunked = isChunked
+    this.isFlowing = false
+    this.idleMs = 0
+    if (!isChunked) return
+    this.#chunks ??= new ChunkedFrames()
+    this.#chunks.begin()
+  }
+
+  get isRead(): boolean {
+    return this.#isChunked ? this.#chunks!.isDone : this.#remaining === 0
+  }
+
+  /** Its trailers say that nothing comes behind it. */
+  get isLast(): boolean {
+    return this.#isChunked && this.#chunks!.isLast
+  }
+
+  get isComplete(): boolean {
+    if (this.isRead) return true
+    const { buffer, at, end } = this.#unread
+    try {
+      return this.endsWithin(buffer, at, end)
+    } catch {
+      return false // and whoever reads it will find out
+    }
+  }
+
+  /** Whether its end is among these bytes, the next that came; none of them is read. Throws MalformedChunks. */
+  endsWithin(bytes: Buffer, from: number, end: number): boolean {
+    if (!this.#isChunked) return end - from >= this.#remaining
+    LOOKAHEAD.follow(this.#chunks!)
+    let at = from
+    while (at < end && !LOOKAHEAD.isDone) at = LOOKAHEAD.isInData ? LOOKAHEAD.skipData(at, end) : LOOKAHEAD.skipFrame(bytes, at, end)
+    return LOOKAHEAD.isDone
+  }
+
+  giveTo(reader: BodyReader | undefined): void {
+    this.#reader = reader
+    if (reader !== undefined && this.isRead) process.nextTick(() => this.#tell('onEnd'))
+  }
+
+  pause(): void {
+    this.isFlowing = false
+  }
+
+  resume(): void {
+    if (this.isFlowing) return
+    this.isFlowing = true
+    if (!this.isRead) this.#onResumed()
+  }
+
+  limitIdle(ms: number): void {
+    this.idleMs = ms
+    this.idleSinceMs = this.#context.roughMs
+  }
+
+  /** To be called while it is flowing and not read: gives out what is here of it, and returns where that ends. Throws MalformedChunks. */
+  read(bytes: Buffer, from: number, end: number): number {
+    const next = this.#isChunked ? this.#readChunks(bytes, from, end) : this.#readLength(bytes, from, end)
+    if (this.isRead) this.#tell('onEnd')
+    return next
+  }
+
+  /** The connection is closed. */
+  onGone(): void {
+    this.isGone = true
+    this.#tell('onGone')
+  }
+
+  #readLength(bytes: Buffer, from: number, end: number): number {
+    const next = Math.min(end, from + this.#remaining)
+    this.#remaining -= next - from
+    this.#give(bytes, from, next)
+    return next
+  }
+
+  /** The data of many small chunks is moved together, and given out in one piece. */
+  #readChunks(bytes: Buffer, from: number, end: number): number {
+    const chunks = this.#chunks!
+    let at = from
+    let dataAt = -1
+    let dataEnd = -1
+    while (at < end && !chunks.isDone) {
+      if (!chunks.isInData) {
+        at = chunks.skipFrame(bytes, at, end)
+        continue
+      }
+      const next = chunks.skipData(at, end)
+      if (dataAt < 0) {
+        dataAt = at
+        dataEnd = next
+      } else {
+        bytes.copyWithin(dataEnd, at, next)
+        dataEnd += next - at
+      }
+      at = next
+    }
+    if (dataAt >= 0) this.#give(bytes, dataAt, dataEnd)
+    return at
+  }
+
+  #give(bytes: Buffer, from: number, end: number): void {
+    const reader = this.#reader
+    if (reader === undefined) return
+    try {
+      reader.onData(bytes.subarray(from, end))
+    } catch (error) {
+      reader.abandon(error)
+    }
+  }
+
+  #tell(callback: 'onEnd' | 'onGone'): void {
+    const reader = this.#reader
+    try {
+      reader?.[callback]()
+    } catch (error) {
+      reader?.abandon(error)
+    }
+  }
+}

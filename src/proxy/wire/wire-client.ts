@@ -1,0 +1,412 @@
+import type { Socket } from 'node:net'
+import { malformedStatus } from '../../http/malformed-status.ts'
+import { pathOf } from '../../http/routes.ts'
+import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
+import { LINGER_MS } from '../body-source.ts'
+import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
+import { ProxiedRequest } from '../proxied-request.ts'
+import { MalformedChunks } from './chunked-frames.ts'
+import { ReadPause } from './read-pause.ts'
+import { INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './request-head-reader.ts'
+import { StallWatch } from './stall-watch.ts'
+import { UnreadBytes } from './unread-bytes.ts'
+import { WireBody } from './wire-body.ts'
+import type { WireContext } from './wire-context.ts'
+import { WireDownstream } from './wire-downstream.ts'
+
+export interface WireTimeouts {
+  /** For a head, from the connection's begin or else from its first byte. */
+  readonly headMs: number
+  /** For a connection that has nothing under way. */
+  readonly idleMs: number
+  /** Rough times lie up to a sweep back: so much is added to the limits of a request. */
+  readonly sweepMs: number
+}
+
+/** With so much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
+const READ_AHEAD_BYTES = 16 * 1024
+
+/** Each piece makes the head be read anew from its start. What that costs is bounded: `node:http` reads on where it left off. */
+const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
+
+/** In the words of Node's parser. */
+const ENDED = 'Parse Error'
+const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
+
+type State =
+  /** Nothing has come yet. */
+  | 'silent'
+  /** A head is here in part. */
+  | 'head'
+  /** A request is under way: its body is not read to the end, or its response not written. */
+  | 'busy'
+  | 'idle'
+  /** Nothing more is served, and what still comes is thrown away. */
+  | 'closing'
+  /** It is closed, or `node:http` has it. */
+  | 'gone'
+
+/** A client's connection for as long as it sends nothing but plain requests. One at a time is under way; what comes behind it waits, undecided. */
+export class WireClient {
+  readonly #context: WireContext
+  readonly #socket: Socket
+  readonly #onGone: (socket: Socket) => void
+  /** Undefined where every read has a buffer of its own. */
+  readonly #unshareReads: (() => void) | undefined
+  readonly #unread: UnreadBytes
+  readonly #body: WireBody
+  readonly #downstream: WireDownstream
+  readonly #pause: ReadPause
+  readonly #stall: StallWatch
+  #state: State = 'silent'
+  /** When the state began; when a head did. */
+  #sinceMs = performance.now()
+  #isFirstHead = true
+  /** How much was read for the head that is here in part, and when the last piece came. */
+  #rereadBytes = 0
+  #lastPieceMs = 0
+  /** What is unread has waited for the response to what came before it. */
+  #isPipelined = false
+  #isReading = false
+  #isScheduled = false
+  /** The rest of the body is thrown away; and the response has been sent since. */
+  #isDropped = false
+  #isLingering = false
+  /** When it is cut though it still sends; 0: not at all. */
+  #cutAtMs = 0
+  readonly #onData = (chunk: Buffer): void => this.#read(chunk, chunk.length)
+  readonly #onEnd = (): void => this.#end()
+  readonly #onDrain = (): void => this.#drained()
+  readonly #onClose = (): void => this.#close()
+  readonly #goOn = (): void => this.#readOn()
+
+  /** `onGone`: it is closed, or `node:http` has it. */
+  constructor(context: WireContext, socket: Socket, onGone: (socket: Socket) => void) {
+    this.#context = context
+    this.#socket = socket
+    this.#onGone = onGone
+    this.#unread = new UnreadBytes()
+    this.#pause = new ReadPause(context, socket)
+    this.#stall = new StallWatch(socket)
+    this.#body = new WireBody(context, this.#unread, () => this.#schedule())
+    this.#downstream = new WireDownstream(socket, {
+      context,
+      peer: context.handlers.peerOf(socket),
+      body: this.#body,
+      onEnded: () => this.#onResponded(),
+      onDropped: () => this.#dropBody(),
+    })
+    this.#unshareReads = shareReads(socket, (length) => this.#read(READ_BUFFER, length))
+    // Where reads are shared, what was put back comes this way.
+    socket.on('data', this.#onData)
+    socket.on('end', this.#onEnd)
+    socket.on('drain', this.#onDrain)
+    socket.on('error', ignore)
+    socket.on('close', this.#onClose)
+  }
+
+  /** Whether there is something on it to be waited for. */
+  get isServing(): boolean {
+    return this.#state === 'busy' || this.#socket.writableLength > 0
+  }
+
+  /** Ends the connection if what it waits for has taken too long. */
+  check(nowMs: number, { headMs, idleMs, sweepMs }: WireTimeouts): void {
+    const waitedMs = nowMs - this.#sinceMs
+    if (this.#cutAtMs > 0 && nowMs > this.#cutAtMs) return void this.#socket.destroy()
+    switch (this.#state) {
+      case 'silent':
+        if (waitedMs > headMs) this.#socket.destroy()
+        break
+      case 'head':
+        if (waitedMs > headMs) this.#refuse('408 Request Timeout', 'Request timeout')
+        else if (!this.#isFirstHead && nowMs - this.#lastPieceMs > idleMs) this.#socket.destroy()
+        break
+      case 'idle':
+        if (this.#socket.writableLength > 0) this.#sinceMs = nowMs
+        else if (waitedMs > idleMs) this.#socket.destroy()
+        break
+      case 'busy':
+        if (this.#isSilent(nowMs - sweepMs)) return void this.#socket.destroy()
+        if (this.#isDropped) this.#linger(nowMs)
+    }
+    const { stallMs } = this.#downstream
+    const stalledMs = this.#stall.stalledMs(nowMs)
+    if (stallMs > 0 && stalledMs > stallMs + sweepMs) this.#socket.destroy()
+  }
+
+  /** To be called when the wire drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
+  drain(): void {
+    if (this.#state === 'silent' || this.#state === 'head') this.#handOver(this.#unread.take())
+  }
+
+  closeIfIdle(): void {
+    if (this.#state === 'idle' && this.#unread.size === 0 && this.#socket.writableLength === 0) this.#socket.destroy()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  /** To be called while the rest of a body is thrown away: that lasts for so long behind the response. */
+  #linger(nowMs: number): void {
+    if (this.#isLingering || !this.#downstream.isEnded || this.#socket.writableLength > 0) return
+    this.#isLingering = true
+    this.#cutAtMs = nowMs + LINGER_MS
+  }
+
+  /** The client owes a part of its body. */
+  #isSilent(nowMs: number): boolean {
+    const { idleMs, idleSinceMs, isComplete } = this.#body
+    return idleMs > 0 && nowMs - idleSinceMs > idleMs && !isComplete
+  }
+
+  /** `chunk` may be shared: what is needed beyond this turn is copied. */
+  #read(chunk: Buffer, length: number): void {
+    this.#body.idleSinceMs = this.#context.roughMs
+    if (this.#state === 'closing') return
+    if (this.#unread.size > 0) {
+      this.#unread.add(chunk, 0, length)
+      if (this.#state === 'head') this.#readOn()
+    } else {
+      const wasAnswered = this.#state === 'busy' && this.#downstream.isEnded
+      const rest = this.#readBytes(chunk, 0, length)
+      if (rest < length && this.#isOpen) this.#unread.add(chunk, rest, length)
+      this.#isPipelined = !wasAnswered
+      if (this.#state === 'idle') this.#schedule()
+    }
+    if (this.#unread.size >= READ_AHEAD_BYTES) this.#stopReading()
+  }
+
+  /** What waited is read as far as may be. */
+  #readOn(): void {
+    this.#isScheduled = false
+    // One that is broken off is closed only later.
+    if (this.#socket.destroyed) return
+    const { buffer, at, end } = this.#unread
+    if (at < end) {
+      const rest = this.#readBytes(buffer, at, end)
+      if (!this.#isOpen) return this.#unread.clear()
+      this.#unread.readTo(rest)
+      if (this.#state === 'idle') this.#schedule()
+    }
+    if (this.#unread.size < READ_AHEAD_BYTES) this.#pause.end()
+    if (this.#downstream.hasEnded) this.#checkEnd()
+  }
+
+  get #isOpen(): boolean {
+    return this.#state !== 'closing' && this.#state !== 'gone'
+  }
+
+  /** Reads what may be read now, and returns where that ends. */
+  #readBytes(bytes: Buffer, from: number, end: number): number {
+    let at = from
+    this.#isReading = true
+    while (at < end && this.#isOpen) {
+      if (this.#state === 'busy') {
+        if (!this.#body.isFlowing || this.#body.isRead) break
+        at = this.#readBody(bytes, at, end)
+      } else {
+        // A request a turn: others have theirs between those of a pipeline.
+        if (at > from || this.#downstream.isBlocked) break
+        at = this.#readHead(bytes, at, end)
+        if (at === from) break
+      }
+    }
+    this.#isReading = false
+    return at
+  }
+
+  /** Returns where the head ends, or `from` where it is not here yet or not for us. */
+  #readHead(bytes: Buffer, from: number, end: number): number {
+    if (this.#body.isLast) {
+      this.#refuse('400 Bad Request', BEHIND_LAST)
+      return end
+    }
+    const { reader, handlers, isDraining } = this.#context
+    const next = isDraining ? OTHER : reader.read(bytes, from, end)
+    if (next === INCOMPLETE && this.#rereadBytes < MAX_REREAD_BYTES) {
+      this.#awaitHead(end - from)
+      return from
+    }
+    const request = next < 0 ? undefined : ProxiedRequest.read(reader.received, false)
+    if (request === undefined || typeof request === 'string' || handlers.isOwn(pathOf(request.target))) {
+      this.#handOver(bytes.subarray(from, end))
+      return from
+    }
+    const isPipelined = this.#isPipelined && this.#state === 'idle' && bytes === this.#unread.buffer
+    this.#isPipelined = true
+    this.#state = 'busy'
+    this.#isFirstHead = false
+    this.#rereadBytes = 0
+    this.#body.begin(reader.contentLength, reader.isChunked)
+    this.#downstream.begin(reader.received)
+    // What has waited may be known to be malformed by now: then it never begins.
+    if (!isPipelined || this.#canBeBody(bytes, next, end)) handlers.handle(request, this.#downstream)
+    return next
+  }
+
+  #canBeBody(bytes: Buffer, from: number, end: number): boolean {
+    try {
+      this.#body.endsWithin(bytes, from, end)
+      return true
+    } catch (error) {
+      this.#refuseMalformed(error)
+      return false
+    }
+  }
+
+  #awaitHead(bytes: number): void {
+    this.#rereadBytes += bytes
+    this.#lastPieceMs = this.#context.roughMs
+    if (this.#state === 'idle') this.#sinceMs = this.#lastPieceMs
+    this.#state = 'head'
+  }
+
+  /** Returns where what is here of the body ends. */
+  #readBody(bytes: Buffer, from: number, end: number): number {
+    try {
+      const next = this.#body.read(bytes, from, end)
+      if (this.#body.isRead && this.#downstream.isEnded) this.#complete()
+      return next
+    } catch (error) {
+      this.#refuseMalformed(error)
+      return end
+    }
+  }
+
+  #refuseMalformed(error: unknown): void {
+    if (!(error instanceof MalformedChunks)) throw error
+    this.#refuseBody(malformedStatus(error), `Parse Error: ${error.message}`)
+  }
+
+  /** All of the response was written. */
+  #onResponded(): void {
+    if (this.#state !== 'busy') return
+    if (this.#body.isRead) return this.#complete()
+    if (!this.#isDropped && this.#downstream.isLast) return this.#closeSoon()
+    this.#dropBody()
+    // Behind the last response the rest is still read for a while: else the client might be reset before it has read that (RFC 9112 9.6).
+    if (this.#downstream.isLast) this.#socket.end()
+  }
+
+  /** Nobody wants the rest of the body, which stands between this response and the next. */
+  #dropBody(): void {
+    if (this.#body.isRead || this.#isDropped) return
+    this.#isDropped = true
+    const { dropStallMs } = this.#downstream
+    this.#cutAtMs = dropStallMs > 0 ? performance.now() + dropStallMs : 0
+    this.#body.giveTo(undefined)
+    this.#body.resume()
+  }
+
+  /** The request was read and its response written, both to the end. */
+  #complete(): void {
+    this.#cutAtMs = 0
+    this.#isDropped = false
+    this.#isLingering = false
+    if (this.#downstream.isLast) return this.#closeSoon()
+    this.#state = 'idle'
+    this.#sinceMs = this.#context.roughMs
+    if (this.#isReading) return
+    if (this.#unread.size > 0) this.#schedule()
+    else if (this.#downstream.hasEnded) this.#checkEnd()
+  }
+
+  /** Goes on with what waits, in a turn of its own. */
+  #schedule(): void {
+    if (this.#isReading || this.#isScheduled || this.#downstream.isBlocked || (this.#unread.size === 0 && !this.#pause.isOn)) return
+    this.#isScheduled = true
+    setImmediate(this.#goOn)
+  }
+
+  #drained(): void {
+    this.#downstream.onDrain()
+    if (this.#state === 'idle') this.#schedule()
+  }
+
+  #stopReading(): void {
+    if (this.#isOpen) this.#pause.begin(this.#body.isRead ? this.#unread.size : 0)
+  }
+
+  #end(): void {
+    this.#downstream.onClientEnded()
+    if (!this.#isScheduled) this.#checkEnd()
+  }
+
+  /** The client has ended its side, and what can be read for now was read. */
+  #checkEnd(): void {
+    if (this.#state === 'head') this.#refuse('400 Bad Request', ENDED)
+    else if (this.#state === 'busy') {
+      if (!this.#body.isComplete) this.#refuseBody('400 Bad Request', ENDED)
+    } else if (this.#isOpen && this.#unread.size === 0) this.#closeSoon()
+  }
+
+  /** The body is malformed, or will never be whole. */
+  #refuseBody(status: string, detail: string): void {
+    const { isHeadSent, isEnded } = this.#downstream
+    // What begins behind a response that is whole gets one of its own.
+    if ((isHeadSent && !isEnded) || !this.#socket.writable) this.#socket.destroy()
+    else this.#refuse(status, detail)
+  }
+
+  #refuse(status: string, detail: string): void {
+    this.#context.handlers.noteMalformed(detail)
+    this.#state = 'closing'
+    this.#cutAtMs = performance.now() + CLOSE_MS
+    this.#socket.end(malformedResponse(status, 'the request is malformed'), 'latin1')
+    this.#letGo()
+    this.#downstream.onClientGone()
+  }
+
+  #closeSoon(): void {
+    this.#state = 'closing'
+    this.#letGo()
+    this.#socket.destroySoon()
+  }
+
+  /** Nothing of what waits is needed any more. */
+  #letGo(): void {
+    this.#unread.clear()
+    this.#pause.end()
+  }
+
+  #close(): void {
+    this.#state = 'gone'
+    this.#unread.clear()
+    this.#pause.end()
+    this.#onGone(this.#socket)
+    this.#downstream.onClientGone()
+  }
+
+  #handOver(bytes: Buffer): void {
+    const socket = this.#socket
+    const rest = bytes.buffer === READ_BUFFER.buffer ? Buffer.from(bytes) : bytes
+    this.#state = 'gone'
+    socket.off('data', this.#onData)
+    socket.off('end', this.#onEnd)
+    socket.off('drain', this.#onDrain)
+    socket.off('error', ignore)
+    socket.off('close', this.#onClose)
+    this.#unshareReads?.()
+    this.#onGone(socket)
+    this.#context.handlers.handOver(socket)
+    giveBack(socket, rest, this.#downstream.hasEnded)
+    this.#pause.end()
+  }
+}
+
+/** What was read comes once more, before all that is still to be read. */
+function giveBack(socket: Socket, bytes: Buffer, hasEnded: boolean): void {
+  if (!hasEnded) {
+    if (bytes.length > 0) socket.unshift(bytes)
+    return
+  }
+  // The stream takes nothing back any more, so its events are told once more.
+  socket.emit('data', bytes)
+  socket.emit('end')
+}
+
+function ignore(): void {
+  // a 'close' follows
+}

@@ -1,0 +1,35 @@
+import type { Socket } from 'node:net'
+import type { Downstream } from '../downstream.ts'
+import type { Peer } from '../peer.ts'
+import type { ProxiedRequest } from '../proxied-request.ts'
+import { FinalHead } from './final-head.ts'
+import { RequestHeadReader } from './request-head-reader.ts'
+
+export interface WireHandlers {
+  readonly peerOf: (socket: Socket) => Peer
+  /** Paths that `node:http` serves. */
+  readonly isOwn: (path: string) => boolean
+  readonly handle: (request: ProxiedRequest, downstream: Downstream) => void
+  /** Something came that is no request, and has its response already. */
+  readonly noteMalformed: (detail: string) => void
+  /** Gives a connection to `node:http`, for good. */
+  readonly handOver: (socket: Socket) => void
+}
+
+/** What all connections of a wire share. */
+export class WireContext {
+  readonly handlers: WireHandlers
+  readonly finalHead: FinalHead
+  readonly reader = new RequestHeadReader()
+  /** What waits on connections that are not read any further for it. */
+  heldBytes = 0
+  /** Whatever comes next is handed over. */
+  isDraining = false
+  /** The time, at most one sweep ago: no look at the clock per request. */
+  roughMs = performance.now()
+
+  constructor(keepAliveMs: number, handlers: WireHandlers) {
+    this.handlers = handlers
+    this.finalHead = new FinalHead(keepAliveMs)
+  }
+}

@@ -1,0 +1,203 @@
+import type { Socket } from 'node:net'
+import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
+import { hasBody } from '../backend/response-head.ts'
+import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
+import { type FieldLines, headText } from '../field-lines.ts'
+import type { Peer } from '../peer.ts'
+import { writeAll } from '../write-all.ts'
+import type { WireBody } from './wire-body.ts'
+import type { WireContext } from './wire-context.ts'
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+const LAST_CHUNK = '0\r\n\r\n'
+const NO_BYTES = Buffer.alloc(0)
+const NO_HEAD: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
+
+interface WireDownstreamParts {
+  readonly context: WireContext
+  readonly peer: Peer
+  readonly body: WireBody
+  /** All of the response was written. */
+  readonly onEnded: () => void
+  /** The rest of the body is to be thrown away, now. */
+  readonly onDropped: () => void
+}
+
+/** The client of the request that is under way on a connection. It is used again for the next, which begins in a later turn than this one's end. */
+export class WireDownstream implements Downstream {
+  readonly #socket: Socket
+  readonly #parts: WireDownstreamParts
+  received = NO_HEAD
+  readonly canUpgrade = false
+  isHeadSent = false
+  hasEnded = false
+  isGone = false
+  trace: RequestTrace | undefined
+  listener: DownstreamListener | undefined
+  /** The response was written to its end. */
+  isEnded = true
+  /** It is the last on its connection. */
+  isLast = false
+  /** A client that takes nothing for so long is cut; 0: never. */
+  stallMs = 0
+  /** Bounds one that does not take the response though its body is thrown away; 0: no bound. */
+  dropStallMs = 0
+  /** The client takes no more for now: a 'drain' follows. */
+  isBlocked = false
+  /** The head, until something is sent. */
+  #head = ''
+  #hasBody = false
+  #isChunked = false
+  #isRelayed = false
+
+  constructor(socket: Socket, parts: WireDownstreamParts) {
+    this.#socket = socket
+    this.#parts = parts
+  }
+
+  /** The next request. */
+  begin(received: ReceivedHead): void {
+    this.received = received
+    this.isHeadSent = false
+    this.isEnded = false
+    this.isLast = false
+    this.trace = undefined
+    this.listener = undefined
+    this.stallMs = 0
+    this.dropStallMs = 0
+    this.#isRelayed = false
+  }
+
+  get peer(): Peer {
+    return this.#parts.peer
+  }
+
+  get body(): WireBody {
+    return this.#parts.body
+  }
+
+  get writtenBytes(): number {
+    return this.#socket.bytesWritten
+  }
+
+  get unsentBytes(): number {
+    return this.#socket.writableLength
+  }
+
+  invite(): void {
+    if (!this.isGone) this.#send(CONTINUE, NO_BYTES, '')
+  }
+
+  interim(status: number, reason: string, fields: FieldLines): void {
+    if (!this.isGone) this.#send(headText(status, reason, fields), NO_BYTES, '')
+  }
+
+  head(status: number, reason: string | undefined, fields: FieldLines): void {
+    const { finalHead } = this.#parts.context
+    this.#hasBody = hasBody(this.received.method, status)
+    this.#head = finalHead.text(status, reason, fields, this.#hasBody, this.isLast)
+    this.#isChunked = finalHead.isChunked
+    this.isHeadSent = true
+  }
+
+  relayChunks(): boolean {
+    this.#isRelayed = this.#isChunked
+    return this.#isRelayed
+  }
+
+  write(bytes: Buffer | string): boolean {
+    if (this.isGone || !this.#hasBody) return true
+    const body = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
+    if (body.length > 0 || this.#head !== '') this.#sendBody(body, '')
+    return !this.isBlocked
+  }
+
+  end(last: Buffer | string | undefined, trailers: readonly string[]): void {
+    if (this.isEnded) return
+    this.isEnded = true
+    if (!this.isGone) {
+      const body = typeof last === 'string' ? Buffer.from(last) : (last ?? NO_BYTES)
+      const closing = this.#isChunked ? lastChunk(trailers) : ''
+      if (this.#hasBody) this.#sendBody(body, closing)
+      else this.#sendBody(NO_BYTES, '')
+    }
+    this.#parts.onEnded()
+  }
+
+  upgrade(): UpgradedClient {
+    throw new Error('requests that ask for another protocol are left to node:http')
+  }
+
+  closeWhenDone(): void {
+    if (!this.isHeadSent) this.isLast = true
+  }
+
+  limitStall(ms: number): void {
+    this.stallMs = ms
+  }
+
+  dropBody(stallMs: number): void {
+    this.dropStallMs = stallMs
+    this.#parts.onDropped()
+  }
+
+  reset(): void {
+    // Only TCP knows a reset.
+    if (this.#socket.remoteAddress === undefined) this.#socket.destroy()
+    else this.#socket.resetAndDestroy()
+  }
+
+  cut(): void {
+    this.#socket.destroy()
+  }
+
+  onDrain(): void {
+    if (!this.isBlocked) return
+    this.isBlocked = false
+    this.#tell('onClientDrained')
+  }
+
+  onClientEnded(): void {
+    this.hasEnded = true
+    this.#tell('onClientEnded')
+  }
+
+  onClientGone(): void {
+    if (this.isGone) return
+    this.isGone = true
+    this.#tell('onClientGone')
+    this.body.onGone()
+  }
+
+  #sendBody(bytes: Buffer, closing: string): void {
+    const head = this.#head
+    this.#head = ''
+    if (!this.#isChunked || this.#isRelayed || bytes.length === 0) this.#send(head, bytes, closing)
+    else this.#send(`${head}${bytes.length.toString(16)}\r\n`, bytes, `\r\n${closing}`)
+  }
+
+  #send(before: string, bytes: Buffer, after: string): void {
+    if (before.length + bytes.length + after.length === 0) return
+    const socket = this.#socket
+    const hasRoom = writeAll(socket, before, bytes, after)
+    // A socket answers before it has tried: nearly always everything is with the system by now.
+    if (!hasRoom && socket.writableLength > 0) this.isBlocked = true
+    this.body.idleSinceMs = this.#parts.context.roughMs
+  }
+
+  #tell(callback: 'onClientDrained' | 'onClientEnded' | 'onClientGone'): void {
+    const { listener } = this
+    try {
+      listener?.[callback]()
+    } catch (error) {
+      listener?.abandon(error)
+    }
+  }
+}
+
+function lastChunk(trailers: readonly string[]): string {
+  if (trailers.length === 0) return LAST_CHUNK
+  let text = '0\r\n'
+  for (let i = 0; i < trailers.length; i += 2) text += `${trailers[i]}: ${trailers[i + 1]}\r\n`
+  return `${text}\r\n`
+}

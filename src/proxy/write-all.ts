@@ -1,0 +1,24 @@
+import type { Socket } from 'node:net'
+
+/** Node copies shorter texts before it writes them, to where no memory is allocated. */
+const MAX_TEXT_BYTES = 16 * 1024
+
+/** Larger pieces are copied to it. It is used again as soon as the system has taken them. */
+let staging = Buffer.allocUnsafeSlow(64 * 1024)
+
+/**
+ * Writes a text of bytes, then bytes, then another such text, in one write. The bytes are the caller's again when this returns, whatever the
+ * system has taken of them. Returns false when the socket wants no more for now.
+ */
+export function writeAll(socket: Socket, before: string, bytes: Buffer, behind: string): boolean {
+  const length = before.length + bytes.length + behind.length
+  if (length <= MAX_TEXT_BYTES) return socket.write(before + bytes.toString('latin1') + behind, 'latin1')
+  const isStaged = length <= staging.length && socket.writableLength === 0
+  const copy = isStaged ? staging : Buffer.allocUnsafeSlow(length)
+  copy.write(before, 0, 'latin1')
+  bytes.copy(copy, before.length)
+  copy.write(behind, before.length + bytes.length, 'latin1')
+  const hasRoom = socket.write(copy.length === length ? copy : copy.subarray(0, length))
+  if (isStaged && socket.writableLength > 0) staging = Buffer.allocUnsafeSlow(staging.length)
+  return hasRoom
+}
