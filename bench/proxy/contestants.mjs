@@ -11,7 +11,8 @@ const HERE = fileURLToPath(new URL('../..', import.meta.url))
 export const HIGH_LIMIT = 1_000_000_000
 const LOW_LIMIT = 3
 
-const CONTESTANTS = {
+/** How each is started. */
+export const CONTESTANTS = {
   nginx: (backend) => startProgramTwice('nginx', 'nginx', startNginx, backend),
   haproxy: (backend) => startProgramTwice('HAProxy', 'haproxy', startHaproxy, backend),
   edge: (backend) => startProvenEdge({ name: 'edge', backend }),
