@@ -9,7 +9,7 @@ import { isRough, measureInTurns, speedRatio, warmUp } from './decision/rounds.m
 import { rowsOf } from './decision/rows.mjs'
 import { atLeast } from './decision/targets.mjs'
 import { startContestants } from './proxy/contestants.mjs'
-import { measureCrowds } from './proxy/crowds.mjs'
+import { expectFilesForCrowds, measureCrowds } from './proxy/crowds.mjs'
 import { measureDelays } from './proxy/delays.mjs'
 import { measureFilter } from './proxy/filter.mjs'
 import { readPlan } from './proxy/plan.mjs'
@@ -20,6 +20,7 @@ import { hasCores, OTHERS, start, stop } from './support/processes.mjs'
 
 if (process.platform !== 'linux') throw new Error('CPU time is read from /proc: this needs Linux')
 const plan = readPlan(process.argv.slice(2))
+if (plan.has('crowds')) expectFilesForCrowds()
 const load = await newLoad()
 console.error(`load: ${load.name}, ${load.details}${hasCores ? '' : '\n*** no taskset: cores are shared, figures are rough ***'}`)
 const backend = await startScript('backend')
@@ -33,6 +34,7 @@ if (plan.has('filter')) results.filter = await measureFilter(plan.rounds)
 results.isRough = isRough(results.groups.map(({ rows }) => ({ rows: rows.filter(({ name }) => name === 'edge') })))
 console.log(formatTable(results))
 if (plan.isWhole) writeResults(results)
+if (results.crowds?.some(({ lost }) => lost > 0)) process.exitCode = 1
 // Servers are still up; they end with us.
 process.exit()
 
@@ -49,7 +51,11 @@ async function measureWorkload(workload, contestants) {
   console.error(workload.title)
   const ids = Object.keys(contestants)
   const cases = Object.values(contestants).map((each) => (each.isMissing ? each : caseOf(workload, each, backend)))
-  await warmUp(cases, load, plan)
+  await warmUp(
+    cases.filter(({ isCompiled }) => !isCompiled),
+    load,
+    plan,
+  )
   const samples = await measureInTurns(cases, load, plan)
   const nginx = samples.get(cases[ids.indexOf('nginx')]) ?? []
   const ratioOf = (each) => (each === cases[ids.indexOf('nginx')] ? undefined : speedRatio(samples.get(each), nginx))

@@ -11,7 +11,8 @@ const HERE = fileURLToPath(new URL('../..', import.meta.url))
 export const HIGH_LIMIT = 1_000_000_000
 const LOW_LIMIT = 3
 
-const CONTESTANTS = {
+/** How each is started. */
+export const CONTESTANTS = {
   nginx: (backend) => startProgramTwice('nginx', 'nginx', startNginx, backend),
   haproxy: (backend) => startProgramTwice('HAProxy', 'haproxy', startHaproxy, backend),
   edge: (backend) => startProvenEdge({ name: 'edge', backend }),
@@ -48,7 +49,7 @@ async function startProgramTwice(name, program, startWith, backend) {
   const limited = await startWith(file, { backend, limit: LOW_LIMIT })
   await expectToLimit({ name, server: limited })
   await stop(limited)
-  const contestant = { name, server: await startWith(file, { backend, limit: HIGH_LIMIT }) }
+  const contestant = { name, server: await startWith(file, { backend, limit: HIGH_LIMIT }), isCompiled: true }
   await expectToPass(contestant)
   return contestant
 }

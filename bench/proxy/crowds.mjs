@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { findProgram } from '../decision/programs.mjs'
 import { residentBytes } from '../support/memory.mjs'
+import { maxOpenFiles } from '../support/open-files.mjs'
 import { ask, stop } from '../support/processes.mjs'
 import { HIGH_LIMIT, startProvenEdge } from './contestants.mjs'
 import { startNginx } from './nginx.mjs'
@@ -12,8 +12,17 @@ const CROWDS = [
 ]
 const PATH = '/streams/usage/v1/chat/completions'
 const SAMPLE_MS = 200
-/** Of a proxy, beside the two connections of each stream. */
+/** Of a process, beside the connections of the streams. */
 const OTHER_FILES = 600
+
+/** Whoever lacks the files is told before anything is measured. */
+export function expectFilesForCrowds() {
+  const needed = Math.max(...CROWDS.map(({ streams }) => streams)) + OTHER_FILES
+  if (maxOpenFiles() < needed)
+    throw new Error(
+      `crowds need ${needed} open files, and the limit is ${maxOpenFiles()}: raise it (ulimit -Hn), or name other parts with --only`,
+    )
+}
 
 /**
  * Many streams at once, through processes that have done little before: how many were lost, what each took in memory, and how long
@@ -84,9 +93,4 @@ function worstOf(loops) {
   const worst = (kind, figure) => Math.max(...loops.map((loop) => loop[kind][figure]))
   const figures = (kind) => ({ p50Ms: worst(kind, 'p50Ms'), p999Ms: worst(kind, 'p999Ms'), maxMs: worst(kind, 'maxMs') })
   return { resolutionMs: loops[0].resolutionMs, delay: figures('delay'), work: figures('work') }
-}
-
-/** node raises its own limit to this one; whoever it starts has the same. */
-function maxOpenFiles() {
-  return Number(/^Max open files\s+\S+\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))[1])
 }

@@ -1,6 +1,6 @@
 // What a model streams, as the chat dialect of OpenAI sends it.
 
-/** What a model says, cut roughly as tokens are: a tenth of them has something to escape or is beyond ASCII. */
+/** What a model says, cut roughly as tokens are: one in eight has something to escape or is beyond ASCII. */
 const TEXT =
   'The filter reads every event on its way through. It "counts" what was generated, and it adds usage where a rule asks for it.\n\n' +
   'Most words are plain – a café or a naïve 😀 now and then is not.\n1. One list\n2. Another\n\nSo it goes on, and on, until the end is reached. '
