@@ -186,7 +186,7 @@ export class StreamFilter<Rule extends StreamRule> {
     const place = this.#addsUsage && Array.isArray(event['choices']) ? usagePlace(bytes, data.spans, event['usage']) : undefined
     if (place === undefined) this.#out.pass(bytes, start, end)
     else this.#passWithUsage(bytes, start, end, place.at, place)
-    if (this.#dialect !== undefined && this.#tally.characters > before) this.#templates.learn(piece, data.spans, this.#dialect)
+    if (this.#dialect !== undefined && this.#tally.characters > before) this.#templates.learn(piece, data.spans, event, this.#dialect)
   }
 
   /** Reads an event that fits a template. */
@@ -236,9 +236,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   #passWithUsage(bytes: Buffer, start: number, end: number, at: number, { replaced, before }: UsagePlace): void {
-    this.#out.pass(bytes, start, at)
-    this.#out.add(`${before}${chatUsageText(this.counts)}`)
-    this.#out.pass(bytes, at + replaced, end)
+    this.#out.passSpliced(bytes, start, end, at, at + replaced, `${before}${chatUsageText(this.counts)}`)
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Dialect } from '../dialects/dialect.ts'
+import type { JsonObject } from '../json.ts'
 import type { SsePiece } from '../sse-framing.ts'
 import type { EventTemplate } from './event-template.ts'
 import { learnTemplate } from './learn-template.ts'
@@ -41,9 +42,10 @@ export class EventTemplates {
   }
 
   /** Learns from an event that had to be parsed, and in which something was counted. */
-  learn(piece: SsePiece, spans: readonly number[], dialect: Dialect): void {
+  learn(piece: SsePiece, spans: readonly number[], event: JsonObject, dialect: Dialect): void {
     this.#events++
-    if (this.#maxTemplates === 0 || this.#learnings > LEARNINGS_AHEAD + this.#events / EVENTS_PER_LEARNING) return
+    if (this.#maxTemplates === 0 || !dialect.countsOnly(event)) return
+    if (this.#learnings > LEARNINGS_AHEAD + this.#events / EVENTS_PER_LEARNING) return
     this.#learnings++
     const template = learnTemplate(piece, spans, dialect)
     if (template === undefined) return

@@ -16,7 +16,7 @@ const TEXT_NAMES = new Set([
 ])
 
 /**
- * The template of an event whose data was parsed and is in one line; undefined where it has no gaps, or more than their characters could matter.
+ * The template of an event that was parsed, and of whose text only the number of characters matters. Undefined where it has no gaps, or too much else.
  *
  * What a gap means is not looked up but measured: the event is read with texts of known sizes in its gaps. So repeated names, names with
  * escapes and texts that do not count come out as the dialect reads them.
@@ -34,7 +34,6 @@ export function learnTemplate(piece: SsePiece, spans: readonly number[], dialect
   const json = literals.map((literal, i) => textOf(literal, i === 0 ? from - start : 0, i === places.length ? end - to : 0))
   const model = filled(json, places, () => '', 0)
   const probe = filled(json, places, probeText, 1)
-  if (!dialect.countsOnly(model)) return undefined
   const gaps = measured(places, charactersOf(dialect, probe) - charactersOf(dialect, model))
   const isNumbered = places.some(({ kind }) => kind === 'sequence_number')
   if (isNumbered && (model['sequence_number'] !== 0 || probe['sequence_number'] !== 1)) return undefined

@@ -1,0 +1,131 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { sse } from '../../../test/support/llm/llm-streams.ts'
+import { StreamFilter, type StreamRule } from '../stream-filter.ts'
+
+const RULE: StreamRule = {
+  policy: { isShadow: false },
+  llm: {
+    maxCompletionTokens: undefined,
+    streaming: { enabled: true, enforceMidStream: true, bufferTokens: 100, onLimitExceeded: 'graceful_close', includePartialUsage: true },
+  },
+}
+const WORDS = ['The', ' filter', ' "reads"', '\n', ' every', ' café', ' 😀', ' event', '.', '']
+
+/** Texts of a hundred events. */
+const texts = Array.from({ length: 100 }, (_, i) => WORDS[i % WORDS.length]!)
+
+afterEach(() => vi.restoreAllMocks())
+
+interface Result {
+  readonly out: string
+  readonly characters: number
+  readonly parsed: number
+}
+
+function filtered(chunks: readonly string[], maxTemplates?: number): Result {
+  const options = { rules: [RULE], promptEstimate: 7, isActivated: true, ...(maxTemplates === undefined ? {} : { maxTemplates }) }
+  const filter = new StreamFilter(options)
+  const parse = vi.spyOn(JSON, 'parse')
+  const out = chunks.map((chunk) => filter.push(Buffer.from(chunk)).toString()).join('')
+  const parsed = parse.mock.calls.length
+  parse.mockRestore()
+  return { out, characters: filter.counts.completion, parsed }
+}
+
+/** How many events are parsed, learning included; what comes out is what a filter without templates gives. */
+function parsedOf(chunks: readonly string[]): number {
+  const { parsed, ...rest } = filtered(chunks)
+  const { parsed: _, ...expected } = filtered(chunks, 0)
+  expect(rest).toEqual(expected)
+  return parsed
+}
+
+const chat = (delta: object, rest: object = {}, index = 0): string =>
+  sse({ id: 'chatcmpl-1', created: 1, model: 'm', choices: [{ index, delta, logprobs: null, finish_reason: null }], ...rest })
+const START = ': start\n\n'
+
+describe('events of a known shape are not parsed', () => {
+  const responses = (delta: string, i: number): string =>
+    sse(
+      { type: 'response.output_text.delta', sequence_number: i, item_id: 'm', delta, logprobs: [], obfuscation: 'x'.repeat(i % 9) },
+      'response.output_text.delta',
+    )
+  const anthropic = (delta: object): string => sse({ type: 'content_block_delta', index: 0, delta }, 'content_block_delta')
+
+  test.each<[string, (text: string, i: number) => string]>([
+    ['chat', (content) => chat({ content })],
+    ['chat with usage of null', (content) => chat({ content }, { usage: null })],
+    ['chat with padding', (content, i) => chat({ content }, { usage: null, obfuscation: 'x'.repeat(i % 9) })],
+    ['chat with reasoning', (reasoning_content) => chat({ content: null, reasoning_content })],
+    ['chat with arguments', (text) => chat({ tool_calls: [{ index: 0, function: { arguments: text } }] })],
+    ['completions', (text) => sse({ id: 'cmpl-1', choices: [{ text, index: 0, finish_reason: null }] })],
+    ['Responses', responses],
+    ['Anthropic text', (text) => anthropic({ type: 'text_delta', text })],
+    ['Anthropic thinking', (thinking) => anthropic({ type: 'thinking_delta', thinking })],
+    ['Anthropic arguments', (partial_json) => anthropic({ type: 'input_json_delta', partial_json })],
+    ['CRLF', (content) => chat({ content }).replaceAll('\n', '\r\n')],
+    ['CR', (content) => chat({ content }).replaceAll('\n', '\r')],
+    ['white space in the JSON', (content) => chat({ content }).replaceAll(',"', ', "').replaceAll('":', '": ')],
+    ['escapes in place of all beyond ASCII', (content) => chat({ content }).replace(/[^\n -~]/g, escaped)],
+  ])('%s', (_, event) => {
+    const events = texts.map(event)
+    expect(parsedOf([START, ...events])).toBeLessThan(8)
+    expect(parsedOf([START + events.join('')])).toBeLessThan(8)
+  })
+
+  test('though they come in pieces', () => {
+    const stream = START + texts.map((content) => chat({ content })).join('')
+    for (const size of [1, 7, 100, 1000]) expect(parsedOf(stream.match(new RegExp(`[^]{1,${size}}`, 'g'))!)).toBeLessThan(8)
+  })
+
+  test('though choices come in turns', () => {
+    expect(parsedOf([START, ...texts.map((content, i) => chat({ content }, {}, i % 4))])).toBeLessThan(20)
+  })
+
+  test('when the shape changes, from the second event on', () => {
+    const changing = texts.map((content, i) => chat({ content }, { created: Math.floor(i / 20) }))
+    expect(parsedOf([START, ...changing])).toBeLessThan(25)
+  })
+})
+
+describe('learning', () => {
+  test('is given up where no shape comes twice', () => {
+    const events = Array.from({ length: 1000 }, (_, i) => chat({ content: 'text' }, { created: i }))
+    expect(parsedOf([START, ...events])).toBeLessThan(1000 * 1.1 + 20)
+  })
+
+  test('starts again where the stream settles down', () => {
+    const odd = Array.from({ length: 200 }, (_, i) => chat({ content: 'text' }, { created: i }))
+    expect(parsedOf([START, ...odd, ...texts.map((content) => chat({ content }))])).toBeLessThan(200 * 1.1 + 20 + 40)
+  })
+
+  test('does not happen where nothing is generated, or the event is large', () => {
+    const pings = texts.map(() => sse({ type: 'ping' }, 'ping'))
+    expect(parsedOf(pings)).toBe(pings.length)
+    const large = texts.map((content) => chat({ content }, { extra: 'x'.repeat(3000) }))
+    expect(parsedOf(large)).toBe(large.length)
+  })
+})
+
+test.each([
+  ['a name that comes twice, of which the last counts', '{"content":"TEXT","content":"xy"}', '{"content":"xy","content":"TEXT"}'],
+  ['a name that is written with an escape', '{"content":"TEXT","c\\u006fntent":"xy"}', '{"c\\u006fntent":"xy","content":"TEXT"}'],
+  ['a name of the prototype', '{"__proto__":{"content":"TEXT"}}', '{"content":"TEXT","__proto__":{"content":"xy"}}'],
+  ['text that is not counted beside text that is', '{"reasoning":"TEXT","reasoning_content":"xy"}', '{"input":"TEXT","content":"TEXT"}'],
+  ['names that look like numbers, which come first', '{"content":"TEXT","1":{"content":"xy"}}', '{"1":{"content":"TEXT"},"content":"xy"}'],
+])('%s is counted as the parser does', (_, ...deltas) => {
+  for (const delta of deltas) {
+    const event = (text: string): string => sse(`{"choices":[{"index":0,"delta":${delta.replaceAll('TEXT', text)}}]}`)
+    parsedOf([START, ...texts.map((__, i) => event('x'.repeat(i % 30)))])
+  }
+})
+
+test('text of which more than the number of characters matters is parsed each time', () => {
+  const event = (text: string): string =>
+    sse({ type: 'content_block_start', index: 0, content_block: { type: 'tool_use', input: { text } } })
+  expect(parsedOf(texts.map(event))).toBe(texts.length)
+})
+
+function escaped(text: string): string {
+  return Array.from({ length: text.length }, (_, i) => `\\u${text.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
+}

@@ -1,0 +1,3 @@
+import { hostileStreamsSuite } from '../support/llm/hostile-streams-suite.ts'
+
+hostileStreamsSuite(100)

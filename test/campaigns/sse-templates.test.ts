@@ -1,0 +1,3 @@
+import { templatesSuite } from '../support/llm/templates-suite.ts'
+
+templatesSuite(15_000)
