@@ -86,7 +86,7 @@ export function templatesSuite(numRuns: number): void {
       ),
       { numRuns },
     )
-  })
+  }, 600_000)
 }
 
 function afterPush(filter: StreamFilter<PlanRule>, chunk: Buffer): string {
