@@ -121,6 +121,27 @@ test.each([
   }
 })
 
+test.each([
+  ['nested', '"sequence_number":NUMBER,"x":{"sequence_number":3}'],
+  ['nested and alone', '"x":{"sequence_number":NUMBER}'],
+  ['repeated', '"sequence_number":NUMBER,"sequence_number":3'],
+  ['written with an escape', '"sequence_number":NUMBER,"sequence_numbe\\u0072":3'],
+])('a sequence number that is %s is remembered as the parser does', (_, fields) => {
+  const event = (number: number): string =>
+    sse(`{"type":"response.output_text.delta","delta":"text",${fields.replace('NUMBER', String(number))}}`)
+  const filters = [undefined, 0].map(
+    (maxTemplates) =>
+      new StreamFilter({ rules: [RULE], promptEstimate: 7, isActivated: true, ...(maxTemplates === 0 ? { maxTemplates } : {}) }),
+  )
+  for (let i = 0; i < 10; i++) {
+    const [byShape, parsing] = filters.map((filter) => {
+      filter.push(Buffer.from(event(i)))
+      return filter.close().toString()
+    })
+    expect(byShape).toBe(parsing)
+  }
+})
+
 test('text of which more than the number of characters matters is parsed each time', () => {
   const event = (text: string): string =>
     sse({ type: 'content_block_start', index: 0, content_block: { type: 'tool_use', input: { text } } })
