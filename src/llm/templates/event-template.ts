@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json.ts'
 import type { UsagePlace } from '../usage-splice.ts'
-import { TextGap } from './text-gap.ts'
+import type { TextGap } from './text-gap.ts'
 
 /** A place in an event where the next of the same shape may have something else. */
 export interface Gap {
@@ -46,8 +46,8 @@ export class EventTemplate {
     if (gaps.some(({ kind }) => kind === 'sequence_number')) this.#numbered = model as { sequence_number: number }
   }
 
-  /** Whether the bytes begin with a whole event of this shape. */
-  fits(bytes: Buffer, from: number, to: number): boolean {
+  /** Whether the bytes begin with a whole event of this shape. `texts` has read nothing but these bytes. */
+  fits(bytes: Buffer, from: number, to: number, texts: TextGap): boolean {
     const gaps = this.#gaps
     let characters = 0
     let number = -1
@@ -63,9 +63,9 @@ export class EventTemplate {
       if (i === gaps.length) break
       const { kind, weight } = gaps[i]!
       if (kind === 'text') {
-        at = GAP.read(bytes, at, to)
+        at = texts.read(bytes, at, to)
         if (at < 0) return false
-        characters += weight * GAP.characters
+        characters += weight * texts.characters
       } else {
         const start = at
         for (number = 0; at < to && isDigit(bytes[at]!); at++) number = number * 10 + bytes[at]! - ZERO
@@ -79,7 +79,6 @@ export class EventTemplate {
   }
 }
 
-const GAP = new TextGap()
 const ZERO = 0x30
 /** Every number of so many digits is exact. */
 const MAX_DIGITS = 15
@@ -95,8 +94,9 @@ function isCount(bytes: Buffer, from: number, to: number): boolean {
   return to > from && to - from <= MAX_DIGITS && (bytes[from] !== ZERO || to === from + 1)
 }
 
-/** Whether a literal is in the bytes, at `at`. */
+/** Whether a literal is in the bytes, at `at`. No literal is empty. */
 function isSame(bytes: Buffer, at: number, literals: Buffer, from: number, to: number): boolean {
+  if (bytes[at] !== literals[from] || bytes[at + to - from - 1] !== literals[to - 1]) return false
   if (to - from >= MIN_NATIVE_BYTES) return bytes.compare(literals, from, to, at, at + to - from) === 0
   for (let i = from, j = at; i < to; i++, j++) if (literals[i] !== bytes[j]) return false
   return true

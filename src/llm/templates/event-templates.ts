@@ -3,14 +3,21 @@ import type { JsonObject } from '../json.ts'
 import type { SsePiece } from '../sse-framing.ts'
 import type { EventTemplate } from './event-template.ts'
 import { learnTemplate } from './learn-template.ts'
+import { TextGap } from './text-gap.ts'
 
 /** Choices and tool calls come in turns, each with a shape of its own. */
 export const MAX_TEMPLATES = 4
-/** Learning costs about as much as parsing a few events. A stream may learn so often at once, and once more for so many events. */
-const LEARNINGS_AHEAD = 8
-const EVENTS_PER_LEARNING = 32
-/** A template that fitted none of so many events is forgotten when another is learned. */
-const MAX_IDLE_EVENTS = 64
+/**
+ * Learning costs as much as parsing a few events, so it must pay: each event that fits a template earns a part of another learning, and one that
+ * had to be parsed a small part. A stream begins with what it may have at most.
+ */
+const LEARNING_COST = 128
+const EARNED_BY_FIT = 8
+const MAX_EARNED = 8 * LEARNING_COST
+/** A template that fitted none of so many events is forgotten. */
+const MAX_IDLE_EVENTS = 32
+
+const TEXTS = new TextGap()
 
 /** The shapes of the last events of a stream. */
 export class EventTemplates {
@@ -19,7 +26,7 @@ export class EventTemplates {
   /** The index of the one that fitted last. */
   #last = 0
   #events = 0
-  #learnings = 0
+  #earned = MAX_EARNED
 
   constructor(maxTemplates: number) {
     this.#maxTemplates = maxTemplates
@@ -29,10 +36,12 @@ export class EventTemplates {
   find(bytes: Buffer, from: number, to: number): EventTemplate | undefined {
     const templates = this.#templates
     let i = this.#last
+    TEXTS.begin()
     for (let tries = templates.length; tries > 0; tries--) {
       const template = templates[i]!
-      if (template.fits(bytes, from, to)) {
+      if (template.fits(bytes, from, to, TEXTS)) {
         template.lastUsed = ++this.#events
+        this.#earned = Math.min(this.#earned + EARNED_BY_FIT, MAX_EARNED)
         this.#last = i
         return template
       }
@@ -44,20 +53,20 @@ export class EventTemplates {
   /** Learns from an event that had to be parsed, and in which something was counted. */
   learn(piece: SsePiece, spans: readonly number[], event: JsonObject, dialect: Dialect): void {
     this.#events++
-    if (this.#maxTemplates === 0 || !dialect.countsOnly(event)) return
-    if (this.#learnings > LEARNINGS_AHEAD + this.#events / EVENTS_PER_LEARNING) return
-    this.#learnings++
+    this.#earned++
+    const isIdle = ({ lastUsed }: EventTemplate): boolean => this.#events - lastUsed > MAX_IDLE_EVENTS
+    if (this.#templates.some(isIdle)) this.#keep(this.#templates.filter((template) => !isIdle(template)))
+    if (this.#maxTemplates === 0 || this.#earned < LEARNING_COST || !dialect.countsOnly(event)) return
+    this.#earned -= LEARNING_COST
     const template = learnTemplate(piece, spans, dialect)
     if (template === undefined) return
     template.lastUsed = this.#events
-    this.#add(template)
+    const kept = this.#templates.toSorted((a, b) => b.lastUsed - a.lastUsed).slice(0, this.#maxTemplates - 1)
+    this.#keep([template, ...kept])
   }
 
-  /** In the place of the one that has not fitted for longest. */
-  #add(template: EventTemplate): void {
-    const isIdle = ({ lastUsed }: EventTemplate): boolean => this.#events - lastUsed > MAX_IDLE_EVENTS
-    const kept = this.#templates.filter((other) => !isIdle(other)).sort((a, b) => b.lastUsed - a.lastUsed)
-    this.#templates = [template, ...kept.slice(0, this.#maxTemplates - 1)]
+  #keep(templates: readonly EventTemplate[]): void {
+    this.#templates = templates
     this.#last = 0
   }
 }

@@ -35,8 +35,10 @@ export function learnTemplate(piece: SsePiece, spans: readonly number[], dialect
   const model = filled(json, places, () => '', 0)
   const probe = filled(json, places, probeText, 1)
   const gaps = measured(places, charactersOf(dialect, probe) - charactersOf(dialect, model))
-  const isNumbered = places.some(({ kind }) => kind === 'sequence_number')
-  if (isNumbered && (model['sequence_number'] !== 0 || probe['sequence_number'] !== 1)) return undefined
+  const numbers = places.filter(({ kind }) => kind === 'sequence_number').length
+  // Another of that name, nested or repeated, would be taken for it.
+  const isNumber = numbers === 1 && model['sequence_number'] === 0 && probe['sequence_number'] === 1
+  if (numbers > 0 && !isNumber) return undefined
   return gaps && new EventTemplate(literals, gaps, model, templateUsagePlace(piece, spans, model, edges))
 }
 

@@ -38,3 +38,15 @@ test.each([
   const bytes = Buffer.from(text as string)
   expect(new TextGap().read(bytes, 0, bytes.length)).toBe(-1)
 })
+
+test('the same text is read once, and other bytes in its place are not taken for it', () => {
+  const gap = new TextGap()
+  const bytes = Buffer.from('text"')
+  gap.begin()
+  expect([gap.read(bytes, 0, 5), gap.characters]).toEqual([4, 4])
+  expect([gap.read(bytes, 2, 5), gap.characters]).toEqual([4, 2])
+  expect([gap.read(bytes, 0, 5), gap.characters]).toEqual([4, 4])
+  bytes.write('te"')
+  gap.begin()
+  expect([gap.read(bytes, 0, 5), gap.characters]).toEqual([2, 2])
+})

@@ -1,12 +1,35 @@
 import { ESCAPED_UNITS, hexValue } from '../json-escape.ts'
 
-/** Reads the contents of a JSON string. */
+/** Reads the contents of JSON strings. */
 export class TextGap {
   /** Code points of the last text, as in `text-size.ts`. */
   characters = 0
+  /** The first text since `begin`. Templates that begin alike have it in the same place, and it may be long: it is read once. */
+  #firstFrom = -1
+  #firstEnd = -1
+  #firstCharacters = 0
+
+  /** Forgets what was read: other bytes may be there now. */
+  begin(): void {
+    this.#firstFrom = -1
+  }
 
   /** Reads up to the closing quote and returns its index. Returns -1 where that is missing, or JSON or UTF-8 is broken. */
   read(bytes: Buffer, from: number, to: number): number {
+    if (from === this.#firstFrom) {
+      this.characters = this.#firstCharacters
+      return this.#firstEnd
+    }
+    const end = this.#scan(bytes, from, to)
+    if (this.#firstFrom < 0) {
+      this.#firstFrom = from
+      this.#firstEnd = end
+      this.#firstCharacters = this.characters
+    }
+    return end
+  }
+
+  #scan(bytes: Buffer, from: number, to: number): number {
     let at = from
     // Bytes that do not begin a character, or only its second half.
     let silent = 0
