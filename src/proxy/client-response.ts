@@ -1,4 +1,3 @@
-import type { HeaderList } from '../http/header-list.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponse } from './llm-response.ts'
@@ -12,8 +11,8 @@ import { responseFields, trailerFields } from './response-fields.ts'
 export class ClientResponse {
   #downstream!: Downstream
   #request!: ProxiedRequest
-  /** The decision's fields. */
-  #ours: HeaderList = []
+  /** The lines of the decision's fields. */
+  #ours = ''
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
@@ -22,7 +21,7 @@ export class ClientResponse {
   isBlocked = false
 
   /** To be called for each request. */
-  open(downstream: Downstream, request: ProxiedRequest, ours: HeaderList): void {
+  open(downstream: Downstream, request: ProxiedRequest, ours: string): void {
     this.#downstream = downstream
     this.#request = request
     this.#ours = ours

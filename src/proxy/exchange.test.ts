@@ -274,7 +274,7 @@ test('what fails before the response is reported with the fields of the decision
   const { downstream, connection, failures, metrics } = await exchanging()
   connection.socket.resetAndDestroy()
   await until(() => failures.length > 0)
-  expect(failures).toEqual([['backend_reset', ['X-Ours', '1']]])
+  expect(failures).toEqual([['backend_reset', 'X-Ours: 1\r\n']])
   expect([downstream.sent, downstream.listener, metrics.openRequests.count]).toEqual([[], undefined, 0])
 })
 
@@ -336,7 +336,7 @@ async function exchanging(
       logger: pino({ level: 'silent' }),
     }),
     nowMs: () => 0,
-    onFailure: (_: unknown, { code }: { code: string }, fields: string[]) => void failures.push([code, fields]),
+    onFailure: (_: unknown, { code }: { code: string }, fields: string) => void failures.push([code, fields]),
     onBroken: (_: unknown, error: unknown) => void broken.push(error),
   }
   const view = new ProxiedRequestView(request, downstream.peer)
@@ -346,7 +346,7 @@ async function exchanging(
     plan: undefined,
     body: undefined,
     downstream,
-    fields: ['X-Ours', '1'],
+    fields: 'X-Ours: 1\r\n',
     llm: undefined,
     held: undefined,
     host: 'a',

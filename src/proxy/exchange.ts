@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import type { HeaderList } from '../http/header-list.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
@@ -25,7 +24,7 @@ export interface ExchangeParts {
   readonly openStreams: OpenStreams
   readonly nowMs: () => number
   /** Responds to a client whose request got no response from the backend, or not the whole of it. */
-  readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: HeaderList) => void
+  readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: string) => void
   /** Our own code failed. */
   readonly onBroken: (downstream: Downstream, error: unknown) => void
 }
@@ -150,8 +149,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#leave()
     // Nothing of what follows is counted.
     llm?.settlement.settle('done', { prompt: llm.request.promptTokens, completion: 0 })
-    const fields = responseFields(head, { ...WITHOUT_BODY, ours })
-    fields.push('Connection', 'Upgrade', 'Upgrade', 'websocket')
+    const fields = responseFields(head, { ...WITHOUT_BODY, ours: `${ours}Connection: Upgrade\r\nUpgrade: websocket\r\n` })
     const client = downstream.upgrade(head.status, head.reason, fields)
     // A tunnel may last for days, and a span is sent when it ends.
     downstream.trace?.end()

@@ -15,6 +15,7 @@ const SPACE = 0x20
 const ASTERISK = 0x2a
 const SLASH = 0x2f
 const COLON = 0x3a
+const LINE_END_LENGTH = 2
 const VERSION = Uint8Array.from(' HTTP/1.1\r\n', (char) => char.charCodeAt(0))
 const LONGEST_METHOD = Math.max(...[...KNOWN_METHODS].map(({ length }) => length))
 
@@ -32,6 +33,8 @@ export class RequestHeadReader {
   #used = 0
   #hasConnection = false
   #hasLength = false
+  /** Each field is written as `Name: value`. */
+  #isSpaced = true
   /** Of the head that was read last. */
   received: ReceivedHead = { method: '', target: '', version: '1.1', fields: [] }
   contentLength = 0
@@ -58,7 +61,9 @@ export class RequestHeadReader {
     const text = bytes.toString('latin1', from, headEnd)
     const method = text.slice(0, methodEnd - from)
     if (!isMethod(method) || targetEnd === targetAt) return OTHER
-    this.received = { method, target: text.slice(targetAt - from, targetEnd - from), version: '1.1', fields: this.#fieldsOf(text, from) }
+    const target = text.slice(targetAt - from, targetEnd - from)
+    const lines = this.#isSpaced ? text.slice(lineEnd - from, headEnd - from - LINE_END_LENGTH) : undefined
+    this.received = { method, target, version: '1.1', fields: this.#fieldsOf(text, from), lines }
     return headEnd
   }
 
@@ -72,6 +77,7 @@ export class RequestHeadReader {
         if (bytes[at] !== COLON) return OTHER
         const nameEnd = at++
         if (at < limit && bytes[at] === SPACE) at++
+        else this.#isSpaced = false
         const valueAt = at
         at = endOfValue(bytes, at, limit)
         // Only the usual single space is known here, not all the white space that may surround a value (RFC 9112 5.1).
@@ -157,6 +163,7 @@ export class RequestHeadReader {
     this.#used = 0
     this.#hasConnection = false
     this.#hasLength = false
+    this.#isSpaced = true
     this.contentLength = 0
     this.isChunked = false
   }
