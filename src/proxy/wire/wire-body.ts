@@ -43,9 +43,13 @@ export class WireBody implements BodySource {
     this.#chunks.begin()
   }
 
-  /** It was read to its end. */
   get isRead(): boolean {
     return this.#isChunked ? this.#chunks!.isDone : this.#remaining === 0
+  }
+
+  /** Its trailers say that nothing comes behind it. */
+  get isLast(): boolean {
+    return this.#isChunked && this.#chunks!.isLast
   }
 
   get isComplete(): boolean {
