@@ -5,6 +5,8 @@ export const LINGER_MS = 5000
 export interface BodySource {
   /** The last byte has come, read or not. */
   readonly isComplete: boolean
+  /** It was read to its end. */
+  readonly isRead: boolean
   /** Nothing more will come. */
   readonly isGone: boolean
   /** Gives everything that is read from now on to this reader, or throws it away. One that comes behind the end is told of it, in a turn of its own. */

@@ -80,7 +80,7 @@ function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
   const { fields } = downstream.received
   const length = Number(headerValue(fields, 'content-length') ?? 0)
   const isChunked = headerValue(fields, 'transfer-encoding') !== undefined
-  if ((length === 0 && !isChunked) || downstream.body.isComplete) return 'none'
+  if ((length === 0 && !isChunked) || downstream.body.isRead) return 'none'
   if (isChunked || length > SMALL_BODY_BYTES) return 'large'
   return headerValue(fields, 'expect') === undefined ? 'small' : 'large'
 }

@@ -17,10 +17,14 @@ export class NodeBody implements BodySource {
     return this.#req.complete
   }
 
+  get isRead(): boolean {
+    return this.#req.readableEnded
+  }
+
   giveTo(reader: BodyReader | undefined): void {
     this.#reader = reader
     // A stream tells of its end once.
-    if (reader !== undefined && this.#req.readableEnded) process.nextTick(() => this.#tell('onEnd'))
+    if (reader !== undefined && this.isRead) process.nextTick(() => this.#tell('onEnd'))
   }
 
   pause(): void {

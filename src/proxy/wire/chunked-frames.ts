@@ -14,8 +14,8 @@ const DELETE = 0x7f
 /** As much as `node:http` takes of the extensions of one chunk, and of the trailers. */
 const MAX_EXTENSION_BYTES = 16 * 1024
 const MAX_TRAILER_BYTES = 64 * 1024
-/** Sixteen times this is more than 64 bits. */
-const SIZE_OVERFLOW = 2 ** 60
+/** Without zeros in front: 64 bits. */
+const MAX_SIZE_DIGITS = 16
 const LONGEST_KNOWN_NAME = 'transfer-encoding'.length
 
 const SIZE_START = 0
@@ -56,7 +56,7 @@ export class ChunkedFrames {
   #state = DONE
   /** Of the chunk: as much as is still to come of its data. */
   #size = 0
-  /** Of its extensions, or of the trailers. */
+  /** Of its size, of its extensions, or of the trailers. */
   #otherBytes = 0
   /** The start of a trailer's name. */
   #name = ''
@@ -101,23 +101,23 @@ export class ChunkedFrames {
     switch (this.#state) {
       case SIZE_START:
         if (HEX[byte] === NO_HEX) throw new MalformedChunks('Invalid character in chunk size')
-        this.#size = HEX[byte]!
+        this.#size = 0
         this.#otherBytes = 0
         this.#state = SIZE
+        this.#addDigit(HEX[byte]!)
         break
       case SIZE:
         if (HEX[byte] !== NO_HEX) this.#addDigit(HEX[byte]!)
-        else if (byte === CR) this.#state = SIZE_LF
-        else if (byte === SEMICOLON) this.#state = EXTENSION_START
-        else throw new MalformedChunks('Invalid character in chunk size')
+        else this.#endSize(byte)
         break
       case SIZE_LF:
         if (byte !== LF) throw new MalformedChunks('Expected LF after chunk size')
         this.#state = this.#size === 0 ? TRAILER_START : DATA
+        this.#name = ''
         this.#otherBytes = 0
         break
       case DATA_CR:
-        if (byte !== CR) throw new MalformedChunks('Expected LF after chunk data')
+        if (byte !== CR) throw new MalformedChunks(byte === LF ? 'Missing expected CR after chunk data' : 'Expected LF after chunk data')
         this.#state = DATA_LF
         break
       case DATA_LF:
@@ -135,8 +135,15 @@ export class ChunkedFrames {
   }
 
   #addDigit(digit: number): void {
-    if (this.#size >= SIZE_OVERFLOW) throw new MalformedChunks('Chunk size overflow')
     this.#size = this.#size * 16 + digit
+    if (this.#size > 0 && ++this.#otherBytes > MAX_SIZE_DIGITS) throw new MalformedChunks('Chunk size overflow')
+  }
+
+  #endSize(byte: number): void {
+    this.#otherBytes = 0
+    if (byte === CR) this.#state = SIZE_LF
+    else if (byte === SEMICOLON) this.#state = EXTENSION_START
+    else throw new MalformedChunks(byte === LF ? 'Missing expected CR after chunk size' : 'Invalid character in chunk size')
   }
 
   #stepInExtension(byte: number): void {
@@ -165,7 +172,10 @@ export class ChunkedFrames {
       default:
         if (byte === CR) this.#state = SIZE_LF
         else if (byte === SEMICOLON) this.#state = EXTENSION_START
-        else throw new MalformedChunks('Invalid character in chunk extensions quote value')
+        else
+          throw new MalformedChunks(
+            byte === LF ? 'Missing expected CR after chunk extension value' : 'Invalid character in chunk extensions quote value',
+          )
     }
   }
 
@@ -175,13 +185,19 @@ export class ChunkedFrames {
     else if (byte === SEMICOLON) this.#state = EXTENSION_START
     else if (byte === EQUALS && this.#state === EXTENSION_NAME) this.#state = EXTENSION_VALUE
     else if (byte === QUOTE && this.#state === EXTENSION_VALUE) this.#state = QUOTED
-    else throw new MalformedChunks('Invalid character in chunk extensions')
+    else {
+      const part = this.#state === EXTENSION_NAME ? 'name' : 'value'
+      throw new MalformedChunks(
+        byte === LF ? `Missing expected CR after chunk extension ${part}` : `Invalid character in chunk extensions ${part}`,
+      )
+    }
   }
 
   #stepInTrailer(byte: number): void {
     if (++this.#otherBytes > MAX_TRAILER_BYTES) throw new MalformedChunks('Header overflow', 'HPE_HEADER_OVERFLOW')
     switch (this.#state) {
       case TRAILER_START:
+        if (this.#name !== '' && (byte === SPACE || byte === TAB)) throw new MalformedChunks('Unexpected whitespace after header value')
         this.#name = ''
         if (byte === CR) this.#state = LAST_LF
         else this.#stepInName(byte)
@@ -208,19 +224,20 @@ export class ChunkedFrames {
       if (this.#name.length <= LONGEST_KNOWN_NAME) this.#name += String.fromCharCode(byte)
       this.#state = TRAILER_NAME
     } else if (byte === COLON && this.#state === TRAILER_NAME) this.#endName()
-    else throw new MalformedChunks('Invalid header token')
+    else throw new MalformedChunks(byte === LF ? 'Invalid header field char' : 'Invalid header token')
   }
 
   /** What would frame the body anew. */
   #endName(): void {
     const name = this.#name.toLowerCase()
-    if (name === 'content-length' || name === 'transfer-encoding') throw new MalformedChunks(`${name} cannot be a trailer`)
+    if (name === 'content-length') throw new MalformedChunks("Content-Length can't be present with Transfer-Encoding")
+    if (name === 'transfer-encoding') throw new MalformedChunks('Invalid `Transfer-Encoding` header value')
     this.#state = TRAILER_SPACE
   }
 
   #stepInValue(byte: number): void {
     if (byte === CR) this.#state = TRAILER_LF
-    else if (!isText(byte)) throw new MalformedChunks('Invalid header value char')
+    else if (!isText(byte)) throw new MalformedChunks(byte === LF ? 'Missing expected CR after header value' : 'Invalid header value char')
   }
 }
 

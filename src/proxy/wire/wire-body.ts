@@ -43,7 +43,6 @@ export class WireBody implements BodySource {
     this.#chunks.begin()
   }
 
-  /** It was read to its end. */
   get isRead(): boolean {
     return this.#isChunked ? this.#chunks!.isDone : this.#remaining === 0
   }

@@ -30,7 +30,7 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024
 const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 
 /** In the words of Node's parser. */
-const ENDED = 'Parse Error: Invalid EOF state'
+const ENDED = 'Parse Error'
 
 type State =
   /** Nothing has come yet. */
@@ -62,6 +62,8 @@ export class WireClient {
   /** How much was read for the head that is here in part, and when the last piece came. */
   #rereadBytes = 0
   #lastPieceMs = 0
+  /** What is unread has waited for the response to what came before it. */
+  #isPipelined = false
   #isPaused = false
   #isReading = false
   #isScheduled = false
@@ -175,8 +177,10 @@ export class WireClient {
       this.#unread.add(chunk, 0, length)
       if (this.#state === 'head') this.#readOn()
     } else {
+      const wasAnswered = this.#state === 'busy' && this.#downstream.isEnded
       const rest = this.#readBytes(chunk, 0, length)
       if (rest < length && this.#isOpen) this.#unread.add(chunk, rest, length)
+      this.#isPipelined = !wasAnswered
       if (this.#state === 'idle') this.#schedule()
     }
     if (this.#unread.size >= READ_AHEAD_BYTES) this.#stopReading()
@@ -234,7 +238,8 @@ export class WireClient {
       this.#handOver(bytes.subarray(from, end))
       return from
     }
-    const isPipelined = this.#state === 'idle' && bytes === this.#unread.buffer
+    const isPipelined = this.#isPipelined && this.#state === 'idle' && bytes === this.#unread.buffer
+    this.#isPipelined = true
     this.#state = 'busy'
     this.#isFirstHead = false
     this.#rereadBytes = 0

@@ -3,7 +3,6 @@ import type { Downstream } from '../downstream.ts'
 import type { Peer } from '../peer.ts'
 import type { ProxiedRequest } from '../proxied-request.ts'
 import { FinalHead } from './final-head.ts'
-import { LargeWrites } from './large-writes.ts'
 import { RequestHeadReader } from './request-head-reader.ts'
 
 export interface WireHandlers {
@@ -21,7 +20,6 @@ export interface WireHandlers {
 export class WireContext {
   readonly handlers: WireHandlers
   readonly finalHead: FinalHead
-  readonly largeWrites = new LargeWrites()
   readonly reader = new RequestHeadReader()
   /** What waits on connections that are not read any further for it. */
   heldBytes = 0

@@ -4,16 +4,14 @@ import { hasBody } from '../backend/response-head.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
 import { type FieldLines, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
+import { writeAll } from '../write-all.ts'
 import type { WireBody } from './wire-body.ts'
 import type { WireContext } from './wire-context.ts'
-
-/** Node copies shorter texts to its stack, and the system takes them from there: nothing is written faster. */
-const MAX_TEXT_BYTES = 16 * 1024
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
 const NO_BYTES = Buffer.alloc(0)
-const NO_HEAD: ReceivedHead = { method: '', target: '', version: '1.1', fields: [] }
+const NO_HEAD: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
 
 interface WireDownstreamParts {
   readonly context: WireContext
@@ -179,17 +177,12 @@ export class WireDownstream implements Downstream {
   }
 
   #send(before: string, bytes: Buffer, after: string): void {
-    const length = before.length + bytes.length + after.length
-    if (length === 0) return
+    if (before.length + bytes.length + after.length === 0) return
     const socket = this.#socket
-    const { context } = this.#parts
-    const hasRoom =
-      length > MAX_TEXT_BYTES
-        ? context.largeWrites.write(socket, before, bytes, after)
-        : socket.write(bytes.length === 0 ? before + after : before + bytes.toString('latin1') + after, 'latin1')
+    const hasRoom = writeAll(socket, before, bytes, after)
     // A socket answers before it has tried: nearly always everything is with the system by now.
     if (!hasRoom && socket.writableLength > 0) this.isBlocked = true
-    this.body.idleSinceMs = context.roughMs
+    this.body.idleSinceMs = this.#parts.context.roughMs
   }
 
   #tell(callback: 'onClientDrained' | 'onClientEnded' | 'onClientGone'): void {

@@ -2,93 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { answerHello, HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, proxying, proxyOptions, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
+import { HIDDEN, REFUSED } from '../../support/proxy/two-downstreams/smuggling-vectors.ts'
 import { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { until } from '../../support/until.ts'
-
-const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n'
-
-/** Each is refused whatever follows; a second request hides behind it. */
-const REFUSED: readonly (readonly [what: string, bytes: string])[] = [
-  ['no Host', `GET / HTTP/1.1\r\n\r\n${HIDDEN}`],
-  ['two Hosts', `GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n${HIDDEN}`],
-  ['the same Host twice', `GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n${HIDDEN}`],
-  ['an empty Host', `GET / HTTP/1.1\r\nHost: \r\n\r\n${HIDDEN}`],
-  ['a Host with a path', `GET / HTTP/1.1\r\nHost: a/b\r\n\r\n${HIDDEN}`],
-  ['a Host with a user', `GET / HTTP/1.1\r\nHost: a@b\r\n\r\n${HIDDEN}`],
-  ['a Host with a space', `GET / HTTP/1.1\r\nHost: a b\r\n\r\n${HIDDEN}`],
-  ['a Host with a list', `GET / HTTP/1.1\r\nHost: a, b:80:90\r\n\r\n${HIDDEN}`],
-  ['a Host with a port that is none', `GET / HTTP/1.1\r\nHost: a:b\r\n\r\n${HIDDEN}`],
-  ['a Host beyond ASCII', `GET / HTTP/1.1\r\nHost: \xe9\r\n\r\n${HIDDEN}`],
-  ['a Host with half a bracket', `GET / HTTP/1.1\r\nHost: [::1\r\n\r\n${HIDDEN}`],
-  ['the absolute form with another host', `GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['the absolute form with another port', `GET http://a:81/ HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['the absolute form with a user', `GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['another scheme', `GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['* with another method', `GET * HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['a target that is no path', `GET a HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['a target with a space', `GET /a b HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['a length and chunks', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['chunks and a length', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['chunked twice in a field', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  [
-    'chunked in two fields',
-    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${HIDDEN}`,
-  ],
-  ['identity and chunked', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['gzip, chunked', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['chunked, gzip', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['identity', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['xchunked', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['chunked with a parameter', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['chunked in quotes', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['chunked behind a vertical tab', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['an empty Transfer-Encoding', `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  [
-    'Transfer-Encoding with a space before the colon',
-    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n${HIDDEN}`,
-  ],
-  ['chunks in HTTP/1.0', `POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
-  ['two lengths', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab${HIDDEN}`],
-  ['the same length twice', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab${HIDDEN}`],
-  ['a list of lengths', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2, 2\r\n\r\nab${HIDDEN}`],
-  ['a length with a sign', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +2\r\n\r\nab${HIDDEN}`],
-  ['a negative length', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -2\r\n\r\nab${HIDDEN}`],
-  ['a length in hex', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x2\r\n\r\nab${HIDDEN}`],
-  ['an empty length', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n${HIDDEN}`],
-  ['a length beyond all measure', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n${HIDDEN}`],
-  ['HTTP/0.9', `GET /\r\n\r\n${HIDDEN}`],
-  ['HTTP/1.2', `GET / HTTP/1.2\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['HTTP/2.0', `GET / HTTP/2.0\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['HTTP/0.9 with a version', `GET / HTTP/0.9\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['a version in lower case', `GET / http/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-  ['a bare LF after the request line', `GET / HTTP/1.1\nHost: a\r\n\r\n${HIDDEN}`],
-  ['a bare LF after a field', `GET / HTTP/1.1\r\nHost: a\nX-A: b\r\n\r\n${HIDDEN}`],
-  ['a bare LF after the last field', `GET / HTTP/1.1\r\nHost: a\n\r\n${HIDDEN}`],
-  ['a bare LF as the blank line', `GET / HTTP/1.1\r\nHost: a\r\n\n${HIDDEN}`],
-  ['bare LFs alone', `GET / HTTP/1.1\nHost: a\n\n${HIDDEN}`],
-  ['a bare CR in a value', `GET / HTTP/1.1\r\nHost: a\r\nX-A: b\rX-B: c\r\n\r\n${HIDDEN}`],
-  ['a bare CR after a field', `GET / HTTP/1.1\r\nHost: a\rX-A: b\r\n\r\n${HIDDEN}`],
-  ['a bare CR as the blank line', `GET / HTTP/1.1\r\nHost: a\r\n\r${HIDDEN}`],
-  ['a bare CR in the target', `GET /a\rb HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['NUL in a value', `GET / HTTP/1.1\r\nHost: a\r\nX-A: b\x00c\r\n\r\n${HIDDEN}`],
-  ['NUL in a name', `GET / HTTP/1.1\r\nHost: a\r\nX-\x00A: b\r\n\r\n${HIDDEN}`],
-  ['a folded line', `GET / HTTP/1.1\r\nHost: a\r\nX-A: b\r\n c\r\n\r\n${HIDDEN}`],
-  ['a folded line before all fields', `GET / HTTP/1.1\r\n Host: a\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['a space before the colon', `GET / HTTP/1.1\r\nHost: a\r\nX-A : b\r\n\r\n${HIDDEN}`],
-  ['a field without a colon', `GET / HTTP/1.1\r\nHost: a\r\nX-A\r\n\r\n${HIDDEN}`],
-  ['a field without a name', `GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n${HIDDEN}`],
-  ['an unknown method', `SMUGGLE / HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`],
-  ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-  ['prose', 'may this request go on?\r\n\r\n'],
-  ['a WebSocket with two Hosts', `GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n${HIDDEN}`],
-  ['an h2c with two Hosts', `GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n${HIDDEN}`],
-  [
-    'Expect with two Hosts',
-    `PUT / HTTP/1.1\r\nHost: a\r\nHost: b\r\nExpect: 100-continue\r\nContent-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
-  ],
-]
 
 let backend: HttpBackend
 let edge: Edge

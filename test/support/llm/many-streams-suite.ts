@@ -7,10 +7,10 @@ import { scriptedLlm } from './scripted-llm.ts'
 const EVENTS = 12
 const MAX = 20
 
-export function manyStreamsSuite(streams: number): void {
+export function manyStreamsSuite(streams: number, env: Readonly<Record<string, string>> = {}): void {
   test(`${streams} streams at once complete with none lost`, async () => {
     const backend = await scriptedLlm()
-    const proxy = await llmProxy(backend, { minuteTokens: 100_000, dayTokens: 40_000 })
+    const proxy = await llmProxy(backend, { minuteTokens: 100_000, dayTokens: 40_000, env })
     const body = { stream: true, messages: HELLO, max_tokens: MAX }
     const clients = Array.from({ length: streams }, () => proxy.open(CHAT, body))
     await until(() => backend.calls.length === streams)

@@ -77,6 +77,11 @@ export class StreamClient {
     this.#req.destroy()
   }
 
+  /** Ends its side, and reads on. */
+  endSide(): void {
+    this.#req.socket?.end()
+  }
+
   /** Goes away at once, and says so. */
   reset(): void {
     this.#req.socket?.resetAndDestroy()

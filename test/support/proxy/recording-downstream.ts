@@ -79,6 +79,7 @@ export class RecordingDownstream implements Downstream {
 /** A body that comes when the test says so. */
 export class RecordedBody implements BodySource {
   isComplete = false
+  isRead = false
   isGone = false
   isPaused = true
   idleMs: number | undefined

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
+import { expectSame } from './comparison.ts'
+import { DownstreamPair } from './downstream-pair.ts'
+import { randomTalk } from './random-talks.ts'
+import { SMUGGLING } from './smuggling-vectors.ts'
+import { splitCorpus } from './split-corpus.ts'
+import type { Talk } from './talk.ts'
+
+const LANES = 32
+
+export interface TwoDownstreamsOptions {
+  /** Of chance, at least. */
+  readonly requests: number
+  /** Every so many places of a request it is cut; 1: in every one. */
+  readonly splitStep: number
+}
+
+/** Sends the same bytes to a proxy with its own wire and to one that reads through `node:http`, each before a backend that notes what comes. */
+export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDownstreamsOptions): void {
+  let pair: DownstreamPair
+  beforeAll(async () => {
+    pair = await DownstreamPair.start()
+  })
+  afterAll(() => pair.stop())
+
+  test('whatever comes, however cut: the same answers, the same requests at the backend, the same counts', {
+    timeout: 300_000,
+  }, async () => {
+    let seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
+    const counted = new Set<string>()
+    for (let requests = 0; requests < minRequests; seed += LANES) {
+      const talks = Array.from({ length: LANES }, (_, lane) => randomTalk(seed + lane))
+      const { deeds } = await expectSame(pair, talks)
+      for (const series of Object.keys(deeds.counts)) counted.add(series)
+      requests += talks.reduce((sum, talk) => sum + talk.requests, 0)
+    }
+    // Or else the requests are too much alike.
+    for (const series of EXPECTED_SERIES) expect([...counted].join('\n')).toContain(series)
+  })
+
+  test('a request may be cut anywhere', { timeout: 300_000 }, async () => {
+    let caller = 0
+    const nextCaller = (): string => `split-${String(caller++).padStart(6, '0')}`
+    const whole = splitCorpus(nextCaller())
+    for (const [i, { length }] of whole.entries()) {
+      const request = (): string => splitCorpus(nextCaller())[i]!
+      const talks = [talkOf([request()]), talkOf([...request()])]
+      for (let at = 1 + (i % splitStep); at < length; at += splitStep) {
+        const text = request()
+        talks.push(talkOf([text.slice(0, at), text.slice(at)]))
+      }
+      for (let first = 0; first < talks.length; first += LANES) {
+        const { results } = await expectSame(pair, talks.slice(first, first + LANES))
+        for (const result of results) expect({ request: whole[i], ...result }).toEqual({ request: whole[i], ...results[0] })
+      }
+    }
+  })
+
+  test.each(['in one piece', 'byte by byte'])(
+    'no smuggled request reaches the backend undecided: %s',
+    { timeout: 300_000 },
+    async (way) => {
+      for (const { what, bytes } of SMUGGLING) {
+        const before = pair.sides.map(({ edge }) => edge.log.length)
+        // A line a second is logged.
+        for (const { clock } of pair.sides) clock.advance(2000)
+        const { deeds } = await expectSame(pair, [talkOf(way === 'in one piece' ? [bytes] : [...bytes.slice(0, 300)])])
+        expect([what, deeds.rubbish]).toEqual([what, []])
+        expect({ what, undecided: deeds.requests.slice(deeds.counts[ALLOWED] ?? 0) }).toEqual({ what, undecided: [] })
+        const [own, node] = pair.sides.map(({ edge }, i) =>
+          edge.log.slice(before[i]).map(({ event, reason, detail }) => ({ event, reason, detail })),
+        )
+        expect({ what, log: own }).toEqual({ what, log: node })
+      }
+    },
+  )
+}
+
+const ALLOWED = 'edge_questions_total{door="proxy",outcome="allow"}'
+
+const EXPECTED_SERIES = [
+  ...['allow', 'reject', 'refuse'].map((outcome) => `edge_questions_total{door="proxy",outcome="${outcome}"}`),
+  ...['bad_request', 'repeated_descriptor'].map((reason) => `edge_refused_requests_total{reason="${reason}"}`),
+  'edge_rejects_total{policy="blocked",',
+  'reason="token_bucket_exceeded"',
+  'reason="quota_exceeded"',
+  'reason="tpd_exceeded"',
+  ...['done', 'client_gone'].map((end) => `edge_llm_settlements_total{end="${end}"}`),
+  'edge_llm_tokens_given_back_total{',
+  'edge_cost_spent_total{',
+  'edge_proxy_client_aborts_total',
+]
+
+/** Sent, and the sending side ended. */
+function talkOf(pieces: readonly string[]): Talk {
+  return { steps: [{ pieces, methods: undefined }], ending: 'end' }
+}
