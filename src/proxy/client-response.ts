@@ -9,10 +9,10 @@ import { responseFields, trailerFields } from './response-fields.ts'
  * still be reported in its place. Bytes wait for those behind them: a response that came in one piece leaves in one.
  */
 export class ClientResponse {
-  readonly #downstream: Downstream
-  readonly #request: ProxiedRequest
+  #downstream!: Downstream
+  #request!: ProxiedRequest
   /** The lines of the decision's fields. */
-  readonly #ours: string
+  #ours = ''
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
@@ -20,10 +20,16 @@ export class ClientResponse {
   /** The client takes no more for now. */
   isBlocked = false
 
-  constructor(downstream: Downstream, request: ProxiedRequest, ours: string) {
+  /** To be called for each request. */
+  open(downstream: Downstream, request: ProxiedRequest, ours: string): void {
     this.#downstream = downstream
     this.#request = request
     this.#ours = ours
+    this.#head = undefined
+    this.#llmResponse = undefined
+    this.#isHeadSent = false
+    this.#held = undefined
+    this.isBlocked = false
   }
 
   /** The backend's head has come. */

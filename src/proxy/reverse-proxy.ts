@@ -22,7 +22,7 @@ import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body-claims.ts'
 import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
-import { Exchange, type ExchangeParts } from './exchange.ts'
+import { Exchanges } from './exchanges.ts'
 import { fieldsOf, linesOf } from './field-lines.ts'
 import type { LlmResponseParts } from './llm-response.ts'
 import type { HeldRequest, OpenHolds } from './open-holds.ts'
@@ -59,19 +59,19 @@ export class ReverseProxy {
   readonly #rateLimitText = new RateLimitText('')
   readonly #openStreams: OpenStreams
   readonly #basePath: string
-  readonly #exchangeParts: ExchangeParts
+  readonly #exchanges: Exchanges
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
     this.#openStreams = new OpenStreams({ engine: parts.engine, metrics: parts.backendMetrics, logger: parts.logger })
-    this.#exchangeParts = {
+    this.#exchanges = new Exchanges({
       openStreams: this.#openStreams,
       backend: parts.backend,
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
       onBroken: (downstream, error) => this.#fail(downstream, error, true),
-    }
+    })
     this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
   }
 
@@ -201,7 +201,7 @@ export class ReverseProxy {
     if (body === undefined) inviteBody(request, downstream)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    new Exchange(this.#exchangeParts, { request, downstream, fields, llm, held, view, body: incoming.llm, plan, host, target }, body)
+    this.#exchanges.begin({ request, downstream, fields, llm, held, view, body: incoming.llm, plan, host, target }, body)
     incoming.body = undefined
   }
 
