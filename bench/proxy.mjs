@@ -49,7 +49,11 @@ async function measureWorkload(workload, contestants) {
   console.error(workload.title)
   const ids = Object.keys(contestants)
   const cases = Object.values(contestants).map((each) => (each.isMissing ? each : caseOf(workload, each, backend)))
-  await warmUp(cases, load, plan)
+  await warmUp(
+    cases.filter(({ isCompiled }) => !isCompiled),
+    load,
+    plan,
+  )
   const samples = await measureInTurns(cases, load, plan)
   const nginx = samples.get(cases[ids.indexOf('nginx')]) ?? []
   const ratioOf = (each) => (each === cases[ids.indexOf('nginx')] ? undefined : speedRatio(samples.get(each), nginx))

@@ -27,5 +27,5 @@ export function missing(name) {
 
 export function kindOf(name) {
   if (name.startsWith('edge')) return 'edge'
-  return name.includes('node:') ? 'floor' : 'peer'
+  return name.includes('node:') || name === 'direct' ? 'floor' : 'peer'
 }

@@ -10,7 +10,7 @@ const CASES = [
   ['Responses', 'responses', false],
 ]
 
-/** The filter without sockets, each case in a process of its own: events a second on one core, one event a chunk and in 16 KiB chunks. */
+/** The filter without sockets, each case in a process of its own: events a second of CPU time, one event a chunk and in 16 KiB chunks. */
 export async function measureFilter(rounds) {
   console.error('the filter alone')
   const cases = []

@@ -63,7 +63,7 @@ function blockedBars(crowds) {
   const bars = crowds
     .filter(({ loop }) => loop !== undefined)
     .flatMap(({ streams, loop }) => [loopBar(`${whole(streams)}, delay`, loop.delay), loopBar(`${whole(streams)}, CPU time`, loop.work)])
-  const note = 'event loop: delay of a timer, CPU time between timers; p99.9 (dark) and at most (faint)'
+  const note = 'late timers, CPU time between timers · p99.9 (dark), at most (faint)'
   return (x, y) => drawBars({ x, y, title: 'How long a worker of edge is blocked', note, rows: bars })
 }
 
@@ -73,7 +73,7 @@ function loopBar(name, { p999Ms, maxMs }) {
 
 function subtitle({ machine, versions, load, method, date }) {
   const core = machine.isServerPinned ? 'proxy pinned to one core' : 'cores shared'
-  return `npm run bench:proxy · medians of ${method.rounds} interleaved rounds · node ${machine.node}, nginx ${versions.nginx}, HAProxy ${versions.haproxy} on ${machine.cpu}, ${core} · ${load.name} · ${date}`
+  return `npm run bench:proxy · medians of ${method.rounds} interleaved rounds · node ${machine.node}, nginx ${versions.nginx}, HAProxy ${versions.haproxy}, ${load.name}, ${core} · ${date}`
 }
 
 function describe(groups) {

@@ -78,7 +78,7 @@ function formatLoop({ p50Ms, p999Ms, maxMs }) {
 function formatFilter(filter) {
   return [
     '',
-    line('the filter alone, events/s on one core', 'one a chunk', '16 KiB chunks'),
+    line('the filter alone, events a second of CPU time', 'one a chunk', '16 KiB chunks'),
     ...filter.map(({ name, singlePerSecond, chunkedPerSecond }) => line(`  ${name}`, whole(singlePerSecond), whole(chunkedPerSecond))),
   ]
 }
