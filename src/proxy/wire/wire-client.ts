@@ -6,7 +6,9 @@ import { LINGER_MS } from '../body-source.ts'
 import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
 import { ProxiedRequest } from '../proxied-request.ts'
 import { MalformedChunks } from './chunked-frames.ts'
+import { ReadPause } from './read-pause.ts'
 import { INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './request-head-reader.ts'
+import { StallWatch } from './stall-watch.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 import { WireBody } from './wire-body.ts'
 import type { WireContext } from './wire-context.ts'
@@ -23,14 +25,13 @@ export interface WireTimeouts {
 
 /** With so much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
 const READ_AHEAD_BYTES = 16 * 1024
-/** On all connections of a wire. Beyond this, those with more than the bound above are cut. */
-const MAX_HELD_BYTES = 16 * 1024 * 1024
 
 /** Each piece makes the head be read anew from its start. What that costs is bounded: `node:http` reads on where it left off. */
 const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 
 /** In the words of Node's parser. */
 const ENDED = 'Parse Error'
+const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
 
 type State =
   /** Nothing has come yet. */
@@ -55,6 +56,8 @@ export class WireClient {
   readonly #unread: UnreadBytes
   readonly #body: WireBody
   readonly #downstream: WireDownstream
+  readonly #pause: ReadPause
+  readonly #stall: StallWatch
   #state: State = 'silent'
   /** When the state began; when a head did. */
   #sinceMs = performance.now()
@@ -64,14 +67,8 @@ export class WireClient {
   #lastPieceMs = 0
   /** What is unread has waited for the response to what came before it. */
   #isPipelined = false
-  #isPaused = false
   #isReading = false
   #isScheduled = false
-  /** When the client took something last, of so many bytes that waited for it then. */
-  #takenMs = 0
-  #unsent = 0
-  /** What it holds while nothing more is read, as it was counted. */
-  #heldBytes = 0
   /** The rest of the body is thrown away; and the response has been sent since. */
   #isDropped = false
   #isLingering = false
@@ -89,6 +86,8 @@ export class WireClient {
     this.#socket = socket
     this.#onGone = onGone
     this.#unread = new UnreadBytes()
+    this.#pause = new ReadPause(context, socket)
+    this.#stall = new StallWatch(socket)
     this.#body = new WireBody(context, this.#unread, () => this.#schedule())
     this.#downstream = new WireDownstream(socket, {
       context,
@@ -131,7 +130,9 @@ export class WireClient {
         if (this.#isSilent(nowMs - sweepMs)) return void this.#socket.destroy()
         if (this.#isDropped) this.#linger(nowMs)
     }
-    if (this.#isStalled(nowMs - sweepMs)) this.#socket.destroy()
+    const { stallMs } = this.#downstream
+    const stalledMs = this.#stall.stalledMs(nowMs)
+    if (stallMs > 0 && stalledMs > stallMs + sweepMs) this.#socket.destroy()
   }
 
   /** To be called when the wire drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
@@ -158,15 +159,6 @@ export class WireClient {
   #isSilent(nowMs: number): boolean {
     const { idleMs, idleSinceMs, isComplete } = this.#body
     return idleMs > 0 && nowMs - idleSinceMs > idleMs && !isComplete
-  }
-
-  /** The client takes nothing of what waits for it. */
-  #isStalled(nowMs: number): boolean {
-    const { stallMs } = this.#downstream
-    const before = this.#unsent
-    this.#unsent = this.#socket.writableLength
-    if (this.#unsent === 0 || this.#unsent < before || before === 0) this.#takenMs = this.#context.roughMs
-    return this.#unsent > 0 && stallMs > 0 && nowMs - this.#takenMs > stallMs
   }
 
   /** `chunk` may be shared: what is needed beyond this turn is copied. */
@@ -198,7 +190,7 @@ export class WireClient {
       this.#unread.readTo(rest)
       if (this.#state === 'idle') this.#schedule()
     }
-    if (this.#unread.size < READ_AHEAD_BYTES) this.#startReading()
+    if (this.#unread.size < READ_AHEAD_BYTES) this.#pause.end()
     if (this.#downstream.hasEnded) this.#checkEnd()
   }
 
@@ -227,6 +219,10 @@ export class WireClient {
 
   /** Returns where the head ends, or `from` where it is not here yet or not for us. */
   #readHead(bytes: Buffer, from: number, end: number): number {
+    if (this.#body.isLast) {
+      this.#refuse('400 Bad Request', BEHIND_LAST)
+      return end
+    }
     const { reader, handlers, isDraining } = this.#context
     const next = isDraining ? OTHER : reader.read(bytes, from, end)
     if (next === INCOMPLETE && this.#rereadBytes < MAX_REREAD_BYTES) {
@@ -319,7 +315,7 @@ export class WireClient {
 
   /** Goes on with what waits, in a turn of its own. */
   #schedule(): void {
-    if (this.#isReading || this.#isScheduled || this.#downstream.isBlocked || (this.#unread.size === 0 && !this.#isPaused)) return
+    if (this.#isReading || this.#isScheduled || this.#downstream.isBlocked || (this.#unread.size === 0 && !this.#pause.isOn)) return
     this.#isScheduled = true
     setImmediate(this.#goOn)
   }
@@ -330,29 +326,7 @@ export class WireClient {
   }
 
   #stopReading(): void {
-    if (this.#isPaused || !this.#isOpen) return
-    this.#isPaused = true
-    this.#socket.pause()
-    // An upload waits for a slow backend.
-    if (!this.#body.isRead) return
-    const context = this.#context
-    this.#heldBytes = this.#unread.size
-    context.heldBytes += this.#heldBytes
-    if (context.heldBytes <= MAX_HELD_BYTES) return
-    context.handlers.noteMalformed('too many pipelined requests wait')
-    this.#socket.destroy()
-  }
-
-  #startReading(): void {
-    if (!this.#isPaused) return
-    this.#isPaused = false
-    this.#giveBackHeld()
-    this.#socket.resume()
-  }
-
-  #giveBackHeld(): void {
-    this.#context.heldBytes -= this.#heldBytes
-    this.#heldBytes = 0
+    if (this.#isOpen) this.#pause.begin(this.#body.isRead ? this.#unread.size : 0)
   }
 
   #end(): void {
@@ -394,13 +368,13 @@ export class WireClient {
   /** Nothing of what waits is needed any more. */
   #letGo(): void {
     this.#unread.clear()
-    this.#startReading()
+    this.#pause.end()
   }
 
   #close(): void {
     this.#state = 'gone'
     this.#unread.clear()
-    this.#giveBackHeld()
+    this.#pause.end()
     this.#onGone(this.#socket)
     this.#downstream.onClientGone()
   }
@@ -417,15 +391,20 @@ export class WireClient {
     this.#unshareReads?.()
     this.#onGone(socket)
     this.#context.handlers.handOver(socket)
-    if (this.#downstream.hasEnded) {
-      // The stream takes nothing back any more, so its events are told once more.
-      socket.emit('data', rest)
-      socket.emit('end')
-      return
-    }
-    if (rest.length > 0) socket.unshift(rest)
-    this.#startReading()
+    giveBack(socket, rest, this.#downstream.hasEnded)
+    this.#pause.end()
   }
+}
+
+/** What was read comes once more, before all that is still to be read. */
+function giveBack(socket: Socket, bytes: Buffer, hasEnded: boolean): void {
+  if (!hasEnded) {
+    if (bytes.length > 0) socket.unshift(bytes)
+    return
+  }
+  // The stream takes nothing back any more, so its events are told once more.
+  socket.emit('data', bytes)
+  socket.emit('end')
 }
 
 function ignore(): void {

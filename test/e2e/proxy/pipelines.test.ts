@@ -118,13 +118,17 @@ describe('one request of a connection is under way', () => {
   })
 })
 
-test('what waits on all connections together is bounded: long pipelines are cut then, short ones are not', async () => {
+// One counts bytes, the other requests.
+test.each([
+  ['own', 320],
+  ['node', 8],
+])('what waits on all connections together is bounded (%s): long pipelines are cut then, short ones are not', async (wire, clients) => {
   const backend = await RawBackend.start(() => {})
-  const edge = await proxying(backend)
+  const edge = await proxying(backend, { env: { EDGE_PROXY_WIRE: wire } })
   const short = RawClient.connect(edge.port)
   short.send(get('/short').repeat(10))
   await until(() => backend.heads === 1)
-  const long = Array.from({ length: 8 }, () => {
+  const long = Array.from({ length: clients }, () => {
     const client = RawClient.connect(edge.port)
     client.send(get('/').repeat(2400))
     return client

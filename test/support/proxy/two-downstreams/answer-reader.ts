@@ -26,7 +26,7 @@ export class AnswerReader {
   /** To be called when nothing more will come. Returns what was not a whole answer. */
   end(): string {
     while (this.#readOne(true));
-    return this.#unread
+    return this.#unread.replace(DATE, 'Date: …')
   }
 
   #readOne(hasEnded: boolean): boolean {

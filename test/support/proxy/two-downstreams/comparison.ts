@@ -12,11 +12,11 @@ export interface SameOutcome {
 /** Has these talks with both sides, and compares all that can be seen of them. */
 export async function expectSame(pair: DownstreamPair, talks: readonly Talk[]): Promise<SameOutcome> {
   const [own, node] = await Promise.all(pair.sides.map(({ edge }) => Promise.all(talks.map((talk) => converse(edge.port, talk)))))
+  const [ownDeeds, nodeDeeds] = await Promise.all(pair.sides.map(deedsOf))
   talks.forEach(({ steps }, i) => {
     const sent = steps.map(({ pieces }) => pieces)
     expect({ sent, ...own![i]! }).toEqual({ sent, ...node![i]! })
   })
-  const [ownDeeds, nodeDeeds] = await Promise.all(pair.sides.map(deedsOf))
   const sent = talks.map(({ steps }) => steps.map(({ pieces }) => pieces))
   expect({ sent, ...comparable(ownDeeds!, nodeDeeds!) }).toEqual({ sent, ...comparable(nodeDeeds!, ownDeeds!) })
   return { results: own!, deeds: ownDeeds! }

@@ -88,7 +88,7 @@ export async function deedsOf(side: Side): Promise<Deeds> {
     lines = (await edge.get('/metrics')).body.split('\n')
     return lines.includes('edge_proxy_open_requests 0') && backend.open === 0
   })
-  const counted = new Map(lines.filter((line) => COUNTED.test(line)).map((line) => [seriesOf(line), valueOf(line)]))
+  const counted = new Map(lines.filter((line) => COUNTED.test(line)).map((line) => [seriesOf(line), numberOf(line)]))
   side.counted = counted
   const growth = [...counted].map(([series, value]) => [series, value - (before.get(series) ?? 0)] as const)
   const counts = Object.fromEntries(
@@ -101,7 +101,7 @@ function seriesOf(line: string): string {
   return line.slice(0, line.lastIndexOf(' '))
 }
 
-function valueOf(line: string): number {
+function numberOf(line: string): number {
   return Number(line.slice(line.lastIndexOf(' ')))
 }
 

@@ -284,10 +284,16 @@ const IN_BODIES: readonly (readonly [what: string, bytes: string])[] = [
   ].map((end): [string, string] => [`the end ${JSON.stringify(end.slice(0, 40))}`, `${IN_CHUNKS}3\r\nabc\r\n${end}${HIDDEN}`]),
 ]
 
+export interface SmugglingVector {
+  readonly what: string
+  readonly bytes: string
+  /** By its head alone. */
+  readonly isRefused: boolean
+}
+
 /** Every trick by its name. Whatever it is, the backend sees no request that was not decided. */
-export const SMUGGLING: readonly { readonly what: string; readonly bytes: string }[] = [...REFUSED, ...IN_HEADS, ...IN_BODIES].map(
-  ([what, bytes]) => ({
-    what,
-    bytes,
-  }),
-)
+export const SMUGGLING: readonly SmugglingVector[] = [...REFUSED, ...IN_HEADS, ...IN_BODIES].map(([what, bytes], i) => ({
+  what,
+  bytes,
+  isRefused: i < REFUSED.length,
+}))

@@ -1,0 +1,40 @@
+import type { Socket } from 'node:net'
+import type { WireContext } from './wire-context.ts'
+
+/** On all connections of a wire. Beyond this, those that read no further for what is pipelined are cut. */
+const MAX_HELD_BYTES = 16 * 1024 * 1024
+
+/** Whether a connection is read. */
+export class ReadPause {
+  readonly #context: WireContext
+  readonly #socket: Socket
+  /** What it holds meanwhile, as it was counted. */
+  #heldBytes = 0
+  isOn = false
+
+  constructor(context: WireContext, socket: Socket) {
+    this.#context = context
+    this.#socket = socket
+  }
+
+  /** `pipelinedBytes` wait for the response to a request; 0: the connection waits for a slow backend to take its upload. */
+  begin(pipelinedBytes: number): void {
+    if (this.isOn) return
+    this.isOn = true
+    this.#socket.pause()
+    const context = this.#context
+    this.#heldBytes = pipelinedBytes
+    context.heldBytes += pipelinedBytes
+    if (pipelinedBytes === 0 || context.heldBytes <= MAX_HELD_BYTES) return
+    context.handlers.noteMalformed('too many pipelined requests wait')
+    this.#socket.destroy()
+  }
+
+  end(): void {
+    if (!this.isOn) return
+    this.isOn = false
+    this.#context.heldBytes -= this.#heldBytes
+    this.#heldBytes = 0
+    this.#socket.resume()
+  }
+}
