@@ -45,6 +45,16 @@ test('nothing is read while a piece waits for memory, and the client may be sile
   expect([source.reader, source.idleMs, claim.isReleased]).toEqual([undefined, 0, false])
 })
 
+test('a piece that waits for memory may be overwritten meanwhile', async () => {
+  const { source, claim, outcome } = collecting()
+  const piece = Buffer.from('abcdef')
+  source.reader!.onData(piece)
+  piece.fill('!')
+  source.reader!.onEnd()
+  claim.grant!()
+  expect(await outcome).toEqual({ bytes: Buffer.from('abcdef'), isPartial: false })
+})
+
 test('an end that comes while the last piece waits ends it when the piece has its memory', async () => {
   const { source, claim, outcome } = collecting()
   source.reader!.onData(Buffer.from('abcdef'))

@@ -74,6 +74,21 @@ describe('a body that is read', () => {
     expect([reader.sizes.length, drained]).toEqual([3, 1])
   })
 
+  test.each([
+    ['identity', (body: string) => Buffer.from(body)],
+    ['gzip', gzipSync],
+  ] as const)('%s: may be overwritten behind each write where it is borrowed', async (coding, encode) => {
+    const { scan, reader } = newScan({ coding, isBorrowed: true })
+    const body = encode(text)
+    const shared = Buffer.alloc(20_000)
+    for (let at = 0; at < body.length; at += shared.length) {
+      const length = body.copy(shared, 0, at)
+      scan.write(shared.subarray(0, length))
+      shared.fill('!')
+    }
+    expect([await ended(scan), reader.text === text]).toEqual(['read', true])
+  })
+
   test('can be read at once where its end will not come', () => {
     const { scan, reader } = newScan()
     scan.write(Buffer.alloc(100_000))

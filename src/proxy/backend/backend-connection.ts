@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { newReadBuffer, releaseRead } from '../../read-buffer.ts'
-import { writeAll } from '../write-all.ts'
+import { writeAll } from '../../write-all.ts'
 import { BackendFailure, connectFailure, exchangeFailure } from './backend-failure.ts'
 import { RefusedWrites } from './refused-writes.ts'
 import { InvalidResponse } from './response-head.ts'

@@ -449,13 +449,14 @@ function read(method: string, chunks: readonly Buffer[], isUpgradeAsked = false,
 
 /** Reads from the middle of a buffer that is used for every read, and overwritten behind each. Returns the bytes behind the answer. */
 function pushShared(reader: ResponseReader, chunk: Buffer): string {
-  const shared = SHARED.fill('\r\n\r\n')
+  const shared = SHARED
   const to = OFFSET + chunk.copy(shared, OFFSET)
+  shared.write('\r\n\r\n', to)
   try {
     const unread = reader.push(shared, OFFSET, to)
     return shared.toString('latin1', to - unread, to)
   } finally {
-    shared.fill('!')
+    shared.fill('!', 0, to)
   }
 }
 

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
+import { writeAll } from '../../write-all.ts'
 import { hasBody } from '../backend/response-head.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
 import { type FieldLines, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
-import { writeAll } from '../write-all.ts'
 import type { WireBody } from './wire-body.ts'
 import type { WireContext } from './wire-context.ts'
 

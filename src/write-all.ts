@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 /** Node copies shorter texts before it writes them, to where no memory is allocated. */
 const MAX_TEXT_BYTES = 16 * 1024
 
-/** Larger pieces are copied to it. It is used again as soon as the system has taken them. */
-let staging = Buffer.allocUnsafeSlow(64 * 1024)
+/** Larger pieces are copied to it: there is room for a whole read and what is around it. It is used again as soon as the system has taken them. */
+let staging = Buffer.allocUnsafeSlow(72 * 1024)
 
 /**
  * Writes a text of bytes, then bytes, then another such text, in one write. The bytes are the caller's again when this returns, whatever the

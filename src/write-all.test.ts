@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { until } from '../../test/support/until.ts'
+import { until } from '../test/support/until.ts'
 import { writeAll } from './write-all.ts'
 
 test.each([
