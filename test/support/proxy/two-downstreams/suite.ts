@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
 import { expectSame } from './comparison.ts'
-import { DownstreamPair } from './downstream-pair.ts'
+import { DownstreamPair, deedsOf } from './downstream-pair.ts'
 import { randomTalk } from './random-talks.ts'
-import { SMUGGLING } from './smuggling-vectors.ts'
+import { CLOSING_TRAILER, SMUGGLING } from './smuggling-vectors.ts'
 import { splitCorpus } from './split-corpus.ts'
-import type { Talk } from './talk.ts'
+import { converse, type Talk } from './talk.ts'
 
 const LANES = 32
 
@@ -76,6 +76,15 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
       }
     },
   )
+
+  test('a request behind a trailer that says Connection: close is decided, or not read', async () => {
+    for (const side of pair.sides) {
+      const { answers } = await converse(side.edge.port, talkOf([CLOSING_TRAILER]))
+      const { requests, rubbish, counts } = await deedsOf(side)
+      expect([rubbish, requests.length]).toEqual([[], counts[ALLOWED]])
+      expect(answers.map((answer) => answer.slice(9, 12))).toEqual(side === pair.own ? ['200', '200'] : ['200', '400'])
+    }
+  })
 }
 
 const ALLOWED = 'edge_questions_total{door="proxy",outcome="allow"}'
