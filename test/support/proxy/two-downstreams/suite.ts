@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
 import { expectSame } from './comparison.ts'
-import { DownstreamPair, deedsOf } from './downstream-pair.ts'
+import { DownstreamPair } from './downstream-pair.ts'
 import { randomTalk } from './random-talks.ts'
-import { CLOSING_TRAILER, SMUGGLING } from './smuggling-vectors.ts'
 import { splitCorpus } from './split-corpus.ts'
-import { converse, type Talk } from './talk.ts'
+import { oddTalk } from './talk.ts'
 
 const LANES = 32
 
@@ -45,10 +44,10 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
     const whole = splitCorpus(nextCaller())
     for (const [i, { length }] of whole.entries()) {
       const request = (): string => splitCorpus(nextCaller())[i]!
-      const talks = [talkOf([request()]), talkOf([...request()])]
+      const talks = [oddTalk([request()]), oddTalk([...request()])]
       for (let at = 1 + (i % splitStep); at < length; at += splitStep) {
         const text = request()
-        talks.push(talkOf([text.slice(0, at), text.slice(at)]))
+        talks.push(oddTalk([text.slice(0, at), text.slice(at)]))
       }
       for (let first = 0; first < talks.length; first += LANES) {
         const { results } = await expectSame(pair, talks.slice(first, first + LANES))
@@ -56,38 +55,7 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
       }
     }
   })
-
-  test.each(['in one piece', 'byte by byte'])(
-    'no smuggled request reaches the backend undecided: %s',
-    { timeout: 300_000 },
-    async (way) => {
-      for (const { what, bytes, isRefused } of SMUGGLING) {
-        const before = pair.sides.map(({ edge }) => edge.log.length)
-        // A line a second is logged.
-        for (const { clock } of pair.sides) clock.advance(2000)
-        const { deeds } = await expectSame(pair, [talkOf(way === 'in one piece' ? [bytes] : [...bytes.slice(0, 300)])])
-        expect([what, deeds.rubbish]).toEqual([what, []])
-        expect({ what, undecided: deeds.requests.slice(deeds.counts[ALLOWED] ?? 0) }).toEqual({ what, undecided: [] })
-        const [own, node] = pair.sides.map(({ edge }, i) =>
-          // Each wire has its own words for what is wrong in the middle of a body.
-          edge.log.slice(before[i]).map(({ event, reason, detail }) => ({ event, reason, ...(isRefused && { detail }) })),
-        )
-        expect({ what, log: own }).toEqual({ what, log: node })
-      }
-    },
-  )
-
-  test('a request behind a trailer that says Connection: close is decided, or not read', async () => {
-    for (const side of pair.sides) {
-      const { answers } = await converse(side.edge.port, talkOf([CLOSING_TRAILER]))
-      const { requests, rubbish, counts } = await deedsOf(side)
-      expect([rubbish, requests.length]).toEqual([[], counts[ALLOWED]])
-      expect(answers.map((answer) => answer.slice(9, 12))).toEqual(side === pair.own ? ['200', '200'] : ['200', '400'])
-    }
-  })
 }
-
-const ALLOWED = 'edge_questions_total{door="proxy",outcome="allow"}'
 
 const EXPECTED_SERIES = [
   ...['allow', 'reject', 'refuse'].map((outcome) => `edge_questions_total{door="proxy",outcome="${outcome}"}`),
@@ -101,8 +69,3 @@ const EXPECTED_SERIES = [
   'edge_cost_spent_total{',
   'edge_proxy_client_aborts_total',
 ]
-
-/** Sent, and the sending side ended. */
-function talkOf(pieces: readonly string[]): Talk {
-  return { steps: [{ pieces, methods: undefined }], ending: 'end' }
-}
