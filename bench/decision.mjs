@@ -17,6 +17,7 @@ import { formatTable } from './decision/table.mjs'
 import { judge } from './decision/targets.mjs'
 import { measureTwoThreads } from './decision/two-threads.mjs'
 import { measureDoors } from './doors/measure.mjs'
+import { rounded } from './support/numbers.mjs'
 import { hasCores } from './support/processes.mjs'
 
 if (process.platform !== 'linux') throw new Error('CPU time is read from /proc: this needs Linux')
@@ -113,9 +114,4 @@ function writeResults() {
   writeFileSync(new URL('decision.json', directory), `${JSON.stringify(results, rounded, 2)}\n`)
   writeFileSync(new URL('decision.svg', directory), drawPicture(results))
   console.log('\nwritten to bench/results/decision.json and bench/results/decision.svg')
-}
-
-/** Four digits are more than the method gives. */
-function rounded(_, value) {
-  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value
 }

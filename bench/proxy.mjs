@@ -1,36 +1,63 @@
-// `npm run bench:proxy [-- --only items,post] [--rounds 11] [--against DIR] [--contestants nginx,edge]`: what the reverse proxy costs, beside nginx, HAProxy and a bare
-// undici pass-through.
+// `npm run bench:proxy [-- --only items,post] [--rounds 11] [--against DIR] [--contestants nginx,edge]`: what the reverse proxy costs, beside
+// nginx, HAProxy and a bare undici pass-through.
 //
 // The figure is CPU time per request or event, user and system, of the proxy with all its threads and children. The proxy is
 // bound to one core; the load and the backend share the other. Contestants take turns, round after round; figures are
 // medians over the rounds, ratios are medians of the per-round ratios. Each is first shown to do its job.
 import { newLoad } from './decision/load.mjs'
-import { measureInTurns, speedRatio, warmUp } from './decision/rounds.mjs'
+import { isRough, measureInTurns, speedRatio, warmUp } from './decision/rounds.mjs'
 import { rowsOf } from './decision/rows.mjs'
+import { atLeast } from './decision/targets.mjs'
 import { startContestants } from './proxy/contestants.mjs'
+import { measureCrowds } from './proxy/crowds.mjs'
+import { measureDelays } from './proxy/delays.mjs'
+import { measureFilter } from './proxy/filter.mjs'
 import { readPlan } from './proxy/plan.mjs'
-import { formatGroup } from './proxy/table.mjs'
+import { writeResults } from './proxy/results.mjs'
+import { formatTable } from './proxy/table.mjs'
 import { caseOf, WORKLOADS } from './proxy/workloads.mjs'
-import { hasCores, OTHERS, start } from './support/processes.mjs'
+import { hasCores, OTHERS, start, stop } from './support/processes.mjs'
 
 if (process.platform !== 'linux') throw new Error('CPU time is read from /proc: this needs Linux')
 const plan = readPlan(process.argv.slice(2))
 const load = await newLoad()
 console.error(`load: ${load.name}, ${load.details}${hasCores ? '' : '\n*** no taskset: cores are shared, figures are rough ***'}`)
-const backend = await start(OTHERS, new URL('./proxy/backend.mjs', import.meta.url))
-const contestants = await startContestants(backend, plan)
+const backend = await startScript('backend')
+const streamLoad = await startScript('stream-load')
 
-for (const [id, workload] of Object.entries(WORKLOADS)) if (plan.has(id)) console.log(formatGroup(await measure(workload)))
+const results = { load: { name: load.name, details: load.details }, method: plan.method, groups: [] }
+await measureContestants()
+if (plan.has('crowds')) results.crowds = await measureCrowds(backend, streamLoad)
+if (plan.has('filter')) results.filter = await measureFilter(plan.rounds)
+// Others may be waiting for the load; edge always has enough to do.
+results.isRough = isRough(results.groups.map(({ rows }) => ({ rows: rows.filter(({ name }) => name === 'edge') })))
+console.log(formatTable(results))
+if (plan.isWhole) writeResults(results)
 // Servers are still up; they end with us.
 process.exit()
 
-async function measure(workload) {
+async function measureContestants() {
+  const workloads = Object.entries(WORKLOADS).filter(([id]) => plan.has(id))
+  if (workloads.length === 0 && !plan.has('delays')) return
+  const contestants = await startContestants(backend, plan)
+  for (const [id, workload] of workloads) results.groups.push({ id, ...(await measureWorkload(workload, contestants)) })
+  if (plan.has('delays')) results.delays = await measureDelays(Object.values(contestants), streamLoad, plan.delayRounds)
+  for (const { server } of Object.values(contestants)) if (server !== undefined) await stop(server)
+}
+
+async function measureWorkload(workload, contestants) {
   console.error(workload.title)
+  const ids = Object.keys(contestants)
   const cases = Object.values(contestants).map((each) => (each.isMissing ? each : caseOf(workload, each, backend)))
-  const nginx = cases[Object.keys(contestants).indexOf('nginx')]
   await warmUp(cases, load, plan)
   const samples = await measureInTurns(cases, load, plan)
+  const nginx = samples.get(cases[ids.indexOf('nginx')]) ?? []
+  const ratioOf = (each) => (each === cases[ids.indexOf('nginx')] ? undefined : speedRatio(samples.get(each), nginx))
   const { title, unit, target } = workload
-  const rows = rowsOf(cases, samples, (each) => (each === nginx ? undefined : speedRatio(samples.get(each), samples.get(nginx) ?? [])))
-  return { title, unit, target, rows }
+  const rows = rowsOf(cases, samples, ratioOf)
+  return { title, unit, rows, target: atLeast(`${title}, edge : nginx`, rows[ids.indexOf('edge')]?.ratio, target) }
+}
+
+function startScript(name) {
+  return start(OTHERS, new URL(`./proxy/${name}.mjs`, import.meta.url))
 }

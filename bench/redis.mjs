@@ -16,6 +16,7 @@ import { drawPicture } from './redis/picture.mjs'
 import { measureInTurns } from './redis/rounds.mjs'
 import { summarise } from './redis/summary.mjs'
 import { formatTable } from './redis/table.mjs'
+import { rounded } from './support/numbers.mjs'
 import { hasCores } from './support/processes.mjs'
 
 const FULL = {
@@ -89,9 +90,4 @@ function writeResults() {
   writeFileSync(new URL('redis.json', directory), `${JSON.stringify(results, rounded, 2)}\n`)
   writeFileSync(new URL('redis.svg', directory), drawPicture(results))
   console.log('\nwritten to bench/results/redis.json and bench/results/redis.svg')
-}
-
-/** Four digits are more than the method gives. */
-function rounded(_, value) {
-  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value
 }

@@ -10,13 +10,17 @@ export function describeMachine() {
 }
 
 export function describeVersions() {
+  const versions = versionsOf(['nginx', 'haproxy'], ['express', 'express-rate-limit', 'fastify', '@fastify/rate-limit'])
+  return { ...versions, 'envoyproxy/ratelimit': ratelimitVersion() }
+}
+
+/** Of edge, of programs that may be installed, and of packages of the benchmarks. */
+export function versionsOf(programs, packages) {
   const { dependencies } = readPackage('../package.json')
-  const peers = ['express', 'express-rate-limit', 'fastify', '@fastify/rate-limit'].map((name) => [name, dependencies[name]])
-  const programs = ['nginx', 'haproxy'].map((name) => [name, versionOfProgram(name)])
   return {
     edge: readPackage('../../package.json').version,
-    ...Object.fromEntries([...programs, ...peers]),
-    'envoyproxy/ratelimit': ratelimitVersion(),
+    ...Object.fromEntries(programs.map((name) => [name, versionOfProgram(name)])),
+    ...Object.fromEntries(packages.map((name) => [name, dependencies[name]])),
   }
 }
 

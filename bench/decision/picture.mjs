@@ -1,6 +1,7 @@
 import { whole } from '../support/numbers.mjs'
-import { drawBars, escapeText } from './bar-chart.mjs'
+import { drawBars } from './bar-chart.mjs'
 import { PER_SECOND } from './fixed-rate.mjs'
+import { capital, kindOf, missing, targetLines } from './picture-blocks.mjs'
 import { drawPage } from './picture-page.mjs'
 
 /** The results as an SVG. */
@@ -41,33 +42,6 @@ function threadBars({ one, two, ratio }) {
     { name: 'two threads', kind: 'edge', parts: [two], value: `${whole(two)} · ${ratio.median.toFixed(2)} ×` },
   ]
   return (x, y) => drawBars({ x, y, title: 'The engine on one table', note: 'decisions/s, longer is better', rows: bars })
-}
-
-function targetLines(targets) {
-  return (x, y) => {
-    const lines = targets.map(({ what, ratio, bound, verdict }, i) => {
-      const figures = ratio === undefined ? '' : `${ratio.toFixed(2)}, target ${bound}: `
-      const lineY = y + 36 + i * 20
-      return (
-        `<text class="value" x="${x}" y="${lineY}">${escapeText(what)}</text>` +
-        `<text class="value" x="${x + 260}" y="${lineY}">${figures}<tspan class="${verdict}">${verdict}</tspan></text>`
-      )
-    })
-    return { svg: [`<text class="title" x="${x}" y="${y + 14}">Targets</text>`, ...lines].join('\n'), endY: y + 36 + targets.length * 20 }
-  }
-}
-
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1)
-}
-
-function missing(name) {
-  return { name, kind: kindOf(name), value: 'not installed' }
-}
-
-function kindOf(name) {
-  if (name.startsWith('edge')) return 'edge'
-  return name.includes('node:') ? 'floor' : 'peer'
 }
 
 function subtitle({ machine, load, method, date }) {

@@ -8,7 +8,7 @@ export function judge({ oneRule, rawNet, nodeHttp, nginx, twoThreads }) {
   ]
 }
 
-function atLeast(what, ratio, bound) {
+export function atLeast(what, ratio, bound) {
   return target(what, ratio, `≥ ${boundText(bound)}`, ratio?.median >= bound)
 }
 

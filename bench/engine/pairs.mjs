@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describeMachine } from '../decision/machine.mjs'
+import { rounded } from '../support/numbers.mjs'
 import { ask, hasCores, MEASURED, start, stop } from '../support/processes.mjs'
 import { median, quartiles, ratio } from '../support/statistics.mjs'
 import { CASES } from './pair-cases.mjs'
@@ -78,9 +79,4 @@ function write(results) {
   mkdirSync(new URL('.', file), { recursive: true })
   writeFileSync(file, `${JSON.stringify(results, rounded, 2)}\n`)
   console.log('\nwritten to bench/results/engine-pairs.json')
-}
-
-/** Four digits are more than the method gives. */
-function rounded(_, value) {
-  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value
 }

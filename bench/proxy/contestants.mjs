@@ -1,21 +1,21 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findProgram } from '../decision/programs.mjs'
-import { MEASURED, PROBE, start, stop } from '../support/processes.mjs'
+import { MEASURED, start, stop } from '../support/processes.mjs'
 import { startEdge } from './edge.mjs'
 import { startHaproxy } from './haproxy.mjs'
 import { startNginx } from './nginx.mjs'
 import { expectToCut, expectToLimit, expectToPass, expectToReport } from './proof.mjs'
 
 const HERE = fileURLToPath(new URL('../..', import.meta.url))
-const HIGH_LIMIT = 1_000_000_000
+export const HIGH_LIMIT = 1_000_000_000
 const LOW_LIMIT = 3
 
 const CONTESTANTS = {
-  nginx: (backend) => startProgramTwice('nginx proxy_pass, limit_req', 'nginx', startNginx, backend),
-  haproxy: (backend) => startProgramTwice('HAProxy, stick-table', 'haproxy', startHaproxy, backend),
-  edge: (backend) => startProvenEdge({ name: 'edge', directory: HERE, backend }),
-  node: (backend) => startProvenEdge({ name: 'edge, EDGE_PROXY_WIRE=node', directory: HERE, backend, env: { EDGE_PROXY_WIRE: 'node' } }),
+  nginx: (backend) => startProgramTwice('nginx', 'nginx', startNginx, backend),
+  haproxy: (backend) => startProgramTwice('HAProxy', 'haproxy', startHaproxy, backend),
+  edge: (backend) => startProvenEdge({ name: 'edge', backend }),
+  node: (backend) => startProvenEdge({ name: 'edge, node:http wire', backend, env: { EDGE_PROXY_WIRE: 'node' } }),
   undici: startPassThrough,
 }
 
@@ -27,8 +27,9 @@ export async function startContestants(backend, { against, isContestant }) {
   return started
 }
 
-export async function startProvenEdge({ name, ...options }) {
-  const contestant = { name, server: await startEdge(options), dropsHops: true }
+/** Of this checkout, or of another. */
+export async function startProvenEdge({ name, directory = HERE, ...options }) {
+  const contestant = { name, server: await startEdge({ directory, ...options }), dropsHops: true }
   await expectToLimit(contestant)
   await expectToCut(contestant)
   contestant.server.raiseLimits()
@@ -56,7 +57,6 @@ async function startProgramTwice(name, program, startWith, backend) {
 async function startPassThrough(backend) {
   const server = await start(MEASURED, new URL('./undici-pass-through.mjs', import.meta.url), {
     args: [`http://127.0.0.1:${backend.port}`],
-    execArgv: PROBE,
   })
   const contestant = { name: 'undici pass-through', server, dropsHops: true }
   await expectToPass(contestant)

@@ -7,8 +7,8 @@ import { newScratchDirectory } from '../support/scratch.mjs'
 const LOW = { burst: 2, maxTokens: 1 }
 const HIGH = { burst: 1_000_000_000_000, maxTokens: 1_000_000 }
 
-/** edge of a built checkout with a rule for requests, two token budgets, and one worker. `load` gives it another bundle. */
-export async function startEdge({ directory, backend, env = {} }) {
+/** edge of a built checkout with a rule for requests, two token budgets, and one worker. `raiseLimits` gives it a bundle whose limits nobody reaches. */
+export async function startEdge({ directory, backend, env = {}, isProbed = false }) {
   const bundle = join(newScratchDirectory(), 'bundle.json')
   writeFileSync(bundle, bundleText(1, LOW))
   const server = await start(MEASURED, pathToFileURL(join(directory, 'program/edge.js')), {
@@ -23,7 +23,7 @@ export async function startEdge({ directory, backend, env = {} }) {
       EDGE_WORKERS: '1',
       ...env,
     },
-    execArgv: PROBE,
+    execArgv: isProbed ? PROBE : [],
   })
   return Object.assign(server, { raiseLimits: () => writeFileSync(bundle, bundleText(2, HIGH)) })
 }

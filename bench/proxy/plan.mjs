@@ -2,6 +2,8 @@ import { parseArgs } from 'node:util'
 import { WORKLOADS } from './workloads.mjs'
 
 const PARTS = [...Object.keys(WORKLOADS), 'delays', 'crowds', 'filter']
+const ROUND_SECONDS = 1
+const DELAY_ROUNDS = 9
 const OPTIONS = {
   only: { type: 'string', default: PARTS.join() },
   rounds: { type: 'string', default: '11' },
@@ -21,9 +23,11 @@ export function readPlan(args) {
     isWhole: contestants === undefined && PARTS.every((part) => parts.includes(part)),
     isContestant: (id) => contestants === undefined || contestants.split(',').includes(id),
     rounds: Number(rounds),
-    roundSeconds: 1,
-    warmUpRequests: 60_000,
-    warmUpSeconds: 4,
+    roundSeconds: ROUND_SECONDS,
+    delayRounds: Math.min(Number(rounds), DELAY_ROUNDS),
+    warmUpRequests: 40_000,
+    warmUpSeconds: 15,
+    method: { rounds: Number(rounds), roundSeconds: ROUND_SECONDS },
     against,
   }
 }

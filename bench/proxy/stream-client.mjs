@@ -1,15 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-
-const BODY = JSON.stringify({
-  model: 'gpt-4o',
-  stream: true,
-  max_tokens: 4000,
-  messages: [
-    { role: 'system', content: 'You are a helpful assistant that answers in short sentences.' },
-    { role: 'user', content: 'Tell me what time it is, over and over again, until I know it by heart. '.repeat(4) },
-  ],
-})
+import { streamRequest } from './requests.mjs'
 
 /** One stream: when its head came, how long each event was on its way, and whether all of it arrived. */
 export class StreamClient {
@@ -28,17 +19,17 @@ export class StreamClient {
   constructor(options) {
     this.#options = options
     this.#socket = connect({ port: options.port, host: '127.0.0.1', noDelay: true })
-    this.connected = once(this.#socket, 'connect')
     this.ended = once(this.#socket, 'close')
+    // One that could not be opened is a lost stream.
+    this.connected = Promise.race([once(this.#socket, 'connect'), this.ended])
     this.#socket.on('error', () => {}) // 'close' follows
     this.#socket.on('data', (bytes) => this.#read(bytes.toString('latin1')))
   }
 
   ask() {
-    const { events, eventGapMs } = this.#options
-    const head = `POST /v1/chat/completions?events=${events}&gap=${eventGapMs} HTTP/1.1\r\nHost: api.example.com\r\nUser-Agent: bench/1.0\r\nAccept: application/json\r\nX-Api-Key: key-4711-0815\r\nContent-Type: application/json\r\n`
+    const { path, events, eventGapMs } = this.#options
     this.#askedUs = nowUs()
-    this.#socket.write(`${head}Content-Length: ${BODY.length}\r\n\r\n${BODY}`)
+    this.#socket.write(streamRequest(`${path}?events=${events}&gap=${eventGapMs}`))
   }
 
   end() {

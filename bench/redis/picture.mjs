@@ -1,5 +1,6 @@
 import { drawBars } from '../decision/bar-chart.mjs'
 import { PER_SECOND } from '../decision/fixed-rate.mjs'
+import { capital } from '../decision/picture-blocks.mjs'
 import { drawPage } from '../decision/picture-page.mjs'
 import { whole } from '../support/numbers.mjs'
 
@@ -46,10 +47,6 @@ function delayBars(delays) {
 
 function formatTrips(roundTrips) {
   return roundTrips > 0.5 ? roundTrips.toFixed(1) : roundTrips.toPrecision(2)
-}
-
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1)
 }
 
 function subtitle({ machine, versions, load, method, date }) {

@@ -10,7 +10,7 @@ export const OTHERS = 1
 /** Not every system can bind a process to a core. */
 export const hasCores = spawnSync('taskset', ['-c', String(OTHERS), process.execPath, '-e', '']).status === 0
 
-/** Lets a process of ours answer `usage`. */
+/** Lets a process of ours answer `watch` and `report`: how late the event loop of its worker is. */
 export const PROBE = ['--import', new URL('./probe.mjs', import.meta.url).href]
 
 const running = new Set()

@@ -1,7 +1,7 @@
 import type { Decision } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { DescriptorStatus, LimitCall, LimitResult } from '../engine/limit-call.ts'
-import type { DecideOptions, OpenOptions } from '../engine/question.ts'
+import { type DecideOptions, NO_OPTIONS, type OpenOptions } from '../engine/question.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
@@ -15,7 +15,7 @@ import { DecisionRecorder, type RecorderParts } from './decision-recorder.ts'
 import type { Door } from './door.ts'
 import { asksToSettle, hintedBody } from './gateway-fields.ts'
 import type { NoteDecided } from './note-decided.ts'
-import { PendingDecision } from './pending-decision.ts'
+import { PendingDecision, type PendingDecisionParts } from './pending-decision.ts'
 import type { Question } from './question.ts'
 
 export interface PipelineParts extends RecorderParts {
@@ -49,12 +49,14 @@ export interface LimitAnswer {
 export class DecisionPipeline {
   readonly #parts: PipelineParts
   readonly #recorder: DecisionRecorder
+  readonly #pendingParts: PendingDecisionParts
   /** Filled anew for each question: the engine reads it before it returns. */
   readonly #options: DecisionOptions = { withDescriptors: false, given: undefined, isSettledLater: false, body: undefined, nowMs: 0 }
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
     this.#recorder = new DecisionRecorder(parts)
+    this.#pendingParts = { recorder: this.#recorder, clock: parts.clock, noteDecided: parts.noteDecided }
   }
 
   /** Decides in one step. Returns at once where the engine does; until then the question must stay as it is. */
@@ -118,12 +120,12 @@ export class DecisionPipeline {
    * the request's, where it is traced.
    */
   open(door: Door, view: RequestView, cookie: string | undefined, trace?: RequestTrace): PendingDecision | RefusedAnswer {
-    const { engine, clock, debugSessions, noteDecided } = this.#parts
+    const { engine, debugSessions } = this.#parts
     try {
       const isDebug = debugSessions?.isActive(cookie) ?? false
-      const evaluation = engine.open(view, { withDescriptors: isDebug })
+      const evaluation = engine.open(view, isDebug ? WITH_DESCRIPTORS : NO_OPTIONS)
       if (evaluation === undefined) return this.refuse(door, 'no_bundle_loaded')
-      return new PendingDecision({ recorder: this.#recorder, door, evaluation, clock, isDebug, view, noteDecided, trace })
+      return new PendingDecision(this.#pendingParts, door, evaluation, isDebug, view, trace)
     } catch (error) {
       return this.fail(door, error)
     }
@@ -198,6 +200,8 @@ export class DecisionPipeline {
     }
   }
 }
+
+const WITH_DESCRIPTORS: OpenOptions = { ...NO_OPTIONS, withDescriptors: true }
 
 function ended(span: DecisionSpan, answer: DecisionAnswer): DecisionAnswer {
   span.end(answer)

@@ -12,50 +12,63 @@ import type { NoteDecided } from './note-decided.ts'
 
 export interface PendingDecisionParts {
   readonly recorder: DecisionRecorder
-  readonly door: Door
-  readonly evaluation: Evaluation
   readonly clock: Clock
-  /** Whether a debug session asks. */
-  readonly isDebug: boolean
-  readonly view: RequestView
   readonly noteDecided: NoteDecided | undefined
-  /** Of the request, where it is traced. */
-  readonly trace: RequestTrace | undefined
 }
 
 /** A request on its way to a decision in several steps. Like the pipeline, it never throws and never rejects. */
 export class PendingDecision {
   readonly #parts: PendingDecisionParts
+  readonly #door: Door
+  readonly #evaluation: Evaluation
+  /** Whether a debug session asks. */
+  readonly #isDebug: boolean
+  readonly #view: RequestView
+  /** Of the request, where it is traced. */
+  readonly #trace: RequestTrace | undefined
   #startMs: number
   /** Of the step that is under way. */
   #span: DecisionSpan | undefined
 
-  constructor(parts: PendingDecisionParts) {
+  constructor(
+    parts: PendingDecisionParts,
+    door: Door,
+    evaluation: Evaluation,
+    isDebug: boolean,
+    view: RequestView,
+    trace: RequestTrace | undefined,
+  ) {
     this.#parts = parts
+    this.#door = door
+    this.#evaluation = evaluation
+    this.#isDebug = isDebug
+    this.#view = view
+    this.#trace = trace
     this.#startMs = parts.clock.nowMs()
   }
 
   /** Whether the body must be read before `decide`. */
   needsBody(): BodyNeed | DecisionAnswer {
     try {
-      return this.#parts.evaluation.needsBody()
+      return this.#evaluation.needsBody(this.#startMs)
     } catch (error) {
       return this.#fail(error)
     }
   }
 
-  /** What the head alone decides, undefined where that is nothing. Nothing is taken. */
-  async precheck(): Promise<DecisionAnswer | undefined> {
-    this.#span = this.#parts.trace?.startDecision()
+  /** What the head alone decides, undefined where that is nothing. Nothing is taken. Returns at once where the engine does. */
+  precheck(): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined> {
+    this.#span = this.#trace?.startDecision()
     try {
-      const decision = await this.#parts.evaluation.precheck()
-      return decision && this.#conclude(decision, undefined)
+      const decision = this.#evaluation.precheck()
+      if (!(decision instanceof Promise)) return decision && this.#conclude(decision, undefined)
+      return decision.then((later) => later && this.#conclude(later, undefined)).catch((error: unknown) => this.#fail(error))
     } catch (error) {
       return this.#fail(error)
     }
   }
 
-  /** Takes. It is the last step, and returns at once where the engine does. */
+  /** Takes. It is the last step, for callers that did not wait since they opened it. Returns at once where the engine does. */
   decide(): DecisionAnswer | Promise<DecisionAnswer> {
     return this.#decide(undefined)
   }
@@ -67,9 +80,9 @@ export class PendingDecision {
   }
 
   #decide(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
-    this.#span = this.#parts.trace?.startDecision()
+    this.#span = this.#trace?.startDecision()
     try {
-      const decision = this.#parts.evaluation.decide({ body })
+      const decision = this.#evaluation.decide({ body, nowMs: this.#startMs })
       if (!(decision instanceof Promise)) return this.#conclude(decision, body)
       return decision.then((later) => this.#conclude(later, body)).catch((error: unknown) => this.#fail(error))
     } catch (error) {
@@ -78,15 +91,14 @@ export class PendingDecision {
   }
 
   #conclude(decision: Decision, body: BodyFacts): DecisionAnswer {
-    const { recorder, door, isDebug, view, noteDecided } = this.#parts
-    const answer = recorder.conclude(door, decision, this.#startMs, isDebug)
-    if (decision.action !== 'refuse') noteDecided?.(view, body)
+    const { recorder, noteDecided } = this.#parts
+    const answer = recorder.conclude(this.#door, decision, this.#startMs, this.#isDebug)
+    if (decision.action !== 'refuse') noteDecided?.(this.#view, body)
     return this.#ended(answer)
   }
 
   #fail(error: unknown): DecisionAnswer {
-    const { recorder, door } = this.#parts
-    return this.#ended(recorder.fail(door, error))
+    return this.#ended(this.#parts.recorder.fail(this.#door, error))
   }
 
   #ended(answer: DecisionAnswer): DecisionAnswer {

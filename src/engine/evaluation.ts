@@ -18,10 +18,10 @@ export class Evaluation {
     this.#run = run
   }
 
-  /** Whether the body must be read before the request can be decided. */
-  needsBody(): BodyNeed {
+  /** Whether the body must be read before the request can be decided. `nowMs`: the clock's time, where the caller has read it already. */
+  needsBody(nowMs?: number): BodyNeed {
     const run = this.#beginStep()
-    const need = this.#evaluator.needsBody(run)
+    const need = this.#evaluator.needsBody(run, nowMs)
     this.#run = run
     return need
   }

@@ -66,10 +66,10 @@ export class Evaluator {
     return taken instanceof Promise ? taken.then((later) => this.#afterEnforcing(run, later)) : this.#afterEnforcing(run, taken)
   }
 
-  needsBody(run: Run): BodyNeed {
+  needsBody(run: Run, nowMs?: number): BodyNeed {
     const { plan } = run.active!
     if (!plan.needsBody) return 'no'
-    this.#setTime(run, undefined)
+    this.#setTime(run, nowMs)
     run.isBodyUnread = true
     run.bodyNeed = 'no'
     const { policies, count } = run.matches

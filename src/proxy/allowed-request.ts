@@ -1,4 +1,3 @@
-import type { HeaderList } from '../http/header-list.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
@@ -15,8 +14,8 @@ import type { Settlement } from './settlement.ts'
 export interface AllowedRequest {
   readonly request: ProxiedRequest
   readonly downstream: Downstream
-  /** The decision's fields, for the response. */
-  readonly fields: HeaderList
+  /** The lines of the decision's fields, for the response. */
+  readonly fields: string
   /** What it takes to settle, where tokens were reserved. */
   readonly llm: LlmResponseParts | undefined
   /** The request as the engine sees it, what was read of its body, and the plan that let it pass. */

@@ -1,4 +1,3 @@
-import type { HeaderList } from '../http/header-list.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponse } from './llm-response.ts'
@@ -10,10 +9,10 @@ import { responseFields, trailerFields } from './response-fields.ts'
  * still be reported in its place. Bytes wait for those behind them: a response that came in one piece leaves in one.
  */
 export class ClientResponse {
-  readonly #downstream: Downstream
-  readonly #request: ProxiedRequest
-  /** The decision's fields. */
-  readonly #ours: HeaderList
+  #downstream!: Downstream
+  #request!: ProxiedRequest
+  /** The lines of the decision's fields. */
+  #ours = ''
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
@@ -21,10 +20,16 @@ export class ClientResponse {
   /** The client takes no more for now. */
   isBlocked = false
 
-  constructor(downstream: Downstream, request: ProxiedRequest, ours: HeaderList) {
+  /** To be called for each request. */
+  open(downstream: Downstream, request: ProxiedRequest, ours: string): void {
     this.#downstream = downstream
     this.#request = request
     this.#ours = ours
+    this.#head = undefined
+    this.#llmResponse = undefined
+    this.#isHeadSent = false
+    this.#held = undefined
+    this.isBlocked = false
   }
 
   /** The backend's head has come. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
-import type { HeaderList } from '../http/header-list.ts'
 import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import type { BodySource } from './body-source.ts'
+import type { FieldLines } from './field-lines.ts'
 import type { Peer } from './peer.ts'
 
 /**
@@ -32,9 +32,9 @@ export interface Downstream {
   /** RFC 9110 10.1.1: sends 100 Continue, where the client knows it. */
   invite(): void
   /** Sends an interim response, where the client knows them. */
-  interim(status: number, reason: string, fields: HeaderList): void
+  interim(status: number, reason: string, fields: FieldLines): void
   /** Leaves with the first write, which may be empty, or with the end. Without a reason, it has the usual one of its status. */
-  head(status: number, reason: string | undefined, fields: HeaderList): void
+  head(status: number, reason: string | undefined, fields: FieldLines): void
   /**
    * To be called between the head of a chunked response and its body: from then on `write` and `end` get its chunks with their frames, as they
    * came, all but the last chunk. Returns false where that cannot be: they get the body without.
@@ -48,7 +48,7 @@ export interface Downstream {
   /** Trailers are names and values in turn. The bytes are the caller's again when this returns. */
   end(last: Buffer | string | undefined, trailers: readonly string[]): void
   /** RFC 9110 7.8: sends the last head, and leaves the connection to whoever asks. */
-  upgrade(status: number, reason: string, fields: HeaderList): UpgradedClient
+  upgrade(status: number, reason: string, fields: FieldLines): UpgradedClient
   /** RFC 9112 9.6: this response is the last on its connection. */
   closeWhenDone(): void
   /** A client that takes nothing for so long while bytes wait for it is cut, also behind the end of the response. 0: it never is. */

@@ -5,6 +5,7 @@ import type { HeaderList } from '../http/header-list.ts'
 import { headerValue } from '../http/raw-headers.ts'
 import { LINGER_MS } from './body-source.ts'
 import type { Downstream } from './downstream.ts'
+import { linesOf } from './field-lines.ts'
 
 const SMALL_BODY_BYTES = 64 * 1024
 
@@ -16,7 +17,8 @@ export function respondError(downstream: Downstream, code: Reason, message: stri
   const rest = code === 'bad_request' ? 'none' : unreadBody(downstream)
   // RFC 9112 9.6: what is left of the request stands between this response and the next
   if (rest === 'large') downstream.closeWhenDone()
-  downstream.head(status, undefined, [...errorFields(code, fields), 'Content-Length', String(Buffer.byteLength(body))])
+  const text = `${linesOf(errorFields(code, fields))}Content-Length: ${Buffer.byteLength(body)}\r\n`
+  downstream.head(status, undefined, { text, hasDate: false, hasLength: true })
   if (rest !== 'none') downstream.dropBody(LINGER_MS)
   downstream.end(body, [])
   downstream.trace?.respond(status, code)

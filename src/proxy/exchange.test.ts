@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { RawBackend, type RawConnection } from '../../test/support/proxy/backend.ts'
@@ -6,6 +7,7 @@ import { until, untilStill } from '../../test/support/until.ts'
 import { ConnectionPlaces, newPlacesBuffer } from '../listen/connection-places.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
+import type { AllowedRequest } from './allowed-request.ts'
 import { Backend } from './backend/backend.ts'
 import type { ReceivedHead } from './downstream.ts'
 import { Exchange } from './exchange.ts'
@@ -70,6 +72,105 @@ describe('a response', () => {
     await until(() => downstream.sent.length === 3)
     expect(downstream.sent).toEqual(['200', 'drop body', '.abcdefgh'])
     expect([downstream.body.reader, downstream.body.isPaused]).toEqual([undefined, false])
+  })
+})
+
+describe('a chunked response', () => {
+  const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const relaying = (client: RecordingDownstream): void => {
+    client.relays = true
+  }
+
+  test('passes with its frames as they came, where the client takes them', async () => {
+    const { downstream, backend } = await exchanging({}, LONG_MS, relaying)
+    backend.write(`${CHUNKED}3\r\nabc\r\n03\r\ndef\r\n`)
+    await until(() => downstream.sent.length === 2)
+    backend.write('4;x=y\r\nghij\r\n0\r\nX-T: 1\r\n\r\n')
+    await until(() => downstream.sent.length === 5)
+    expect(downstream.sent).toEqual(['200', '+3\r\nabc\r\n03\r\ndef\r\n', '.4\r\nghij\r\n', 'X-T', '1'])
+  })
+
+  test('passes without them elsewhere, and what came together leaves together', async () => {
+    const { downstream, backend } = await exchanging()
+    backend.write(`${CHUNKED}3\r\nabc\r\n3\r\ndef\r\n`)
+    await until(() => downstream.sent.length === 2)
+    backend.write('0\r\n\r\n')
+    await until(() => downstream.sent.length === 3)
+    expect(downstream.sent).toEqual(['200', '+abcdef', '.'])
+  })
+
+  test('waits at the backend while its client takes no more', async () => {
+    const { downstream, backend } = await exchanging({}, LONG_MS, relaying)
+    downstream.hasRoom = false
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
+    backend.write(CHUNKED + chunk.repeat(MUCH / 0x10000))
+    await until(() => downstream.writtenBytes > 0)
+    await untilStill(() => downstream.writtenBytes)
+    expect(downstream.writtenBytes).toBeLessThan(MUCH / 4)
+    downstream.hasRoom = true
+    downstream.listener!.onClientDrained()
+    await until(() => downstream.writtenBytes === chunk.length * (MUCH / 0x10000))
+    expect(downstream.sent.slice(1).join('').replaceAll('+', '')).toBe(chunk.repeat(MUCH / 0x10000))
+  })
+
+  test.each([
+    ['between chunks ends it', '3\r\nabc\r\n', '.'],
+    ['in the middle of a chunk that was relayed breaks it off', '3\r\nabc\r\n8\r\nhalf', 'reset'],
+    ['before the end of a chunk that was relayed breaks it off', '3\r\nabc', 'reset'],
+  ])('that is cut %s', async (_, chunks, end) => {
+    const { downstream, backend, connection, exchange } = await exchanging({}, LONG_MS, relaying)
+    backend.write(CHUNKED + chunks)
+    await until(() => downstream.sent.length === 2)
+    exchange.cut()
+    await until(() => connection.isClosed)
+    expect(downstream.sent.slice(1)).toEqual([`+${chunks}`, end])
+  })
+})
+
+test('the head of an upload leaves with the first of its body, and alone where nothing of it is here', async () => {
+  const sent = vi.spyOn(Socket.prototype, 'write')
+  onTestFinished(() => void sent.mockRestore())
+  const heads = (): unknown[] => sent.mock.calls.map(([text]) => text).filter((text) => String(text).startsWith('POST'))
+  await exchanging(UPLOAD, LONG_MS, ({ body }) => {
+    body.resume = () => body.reader?.onData(Buffer.from('abc'))
+  })
+  expect(heads()).toEqual([expect.stringMatching(/\r\n\r\nabc$/)])
+  sent.mockClear()
+  await exchanging(UPLOAD)
+  expect(heads()).toEqual([expect.stringMatching(/\r\n\r\n$/)])
+})
+
+describe('an exchange that begins again', () => {
+  test('is free when its response has left and its connection is given back, and knows nothing of the last request', async () => {
+    const { downstream, backend, exchange, freed, allowed, server } = await exchanging(UPLOAD)
+    await until(() => downstream.body.reader !== undefined)
+    const [listener, upload] = [downstream.listener!, downstream.body.reader!]
+    upload.onData(Buffer.from('abcdef'))
+    upload.onEnd()
+    backend.write(`${HEAD}abcdefgh`)
+    await until(() => freed.length === 1)
+    expect([freed, downstream.sent.at(-1)]).toEqual([[exchange], '.abcdefgh'])
+    listener.onClientGone()
+    const next = new RecordingDownstream()
+    exchange.begin({ ...allowed, request: requestOf(next), downstream: next }, undefined)
+    await until(() => server.heads === 2)
+    expect(server.connections).toHaveLength(1)
+    backend.write('HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nz')
+    await until(() => freed.length === 2)
+    expect([next.sent, downstream.sent.length]).toEqual([['201', '.z'], 3])
+  })
+
+  test.each([
+    ['its client has left', ({ downstream }: Exchanging) => downstream.listener!.onClientGone()],
+    ['its backend has failed', ({ connection }: Exchanging) => void connection.socket.resetAndDestroy()],
+    ['it was cut', ({ exchange }: Exchanging) => exchange.cut()],
+  ])('is none of which %s', async (_, end) => {
+    const exchanged = await exchanging()
+    exchanged.backend.write('HTTP/1.1 200 OK\r\n\r\nabcd')
+    await until(() => exchanged.downstream.sent.length === 2)
+    end(exchanged)
+    await until(() => exchanged.metrics.openRequests.count === 0)
+    expect(exchanged.freed).toEqual([])
   })
 })
 
@@ -173,7 +274,7 @@ test('what fails before the response is reported with the fields of the decision
   const { downstream, connection, failures, metrics } = await exchanging()
   connection.socket.resetAndDestroy()
   await until(() => failures.length > 0)
-  expect(failures).toEqual([['backend_reset', ['X-Ours', '1']]])
+  expect(failures).toEqual([['backend_reset', 'X-Ours: 1\r\n']])
   expect([downstream.sent, downstream.listener, metrics.openRequests.count]).toEqual([[], undefined, 0])
 })
 
@@ -201,6 +302,11 @@ interface Exchanging {
   readonly metrics: BackendMetrics
   readonly failures: unknown[]
   readonly broken: unknown[]
+  readonly server: RawBackend
+  readonly exchange: Exchange
+  readonly allowed: AllowedRequest
+  /** How often it may begin again. */
+  readonly freed: Exchange[]
 }
 
 /** A request that has come to the backend, whose head is there. */
@@ -218,8 +324,7 @@ async function exchanging(
   onTestFinished(() => backend.close())
   const downstream = new RecordingDownstream(received)
   prepare(downstream)
-  const request = ProxiedRequest.read(downstream.received, false)
-  if (typeof request === 'string') throw new Error(request)
+  const request = requestOf(downstream)
   const failures: unknown[] = []
   const broken: unknown[] = []
   const parts = {
@@ -231,7 +336,7 @@ async function exchanging(
       logger: pino({ level: 'silent' }),
     }),
     nowMs: () => 0,
-    onFailure: (_: unknown, { code }: { code: string }, fields: string[]) => void failures.push([code, fields]),
+    onFailure: (_: unknown, { code }: { code: string }, fields: string) => void failures.push([code, fields]),
     onBroken: (_: unknown, error: unknown) => void broken.push(error),
   }
   const view = new ProxiedRequestView(request, downstream.peer)
@@ -241,15 +346,23 @@ async function exchanging(
     plan: undefined,
     body: undefined,
     downstream,
-    fields: ['X-Ours', '1'],
+    fields: 'X-Ours: 1\r\n',
     llm: undefined,
     held: undefined,
     host: 'a',
     target: '/',
   }
-  new Exchange(parts, allowed, undefined)
+  const freed: Exchange[] = []
+  const exchange = new Exchange(parts, (free) => void freed.push(free))
+  exchange.begin(allowed, undefined)
   onTestFinished(() => downstream.listener?.onClientGone())
   await until(() => server.heads === 1)
   const connection = server.connections[0]!
-  return { downstream, connection, backend: connection.socket, metrics, failures, broken }
+  return { downstream, connection, backend: connection.socket, metrics, failures, broken, server, exchange, allowed, freed }
+}
+
+function requestOf({ received }: RecordingDownstream): ProxiedRequest {
+  const request = ProxiedRequest.read(received, false)
+  if (typeof request === 'string') throw new Error(request)
+  return request
 }

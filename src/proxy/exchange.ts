@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import type { HeaderList } from '../http/header-list.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
@@ -25,7 +24,7 @@ export interface ExchangeParts {
   readonly openStreams: OpenStreams
   readonly nowMs: () => number
   /** Responds to a client whose request got no response from the backend, or not the whole of it. */
-  readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: HeaderList) => void
+  readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: string) => void
   /** Our own code failed. */
   readonly onBroken: (downstream: Downstream, error: unknown) => void
 }
@@ -36,10 +35,11 @@ export interface ExchangeParts {
  */
 export class Exchange implements BackendHandler, ResponseFlow, DownstreamListener {
   readonly #parts: ExchangeParts
-  readonly #allowed: AllowedRequest
-  readonly #startMs: number
+  readonly #onFree: (exchange: Exchange) => void
   readonly #call: BackendCall
-  readonly #response: ClientResponse
+  readonly #response = new ClientResponse()
+  #allowed!: AllowedRequest
+  #startMs = 0
   /** From the backend's head on, where the response costs tokens. */
   #llmResponse: LlmResponse | undefined
   /** What was read of the body, until it can no longer be sent again. */
@@ -50,22 +50,30 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   #departure: DepartureWatch | undefined
   /** While its response is a stream. */
   #openStream: OpenStream | undefined
-  #isOver = false
+  #isOver = true
+
+  /** `onFree`: it may begin again, for nobody knows it any more. */
+  constructor(parts: ExchangeParts, onFree: (exchange: Exchange) => void) {
+    this.#parts = parts
+    this.#onFree = onFree
+    this.#call = new BackendCall(parts.backend, this)
+  }
 
   /** `body` is what was read of it for an estimate, and is released here. */
-  constructor(parts: ExchangeParts, allowed: AllowedRequest, body: ReadBody | undefined) {
+  begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
     const { request, downstream, fields } = allowed
-    this.#parts = parts
+    const { backend, metrics, nowMs } = this.#parts
+    const outgoing = backendRequest(allowed, body)
     this.#allowed = allowed
     this.#readBody = body
-    this.#startMs = parts.nowMs()
-    this.#response = new ClientResponse(downstream, request, fields)
-    this.#call = new BackendCall(parts.backend, backendRequest(allowed, body), this)
-    parts.metrics.openRequests.count++
+    this.#startMs = nowMs()
+    this.#isOver = false
+    this.#response.open(downstream, request, fields)
+    metrics.openRequests.count++
     downstream.listener = this
-    downstream.limitStall(parts.backend.options.idleTimeoutMs)
+    downstream.limitStall(backend.options.idleTimeoutMs)
     if (downstream.hasEnded) this.onClientEnded()
-    this.#call.send()
+    this.#call.send(outgoing)
   }
 
   onReady(): void {
@@ -118,6 +126,14 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.flush()
   }
 
+  /** The call has ended in order, and so has what it brought, unless that is still read. */
+  onDone(): void {
+    // What reads and settles an LLM response, or watches a client that half-closed, may still come back to this exchange.
+    if (!this.#isOver || this.#allowed.llm !== undefined || this.#departure !== undefined) return
+    this.#upload = undefined
+    this.#onFree(this)
+  }
+
   onEnd(trailers: readonly string[]): void {
     if (this.#llmResponse === undefined) this.#finish(trailers)
     else {
@@ -133,8 +149,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#leave()
     // Nothing of what follows is counted.
     llm?.settlement.settle('done', { prompt: llm.request.promptTokens, completion: 0 })
-    const fields = responseFields(head, { ...WITHOUT_BODY, ours })
-    fields.push('Connection', 'Upgrade', 'Upgrade', 'websocket')
+    const fields = responseFields(head, { ...WITHOUT_BODY, ours: `${ours}Connection: Upgrade\r\nUpgrade: websocket\r\n` })
     const client = downstream.upgrade(head.status, head.reason, fields)
     // A tunnel may last for days, and a span is sent when it ends.
     downstream.trace?.end()

@@ -17,7 +17,7 @@ export interface FieldName {
   readonly isOwn: boolean
   /** In a request, it goes on to the backend unless Connection names it, whoever sends it and whatever its value is. */
   readonly isPlainInRequest: boolean
-  /** The same of a response, on to the client. */
+  /** The same of a response, on to the client. It says nothing of the body or the connection either. */
   readonly isPlainInResponse: boolean
 }
 
@@ -44,9 +44,9 @@ const OWN = new Set([
   'x-edge-debug-secret',
 ])
 
-/** Which of them go on depends on more than their names. */
+/** Whether they go on, or what else does, depends on more than their names. */
 const CONDITIONAL_IN_REQUEST = new Set(['accept-encoding', 'traceparent', 'tracestate', 'cookie'])
-const CONDITIONAL_IN_RESPONSE = new Set(['content-length', 'content-encoding', 'content-disposition', 'trailer'])
+const CONDITIONAL_IN_RESPONSE = new Set(['content-length', 'content-encoding', 'content-disposition', 'trailer', 'date'])
 
 /** A few clients and one backend send the same spellings again and again, so names are cached. Longer ones are not. */
 const MAX_LENGTH = 64

@@ -2,6 +2,7 @@ import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import { hasMember } from '../http/list-field.ts'
 import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
+import { SEPARATORS_LENGTH } from './field-lines.ts'
 import type { FieldName } from './field-name.ts'
 import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
@@ -54,9 +55,6 @@ function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOpti
   }
   return lines === undefined || from === at ? kept : kept + lines.slice(from, at)
 }
-
-/** Of a colon, a space and a line end. */
-const SEPARATORS_LENGTH = 4
 
 /** Whether a field that needs a closer look goes on. */
 function passes(

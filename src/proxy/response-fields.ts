@@ -1,14 +1,15 @@
 import { connectionNames } from '../http/connection-names.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import type { ResponseHead } from './backend/response-head.ts'
-import { fieldName } from './field-name.ts'
+import { type FieldLines, SEPARATORS_LENGTH } from './field-lines.ts'
+import { type FieldName, fieldName } from './field-name.ts'
 
 /** What frames or describes a message has no place behind its body (RFC 9110 6.5.1). */
 const NO_TRAILERS = new Set(['content-length', 'host', 'trailer', 'content-encoding', 'content-type', 'content-range', 'set-cookie'])
 
 export interface ResponseFieldOptions {
-  /** Names and values of the decision's fields in turn. */
-  readonly ours: HeaderList
+  /** The lines of the decision's fields. */
+  readonly ours: string
   /** An interim response: our fields come with the final one. */
   readonly isInterim: boolean
   /** The body is as long as the backend says. */
@@ -19,53 +20,58 @@ export interface ResponseFieldOptions {
 }
 
 /** The fields of a head that has no body behind it: an interim response, or the end of HTTP. */
-export const WITHOUT_BODY: ResponseFieldOptions = { ours: [], isInterim: false, keepsLength: false, keepsTrailers: false, isDecoded: false }
+export const WITHOUT_BODY: ResponseFieldOptions = { ours: '', isInterim: false, keepsLength: false, keepsTrailers: false, isDecoded: false }
 
-/** What of the backend's fields goes on to the client. */
-export function responseFields({ fields, version, connection }: ResponseHead, options: ResponseFieldOptions): HeaderList {
-  const { ours } = options
-  const named = connectionNames(connection)
-  const kept: HeaderList = []
+/** What of the backend's fields goes on to the client. Neighbours are copied together, where the text of their lines is at hand. */
+export function responseFields(head: ResponseHead, options: ResponseFieldOptions): FieldLines {
+  const { fields, names, lines, version } = head
+  const named = connectionNames(head.connection)
+  let kept = ''
+  let lastLines = ''
+  let hasDate = false
   let hasLength = false
-  let lastLength: string | undefined
+  /** Where the current line begins, and the first of those that are not copied yet. */
+  let at = 0
+  let from = 0
   for (let i = 0; i < fields.length; i += 2) {
-    const { lower: name, isHopByHop } = fieldName(fields[i]!)
-    if (isHopByHop || named?.has(name) === true || givesWay(name, ours)) continue
-    if (name === 'content-length') {
+    const name = names[i / 2]!
+    const end = at + fields[i]!.length + fields[i + 1]!.length + SEPARATORS_LENGTH
+    let goesOn = (name.isPlainInResponse || passes(name, options)) && named?.has(name.lower) !== true
+    if (goesOn && name.lower === 'date') hasDate = true
+    else if (goesOn && name.lower === 'content-length') {
       // It may come twice, and goes on once.
-      if (hasLength || !options.keepsLength) continue
-      hasLength = true
+      goesOn = !hasLength && !head.hasDisposition
       // Behind a length, Node takes the bytes of Content-Disposition for UTF-8: then the length comes last.
-      if (hasDisposition(fields)) {
-        lastLength = fields[i + 1]!
-        continue
-      }
+      if (!hasLength && head.hasDisposition) lastLines = `Content-Length: ${fields[i + 1]}\r\n`
+      hasLength = true
     }
-    if (name === 'content-encoding' && options.isDecoded) continue
-    if (name === 'trailer' && !options.keepsTrailers) continue
-    kept.push(fields[i]!, fields[i + 1]!)
+    if (!goesOn || lines === undefined) {
+      if (lines !== undefined && from < at) kept += lines.slice(from, at)
+      if (goesOn) kept += `${fields[i]}: ${fields[i + 1]}\r\n`
+      from = end
+    }
+    at = end
   }
-  kept.push('Via', `${version} edge`)
-  if (!options.isInterim) kept.push(...ours)
-  if (lastLength !== undefined) kept.push('Content-Length', lastLength)
-  return kept
+  if (lines !== undefined && from < at) kept += lines.slice(from, at)
+  const ours = options.isInterim ? '' : options.ours
+  return { text: `${kept}Via: ${version} edge\r\n${ours}${lastLines}`, hasDate, hasLength }
+}
+
+/** Whether a field that needs a closer look goes on. */
+function passes({ lower, isHopByHop }: FieldName, { ours, keepsLength, keepsTrailers, isDecoded }: ResponseFieldOptions): boolean {
+  if (isHopByHop || givesWay(lower, ours)) return false
+  if (lower === 'content-length') return keepsLength
+  if (lower === 'content-encoding') return !isDecoded
+  return lower !== 'trailer' || keepsTrailers
 }
 
 /** X-Edge-* is ours alone: a backend's would be taken for our word. Where we tell a rate limit, nobody else does. */
-function givesWay(name: string, ours: HeaderList): boolean {
-  if (name.startsWith('x-edge-')) return true
-  if (!name.startsWith('ratelimit')) return false
-  for (let i = 0; i < ours.length; i += 2) if (ours[i] === 'RateLimit') return true
-  return false
-}
-
-function hasDisposition(fields: readonly string[]): boolean {
-  for (let i = 0; i < fields.length; i += 2) if (fieldName(fields[i]!).lower === 'content-disposition') return true
-  return false
+function givesWay(name: string, ours: string): boolean {
+  return name.startsWith('x-edge-') || (name.startsWith('ratelimit') && ours.includes('\r\nRateLimit: '))
 }
 
 /** What of the backend's trailers goes on to the client: nothing that would not have passed in its head. */
-export function trailerFields(trailers: readonly string[], { connection }: ResponseHead, ours: HeaderList): HeaderList {
+export function trailerFields(trailers: readonly string[], { connection }: ResponseHead, ours: string): HeaderList {
   const named = connectionNames(connection)
   const kept: HeaderList = []
   for (let i = 0; i < trailers.length; i += 2) {
@@ -74,11 +80,4 @@ export function trailerFields(trailers: readonly string[], { connection }: Respo
     kept.push(trailers[i]!, trailers[i + 1]!)
   }
   return kept
-}
-
-/** A head as the wire carries it. */
-export function headText(status: number, reason: string, fields: HeaderList): string {
-  let text = `HTTP/1.1 ${status} ${reason}\r\n`
-  for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return `${text}\r\n`
 }

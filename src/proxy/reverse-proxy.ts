@@ -3,11 +3,11 @@ import type { Clock } from '../clock.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { PendingDecision } from '../decide/pending-decision.ts'
+import { RateLimitText } from '../decide/rate-limit-text.ts'
 import type { Allowed } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
-import type { HeaderList } from '../http/header-list.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan } from '../policy/plan.ts'
@@ -22,7 +22,8 @@ import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body-claims.ts'
 import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
-import { Exchange, type ExchangeParts } from './exchange.ts'
+import { Exchanges } from './exchanges.ts'
+import { fieldsOf, linesOf } from './field-lines.ts'
 import type { LlmResponseParts } from './llm-response.ts'
 import type { HeldRequest, OpenHolds } from './open-holds.ts'
 import { OpenStreams } from './open-streams.ts'
@@ -55,21 +56,22 @@ export class ReverseProxy {
   readonly #failures = new Sampler<Reason>(new Map())
   /** Bodies and responses of all requests share them. */
   readonly #slices = new WorkSlices()
+  readonly #rateLimitText = new RateLimitText('')
   readonly #openStreams: OpenStreams
   readonly #basePath: string
-  readonly #exchangeParts: ExchangeParts
+  readonly #exchanges: Exchanges
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
     this.#openStreams = new OpenStreams({ engine: parts.engine, metrics: parts.backendMetrics, logger: parts.logger })
-    this.#exchangeParts = {
+    this.#exchanges = new Exchanges({
       openStreams: this.#openStreams,
       backend: parts.backend,
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
       onBroken: (downstream, error) => this.#fail(downstream, error, true),
-    }
+    })
     this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
   }
 
@@ -131,7 +133,8 @@ export class ReverseProxy {
     const { maxBodyBytes, bodyClaims, backend } = this.#parts
     const { request, downstream, pending } = incoming
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(downstream, 'body_too_large')
-    const rejection = await pending.precheck()
+    const prechecked = pending.precheck()
+    const rejection = prechecked instanceof Promise ? await prechecked : prechecked
     if (rejection !== undefined) return this.#respond(incoming, rejection)
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
     const body = await readBody(request, downstream, bodyClaims, options)
@@ -145,7 +148,8 @@ export class ReverseProxy {
       } else if (isEnforced) return this.refuse(downstream, llm)
       // Without it, rules in shadow mode do without an estimate, as if there were no body to be read.
       const facts = typeof llm !== 'string' || llm === 'repeated_descriptor' ? llm : undefined
-      this.#respond(incoming, await pending.decideWithBody(facts))
+      const answer = pending.decideWithBody(facts)
+      this.#respond(incoming, answer instanceof Promise ? await answer : answer)
     } finally {
       // Where it is forwarded, it is not released here.
       incoming.body?.release()
@@ -169,14 +173,21 @@ export class ReverseProxy {
   #admit(incoming: Incoming, { reservation }: Allowed, answer: DecisionAnswer): void {
     const held = reservation === undefined || reservation.holds.length === 0 ? undefined : this.#parts.holds.keep(reservation.holds)
     try {
-      this.#forward(incoming, reservation, held, answerHeaders(answer))
+      this.#forward(incoming, reservation, held, this.#linesOf(answer))
     } catch (error) {
       held?.release()
       throw error
     }
   }
 
-  #forward(incoming: Incoming, reservation: Reservation | undefined, held: HeldRequest | undefined, fields: HeaderList): void {
+  /** The lines of an answer's fields. */
+  #linesOf(answer: DecisionAnswer): string {
+    const { decision, isDebug } = answer
+    const isUsual = !isDebug && decision?.limit !== undefined && decision.action === 'allow'
+    return isUsual ? this.#rateLimitText.of(decision.limit) : linesOf(answerHeaders(answer))
+  }
+
+  #forward(incoming: Incoming, reservation: Reservation | undefined, held: HeldRequest | undefined, fields: string): void {
     const { backend, backendHost } = this.#parts
     const { request, view, plan, downstream, body } = incoming
     const isCounted = reservation !== undefined && reservation.charges.length > 0
@@ -190,7 +201,7 @@ export class ReverseProxy {
     if (body === undefined) inviteBody(request, downstream)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    new Exchange(this.#exchangeParts, { request, downstream, fields, llm, held, view, body: incoming.llm, plan, host, target }, body)
+    this.#exchanges.begin({ request, downstream, fields, llm, held, view, body: incoming.llm, plan, host, target }, body)
     incoming.body = undefined
   }
 
@@ -202,7 +213,7 @@ export class ReverseProxy {
   }
 
   /** The backend gave no response, or not the whole of it. Half a response is broken off, not ended as if it were whole. */
-  #failBackend(downstream: Downstream, failure: BackendFailure, fields: HeaderList): void {
+  #failBackend(downstream: Downstream, failure: BackendFailure, lines: string): void {
     const { backendMetrics, logger, clock } = this.#parts
     const { code, message } = failure
     backendMetrics.countFailure(code)
@@ -213,7 +224,11 @@ export class ReverseProxy {
     if (downstream.isHeadSent) {
       downstream.trace?.end()
       downstream.reset()
-    } else respondError(downstream, code, REASONS[code].meaning, code === 'backend_busy' ? [...fields, 'Retry-After', '1'] : fields)
+    } else {
+      const fields = fieldsOf(lines)
+      if (code === 'backend_busy') fields.push('Retry-After', '1')
+      respondError(downstream, code, REASONS[code].meaning, fields)
+    }
   }
 
   /** The client went away before its request was forwarded. */

@@ -7,7 +7,14 @@ const ENTRY = fileURLToPath(new URL('../soak/soak.mjs', import.meta.url))
 
 test('a short soak passes in all scenarios', { timeout: 600_000 }, async () => {
   const { stdout } = await soak('--minutes', '1')
-  for (const name of ['decisions-embedded', 'decisions-redis-exact', 'decisions-redis-leased', 'proxy-embedded', 'proxy-redis']) {
+  for (const name of [
+    'decisions-embedded',
+    'decisions-redis-exact',
+    'decisions-redis-leased',
+    'proxy-embedded',
+    'proxy-node',
+    'proxy-redis',
+  ]) {
     expect(stdout).toMatch(new RegExp(`^${name}, seed|SKIPPED.*${name}`, 'm'))
   }
   expect(stdout).toMatch(/^soak: passed$/m)

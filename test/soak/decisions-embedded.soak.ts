@@ -9,10 +9,12 @@ import { HostileClients } from './hostile-clients.ts'
 import { quiet } from './quiet.ts'
 import { Reloads } from './reloads.ts'
 import { type Round, soak } from './scenario.ts'
+import { SettleLoad, SettlingGateway, settledPolicies } from './settle-load.ts'
 import { Team, teamPolicies } from './teams.ts'
 
 const TEAMS = 12
 const LANES = 12
+const GATEWAYS = 4
 /** Sums of fractions, nothing more. */
 const ROUNDING = 1e-6
 
@@ -20,27 +22,33 @@ soak('decisions-embedded', async (bench) => {
   const limits = [new FleetLimit(3, 2), new FleetLimit(40, 20), new FleetLimit(100, 300)]
   const reloads = await Reloads.at(join(bench.directory, 'bundle.json'), (version) => [
     ...teamPolicies(version),
+    ...settledPolicies(),
     ...limits.map((limit) => limit.policy),
   ])
   const env = { EDGE_CONFIG_FILE: reloads.path, EDGE_STATE_FILE: join(bench.directory, 'state') }
   const edge = await EdgeProcess.start(env, bench)
   reloads.watchedBy(edge)
   const veterans: Team[] = []
-  const done = { decisions: 0, exact: 0, bounded: 0, hostile: 0, deaths: 0, restarts: 0, crashes: 0 }
+  const done = { decisions: 0, exact: 0, bounded: 0, settlements: 0, hostile: 0, deaths: 0, restarts: 0, crashes: 0 }
 
   return {
     edges: [edge],
     troubles: [],
     endings: ['worker death', 'restart', 'crash'],
     summary: () =>
-      `${done.decisions} decisions, ${done.exact} teams checked exactly and ${done.bounded} by bounds, ${done.hostile} hostile connections, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +
+      `${done.decisions} decisions, ${done.exact} teams checked exactly and ${done.bounded} by bounds, ${done.settlements} settlements, ${done.hostile} hostile connections, ${reloads.applied} bundles applied and ${reloads.refused} refused, ` +
       `${done.deaths} worker deaths, ${done.restarts} restarts, ${done.crashes} crashes`,
     async round(round, trouble) {
       const { random, findings } = round
       const teams = Array.from({ length: TEAMS }, (_, i) => new Team(`${round.number}-${i}`, i % 4 === 3))
       const counts = await DecisionCounts.from(edge)
       for (const limit of limits) limit.questions.length = 0
-      const loads = [new DecisionLoad([edge.port], teams, random, LANES), new RandomLoad(edge.port, limits, random)]
+      const gateways = Array.from({ length: GATEWAYS }, (_, i) => new SettlingGateway(`${round.number}-${i}`))
+      const loads = [
+        new DecisionLoad([edge.port], teams, random, LANES),
+        new RandomLoad(edge.port, limits, random),
+        new SettleLoad(edge.port, gateways, findings, random),
+      ]
       const hostile = new HostileClients(
         [edge.port],
         random,
@@ -60,10 +68,12 @@ soak('decisions-embedded', async (bench) => {
       client.close()
       const times = trouble === 'crash' ? 2 : 1
       for (const team of teams) done[team.check(findings, { times, timesEach: times })]++
+      for (const gateway of gateways) await gateway.check(edge.port, findings, trouble === 'crash')
       for (const limit of limits) findings.atMost(`burst of ${limit.name}`, limit.worstBurst, times * limit.burst + ROUNDING)
       for (const { seen } of teams) done.decisions += seen.admitted + seen.rejected
       for (const { questions } of limits) done.decisions += questions.length
       done.hostile += hostile.count
+      for (const { settlements } of gateways) done.settlements += settlements
       await counts.check(findings, teams, limits)
       const saves = (await edge.metrics()).value('edge_state_saves_total{result="saved"}')
       for (const team of teams) team.drainedAtSave = saves

@@ -13,7 +13,8 @@ const RULE = '{policy="llm",rule="budget"}'
 
 export interface LlmRoundResult {
   readonly budgets: readonly BudgetCaller[]
-  readonly plain: readonly PlainCaller[]
+  /** Callers of other limits. */
+  readonly others: readonly Pick<PlainCaller, 'seen'>[]
   /** What the budgets say that they have given out. */
   readonly spent: number
   readonly mayBeLost: boolean
@@ -56,10 +57,10 @@ export class LlmCounts {
     }
   }
 
-  async check(findings: Findings, { budgets, plain, spent, mayBeLost, hadFault, tolerance }: LlmRoundResult): Promise<void> {
+  async check(findings: Findings, { budgets, others, spent, mayBeLost, hadFault, tolerance }: LlmRoundResult): Promise<void> {
     if (this.#edge.lives !== this.#life) return
     const counted = await this.#counted()
-    const seen = [...budgets, ...plain].map((caller) => caller.seen)
+    const seen = [...budgets, ...others].map((caller) => caller.seen)
     const sum = (key: keyof BudgetCaller['seen']): number => seen.reduce((total, counts) => total + counts[key], 0)
     // Tunnels have no rule and no policy.
     const allowed =

@@ -1,33 +1,44 @@
 import { Agent } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bucketRule, type PolicyText, policy } from '../support/bundles/bundles.ts'
+import { bucketRule, budgetRule, type PolicyText, policy, windowRule } from '../support/bundles/bundles.ts'
 import { Random } from '../support/random/random.ts'
 import type { Findings } from './findings.ts'
 import { ProxyRequest } from './proxy-request.ts'
 import { PLAY_FIELD } from './soak-backend.ts'
 
 const BURST = 30
-const PATH = '/plain'
+/** Where each algorithm limits requests. */
+export const PLAIN_PATHS = ['/plain', '/window', '/money'] as const
+type PlainPath = (typeof PLAIN_PATHS)[number]
 const FAILURES = ['none', 'none', 'none', 'reset', 'status'] as const
 
 export function plainPolicies(): PolicyText[] {
-  return [policy('plain', { selector: { pathPrefix: PATH }, rules: [bucketRule('caller', ['header:x-caller'], BURST, 1e-6)] })]
+  const keys = ['header:x-caller']
+  // A year begins at most once in a run.
+  const rules: Readonly<Record<PlainPath, object>> = {
+    '/plain': bucketRule('caller', keys, BURST, 1e-6),
+    '/window': windowRule('caller', keys, { limit: BURST, period: '1y' }),
+    '/money': budgetRule('caller', keys, { budget: BURST / 2, period: '1y', cost: { header: 'X-Cost', default: 0.5 } }),
+  }
+  return PLAIN_PATHS.map((path) => policy(path.slice(1), { selector: { pathPrefix: path }, rules: [rules[path]] }))
 }
 
-/** A caller with a bucket that does not refill. */
+/** A caller with a limit that does not refill. */
 export class PlainCaller {
   readonly name: string
   readonly seen = { admitted: 0, rejected: 0, unknown: 0 }
+  readonly #path: PlainPath
 
-  constructor(name: string) {
+  constructor(name: string, path: PlainPath) {
     this.name = name
+    this.#path = path
   }
 
   async ask(port: number, { body = Buffer.alloc(0), fail = 'none', stayMs = Number.POSITIVE_INFINITY, agent }: AskOptions): Promise<void> {
     const headers = { 'X-Caller': this.name, [PLAY_FIELD]: JSON.stringify({ fail }) }
     const method = body.length > 0 ? 'POST' : 'GET'
-    const request = new ProxyRequest({ port, method, path: PATH, headers, body, agent })
+    const request = new ProxyRequest({ port, method, path: this.#path, headers, body, agent })
     if (Number.isFinite(stayMs)) {
       await Promise.race([request.over, sleep(stayMs)])
       request.leave(stayMs % 2 === 0)
@@ -44,7 +55,7 @@ export class PlainCaller {
     for (let i = 0; i <= BURST; i++) await this.ask(port, { agent })
     agent.destroy()
     const { admitted, unknown } = this.seen
-    findings.within(`admitted of ${this.name}, ${unknown} answers lost`, admitted, BURST - unknown - lost, BURST)
+    findings.within(`admitted of ${this.name} at ${this.#path}, ${unknown} answers lost`, admitted, BURST - unknown - lost, BURST)
   }
 }
 

@@ -3,6 +3,7 @@ import { eventually } from './eventually.ts'
 
 /** What is 0 when nothing is under way; where a mode has none of it, it is 0 as well. */
 const GAUGES = [
+  'edge_proxy_open_holds',
   'edge_proxy_open_requests',
   'edge_proxy_open_tunnels',
   'edge_proxy_body_memory_bytes',

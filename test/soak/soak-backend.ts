@@ -1,10 +1,14 @@
+import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { Call } from '../../src/fake-llm/call.ts'
 import { DEFAULT_OPTIONS, type FakeLlmOptions } from '../../src/fake-llm/options.ts'
 import { respondTo } from '../../src/fake-llm/respond.ts'
+import { type Kind, sendPattern } from '../support/proxy/pattern.ts'
+import { Random } from '../support/random/random.ts'
 import type { Owner } from '../support/service/running.ts'
+import { BackendHolds } from './backend-holds.ts'
 
 /** Tells the backend what to do with a request. */
 export const PLAY_FIELD = 'x-soak-play'
@@ -14,6 +18,8 @@ export const ID_FIELD = 'x-soak-id'
 /** The fake LLM, where each request says how it is to be answered; for other paths a server that says how much it got; and an echo for upgrades. */
 export class SoakBackend {
   readonly #server: Server
+  readonly holds = new BackendHolds()
+  readonly #random = new Random(1)
   readonly #arrivals = new Map<string, () => void>()
 
   private constructor() {
@@ -53,6 +59,9 @@ export class SoakBackend {
       call.request.body = await buffer(req)
       this.#arrivals.get(String(req.headers[ID_FIELD]))?.()
       if (req.url!.startsWith('/v1/')) await respondTo(call)
+      else if (req.url === '/free/pattern') await this.#sendPattern(req, res)
+      else if (req.url === '/free/digest') res.end(createHash('sha256').update(call.request.body).digest('hex'))
+      else if (req.url === '/held') await this.holds.hold(req, res, call.options.delayMs)
       else if (play.fail === 'reset') res.socket!.resetAndDestroy()
       else if (play.fail === 'status') res.writeHead(500).end()
       else res.end(`got ${call.request.body.length} bytes`)
@@ -60,6 +69,10 @@ export class SoakBackend {
       // Whoever asked is gone.
       res.destroy()
     }
+  }
+
+  async #sendPattern({ headers }: IncomingMessage, res: ServerResponse): Promise<void> {
+    await sendPattern(res, headers['x-kind'] as Kind, String(headers['x-client']), Number(headers['x-events']), this.#random)
   }
 
   #close(): Promise<void> {

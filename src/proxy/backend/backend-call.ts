@@ -20,6 +20,8 @@ export interface BackendHandler extends ResponseSink {
   onDrain(): void
   onQuiet(): void
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void
+  /** All of the response was handed over, and nothing more comes: the call may be used again. */
+  onDone(): void
   /** There will be no response, or no more of it. */
   onFailure(failure: BackendFailure): void
   /** Our own code failed while the response was read. */
@@ -30,25 +32,28 @@ export interface BackendHandler extends ResponseSink {
 
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** One request to the backend, tried a second time where that can do no harm. */
+/** A request to the backend, tried a second time where that can do no harm. One at a time, any number one after the other. */
 export class BackendCall implements ConnectionSeeker {
   readonly #backend: Backend
-  #request: BackendRequest
   readonly #handler: BackendHandler
+  #request!: BackendRequest
   #connection: BackendConnection | undefined
   #isRetry = false
   /** Everything was written that will be. */
   isSent = false
   #head: ResponseHead | undefined
 
-  constructor(backend: Backend, request: BackendRequest, handler: BackendHandler) {
+  constructor(backend: Backend, handler: BackendHandler) {
     this.#backend = backend
-    this.#request = request
     this.#handler = handler
   }
 
   /** Waits for a connection, and writes the request to it. The handler may hear of it before this returns. */
-  send(): void {
+  send(request: BackendRequest): void {
+    this.#request = request
+    this.#isRetry = false
+    this.isSent = false
+    this.#head = undefined
     this.#backend.connect(this)
   }
 
@@ -166,6 +171,7 @@ export class BackendCall implements ConnectionSeeker {
     // A response before the end of the request leaves the rest of it in the way.
     if (canBeUsedAgain && this.#head!.keepsAlive && this.isSent) this.#backend.giveBack(connection)
     else this.#backend.drop(connection)
+    this.#handler.onDone()
   }
 
   onFailure(failure: BackendFailure): void {

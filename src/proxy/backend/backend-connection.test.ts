@@ -31,6 +31,7 @@ test.each([
       onReady: nothing,
       onDrain: nothing,
       onQuiet: nothing,
+      onDone: nothing,
       onUpgraded: nothing,
       onRetry: nothing,
       onInterim: nothing,
@@ -44,7 +45,7 @@ test.each([
       onBroken: resolve,
     }
     const request = { method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }
-    new BackendCall(backend, request, handler).send()
+    new BackendCall(backend, handler).send(request)
   })
   expect(told).toBe(mistake)
   expect(openConnections).toBe(0)

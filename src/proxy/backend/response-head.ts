@@ -1,5 +1,5 @@
 import { hasMember } from '../../http/list-field.ts'
-import { fieldName } from '../field-name.ts'
+import { type FieldName, fieldName } from '../field-name.ts'
 
 /** What came is no HTTP/1.1 response. */
 export class InvalidResponse extends Error {
@@ -12,10 +12,15 @@ export interface ResponseHead {
   readonly reason: string
   /** Names and values in turn, as they came. */
   readonly fields: readonly string[]
+  /** What is known of them by their names, one for each. */
+  readonly names: readonly FieldName[]
+  /** The lines of all fields, line ends included, where each is written as `Name: value`. */
+  readonly lines: string | undefined
   /** The values of Connection, joined by commas. */
   readonly connection: string
   readonly isChunked: boolean
   readonly contentLength: number | undefined
+  readonly hasDisposition: boolean
   /** The connection may be used again. */
   readonly keepsAlive: boolean
   /** How long the backend says that it keeps an idle connection. */
@@ -27,41 +32,84 @@ export function hasBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304
 }
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?$/
 /** A control character, or half a line end. */
 const BAD_TEXT = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
+/** RFC 9110 5.5: characters of a value. */
+const IS_VALUE = Uint8Array.from({ length: 256 }, (_, code) => Number(code === 0x09 || (code >= 0x20 && code !== 0x7f)))
 
-/** Reads a head without its last line end. */
+const CR = 0x0d
+const LF = 0x0a
+const SPACE = 0x20
+
+/** Reads a head with all its line ends but the last, which is the blank line's. */
 export function parseHead(text: string): ResponseHead {
-  const end = lineEnd(text, 0)
-  const match = STATUS_LINE.exec(text.slice(0, end))
-  if (match === null) throw new InvalidResponse('its status line is not valid')
-  const isHttp11 = match[1] === '1'
-  const fields = parseFields(text, end + 2)
-  const { connection, isChunked, contentLength, keepsAlive, keepAliveMs } = framing(fields, isHttp11)
-  const [version, status, reason] = [isHttp11 ? '1.1' : '1.0', Number(match[2]), match[3] ?? ''] as const
-  return { version, status, reason, fields, connection, isChunked, contentLength, keepsAlive, keepAliveMs }
+  const from = text.indexOf('\n') + 1
+  const version = from > 0 ? versionOf(text, from - 2) : undefined
+  if (version === undefined) throw new InvalidResponse('its status line is not valid')
+  const status = Number(text.slice(STATUS_AT, STATUS_AT + 3))
+  const reason = text.slice(STATUS_AT + 4, from - 2)
+  const names: FieldName[] = []
+  const fields = parseFields(text, from, names)
+  const lines = areSpaced(text, from, fields) ? text.slice(from) : undefined
+  const { connection, isChunked, contentLength, hasDisposition, keepsAlive, keepAliveMs } = framing(fields, names, version === '1.1')
+  return { version, status, reason, fields, names, lines, connection, isChunked, contentLength, hasDisposition, keepsAlive, keepAliveMs }
 }
 
-/** Reads lines of a head or of trailers, from the given place on. */
-export function parseFields(text: string, from: number): string[] {
-  if (BAD_TEXT.test(text)) throw new InvalidResponse('a header field has control characters')
+/** Behind `HTTP/1.1` and a space. */
+const STATUS_AT = 9
+
+/** RFC 9112 4: a version, a status of three digits, and a reason, which may be missing. */
+function versionOf(text: string, end: number): '1.0' | '1.1' | undefined {
+  const minor = text.charCodeAt(7) - 0x30
+  if ((minor !== 0 && minor !== 1) || !text.startsWith('HTTP/1.') || text.charCodeAt(8) !== SPACE) return undefined
+  const hundreds = text.charCodeAt(STATUS_AT) - 0x30
+  if (!(hundreds >= 1 && hundreds <= 9) || !isDigit(text.charCodeAt(10)) || !isDigit(text.charCodeAt(11))) return undefined
+  if (end !== 12 && text.charCodeAt(12) !== SPACE) return undefined
+  if (text.charCodeAt(end) !== CR || endOfValue(text, 12) !== end) return undefined
+  return minor === 1 ? '1.1' : '1.0'
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39
+}
+
+/** Reads lines of a head or of trailers, from the given place on. Their names are added to `names`. */
+export function parseFields(text: string, from: number, names: FieldName[] = []): string[] {
   const fields: string[] = []
   for (let start = from; start < text.length; ) {
-    const end = lineEnd(text, start)
     const colon = text.indexOf(':', start)
     const name = text.slice(start, colon)
+    const known = fieldName(name)
     // RFC 9112 5.1, 5.2: no white space before the colon, no folded lines
-    if (colon < 0 || colon >= end || !fieldName(name).isValid) throw new InvalidResponse('a header field has no valid name')
+    if (colon < 0 || !known.isValid) throw invalidField(text, 'a header field has no valid name')
+    const end = endOfValue(text, colon + 1)
+    if (text.charCodeAt(end) !== CR || text.charCodeAt(end + 1) !== LF) throw invalidField(text, 'a header field has no end')
+    names.push(known)
     fields.push(name, trimmed(text, colon + 1, end))
     start = end + 2
   }
   return fields
 }
 
-function lineEnd(text: string, from: number): number {
-  const end = text.indexOf('\r\n', from)
-  return end < 0 ? text.length : end
+function invalidField(text: string, message: string): InvalidResponse {
+  return new InvalidResponse(BAD_TEXT.test(text) ? 'a header field has control characters' : message)
+}
+
+function endOfValue(text: string, from: number): number {
+  let at = from
+  while (at < text.length && IS_VALUE[text.charCodeAt(at)] === 1) at++
+  return at
+}
+
+/** Whether each line is written as `Name: value`, with this space and no other around the value. */
+function areSpaced(text: string, from: number, fields: readonly string[]): boolean {
+  let at = from
+  for (let i = 0; i < fields.length; i += 2) {
+    const nameEnd = at + fields[i]!.length
+    at = nameEnd + fields[i + 1]!.length + 4
+    if (text.charCodeAt(nameEnd + 1) !== SPACE || text.charCodeAt(at - 1) !== LF) return false
+  }
+  return true
 }
 
 function trimmed(text: string, from: number, end: number): string {
@@ -71,23 +119,23 @@ function trimmed(text: string, from: number, end: number): string {
 }
 
 function isSpace(code: number): boolean {
-  return code === 0x20 || code === 0x09
+  return code === SPACE || code === 0x09
 }
 
-type Framing = Pick<ResponseHead, 'connection' | 'isChunked' | 'contentLength' | 'keepsAlive' | 'keepAliveMs'>
+type Framing = Pick<ResponseHead, 'connection' | 'isChunked' | 'contentLength' | 'hasDisposition' | 'keepsAlive' | 'keepAliveMs'>
 
 /** RFC 9112 6.3: where the body ends, and what becomes of the connection. */
-function framing(fields: readonly string[], isHttp11: boolean): Framing {
+function framing(fields: readonly string[], names: readonly FieldName[], isHttp11: boolean): Framing {
   let connection = ''
   let isChunked = false
   let contentLength: number | undefined
+  let hasDisposition = false
   let keepsAlive = isHttp11
   let keepAliveMs: number | undefined
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i]!
-    const value = fields[i + 1]!
-    if (name.length !== 10 && name.length !== 14 && name.length !== 17) continue
-    switch (name.toLowerCase()) {
+  for (let i = 0; i < names.length; i++) {
+    if (names[i]!.isPlainInResponse) continue
+    const value = fields[2 * i + 1]!
+    switch (names[i]!.lower) {
       case 'content-length':
         if (!/^\d{1,15}$/.test(value) || (contentLength !== undefined && contentLength !== Number(value))) {
           throw new InvalidResponse('its Content-Length is not valid')
@@ -106,10 +154,13 @@ function framing(fields: readonly string[], isHttp11: boolean): Framing {
       case 'keep-alive':
         keepAliveMs = keepAliveHint(value)
         break
+      case 'content-disposition':
+        hasDisposition = true
+        break
     }
   }
   if (isChunked && contentLength !== undefined) throw new InvalidResponse('it has both Content-Length and Transfer-Encoding')
-  return { connection, isChunked, contentLength, keepsAlive, keepAliveMs }
+  return { connection, isChunked, contentLength, hasDisposition, keepsAlive, keepAliveMs }
 }
 
 function keepAliveHint(value: string): number | undefined {

@@ -271,6 +271,72 @@ describe('what is no valid answer', () => {
   })
 })
 
+describe('chunks that are relayed', () => {
+  const HEAD = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+  test('are frames of the same body with the same trailers, in any chunks', () => {
+    fc.assert(
+      fc.property(anyAnswer, anyCuts, (answer, cuts) => {
+        fc.pre(answer.framing === 'chunks' && answer.status !== 204 && answer.status !== 304)
+        for (const chunks of [[answer.bytes], chunksOf(answer.bytes, cuts), [...answer.bytes].map((byte) => Buffer.of(byte))]) {
+          const outcome = read('GET', chunks, false, true)
+          const frames = Buffer.from(`${HEAD}${outcome.body}0\r\n\r\n`, 'latin1')
+          expect([outcome.end, outcome.trailers]).toEqual(['whole', answer.trailers.flat()])
+          expect(read('GET', [frames]).body).toBe(answer.body)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test.each([
+    ['plain sizes, as they are', '3\r\nabc\r\n00A\r\n0123456789\r\n', '3\r\nabc\r\n00A\r\n0123456789\r\n'],
+    ['a size with an extension, without it', '3\r\nabc\r\n4;a="b c"\r\ndefg\r\n', '3\r\nabc\r\n4\r\ndefg\r\n'],
+    ['a size of many digits, with as few as it needs', '000000000003\r\nabc\r\n', '3\r\nabc\r\n'],
+  ])('%s', (_what, sent, relayed) => {
+    const answer = Buffer.from(`${HEAD}${sent}0\r\n\r\n`, 'latin1')
+    expect(read('GET', [answer], false, true).body).toBe(relayed)
+    expect(
+      read(
+        'GET',
+        [...answer].map((byte) => Buffer.of(byte)),
+        false,
+        true,
+      ).body,
+    ).toBe(relayed)
+  })
+
+  test('nothing is relayed of a size line before its end, nor of one that is not valid', () => {
+    const sent = `${HEAD}3\r\nabc\r\n`
+    for (const [more, relayed] of [
+      ['4', '3\r\nabc\r\n'],
+      ['4\r', '3\r\nabc\r\n'],
+      ['4\r\n', '3\r\nabc\r\n4\r\n'],
+    ]) {
+      expect(read('GET', [Buffer.from(sent), Buffer.from(more!)], false, true).body).toBe(relayed)
+    }
+    const invalid = read('GET', [Buffer.from(sent), Buffer.from('2\r\nde\r\n-4\r\ndefg\r\n')], false, true)
+    expect([invalid.end, invalid.body]).toEqual(['invalid', '3\r\nabc\r\n'])
+  })
+
+  test('an answer whose first chunks are rubbish gives nothing away, relayed or not', () => {
+    for (const relays of [true, false]) {
+      expect(read('GET', [Buffer.from(`${HEAD}3\r\nabc\r\nx\r\n`)], false, relays)).toMatchObject({ end: 'invalid', body: '' })
+    }
+  })
+
+  test('it is known whether the last of them is whole', () => {
+    const reader = new ResponseReader()
+    reader.begin('GET', false, sinkOf(newOutcome(), true))
+    const states = [...`${HEAD}2\r\nab\r\n0\r\n\r\n`].map((character) => {
+      reader.push(Buffer.from(character), 0, 1)
+      return reader.isInsideRelayedChunk
+    })
+    const inside = [...'2\r\nab\r\n'].map((_, i) => i >= 2 && i < 6)
+    expect(states).toEqual([...HEAD.split('').map(() => false), ...inside, ...'0\r\n\r\n'.split('').map(() => false)])
+  })
+})
+
 describe('the end of the connection', () => {
   test.each([
     ['before any byte', '', false],
@@ -363,10 +429,10 @@ function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
 }
 
 /** Reads an answer and then the end of its connection. */
-function read(method: string, chunks: readonly Buffer[], isUpgradeAsked = false): Outcome {
+function read(method: string, chunks: readonly Buffer[], isUpgradeAsked = false, relaysChunks = false): Outcome {
   const outcome = newOutcome()
   const reader = new ResponseReader()
-  reader.begin(method, isUpgradeAsked, sinkOf(outcome))
+  reader.begin(method, isUpgradeAsked, sinkOf(outcome, relaysChunks))
   try {
     for (const chunk of chunks) {
       if (reader.isDone || reader.isUpgraded) outcome.rest += chunk.toString('latin1')
@@ -405,14 +471,14 @@ function newOutcome(): Outcome {
   return { interims: [], head: undefined, body: '', trailers: undefined, end: 'unfinished', rest: '' }
 }
 
-function sinkOf(outcome: Outcome): Parameters<ResponseReader['begin']>[2] {
+function sinkOf(outcome: Outcome, relaysChunks = false): Parameters<ResponseReader['begin']>[2] {
   return {
     onInterim: (head) => void outcome.interims.push(head),
     onHead: (head) => {
       expect(outcome.head).toBeUndefined()
       outcome.head = head
     },
-    relaysChunks: () => false,
+    relaysChunks: () => relaysChunks,
     onData: (chunk) => {
       expect(outcome.trailers).toBeUndefined()
       outcome.body += chunk.toString('latin1')

@@ -24,6 +24,7 @@ const MAX_BARE_DIGITS = 8
 const MAX_INTERIM_RESPONSES = 100
 const CR = 0x0d
 const LF = 0x0a
+const LINE_END_LENGTH = 2
 const HEAD_END = Buffer.from('\r\n\r\n')
 const NO_BYTES = Buffer.alloc(0)
 const MIN_HELD_BYTES = 256
@@ -206,7 +207,7 @@ export class ResponseReader {
       refuseEarly(bytes, at, to, searched)
       return INCOMPLETE
     }
-    const head = parseHead(bytes.toString('latin1', at, end))
+    const head = parseHead(bytes.toString('latin1', at, end + LINE_END_LENGTH))
     if (head.status === 101) this.#upgrade(head)
     else if (head.status < 200) {
       if (++this.#interimCount > MAX_INTERIM_RESPONSES) throw new InvalidResponse('it has more than 100 interim responses')
@@ -312,7 +313,7 @@ export class ResponseReader {
     const end = isEmpty ? at : this.#findHeadEnd(bytes, at, to)
     if ((end < 0 ? to : end) - at > MAX_HEAD_BYTES) throw new InvalidResponse('its trailers are too large')
     if (end < 0) return INCOMPLETE
-    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', at, end), 0))
+    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', at, end + LINE_END_LENGTH), 0))
     return isEmpty ? at + 2 : end + HEAD_END.length
   }
 

@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { HeaderList } from '../../http/header-list.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
+import { type FieldLines, fieldsOf, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
-import { headText } from '../response-fields.ts'
 import type { ClientConnection } from './client-connection.ts'
 import type { EarlyBytes } from './early-bytes.ts'
 import { NodeBody } from './node-body.ts'
@@ -72,11 +71,12 @@ export class NodeDownstream implements Downstream {
     if (this.#takesInterim) this.#res.writeContinue()
   }
 
-  interim(status: number, reason: string, fields: HeaderList): void {
+  interim(status: number, reason: string, fields: FieldLines): void {
     if (this.#takesInterim) this.#res.socket!.write(headText(status, reason, fields), 'latin1')
   }
 
-  head(status: number, reason: string | undefined, fields: HeaderList): void {
+  head(status: number, reason: string | undefined, { text }: FieldLines): void {
+    const fields = fieldsOf(text)
     if (reason === undefined) this.#res.writeHead(status, fields)
     else this.#res.writeHead(status, reason, fields)
   }
@@ -98,7 +98,7 @@ export class NodeDownstream implements Downstream {
     else this.#res.end(Buffer.from(last))
   }
 
-  upgrade(status: number, reason: string, fields: HeaderList): UpgradedClient {
+  upgrade(status: number, reason: string, fields: FieldLines): UpgradedClient {
     const { socket } = this.#req
     this.#res.detachSocket(socket)
     socket.write(headText(status, reason, fields), 'latin1')

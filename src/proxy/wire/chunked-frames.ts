@@ -1,4 +1,5 @@
 import { isTokenByte } from '../../http/characters.ts'
+import { hasMember } from '../../http/list-field.ts'
 
 const CR = 0x0d
 const LF = 0x0a
@@ -58,11 +59,16 @@ export class ChunkedFrames {
   #size = 0
   /** Of its size, of its extensions, or of the trailers. */
   #otherBytes = 0
-  /** The start of a trailer's name. */
+  /** The start of a trailer's name; its value, where it is about the connection. */
   #name = ''
+  #connection: string | undefined
+  /** A trailer says that nothing comes behind this body. */
+  isLast = false
 
   begin(): void {
     this.#state = SIZE_START
+    this.#connection = undefined
+    this.isLast = false
   }
 
   /** Goes on where the other is, which stays there. */
@@ -231,13 +237,21 @@ export class ChunkedFrames {
   #endName(): void {
     const name = this.#name.toLowerCase()
     if (name === 'content-length') throw new MalformedChunks("Content-Length can't be present with Transfer-Encoding")
+    if (name === 'connection' || name === 'proxy-connection') this.#connection = ''
     if (name === 'transfer-encoding') throw new MalformedChunks('Invalid `Transfer-Encoding` header value')
     this.#state = TRAILER_SPACE
   }
 
   #stepInValue(byte: number): void {
-    if (byte === CR) this.#state = TRAILER_LF
+    if (byte === CR) this.#endValue()
+    else if (this.#connection !== undefined && isText(byte)) this.#connection += String.fromCharCode(byte)
     else if (!isText(byte)) throw new MalformedChunks(byte === LF ? 'Missing expected CR after header value' : 'Invalid header value char')
+  }
+
+  #endValue(): void {
+    this.#state = TRAILER_LF
+    if (this.#connection !== undefined && hasMember(this.#connection, 'close')) this.isLast = true
+    this.#connection = undefined
   }
 }
 

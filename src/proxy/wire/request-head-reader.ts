@@ -15,6 +15,7 @@ const SPACE = 0x20
 const ASTERISK = 0x2a
 const SLASH = 0x2f
 const COLON = 0x3a
+const LINE_END_LENGTH = 2
 const VERSION = Uint8Array.from(' HTTP/1.1\r\n', (char) => char.charCodeAt(0))
 const LONGEST_METHOD = Math.max(...[...KNOWN_METHODS].map(({ length }) => length))
 
@@ -30,10 +31,10 @@ export class RequestHeadReader {
   #places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
   /** How many integers of `#places` are in use. */
   #used = 0
-  /** Every field is written as `Name: value`. */
-  #isSpaced = true
   #hasConnection = false
   #hasLength = false
+  /** Each field is written as `Name: value`. */
+  #isSpaced = true
   /** Of the head that was read last. */
   received: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
   contentLength = 0
@@ -61,7 +62,7 @@ export class RequestHeadReader {
     const method = text.slice(0, methodEnd - from)
     if (!isMethod(method) || targetEnd === targetAt) return OTHER
     const target = text.slice(targetAt - from, targetEnd - from)
-    const lines = this.#isSpaced ? text.slice(lineEnd - from, -2) : undefined
+    const lines = this.#isSpaced ? text.slice(lineEnd - from, headEnd - from - LINE_END_LENGTH) : undefined
     this.received = { method, target, version: '1.1', fields: this.#fieldsOf(text, from), lines }
     return headEnd
   }
@@ -160,9 +161,9 @@ export class RequestHeadReader {
 
   #forget(): void {
     this.#used = 0
-    this.#isSpaced = true
     this.#hasConnection = false
     this.#hasLength = false
+    this.#isSpaced = true
     this.contentLength = 0
     this.isChunked = false
   }

@@ -47,6 +47,11 @@ export class WireBody implements BodySource {
     return this.#isChunked ? this.#chunks!.isDone : this.#remaining === 0
   }
 
+  /** Its trailers say that nothing comes behind it. */
+  get isLast(): boolean {
+    return this.#isChunked && this.#chunks!.isLast
+  }
+
   get isComplete(): boolean {
     if (this.isRead) return true
     const { buffer, at, end } = this.#unread

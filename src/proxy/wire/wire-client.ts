@@ -31,6 +31,7 @@ const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 
 /** In the words of Node's parser. */
 const ENDED = 'Parse Error'
+const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
 
 type State =
   /** Nothing has come yet. */
@@ -227,6 +228,10 @@ export class WireClient {
 
   /** Returns where the head ends, or `from` where it is not here yet or not for us. */
   #readHead(bytes: Buffer, from: number, end: number): number {
+    if (this.#body.isLast) {
+      this.#refuse('400 Bad Request', BEHIND_LAST)
+      return end
+    }
     const { reader, handlers, isDraining } = this.#context
     const next = isDraining ? OTHER : reader.read(bytes, from, end)
     if (next === INCOMPLETE && this.#rereadBytes < MAX_REREAD_BYTES) {

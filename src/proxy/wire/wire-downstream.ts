@@ -1,10 +1,9 @@
 import type { Socket } from 'node:net'
-import type { HeaderList } from '../../http/header-list.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import { hasBody } from '../backend/response-head.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
+import { type FieldLines, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
-import { headText } from '../response-fields.ts'
 import { writeAll } from '../write-all.ts'
 import type { WireBody } from './wire-body.ts'
 import type { WireContext } from './wire-context.ts'
@@ -89,11 +88,11 @@ export class WireDownstream implements Downstream {
     if (!this.isGone) this.#send(CONTINUE, NO_BYTES, '')
   }
 
-  interim(status: number, reason: string, fields: HeaderList): void {
+  interim(status: number, reason: string, fields: FieldLines): void {
     if (!this.isGone) this.#send(headText(status, reason, fields), NO_BYTES, '')
   }
 
-  head(status: number, reason: string | undefined, fields: HeaderList): void {
+  head(status: number, reason: string | undefined, fields: FieldLines): void {
     const { finalHead } = this.#parts.context
     this.#hasBody = hasBody(this.received.method, status)
     this.#head = finalHead.text(status, reason, fields, this.#hasBody, this.isLast)

@@ -7,7 +7,8 @@ import type { Edge } from '../service/edge.ts'
 import { metric } from '../service/metrics.ts'
 import { thisSuite } from '../service/suite-owner.ts'
 import { until } from '../until.ts'
-import { digestOf, KINDS, type Kind, PatternedBackend, patternOf } from './patterned-backend.ts'
+import { KINDS, type Kind, patternOf } from './pattern.ts'
+import { digestOf, PatternedBackend } from './patterned-backend.ts'
 import { proxying, RawClient, valuesOf } from './proxy.ts'
 
 /** More than what all the buffers of a connection hold: 10 MiB. */

@@ -115,7 +115,7 @@ class BrokenProxy {
     client.socket.destroy()
     await this.untilQuiet()
     const after = await this.#metrics()
-    const log = this.#edge.log.slice(seenLines).map(({ time, pid, hostname, ...line }) => line)
+    const log = this.#edge.log.slice(seenLines).map(({ time, pid, hostname, detail, ...line }) => line)
     const backendConnections = after.value('edge_backend_connections')
     return { ...response, connection, goesOn, counts: difference(before, after), log, backendConnections }
   }

@@ -1,39 +1,10 @@
 import { createHash, type Hash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setImmediate as turn } from 'node:timers/promises'
-import { gzipSync } from 'node:zlib'
 import { Random } from '../random/random.ts'
 import type { Owner } from '../service/running.ts'
 import { until } from '../until.ts'
-
-/** How a response is framed and what is done with it on its way: `X-Kind` of a request asks for one. */
-export const KINDS = ['counted', 'chunked', 'endless', 'events', 'filtered', 'spliced', 'compressed', 'beside'] as const
-export type Kind = (typeof KINDS)[number]
-
-/** Text that does not repeat within what compression looks back at. */
-const NOISE = noise(96 * 1024)
-
-/** So many events of 1 KiB that nobody else gets: `owner` is in each. */
-export function patternOf(owner: string, events: number): string {
-  return Array.from({ length: events }, (_, i) => eventOf(`${owner} ${i} `, i)).join('')
-}
-
-/** A chat chunk of 1 KiB whose content begins so. */
-function eventOf(start: string, index: number): string {
-  const begin = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"${start}`
-  const rest = '"},"finish_reason":null}]}\n\n'
-  const from = (index * 1024) % (NOISE.length - 1024)
-  return begin + NOISE.slice(from, from + 1024 - begin.length - rest.length) + rest
-}
-
-function noise(characters: number): string {
-  const random = new Random(3)
-  return Buffer.from(Array.from({ length: characters }, () => random.below(256)))
-    .toString('base64')
-    .slice(0, characters)
-}
+import { type Kind, sendPattern } from './pattern.ts'
 
 /** A backend that responds with a pattern of the client's own, or reads one when it is told to. */
 export class PatternedBackend {
@@ -68,24 +39,8 @@ export class PatternedBackend {
     const { 'x-kind': kind, 'x-client': client, 'x-events': events } = req.headers
     if (kind === 'upload') return this.#upload(req, res, String(client))
     req.resume()
-    const text = Buffer.from(patternOf(String(client), Number(events)))
-    const bytes = kind === 'compressed' ? gzipSync(text) : text
-    res.setHeader('Content-Type', kind === 'counted' || kind === 'chunked' || kind === 'endless' ? 'text/plain' : 'text/event-stream')
-    if (kind === 'counted') res.setHeader('Content-Length', bytes.length)
-    if (kind === 'compressed') res.setHeader('Content-Encoding', 'gzip')
-    if (kind === 'endless') {
-      res.useChunkedEncodingByDefault = false
-      res.shouldKeepAlive = false
-    }
     res.once('finish', () => this.finished.add(String(client)))
-    // Pieces of any size, so that events are split anywhere.
-    for (let from = 0; from < bytes.length; ) {
-      const to = from + 1 + this.#random.below(this.#random.oneOf([10, 2000, 40_000]))
-      if (!res.write(bytes.subarray(from, to))) await once(res, 'drain')
-      else if (this.#random.next() < 0.2) await turn()
-      from = to
-    }
-    res.end()
+    await sendPattern(res, kind as Kind, String(client), Number(events), this.#random)
   }
 
   async #upload(req: IncomingMessage, res: ServerResponse, client: string): Promise<void> {

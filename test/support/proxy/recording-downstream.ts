@@ -17,6 +17,8 @@ export class RecordingDownstream implements Downstream {
   listener: DownstreamListener | undefined
   /** Whether it takes more than what was written. */
   hasRoom = true
+  /** Whether it takes chunks with their frames. */
+  relays = false
   /** In the order in which it came: heads, `+` and bytes that were written, `.` and the last of them, what became of the connection. */
   readonly sent: string[] = []
 
@@ -38,7 +40,7 @@ export class RecordingDownstream implements Downstream {
   }
 
   relayChunks(): boolean {
-    return false
+    return this.relays
   }
 
   write(bytes: Buffer | string): boolean {
