@@ -25,10 +25,12 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
   test('whatever comes, however cut: the same answers, the same requests at the backend, the same counts', {
     timeout: 300_000,
   }, async () => {
-    let seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    const firstSeed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    let seed = 0
     onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
     const counted = new Set<string>()
-    for (let requests = 0; requests < minRequests; seed += LANES) {
+    for (let requests = 0, batch = -FOUND_SEEDS.length; requests < minRequests; batch++) {
+      seed = FOUND_SEEDS.at(batch < 0 ? batch : FOUND_SEEDS.length) ?? firstSeed + batch * LANES
       const talks = Array.from({ length: LANES }, (_, lane) => randomTalk(seed + lane))
       const { deeds } = await expectSame(pair, talks)
       for (const series of Object.keys(deeds.counts)) counted.add(series)
@@ -56,6 +58,9 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
     }
   })
 }
+
+/** With which differences were found that are mended. */
+const FOUND_SEEDS = [348941124]
 
 const EXPECTED_SERIES = [
   ...['allow', 'reject', 'refuse'].map((outcome) => `edge_questions_total{door="proxy",outcome="${outcome}"}`),
