@@ -35,7 +35,7 @@ const PATIENCE_MS = 15_000
 const STILL_MS = 40
 const STILL_TURNS = 30
 /** In the answer to the probe, and in the probe itself, which a tunnel may send back. */
-export const PROBED = 'probed'
+const PROBED = 'probed'
 /** The last request of a connection: its answer shows that the connection is still in step. No rule has a key for it. */
 export const PROBE = `GET /${PROBED} HTTP/1.1\r\nHost: edge\r\nX-Answer: ${PROBED} 1\r\n\r\n`
 
