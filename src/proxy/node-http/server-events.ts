@@ -93,7 +93,8 @@ export class ServerEvents {
   #upgrade(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     const client = this.#parts.clients.of(socket)
     this.#adopt(socket)
-    if (client.isRefused) return
+    // RFC 9112 9.6: nothing is processed behind the response that closes the connection
+    if (client.isRefused || !socket.writable) return
     if (!client.isBusy) return this.#switch(server, req, socket, early)
     // RFC 9110 7.8: it would change the protocol under responses that are still on their way
     const bytes = new EarlyBytes(socket, early)

@@ -55,6 +55,7 @@ const SWITCHING = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nCon
 
 const ANSWERS: Readonly<Record<string, (random: Random) => string>> = {
   length: (random) => withLength('200 OK', body(random, 300)),
+  probed: () => withLength('200 OK', 'probed'),
   empty: () => withLength('200 OK', ''),
   chunked: (random) => withChunks('200 OK', chunks(random, body(random, 400), 3)),
   'odd-chunks': (random) => withChunks('200 OK', oddChunks(random, body(random, 400)), 'Content-Type: text/plain\r\n'),

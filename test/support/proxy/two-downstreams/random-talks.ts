@@ -2,7 +2,7 @@ import { Random } from '../../random/random.ts'
 import { cut } from './cuts.ts'
 import { damagedRequest } from './damaged-requests.ts'
 import { stalledRequest, validRequest } from './proxied-requests.ts'
-import type { Step, Talk } from './talk.ts'
+import { PROBE, type Step, type Talk } from './talk.ts'
 
 export interface RandomTalk extends Talk {
   readonly requests: number
@@ -29,9 +29,7 @@ export function randomTalk(seed: number): RandomTalk {
     return { steps, requests: requests + 1, ending: 'reset' }
   }
   const damaged = Array.from({ length: 1 + random.below(3) }, () => damagedRequest(random, caller))
-  // Whether the connection is still in step is seen by the answer to this.
-  const probe = `GET /last HTTP/1.1\r\nHost: edge\r\nX-Api-Key: ${caller}\r\n\r\n`
-  for (const text of [...damaged, probe]) steps.push({ pieces: pieces(random, text), methods: undefined })
+  for (const text of [...damaged, PROBE]) steps.push({ pieces: pieces(random, text), methods: undefined })
   return { steps, requests: requests + damaged.length + 1, ending: 'end' }
 }
 

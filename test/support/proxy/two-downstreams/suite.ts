@@ -2,9 +2,8 @@ import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
 import { expectSame } from './comparison.ts'
 import { DownstreamPair } from './downstream-pair.ts'
 import { randomTalk } from './random-talks.ts'
-import { SMUGGLING } from './smuggling-vectors.ts'
 import { splitCorpus } from './split-corpus.ts'
-import type { Talk } from './talk.ts'
+import { oddTalk } from './talk.ts'
 
 const LANES = 32
 
@@ -26,10 +25,12 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
   test('whatever comes, however cut: the same answers, the same requests at the backend, the same counts', {
     timeout: 300_000,
   }, async () => {
-    let seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    const firstSeed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    let seed = 0
     onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
     const counted = new Set<string>()
-    for (let requests = 0; requests < minRequests; seed += LANES) {
+    for (let requests = 0, batch = -FOUND_SEEDS.length; requests < minRequests; batch++) {
+      seed = FOUND_SEEDS.at(batch < 0 ? batch : FOUND_SEEDS.length) ?? firstSeed + batch * LANES
       const talks = Array.from({ length: LANES }, (_, lane) => randomTalk(seed + lane))
       const { deeds } = await expectSame(pair, talks)
       for (const series of Object.keys(deeds.counts)) counted.add(series)
@@ -45,10 +46,10 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
     const whole = splitCorpus(nextCaller())
     for (const [i, { length }] of whole.entries()) {
       const request = (): string => splitCorpus(nextCaller())[i]!
-      const talks = [talkOf([request()]), talkOf([...request()])]
+      const talks = [oddTalk([request()]), oddTalk([...request()])]
       for (let at = 1 + (i % splitStep); at < length; at += splitStep) {
         const text = request()
-        talks.push(talkOf([text.slice(0, at), text.slice(at)]))
+        talks.push(oddTalk([text.slice(0, at), text.slice(at)]))
       }
       for (let first = 0; first < talks.length; first += LANES) {
         const { results } = await expectSame(pair, talks.slice(first, first + LANES))
@@ -56,29 +57,10 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
       }
     }
   })
-
-  test.each(['in one piece', 'byte by byte'])(
-    'no smuggled request reaches the backend undecided: %s',
-    { timeout: 300_000 },
-    async (way) => {
-      for (const { what, bytes, isRefused } of SMUGGLING) {
-        const before = pair.sides.map(({ edge }) => edge.log.length)
-        // A line a second is logged.
-        for (const { clock } of pair.sides) clock.advance(2000)
-        const { deeds } = await expectSame(pair, [talkOf(way === 'in one piece' ? [bytes] : [...bytes.slice(0, 300)])])
-        expect([what, deeds.rubbish]).toEqual([what, []])
-        expect({ what, undecided: deeds.requests.slice(deeds.counts[ALLOWED] ?? 0) }).toEqual({ what, undecided: [] })
-        const [own, node] = pair.sides.map(({ edge }, i) =>
-          // Each wire has its own words for what is wrong in the middle of a body.
-          edge.log.slice(before[i]).map(({ event, reason, detail }) => ({ event, reason, ...(isRefused && { detail }) })),
-        )
-        expect({ what, log: own }).toEqual({ what, log: node })
-      }
-    },
-  )
 }
 
-const ALLOWED = 'edge_questions_total{door="proxy",outcome="allow"}'
+/** With which differences were found that are mended. */
+const FOUND_SEEDS = [348941124]
 
 const EXPECTED_SERIES = [
   ...['allow', 'reject', 'refuse'].map((outcome) => `edge_questions_total{door="proxy",outcome="${outcome}"}`),
@@ -92,8 +74,3 @@ const EXPECTED_SERIES = [
   'edge_cost_spent_total{',
   'edge_proxy_client_aborts_total',
 ]
-
-/** Sent, and the sending side ended. */
-function talkOf(pieces: readonly string[]): Talk {
-  return { steps: [{ pieces, methods: undefined }], ending: 'end' }
-}

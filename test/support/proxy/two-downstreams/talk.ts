@@ -17,6 +17,11 @@ export interface Step {
   readonly methods: readonly string[] | undefined
 }
 
+/** Bytes of which nobody knows what they are answered with, and a probe. */
+export function oddTalk(pieces: readonly string[]): Talk {
+  return { steps: [pieces, [PROBE]].map((some) => ({ pieces: some, methods: undefined })), ending: 'end' }
+}
+
 export interface TalkResult {
   readonly answers: readonly string[]
   /** What was not a whole answer. */
@@ -27,7 +32,12 @@ export interface TalkResult {
 
 /** A side that stays silent for so long has nothing more to say. */
 const PATIENCE_MS = 15_000
+const STILL_MS = 40
 const STILL_TURNS = 30
+/** In the answer to the probe, and in the probe itself, which a tunnel may send back. */
+const PROBED = 'probed'
+/** The last request of a connection: its answer shows that the connection is still in step. No rule has a key for it. */
+export const PROBE = `GET /${PROBED} HTTP/1.1\r\nHost: edge\r\nX-Answer: ${PROBED} 1\r\n\r\n`
 
 export async function converse(port: number, { steps, ending }: Talk): Promise<TalkResult> {
   const reader = new AnswerReader()
@@ -49,8 +59,8 @@ export async function converse(port: number, { steps, ending }: Talk): Promise<T
     await client.until(() => client.last.includes(STALLED) || reader.finals > expected)
     client.reset()
   } else {
-    // What it ends with may depend on whether its end comes before an answer: so it waits for all that is on its way.
-    await client.untilStill()
+    // What it gets may depend on whether its end comes before an answer: so it waits for all that is on its way.
+    await client.untilProbed()
     client.end()
   }
   await client.until(() => client.isClosed)
@@ -73,7 +83,7 @@ class TalkClient {
     this.connected = new Promise((resolve) => this.#socket.once('connect', resolve))
     this.#socket.on('data', (chunk: Buffer) => {
       const text = chunk.toString('latin1')
-      this.last = this.last.slice(-STALLED.length) + text
+      this.last = this.last.slice(-20) + text
       reader.push(text)
       this.#wake()
     })
@@ -103,27 +113,30 @@ class TalkClient {
     this.#socket.resetAndDestroy()
   }
 
-  /** Or until the connection is closed, or nothing happened for long. */
+  /** Or until the connection is closed. One on which nothing happens for long is broken off. */
   async until(isTrue: () => boolean): Promise<void> {
-    while (!isTrue() && !this.isClosed) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(() => this.#socket.destroy(), PATIENCE_MS)
-        this.#wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
+    while (!isTrue() && !this.isClosed) if (!(await this.#hasNews(PATIENCE_MS))) this.#socket.destroy()
+  }
+
+  /** Or until the connection is closed, or nothing came for a while: then what was sent is a part of a request that has no end yet. */
+  async untilProbed(): Promise<void> {
+    while (!this.isClosed && !this.last.includes(PROBED)) {
+      if (await this.#hasNews(STILL_MS)) continue
+      const { bytesRead } = this.#socket
+      for (let i = 0; i < STILL_TURNS; i++) await turn()
+      if (this.#socket.bytesRead === bytesRead) return
     }
   }
 
-  /** All parts take turns in one thread: where so many bring nothing, nothing is on its way. */
-  async untilStill(): Promise<void> {
-    for (let turns = 0, bytes = 0; turns < STILL_TURNS && !this.isClosed; turns++) {
-      await turn()
-      if (this.#socket.bytesRead === bytes) continue
-      bytes = this.#socket.bytesRead
-      turns = 0
-    }
+  /** Waits for bytes, or for the end of the connection, for so long. */
+  #hasNews(ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), ms)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve(true)
+      }
+    })
   }
 
   result(): TalkResult {
