@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectSame } from './comparison.ts'
-import { DownstreamPair, deedsOf } from './downstream-pair.ts'
-import { CLOSING_TRAILER, SMUGGLING } from './smuggling-vectors.ts'
-import { converse, oddTalk } from './talk.ts'
+import { DownstreamPair } from './downstream-pair.ts'
+import { SMUGGLING } from './smuggling-vectors.ts'
+import { oddTalk } from './talk.ts'
 
 /** Plays every trick on both of them. */
 export function smugglingSuite(): void {
@@ -31,15 +31,6 @@ export function smugglingSuite(): void {
       }
     },
   )
-
-  test('a request behind a trailer that says Connection: close is decided, or not read', async () => {
-    for (const side of pair.sides) {
-      const { answers } = await converse(side.edge.port, oddTalk([CLOSING_TRAILER]))
-      const { requests, rubbish, counts } = await deedsOf(side)
-      expect([rubbish, requests.length]).toEqual([[], counts[ALLOWED]])
-      expect(answers.map((answer) => answer.slice(9, 12))).toEqual(side === pair.own ? ['200', '200', '200'] : ['200', '400'])
-    }
-  })
 }
 
 const ALLOWED = 'edge_questions_total{door="proxy",outcome="allow"}'

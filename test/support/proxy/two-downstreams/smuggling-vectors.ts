@@ -276,7 +276,11 @@ const IN_BODIES: readonly (readonly [what: string, bytes: string])[] = [
       '0\r\nX-Api-Key: other\r\n\r\n',
       '0\r\nGET /hidden HTTP/1.1\r\n\r\n',
     ],
-    ...['0\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n', `0\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`],
+    ...[
+      '0\r\nConnection: close\r\n\r\n',
+      '0\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+      `0\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`,
+    ],
   ].map((end): [string, string] => [`the end ${JSON.stringify(end.slice(0, 40))}`, `${IN_CHUNKS}3\r\nabc\r\n${end}${HIDDEN}`]),
 ]
 
@@ -286,12 +290,6 @@ export interface SmugglingVector {
   /** By its head alone. */
   readonly isRefused: boolean
 }
-
-/**
- * The one that the wires answer otherwise: Node's parser takes the trailer for a field of the head and reads nothing behind it, the own wire passes
- * it over (RFC 9110 6.5.1).
- */
-export const CLOSING_TRAILER = `${IN_CHUNKS}3\r\nabc\r\n0\r\nConnection: close\r\n\r\n${HIDDEN}`
 
 /** Every trick by its name. Whatever it is, the backend sees no request that was not decided. */
 export const SMUGGLING: readonly SmugglingVector[] = [...REFUSED, ...IN_HEADS, ...IN_BODIES].map(([what, bytes], i) => ({
