@@ -1,7 +1,6 @@
 import { headerValue } from '../http/raw-headers.ts'
-import type { ResponseHead } from './backend/response-head.ts'
 
-/** Whether a response is a stream of server-sent events. */
-export function isEventStream({ fields }: ResponseHead): boolean {
+/** Whether a response with these fields is a stream of server-sent events. */
+export function isEventStream(fields: readonly string[]): boolean {
   return /^text\/event-stream\s*(?:;|$)/i.test(headerValue(fields, 'content-type') ?? '')
 }
