@@ -43,16 +43,16 @@ const CR = 0x0d
 const LF = 0x0a
 const SPACE = 0x20
 
-/** Reads a head with all its line ends but the last, which is the blank line's. */
-export function parseHead(text: string): ResponseHead {
+/** Reads a head, which ends before the blank line. */
+export function parseHead(text: string, end = text.length): ResponseHead {
   const from = text.indexOf('\n') + 1
   const version = from > 0 ? versionOf(text, from - 2) : undefined
   if (version === undefined) throw new InvalidResponse('its status line is not valid')
   const status = Number(text.slice(STATUS_AT, STATUS_AT + 3))
   const reason = text.slice(STATUS_AT + 4, from - 2)
   const names: FieldName[] = []
-  const fields = parseFields(text, from, names)
-  const lines = areSpaced(text, from, fields) ? text.slice(from) : undefined
+  const fields = parseFields(text, from, end, names)
+  const lines = areSpaced(text, from, fields) ? text.slice(from, end) : undefined
   const { connection, isChunked, contentLength, hasDisposition, keepsAlive, keepAliveMs } = framing(fields, names, version === '1.1')
   return {
     version,
@@ -89,10 +89,15 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39
 }
 
-/** Reads lines of a head or of trailers, from the given place on. Their names are added to `names`. */
-export function parseFields(text: string, from: number, names: FieldName[] = []): string[] {
+/** Reads trailers with all their line ends, but without the blank line. Returns names and values in turn. */
+export function parseTrailers(text: string): string[] {
+  return parseFields(text, 0, text.length, [])
+}
+
+/** Reads lines of a head or of trailers. Their names are added to `names`. */
+function parseFields(text: string, from: number, to: number, names: FieldName[]): string[] {
   const fields: string[] = []
-  for (let start = from; start < text.length; ) {
+  for (let start = from; start < to; ) {
     const colon = text.indexOf(':', start)
     const name = text.slice(start, colon)
     const known = fieldName(name)

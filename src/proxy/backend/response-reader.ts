@@ -1,5 +1,5 @@
-import { RecentHead } from './recent-head.ts'
-import { hasBody, InvalidResponse, parseFields, parseHead, type ResponseHead } from './response-head.ts'
+import { RecentHead } from '../recent-head.ts'
+import { hasBody, InvalidResponse, parseHead, parseTrailers, type ResponseHead } from './response-head.ts'
 
 /** Whoever waits for a response. */
 export interface ResponseSink {
@@ -31,7 +31,7 @@ const NO_BYTES = Buffer.alloc(0)
 const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
 /** Of all connections: they are those of one backend. */
-const RECENT = new RecentHead()
+const RECENT = new RecentHead<ResponseHead>()
 /** There are too few bytes to go on. */
 const INCOMPLETE = -1
 
@@ -213,7 +213,7 @@ export class ResponseReader {
       return INCOMPLETE
     }
     const text = bytes.toString('latin1', at, end + HEAD_END.length)
-    const head = parseHead(text.slice(0, -LINE_END_LENGTH))
+    const head = parseHead(text, text.length - LINE_END_LENGTH)
     RECENT.keep(text, head)
     return this.#takeHead(head, at + text.length)
   }
@@ -325,7 +325,7 @@ export class ResponseReader {
     const end = isEmpty ? at : this.#findHeadEnd(bytes, at, to)
     if ((end < 0 ? to : end) - at > MAX_HEAD_BYTES) throw new InvalidResponse('its trailers are too large')
     if (end < 0) return INCOMPLETE
-    this.#end(isEmpty ? NO_TRAILERS : parseFields(bytes.toString('latin1', at, end + LINE_END_LENGTH), 0))
+    this.#end(isEmpty ? NO_TRAILERS : parseTrailers(bytes.toString('latin1', at, end + LINE_END_LENGTH)))
     return isEmpty ? at + 2 : end + HEAD_END.length
   }
 

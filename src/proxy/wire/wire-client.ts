@@ -3,7 +3,7 @@ import { malformedStatus } from '../../http/malformed-status.ts'
 import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
 import { LINGER_MS } from '../body-source.ts'
 import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
-import { isSameHead } from '../same-head.ts'
+import { RecentHead } from '../recent-head.ts'
 import { MalformedChunks } from './chunked-frames.ts'
 import { type PlainRequest, plainRequest } from './plain-request.ts'
 import { ReadPause } from './read-pause.ts'
@@ -59,8 +59,7 @@ export class WireClient {
   readonly #pause: ReadPause
   readonly #stall: StallWatch
   #state: State = 'silent'
-  /** The last request that was taken. */
-  #last: PlainRequest | undefined
+  readonly #recent = new RecentHead<PlainRequest>()
   /** When the state began; when a head did. */
   #sinceMs = performance.now()
   #isFirstHead = true
@@ -226,13 +225,13 @@ export class WireClient {
       return end
     }
     const { reader, handlers, isDraining } = this.#context
-    const isSame = !isDraining && this.#last !== undefined && isSameHead(this.#last.text, bytes, from, end)
-    const next = isDraining ? OTHER : isSame ? from + this.#last!.text.length : reader.read(bytes, from, end)
+    const recent = isDraining ? undefined : this.#recent.find(bytes, from, end)
+    const next = isDraining ? OTHER : recent === undefined ? reader.read(bytes, from, end) : from + this.#recent.length
     if (next === INCOMPLETE && this.#rereadBytes < MAX_REREAD_BYTES) {
       this.#awaitHead(end - from)
       return from
     }
-    const plain = isSame ? this.#last : next < 0 ? undefined : plainRequest(reader)
+    const plain = recent ?? (next < 0 ? undefined : plainRequest(reader.received))
     if (plain === undefined || handlers.isOwn(plain.path)) {
       this.#handOver(bytes.subarray(from, end))
       return from
@@ -243,7 +242,7 @@ export class WireClient {
     this.#state = 'busy'
     this.#isFirstHead = false
     this.#rereadBytes = 0
-    this.#last = plain
+    if (recent === undefined) this.#recent.keep(reader.text, plain)
     this.#body.begin(request.contentLength ?? 0, request.isChunked)
     this.#downstream.begin(plain.received)
     // What has waited may be known to be malformed by now: then it never begins.
