@@ -3,9 +3,9 @@ import type { ConnectionFront, ListenerTimeouts } from '../../listen/http-listen
 import { WireClient, type WireTimeouts } from './wire-client.ts'
 import { WireContext, type WireHandlers } from './wire-context.ts'
 
-/** As `node:http` has it: a client that trusts our Keep-Alive to the last moment shall not find the door closed. */
+/** The same as in `node:http`: a client that relies on our Keep-Alive to the last moment must not find its connection closed. */
 const KEEP_ALIVE_MARGIN_MS = 1000
-/** How often connections are looked at, at the least. */
+/** Connections are checked at least this often. */
 const MAX_SWEEP_MS = 1000
 
 /**
@@ -25,8 +25,8 @@ export class ProxyWire implements ConnectionFront {
     this.#context = new WireContext(keepAliveMs, handlers)
     const shortestMs = Math.min(keepAliveMs, headersTimeoutMs, silenceMs > 0 ? silenceMs : Number.POSITIVE_INFINITY)
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, shortestMs / 4))
-    // Rough times lie up to a sweep back.
-    this.#timeouts = { headMs: headersTimeoutMs, idleMs: keepAliveMs + KEEP_ALIVE_MARGIN_MS + sweepMs, sweepMs }
+    // Rough times lie up to a sweep back: a limit may apply late, never early.
+    this.#timeouts = { headMs: headersTimeoutMs + sweepMs, idleMs: keepAliveMs + KEEP_ALIVE_MARGIN_MS + sweepMs, sweepMs }
     this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
   }
 
