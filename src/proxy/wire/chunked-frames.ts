@@ -39,7 +39,7 @@ const TRAILER_LF = 16
 const LAST_LF = 17
 const DONE = 18
 
-/** What is wrong with chunks: nobody knows where their body ends. */
+/** The chunks are malformed, so it is unknown where their body ends. */
 export class MalformedChunks extends Error {
   readonly code: string
 
@@ -71,7 +71,7 @@ export class ChunkedFrames {
     this.isLast = false
   }
 
-  /** Goes on where the other is, which stays there. */
+  /** Continues from where the other one is. The other stays there. */
   follow(other: ChunkedFrames): void {
     this.#state = other.#state
     this.#size = other.#size
@@ -233,7 +233,7 @@ export class ChunkedFrames {
     else throw new MalformedChunks(byte === LF ? 'Invalid header field char' : 'Invalid header token')
   }
 
-  /** What would frame the body anew. */
+  /** Refuses what would change the framing. */
   #endName(): void {
     const name = this.#name.toLowerCase()
     if (name === 'content-length') throw new MalformedChunks("Content-Length can't be present with Transfer-Encoding")
