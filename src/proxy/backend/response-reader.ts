@@ -1,3 +1,4 @@
+import { HEX_VALUES } from '../../http/characters.ts'
 import { hasBody, InvalidResponse, parseFields, parseHead, type ResponseHead } from './response-head.ts'
 
 /** Whoever waits for a response. */
@@ -258,7 +259,7 @@ export class ResponseReader {
     let digits = 0
     let i = at
     for (; i < to && digits < MAX_BARE_DIGITS; i++, digits++) {
-      const digit = HEX[bytes[i]!]!
+      const digit = HEX_VALUES[bytes[i]!]!
       if (digit < 0) break
       size = size * 16 + digit
     }
@@ -324,9 +325,6 @@ export class ResponseReader {
 }
 
 const SIZE_LINE = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r$/
-
-/** The value of each byte as a hexadecimal digit, or -1. */
-const HEX = Int8Array.from({ length: 256 }, (_, byte) => '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()))
 
 function part(bytes: Buffer, from: number, to: number): Buffer {
   return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to)

@@ -1,4 +1,4 @@
-import { isTokenByte } from '../../http/characters.ts'
+import { HEX_VALUES, isTokenByte } from '../../http/characters.ts'
 import { hasMember } from '../../http/list-field.ts'
 
 const CR = 0x0d
@@ -106,14 +106,14 @@ export class ChunkedFrames {
   #step(byte: number): void {
     switch (this.#state) {
       case SIZE_START:
-        if (HEX[byte] === NO_HEX) throw new MalformedChunks('Invalid character in chunk size')
+        if (HEX_VALUES[byte]! < 0) throw new MalformedChunks('Invalid character in chunk size')
         this.#size = 0
         this.#otherBytes = 0
         this.#state = SIZE
-        this.#addDigit(HEX[byte]!)
+        this.#addDigit(HEX_VALUES[byte]!)
         break
       case SIZE:
-        if (HEX[byte] !== NO_HEX) this.#addDigit(HEX[byte]!)
+        if (HEX_VALUES[byte]! >= 0) this.#addDigit(HEX_VALUES[byte]!)
         else this.#endSize(byte)
         break
       case SIZE_LF:
@@ -254,13 +254,6 @@ export class ChunkedFrames {
     this.#connection = undefined
   }
 }
-
-/** The value of a hexadecimal digit. */
-const NO_HEX = 0xff
-const HEX = Uint8Array.from({ length: 256 }, (_, byte) => {
-  const digit = '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase())
-  return digit < 0 ? NO_HEX : digit
-})
 
 /** RFC 9110 5.5: what may be in a value, white space included. */
 function isText(byte: number): boolean {
