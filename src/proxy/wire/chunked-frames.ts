@@ -77,6 +77,8 @@ export class ChunkedFrames {
     this.#size = other.#size
     this.#otherBytes = other.#otherBytes
     this.#name = other.#name
+    this.#connection = other.#connection
+    this.isLast = other.isLast
   }
 
   get isDone(): boolean {

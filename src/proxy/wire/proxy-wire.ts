@@ -22,7 +22,7 @@ export class ProxyWire implements ConnectionFront {
 
   /** `silenceMs`: how long a client may be silent in the middle of a request, or take nothing of its response; 0: for ever. */
   constructor({ keepAliveMs, headersTimeoutMs }: ListenerTimeouts, silenceMs: number, handlers: WireHandlers) {
-    this.#context = new WireContext(keepAliveMs, handlers)
+    this.#context = new WireContext(keepAliveMs, silenceMs, handlers)
     const shortestMs = Math.min(keepAliveMs, headersTimeoutMs, silenceMs > 0 ? silenceMs : Number.POSITIVE_INFINITY)
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, shortestMs / 4))
     // Rough times lie up to a sweep back: a limit may apply late, never early.

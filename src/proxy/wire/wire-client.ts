@@ -259,7 +259,7 @@ export class WireClient {
   #awaitHead(bytes: number): void {
     this.#rereadBytes += bytes
     this.#lastPieceMs = this.#context.roughMs
-    if (this.#state === 'idle') this.#sinceMs = this.#lastPieceMs
+    if (this.#state === 'idle') this.#sinceMs = performance.now()
     this.#state = 'head'
   }
 
