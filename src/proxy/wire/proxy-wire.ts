@@ -25,8 +25,8 @@ export class ProxyWire implements ConnectionFront {
     this.#context = new WireContext(keepAliveMs, silenceMs, handlers)
     const shortestMs = Math.min(keepAliveMs, headersTimeoutMs, silenceMs > 0 ? silenceMs : Number.POSITIVE_INFINITY)
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, shortestMs / 4))
-    // Rough times lie up to a sweep back: a limit may apply late, never early.
-    this.#timeouts = { headMs: headersTimeoutMs + sweepMs, idleMs: keepAliveMs + KEEP_ALIVE_MARGIN_MS + sweepMs, sweepMs }
+    // Rough times lie up to a sweep back.
+    this.#timeouts = { headMs: headersTimeoutMs, idleMs: keepAliveMs + KEEP_ALIVE_MARGIN_MS + sweepMs, sweepMs }
     this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
   }
 
