@@ -1,4 +1,4 @@
-import { isSameHead } from '../same-head.ts'
+import { isSameHead } from '../../http/same-head.ts'
 import type { ResponseHead } from './response-head.ts'
 
 /** The response head that was parsed last. Backends often send the same again. */
