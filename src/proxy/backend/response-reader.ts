@@ -51,7 +51,7 @@ export class ResponseReader {
   /** Bytes of a head, a size or a trailer that is not complete yet: so many of a buffer that has room for more. */
   #held: Buffer = NO_BYTES
   #heldBytes = 0
-  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would cost the square. */
+  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would take quadratic time. */
   #searched = 0
   /** Of the body, or of the chunk at hand. */
   #remaining = 0
