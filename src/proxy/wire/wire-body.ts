@@ -19,6 +19,7 @@ export class WireBody implements BodySource {
   /** It may be read, and was not paused. */
   isFlowing = false
   isGone = false
+  comesNext = false
   /** How long the client may be silent; 0: for ever. */
   idleMs = 0
   /** When that began. */

@@ -247,7 +247,11 @@ export class WireClient {
     this.#body.begin(request.contentLength ?? 0, request.isChunked)
     this.#downstream.begin(plain.received)
     // What has waited may be known to be malformed by now: then it never begins.
-    if (!isPipelined || this.#canBeBody(bytes, next, end)) handlers.handle(request, this.#downstream)
+    if (isPipelined && !this.#canBeBody(bytes, next, end)) return next
+    // Of chunks there may be no more than a part of a size.
+    this.#body.comesNext = next < end && !request.isChunked
+    handlers.handle(request, this.#downstream)
+    this.#body.comesNext = false
     return next
   }
 
