@@ -1,8 +1,8 @@
 import { connectionNames } from '../http/connection-names.ts'
+import { type FieldName, fieldName } from '../http/field-name.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import { type FieldLines, SEPARATORS_LENGTH } from './field-lines.ts'
-import { type FieldName, fieldName } from './field-name.ts'
 
 /** What frames or describes a message has no place behind its body (RFC 9110 6.5.1). */
 const NO_TRAILERS = new Set(['content-length', 'host', 'trailer', 'content-encoding', 'content-type', 'content-range', 'set-cookie'])

@@ -1,6 +1,6 @@
+import { isEventStream } from '../../http/event-stream.ts'
+import { type FieldName, fieldName } from '../../http/field-name.ts'
 import { hasMember } from '../../http/list-field.ts'
-import { isEventStream } from '../event-stream.ts'
-import { type FieldName, fieldName } from '../field-name.ts'
 
 /** What came is no HTTP/1.1 response. */
 export class InvalidResponse extends Error {

@@ -1,4 +1,5 @@
-import { RecentHead } from '../recent-head.ts'
+import { HEX_VALUES } from '../../http/characters.ts'
+import { RecentHead } from '../../http/recent-head.ts'
 import { hasBody, InvalidResponse, parseHead, parseTrailers, type ResponseHead } from './response-head.ts'
 
 /** Whoever waits for a response. */
@@ -50,7 +51,7 @@ export class ResponseReader {
   /** Bytes of a head, a size or a trailer that is not complete yet: so many of a buffer that has room for more. */
   #held: Buffer = NO_BYTES
   #heldBytes = 0
-  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would cost the square. */
+  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would take quadratic time. */
   #searched = 0
   /** Of the body, or of the chunk at hand. */
   #remaining = 0
@@ -270,7 +271,7 @@ export class ResponseReader {
     let digits = 0
     let i = at
     for (; i < to && digits < MAX_BARE_DIGITS; i++, digits++) {
-      const digit = HEX[bytes[i]!]!
+      const digit = HEX_VALUES[bytes[i]!]!
       if (digit < 0) break
       size = size * 16 + digit
     }
@@ -336,9 +337,6 @@ export class ResponseReader {
 }
 
 const SIZE_LINE = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r$/
-
-/** The value of each byte as a hexadecimal digit, or -1. */
-const HEX = Int8Array.from({ length: 256 }, (_, byte) => '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()))
 
 function part(bytes: Buffer, from: number, to: number): Buffer {
   return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to)

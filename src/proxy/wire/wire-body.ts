@@ -3,7 +3,7 @@ import { ChunkedFrames } from './chunked-frames.ts'
 import type { UnreadBytes } from './unread-bytes.ts'
 import type { WireContext } from './wire-context.ts'
 
-/** Looks ahead in the chunks of whoever asks. */
+/** Shared by all bodies: each look ahead takes one call. */
 const LOOKAHEAD = new ChunkedFrames()
 
 /** The body of the request that is under way on a connection. */

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import { malformedStatus } from '../../http/malformed-status.ts'
+import { RecentHead } from '../../http/recent-head.ts'
 import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
 import { LINGER_MS } from '../body-source.ts'
 import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
-import { RecentHead } from '../recent-head.ts'
 import { MalformedChunks } from './chunked-frames.ts'
 import { type PlainRequest, plainRequest } from './plain-request.ts'
 import { ReadPause } from './read-pause.ts'
@@ -267,7 +267,7 @@ export class WireClient {
   #awaitHead(bytes: number): void {
     this.#rereadBytes += bytes
     this.#lastPieceMs = this.#context.roughMs
-    if (this.#state === 'idle') this.#sinceMs = this.#lastPieceMs
+    if (this.#state === 'idle') this.#sinceMs = performance.now()
     this.#state = 'head'
   }
 

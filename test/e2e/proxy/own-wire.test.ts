@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { NodeDownstream } from '../../../src/proxy/node-http/node-downstream.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -159,6 +159,18 @@ describe('a sweep ends what takes too long', () => {
     expect(await RawClient.connect(edge.port).closed()).toBe('')
     expect(edge.logged('refused')).toEqual([])
   })
+})
+
+test('a client that takes nothing of its rejections is cut', async () => {
+  const env = { ...OWN, EDGE_BACKEND_IDLE_TIMEOUT_MS: '100' }
+  const edge = await proxying(await HttpBackend.start(), { env, bundle: bundle(1, policy('p', { rules: [blockRule('r')] })) })
+  const client = RawClient.connect(edge.port)
+  client.socket.pause()
+  await until(() => {
+    if (client.socket.writableLength === 0) client.send(PLAIN.repeat(1000))
+    return client.isClosed
+  })
+  expect(client.errorCode).toMatch(/ECONNRESET|EPIPE/)
 })
 
 test('a client that half-closes in the middle of its head or body gets 400', async () => {

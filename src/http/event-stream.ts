@@ -1,4 +1,4 @@
-import { headerValue } from '../http/raw-headers.ts'
+import { headerValue } from './raw-headers.ts'
 
 /** Whether a response with these fields is a stream of server-sent events. */
 export function isEventStream(fields: readonly string[]): boolean {
