@@ -111,10 +111,14 @@ export class BackendConnection {
     else this.#writeLarge(head, body)
   }
 
-  /** Takes the head of a request whose body is to come. It leaves with the first of it, or with this turn. */
+  /** Takes the head of a request whose body is to come. It leaves with the first of it. */
   beginHead(method: string, head: string): void {
     this.#reader.begin(method, false, this.#user!)
     this.#waitingHead = head
+  }
+
+  /** Such a head waits no longer than this turn. */
+  sendHeadSoon(): void {
     process.nextTick(sendWaitingHead, this)
   }
 

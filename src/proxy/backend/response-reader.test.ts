@@ -396,6 +396,25 @@ function mutations(): fc.Arbitrary<(bytes: Buffer) => Buffer> {
   })
 }
 
+test('a head is read for what it is, however much it is like the one before', () => {
+  const text = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\n\r\nhi'
+  const other = Buffer.from('HTTP/1.1 204 No Content\r\n\r\n')
+  const usual = read('GET', [Buffer.from(text)])
+  expect(usual).toMatchObject({ head: { status: 200, fields: ['Content-Length', '2', 'X-A', '1'] }, body: 'hi', end: 'whole' })
+  for (let at = 0; at < text.length; at++) {
+    for (const replacement of ['1', ' ', '\n', 'é']) {
+      const changed = Buffer.from(`${text.slice(0, at)}${replacement}${text.slice(at + 1)}`, 'latin1')
+      read('GET', [other])
+      const alone = read('GET', [changed])
+      expect(read('GET', [Buffer.from(text)])).toEqual(usual)
+      expect(read('GET', [changed])).toEqual(alone)
+    }
+  }
+  // What a head means depends on the request, too.
+  expect(read('HEAD', [Buffer.from(text)])).toMatchObject({ body: '', rest: 'hi', end: 'whole' })
+  expect(read('GET', [Buffer.from(text)])).toEqual(usual)
+})
+
 function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const places = [0, ...cuts.map((share) => Math.round(share * bytes.length)).sort((a, b) => a - b), bytes.length]
   return places.slice(1).map((place, i) => bytes.subarray(places[i], place))

@@ -64,7 +64,8 @@ export class WireDownstream implements Downstream {
     this.isLast = false
     this.trace = undefined
     this.listener = undefined
-    this.stallMs = 0
+    // A rejection waits for its client no longer than a response of the backend.
+    this.stallMs = this.#parts.context.stallMs
     this.dropStallMs = 0
     this.#isRelayed = false
   }
