@@ -149,7 +149,7 @@ test.each([
   const event = (text: string): string => sse(`{"choices":[{"text":"${text}",${fields}}]}`)
   const events = ['a', 'b', 'large'.repeat(20_000), 'c'].map(event)
   parsedOf([START, ...events])
-  parsedOf((START + events.join('')).match(/[^]{1,1000}/g)!)
+  parsedOf((START + events.join('')).match(/.{1,1000}/gs)!)
 })
 
 test('text of which more than the number of characters matters is parsed each time', () => {
