@@ -142,6 +142,16 @@ test.each([
   }
 })
 
+test.each([
+  ['numbers are too long', `"x":${'1'.repeat(300)}`],
+  ['values are nested too deeply', `"x":${'['.repeat(1003)}${']'.repeat(1003)}`],
+])('a large event is not parsed, and counted by its size, where its %s', (_, fields) => {
+  const event = (text: string): string => sse(`{"choices":[{"text":"${text}",${fields}}]}`)
+  const events = ['a', 'b', 'large'.repeat(20_000), 'c'].map(event)
+  parsedOf([START, ...events])
+  parsedOf((START + events.join('')).match(/.{1,1000}/gs)!)
+})
+
 test('text of which more than the number of characters matters is parsed each time', () => {
   const event = (text: string): string =>
     sse({ type: 'content_block_start', index: 0, content_block: { type: 'tool_use', input: { text } } })
