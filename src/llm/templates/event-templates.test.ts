@@ -142,6 +142,20 @@ test.each([
   }
 })
 
+test.each(['007', '01', '1.0', '1e0', '-1', '', '1 2', '12345678901234567'])(
+  '%j in place of a sequence number is read by the parser',
+  (number) => {
+    const event = (text: string): string => sse(`{"type":"response.output_text.delta","sequence_number":${text},"delta":"some text"}`)
+    parsedOf([START, ...['1', '2', '3', number, '4', number, number].map(event)])
+  },
+)
+
+test('a byte order mark is one only at the start of the stream', () => {
+  const events = texts.map((content) => chat({ content }))
+  parsedOf(events.map((event) => `\ufeff${event}`))
+  parsedOf(events.map((event, i) => (i % 10 === 0 ? `\ufeff${event}` : event)))
+})
+
 test('text of which more than the number of characters matters is parsed each time', () => {
   const event = (text: string): string =>
     sse({ type: 'content_block_start', index: 0, content_block: { type: 'tool_use', input: { text } } })
