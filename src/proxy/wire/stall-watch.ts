@@ -3,9 +3,9 @@ import type { Socket } from 'node:net'
 /** Watches whether a client takes what waits for it. */
 export class StallWatch {
   readonly #socket: Socket
-  /** When it took something last, of so many bytes that waited for it then. */
+  /** What it had taken when some of it last did, and when that was noticed; undefined while nothing waits for it. */
+  #takenBytes: number | undefined
   #takenMs = 0
-  #unsent = 0
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -13,9 +13,11 @@ export class StallWatch {
 
   /** To be called at every sweep: for how long bytes have waited of which none was taken. */
   stalledMs(nowMs: number): number {
-    const before = this.#unsent
-    this.#unsent = this.#socket.writableLength
-    if (before === 0 || this.#unsent < before) this.#takenMs = nowMs
-    return this.#unsent === 0 ? 0 : nowMs - this.#takenMs
+    const { writableLength } = this.#socket
+    // As much may wait as before though all of that was taken: what is behind it has followed.
+    const takenBytes = writableLength === 0 ? undefined : this.#socket.bytesWritten - writableLength
+    if (takenBytes === undefined || takenBytes !== this.#takenBytes) this.#takenMs = nowMs
+    this.#takenBytes = takenBytes
+    return nowMs - this.#takenMs
   }
 }

@@ -238,6 +238,30 @@ describe.concurrent('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
     expect(await edge.metric('edge_backend_failures_total{reason="backend_timeout"}')).toBe(0)
   })
 
+  test('a client that takes its answer slowly and never stops for so long is not cut', async (t) => {
+    const block = Buffer.alloc(64 * 1024)
+    const backend = await HttpBackend.start(
+      (req, res) => {
+        const writeOn = (): void => {
+          while (!res.destroyed && res.write(block));
+        }
+        if (req.url === '/long') writeOn()
+        else res.writeHead(200, { 'Content-Length': 9 }).write('half')
+        res.on('drain', writeOn)
+      },
+      0,
+      t,
+    )
+    const edge = await proxying(backend, { env: { ...env, EDGE_BACKEND_IDLE_TIMEOUT_MS: PATIENT } }, t)
+    const client = connect(edge.port, '127.0.0.1').on('error', () => {})
+    t.onTestFinished(() => void client.destroy())
+    client.write('GET /long HTTP/1.1\r\nHost: a\r\n\r\n')
+    await until(() => backend.seen.length === 1)
+    const twice = brokenOff(edge, t).then(() => brokenOff(edge, t))
+    await dripUntil(twice, () => client.read())
+    expect(backend.seen[0]!.isAborted).toBe(false)
+  })
+
   test('a WebSocket may be silent for as long as it likes', async (t) => {
     const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
     const backend = await RawBackend.start(({ socket }, index) => void socket.write(index === 0 ? switched : ''), undefined, t)
