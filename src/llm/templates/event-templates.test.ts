@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sse } from '../../../test/support/llm/llm-streams.ts'
 import { StreamFilter, type StreamRule } from '../stream-filter.ts'
+import { EventTemplate } from './event-template.ts'
 
 const RULE: StreamRule = {
   policy: { isShadow: false },
@@ -92,6 +93,12 @@ describe('learning', () => {
   test('is given up where no shape comes twice', () => {
     const events = Array.from({ length: 1000 }, (_, i) => chat({ content: 'text' }, { created: i }))
     expect(parsedOf([START, ...events])).toBeLessThan(1000 * 1.05)
+  })
+
+  test('and shapes that come no more are not tried for ever', () => {
+    const fits = vi.spyOn(EventTemplate.prototype, 'fits')
+    filtered([START, ...Array.from({ length: 2000 }, (_, i) => chat({ content: 'text' }, { created: i }))])
+    expect(fits.mock.calls.length).toBeLessThan(2000)
   })
 
   test('starts again where the stream settles down', () => {

@@ -15,9 +15,11 @@ export class ScriptedSocket extends Duplex {
     return this as unknown as Socket
   }
 
-  /** Bytes come, in one read. */
+  /** Bytes come, in one read, and in a buffer that the next one overwrites. */
   says(text: string): void {
-    this.emit('data', Buffer.from(text, 'latin1'))
+    const bytes = Buffer.from(text, 'latin1')
+    this.emit('data', bytes)
+    bytes.fill('!')
   }
 
   /** Takes nothing more until `unblock`. */
