@@ -11,6 +11,7 @@ const STALL_MS = 20_000
 const MARGIN_MS = 4000
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n'
+const CHUNKED = 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
 const FIELDS = { text: 'Content-Length: 2\r\n', hasDate: false, hasLength: true }
 
 beforeEach(() => {
@@ -151,6 +152,25 @@ test('a request behind a response that the client does not take yet begins when 
   connection.emit('drain')
   vi.advanceTimersByTime(1)
   expect(connection.begun).toBe(2)
+})
+
+test('behind a body whose trailers say that it is the last, nothing begins', () => {
+  const connection = new Connection()
+  connection.says(`${CHUNKED}0\r\nConnection: close\r\n\r\n`)
+  connection.downstream!.body.resume()
+  vi.advanceTimersByTime(1)
+  connection.responds()
+  connection.says(GET)
+  vi.advanceTimersByTime(1)
+  expect([connection.begun, connection.sent.match(/HTTP\/1.1 \d+/g)]).toEqual([1, ['HTTP/1.1 200', 'HTTP/1.1 400']])
+})
+
+test('a request that has waited never begins where its body is known to be malformed by then', () => {
+  const connection = new Connection()
+  connection.says(`${GET}${CHUNKED}1\r\nx\r\nzz\r\n`)
+  connection.responds()
+  vi.advanceTimersByTime(1)
+  expect([connection.begun, connection.sent.match(/HTTP\/1.1 \d+/g)]).toEqual([1, ['HTTP/1.1 200', 'HTTP/1.1 400']])
 })
 
 test('a head that comes a byte at a time is not read anew for ever: node:http goes on with it', () => {
