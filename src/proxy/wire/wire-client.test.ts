@@ -29,7 +29,7 @@ class Connection extends ScriptedSocket {
 
   constructor() {
     super()
-    const wire = new ProxyWire({ keepAliveMs: KEEP_ALIVE_MS, headersTimeoutMs: HEAD_MS }, 0, {
+    const wire = new ProxyWire({ keepAliveMs: KEEP_ALIVE_MS, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 0 }, 0, {
       peerOf: () => ({ address: '192.0.2.1', isTrusted: false }),
       isOwn: () => false,
       handle: (_, downstream) => {
