@@ -19,6 +19,8 @@ export interface WireHandlers {
 /** What all connections of a wire share. */
 export class WireContext {
   readonly handlers: WireHandlers
+  /** How long a client may take nothing of what waits for it; 0: for ever. */
+  readonly stallMs: number
   readonly finalHead: FinalHead
   readonly reader = new RequestHeadReader()
   /** What waits on connections that are not read any further for it. */
@@ -28,8 +30,9 @@ export class WireContext {
   /** The time, at most one sweep ago: no look at the clock per request. */
   roughMs = performance.now()
 
-  constructor(keepAliveMs: number, handlers: WireHandlers) {
+  constructor(keepAliveMs: number, stallMs: number, handlers: WireHandlers) {
     this.handlers = handlers
+    this.stallMs = stallMs
     this.finalHead = new FinalHead(keepAliveMs)
   }
 }

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { NodeDownstream } from '../../../src/proxy/node-http/node-downstream.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -34,6 +34,35 @@ const ODD: readonly (readonly [what: string, bytes: string, status: number])[] =
   ['a method in lower case', 'get /odd HTTP/1.1\r\nHost: a\r\n\r\n', 400],
   ['CONNECT', 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n', 405],
 ]
+
+test('a head that comes again is another request, and one that is nearly the same is another head', async () => {
+  const backend = await HttpBackend.start(
+    async (req, res, seen) => void res.end(`<${req.headers['x-a']} ${(await seen.body()).toString()}>`),
+  )
+  const edge = await proxying(backend, { env: OWN })
+  const client = RawClient.connect(edge.port)
+  const sent = [...'aaabaabbba'].map((name, i) => ({ name, body: `body ${i}` }))
+  for (const { name, body } of sent) {
+    client.send(`POST /same HTTP/1.1\r\nHost: a\r\nX-A: ${name}\r\nContent-Length: 6\r\n\r\n${body}`)
+    await client.sees(`<${name} ${body}>`)
+  }
+  expect(statusesIn(client.received)).toEqual(sent.map(() => 200))
+})
+
+test.each(['Content-Length: 5\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n5'])(
+  'the backend gets a head without waiting for a body of which nothing has come: %j',
+  async (rest) => {
+    const backend = await HttpBackend.start((_req, res) => void res.end('early'))
+    const edge = await proxying(backend, { env: OWN })
+    const client = RawClient.connect(edge.port)
+    // From here on there is a connection to the backend.
+    client.send(PLAIN)
+    await client.sees('early')
+    client.send(`POST /late HTTP/1.1\r\nHost: a\r\n${rest}`)
+    await until(() => statusesIn(client.received).length === 2)
+    expect(statusesIn(client.received)).toEqual([200, 200])
+  },
+)
 
 describe('what is no plain request is left to node:http, for good', () => {
   test.each(ODD)('%s', async (_what, bytes, status) => {
@@ -137,6 +166,18 @@ describe('a sweep ends what takes too long', () => {
     expect(await RawClient.connect(edge.port).closed()).toBe('')
     expect(edge.logged('refused')).toEqual([])
   })
+})
+
+test('a client that takes nothing of its rejections is cut', async () => {
+  const env = { ...OWN, EDGE_BACKEND_IDLE_TIMEOUT_MS: '100' }
+  const edge = await proxying(await HttpBackend.start(), { env, bundle: bundle(1, policy('p', { rules: [blockRule('r')] })) })
+  const client = RawClient.connect(edge.port)
+  client.socket.pause()
+  await until(() => {
+    if (client.socket.writableLength === 0) client.send(PLAIN.repeat(1000))
+    return client.isClosed
+  })
+  expect(client.errorCode).toMatch(/ECONNRESET|EPIPE/)
 })
 
 test('a client that half-closes in the middle of its head or body gets 400', async () => {
