@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sse } from '../../../test/support/llm/llm-streams.ts'
 import { StreamFilter, type StreamRule } from '../stream-filter.ts'
+import { EventTemplate } from './event-template.ts'
 
 const RULE: StreamRule = {
   policy: { isShadow: false },
@@ -94,6 +95,12 @@ describe('learning', () => {
     expect(parsedOf([START, ...events])).toBeLessThan(1000 * 1.05)
   })
 
+  test('and shapes that come no more are not tried for ever', () => {
+    const fits = vi.spyOn(EventTemplate.prototype, 'fits')
+    filtered([START, ...Array.from({ length: 2000 }, (_, i) => chat({ content: 'text' }, { created: i }))])
+    expect(fits.mock.calls.length).toBeLessThan(2000)
+  })
+
   test('starts again where the stream settles down', () => {
     const odd = Array.from({ length: 200 }, (_, i) => chat({ content: 'text' }, { created: i }))
     const regular = Array.from({ length: 500 }, () => chat({ content: 'text' }))
@@ -150,6 +157,20 @@ test.each([
   const events = ['a', 'b', 'large'.repeat(20_000), 'c'].map(event)
   parsedOf([START, ...events])
   parsedOf((START + events.join('')).match(/.{1,1000}/gs)!)
+})
+
+test.each(['007', '01', '1.0', '1e0', '-1', '', '1 2', '12345678901234567'])(
+  '%j in place of a sequence number is read by the parser',
+  (number) => {
+    const event = (text: string): string => sse(`{"type":"response.output_text.delta","sequence_number":${text},"delta":"some text"}`)
+    parsedOf([START, ...['1', '2', '3', number, '4', number, number].map(event)])
+  },
+)
+
+test('a byte order mark is one only at the start of the stream', () => {
+  const events = texts.map((content) => chat({ content }))
+  parsedOf(events.map((event) => `\ufeff${event}`))
+  parsedOf(events.map((event, i) => (i % 10 === 0 ? `\ufeff${event}` : event)))
 })
 
 test('text of which more than the number of characters matters is parsed each time', () => {
