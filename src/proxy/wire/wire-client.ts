@@ -107,7 +107,7 @@ export class WireClient {
 
   /** Whether there is something on it to be waited for. */
   get isServing(): boolean {
-    return this.#state === 'busy' || this.#socket.writableLength > 0
+    return (this.#state === 'busy' && !this.#downstream.isEnded) || this.#socket.writableLength > 0
   }
 
   /** Ends the connection if what it waits for has taken too long. */
