@@ -5,6 +5,7 @@ import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { finished, scratchDirectory, serving } from '../../support/service/running.ts'
+import { serverPort } from '../../support/service/server-port.ts'
 
 const LOOPBACK = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1' }
 
@@ -35,7 +36,8 @@ describe.concurrent('ports', () => {
   })
 
   test('EDGE_HOST is the one address that answers', async (t) => {
-    const cli = await serving({ EDGE_HOST: '127.0.0.2', EDGE_ADMIN_PORT: '0' }, [], t)
+    // With a port of its own: what the kernel lends for one address may be in use on another.
+    const cli = await serving({ EDGE_HOST: '127.0.0.2', EDGE_PORT: String(await serverPort()), EDGE_ADMIN_PORT: '0' }, [], t)
     expect(cli.stdout).toMatch(/listens http:\/\/127\.0\.0\.2:\d+\n/)
     await expect(ask(cli.port, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     expect(await cli.stop()).toBe(0)

@@ -12,6 +12,7 @@ import { RunningTime } from '../../support/running-time.ts'
 import { Cli } from '../../support/service/cli.ts'
 import { ask, exchange } from '../../support/service/http.ts'
 import { finished } from '../../support/service/running.ts'
+import { serverPort } from '../../support/service/server-port.ts'
 import { until } from '../../support/until.ts'
 
 const HELLO = [{ role: 'user', content: 'hello there' }]
@@ -442,7 +443,8 @@ describe.concurrent('edge fake-llm', () => {
   })
 
   test('--host', async (t) => {
-    const cli = await faking(['--host', '127.0.0.2'], t)
+    // With a port of its own: what the kernel lends for one address may be in use on another.
+    const cli = await faking(['--host', '127.0.0.2', '--port', String(await serverPort())], t)
     expect(cli.stdout).toContain(`listens http://127.0.0.2:${cli.port}\n`)
     expect((await fetch(`http://127.0.0.2:${cli.port}/v1/models`)).status).toBe(200)
     await expect(fetch(`http://127.0.0.1:${cli.port}/v1/models`)).rejects.toThrow()
