@@ -20,7 +20,7 @@ export function beginTurns(number, socket) {
 
 /** So many streams at once, one after the other on each connection, for so long. */
 export async function takeTurns({ port, path, streams, ms }) {
-  const total = { events: 0, reads: 0, streams: 0, isOver: false }
+  const total = { events: 0, reads: 0, isOver: false }
   turns = Array.from({ length: streams }, (_, number) => new Turns(port, streamRequest(`${path}?turn=${number}`), total))
   const start = performance.now()
   setTimeout(() => {
@@ -81,7 +81,6 @@ class Turns {
   /** A stream has ended as it should. */
   #next() {
     this.#total.events++
-    this.#total.streams++
     this.#sent = 0
     this.#hasHead = false
     this.#isWhole = this.#total.isOver

@@ -1,4 +1,5 @@
 import type { RateLimit } from '../engine/decision.ts'
+import { flatText } from '../flat-text.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import { resetSeconds } from './rate-limit-headers.ts'
 
@@ -27,8 +28,8 @@ export class RateLimitText {
   #newConstant({ rule, limitText }: RateLimit): Constant {
     return {
       limitText,
-      untilRemaining: flat(`${this.#before}RateLimit-Limit: ${limitText}\r\nRateLimit-Remaining: `),
-      untilShort: flat(`\r\nRateLimit: ${rule.policy.quotedId};r=`),
+      untilRemaining: flatText(`${this.#before}RateLimit-Limit: ${limitText}\r\nRateLimit-Remaining: `),
+      untilShort: flatText(`\r\nRateLimit: ${rule.policy.quotedId};r=`),
     }
   }
 }
@@ -38,9 +39,4 @@ interface Constant {
   readonly limitText: string
   readonly untilRemaining: string
   readonly untilShort: string
-}
-
-/** A text that was put together, in one piece. */
-export function flat(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1')
 }

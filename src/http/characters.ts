@@ -9,6 +9,9 @@ const IS_VALUE = tableOf((byte) => ((byte >= 0x20 && byte <= 0x7e) || byte >= 0x
 /** RFC 3986 3.3, 3.4: 1 for the bytes of a target; some servers also take others, `#` among them, and those are left to `node:http`. */
 const IS_TARGET = tableOf((byte) => (byte >= 0x21 && byte <= 0x7e && byte !== 0x23 ? 1 : 0))
 
+/** The value of each byte as a hexadecimal digit, or -1. */
+export const HEX_VALUES = Int8Array.from({ length: 256 }, (_, byte) => '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()))
+
 /** The lower case of an ASCII letter, any other byte as it is. */
 const LOWER = tableOf((byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte))
 

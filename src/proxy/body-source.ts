@@ -7,6 +7,8 @@ export interface BodySource {
   readonly isComplete: boolean
   /** It was read to its end. */
   readonly isRead: boolean
+  /** Some of it is here, and is given to its reader as soon as whoever handles the request's head returns. */
+  readonly comesNext: boolean
   /** Nothing more will come. */
   readonly isGone: boolean
   /** Gives everything that is read from now on to this reader, or throws it away. One that comes behind the end is told of it, in a turn of its own. */

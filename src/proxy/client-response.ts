@@ -17,6 +17,8 @@ export class ClientResponse {
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
   #held: Buffer | undefined
+  /** What waits was joined at the start of it, and there is room for more. */
+  #room: Buffer | undefined
   /** The client takes no more for now. */
   isBlocked = false
 
@@ -29,6 +31,7 @@ export class ClientResponse {
     this.#llmResponse = undefined
     this.#isHeadSent = false
     this.#held = undefined
+    this.#room = undefined
     this.isBlocked = false
   }
 
@@ -53,24 +56,25 @@ export class ClientResponse {
   /** The bytes are valid until `flush`, `keep` or `end`. Returns false when with this the client takes no more. */
   add(bytes: Buffer): boolean {
     const held = this.#held
-    if (held === undefined) {
-      this.#held = bytes
+    if (held !== undefined && held.length + bytes.length <= MAX_JOINED_BYTES) {
+      this.#held = this.#join(held, bytes)
       return true
     }
-    const length = held.length + bytes.length
-    this.#held = length <= MAX_JOINED_BYTES ? Buffer.concat([held, bytes], length) : bytes
-    return length <= MAX_JOINED_BYTES || this.#write(held)
+    this.#held = bytes
+    this.#room = undefined
+    return held === undefined || this.#write(held)
   }
 
   /** What waits does so beyond this read. */
   keep(): void {
-    if (this.#held !== undefined) this.#held = Buffer.from(this.#held)
+    if (this.#held !== undefined && this.#room === undefined) this.#held = Buffer.from(this.#held)
   }
 
   /** Sends what waits. Returns false when with this the client takes no more. */
   flush(): boolean {
     const held = this.#held
     this.#held = undefined
+    this.#room = undefined
     if (held !== undefined) return this.#write(held)
     return this.#head === undefined || this.#isHeadSent || this.#write(EMPTY)
   }
@@ -80,6 +84,7 @@ export class ClientResponse {
     const kept = trailers.length === 0 ? trailers : trailerFields(trailers, this.#head!, this.#ours)
     this.#downstream.end(this.#held, kept)
     this.#held = undefined
+    this.#room = undefined
   }
 
   sendHead(): void {
@@ -97,6 +102,19 @@ export class ClientResponse {
       isDecoded: this.#llmResponse?.isDecoded ?? false,
     })
     this.#downstream.head(head.status, head.reason, fields)
+  }
+
+  /** A read may bring thousands of pieces: what waits is not copied again for each. */
+  #join(held: Buffer, bytes: Buffer): Buffer {
+    const length = held.length + bytes.length
+    let room = this.#room
+    if (room === undefined || room.length < length) {
+      room = Buffer.allocUnsafe(Math.min(2 * length, MAX_JOINED_BYTES))
+      held.copy(room)
+      this.#room = room
+    }
+    bytes.copy(room, held.length)
+    return room.subarray(0, length)
   }
 
   #write(bytes: Buffer): boolean {

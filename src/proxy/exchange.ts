@@ -8,7 +8,6 @@ import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import { ClientResponse } from './client-response.ts'
 import { DepartureWatch } from './departure-watch.ts'
 import type { Downstream, DownstreamListener } from './downstream.ts'
-import { isEventStream } from './event-stream.ts'
 import type { LlmResponse, ResponseFlow } from './llm-response.ts'
 import { newLlmResponse } from './llm-response-factory.ts'
 import type { OpenStream, OpenStreams } from './open-streams.ts'
@@ -78,7 +77,9 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onReady(): void {
     const { idleTimeoutMs } = this.#parts.backend.options
-    this.#upload = new Upload(this.#allowed.downstream.body, this.#call, idleTimeoutMs, this)
+    const source = this.#allowed.downstream.body
+    if (!source.comesNext) this.#call.sendHeadSoon()
+    this.#upload = new Upload(source, this.#call, idleTimeoutMs, this)
     const body = this.#readBody
     if (body === undefined || body.bytes.length === 0 || this.#upload.write(body.bytes)) this.#releaseBody()
   }
@@ -110,7 +111,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#releaseBody()
     if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(request.method, head.status), llm, this)
     this.#response.begin(head, this.#llmResponse)
-    if (isEventStream(head) && hasBody(request.method, head.status)) this.#watchStream(() => this.#cutStream())
+    if (head.isEventStream && hasBody(request.method, head.status)) this.#watchStream(() => this.#cutStream())
   }
 
   relaysChunks(): boolean {

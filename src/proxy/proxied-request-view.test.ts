@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { foldedName } from '../http/folded-name.ts'
 import { fieldValue } from '../http/raw-headers.ts'
 import { type FieldValue, REPEATED } from '../request/view.ts'
-import { foldedName } from './folded-name.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { ProxiedRequestView } from './proxied-request-view.ts'
 

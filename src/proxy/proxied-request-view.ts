@@ -1,6 +1,6 @@
+import { type FieldName, fieldName } from '../http/field-name.ts'
 import { fieldValue } from '../http/raw-headers.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
-import { type FieldName, fieldName } from './field-name.ts'
 import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 

@@ -1,7 +1,7 @@
+import { type FieldName, fieldName } from '../http/field-name.ts'
 import { hasMember } from '../http/list-field.ts'
 import { headerValue } from '../http/raw-headers.ts'
 import type { ReceivedHead } from './downstream.ts'
-import { type FieldName, fieldName } from './field-name.ts'
 
 /** A request on its way through, its head read once for everybody who asks. */
 export class ProxiedRequest {

@@ -1,9 +1,9 @@
 import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
+import type { FieldName } from '../http/field-name.ts'
 import { hasMember } from '../http/list-field.ts'
 import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
 import { SEPARATORS_LENGTH } from './field-lines.ts'
-import type { FieldName } from './field-name.ts'
 import type { Peer } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 

@@ -1,8 +1,8 @@
 import { connectionNames } from '../http/connection-names.ts'
+import { type FieldName, fieldName } from '../http/field-name.ts'
 import type { HeaderList } from '../http/header-list.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import { type FieldLines, SEPARATORS_LENGTH } from './field-lines.ts'
-import { type FieldName, fieldName } from './field-name.ts'
 
 /** What frames or describes a message has no place behind its body (RFC 9110 6.5.1). */
 const NO_TRAILERS = new Set(['content-length', 'host', 'trailer', 'content-encoding', 'content-type', 'content-range', 'set-cookie'])
@@ -22,20 +22,49 @@ export interface ResponseFieldOptions {
 /** The fields of a head that has no body behind it: an interim response, or the end of HTTP. */
 export const WITHOUT_BODY: ResponseFieldOptions = { ours: '', isInterim: false, keepsLength: false, keepsTrailers: false, isDecoded: false }
 
-/** What of the backend's fields goes on to the client. Neighbours are copied together, where the text of their lines is at hand. */
+/** What of a head's fields goes on to the client. */
+interface KeptFields {
+  readonly head: ResponseHead
+  readonly options: ResponseFieldOptions
+  /** Which go on depends on our own. */
+  readonly hasLimits: boolean
+  /** The lines before ours, and behind them. */
+  readonly text: string
+  readonly lastLines: string
+  readonly hasDate: boolean
+  readonly hasLength: boolean
+}
+
+/** Of the last head: often the next is the same. */
+let recent: KeptFields | undefined
+
+/** What of the backend's fields goes on to the client, and our own. */
 export function responseFields(head: ResponseHead, options: ResponseFieldOptions): FieldLines {
+  if (recent?.head !== head || recent.hasLimits || !areAlike(recent.options, options)) recent = keptFields(head, options)
+  const { text, lastLines, hasDate, hasLength } = recent
+  return { text: `${text}${options.isInterim ? '' : options.ours}${lastLines}`, hasDate, hasLength }
+}
+
+function areAlike(a: ResponseFieldOptions, b: ResponseFieldOptions): boolean {
+  return a.keepsLength === b.keepsLength && a.keepsTrailers === b.keepsTrailers && a.isDecoded === b.isDecoded
+}
+
+/** Neighbours are copied together, where the text of their lines is at hand. */
+function keptFields(head: ResponseHead, options: ResponseFieldOptions): KeptFields {
   const { fields, names, lines, version } = head
   const named = connectionNames(head.connection)
   let kept = ''
   let lastLines = ''
   let hasDate = false
   let hasLength = false
+  let hasLimits = false
   /** Where the current line begins, and the first of those that are not copied yet. */
   let at = 0
   let from = 0
   for (let i = 0; i < fields.length; i += 2) {
     const name = names[i / 2]!
     const end = at + fields[i]!.length + fields[i + 1]!.length + SEPARATORS_LENGTH
+    if (!name.isPlainInResponse && isLimit(name.lower)) hasLimits = true
     let goesOn = (name.isPlainInResponse || passes(name, options)) && named?.has(name.lower) !== true
     if (goesOn && name.lower === 'date') hasDate = true
     else if (goesOn && name.lower === 'content-length') {
@@ -53,8 +82,7 @@ export function responseFields(head: ResponseHead, options: ResponseFieldOptions
     at = end
   }
   if (lines !== undefined && from < at) kept += lines.slice(from, at)
-  const ours = options.isInterim ? '' : options.ours
-  return { text: `${kept}Via: ${version} edge\r\n${ours}${lastLines}`, hasDate, hasLength }
+  return { head, options, hasLimits, text: `${kept}Via: ${version} edge\r\n`, lastLines, hasDate, hasLength }
 }
 
 /** Whether a field that needs a closer look goes on. */
@@ -67,7 +95,11 @@ function passes({ lower, isHopByHop }: FieldName, { ours, keepsLength, keepsTrai
 
 /** X-Edge-* is ours alone: a backend's would be taken for our word. Where we tell a rate limit, nobody else does. */
 function givesWay(name: string, ours: string): boolean {
-  return name.startsWith('x-edge-') || (name.startsWith('ratelimit') && ours.includes('\r\nRateLimit: '))
+  return name.startsWith('x-edge-') || (isLimit(name) && ours.includes('\r\nRateLimit: '))
+}
+
+function isLimit(name: string): boolean {
+  return name.startsWith('ratelimit')
 }
 
 /** What of the backend's trailers goes on to the client: nothing that would not have passed in its head. */

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
-import { flat, RateLimitText } from '../../decide/rate-limit-text.ts'
+import { RateLimitText } from '../../decide/rate-limit-text.ts'
+import { flatText } from '../../flat-text.ts'
 
 /** Writes answers down byte for byte as `node:http` does on a connection that it keeps. */
 export class AnswerText {
@@ -37,7 +38,7 @@ export class AnswerText {
 
   #newEnding(): string {
     const now = new Date()
-    this.#ending = flat(`Content-Length: 0\r\nDate: ${now.toUTCString()}\r\n${this.#keepAlive}`)
+    this.#ending = flatText(`Content-Length: 0\r\nDate: ${now.toUTCString()}\r\n${this.#keepAlive}`)
     // A timer a second costs less than a look at the clock per answer.
     setTimeout(() => {
       this.#ending = undefined

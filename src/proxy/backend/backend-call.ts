@@ -15,7 +15,7 @@ export interface BackendRequest {
 }
 
 export interface BackendHandler extends ResponseSink {
-  /** The head has gone out: a body that is still to come may be written. */
+  /** The head leaves with the first of the body, or with `sendHeadSoon`: a body that is still to come may be written. */
   onReady(): void
   onDrain(): void
   onQuiet(): void
@@ -101,6 +101,11 @@ export class BackendCall implements ConnectionSeeker {
     // While the backend takes nothing, it is the backend that is slow; else it is the client.
     connection.limitSilence(hasRoom ? 0 : this.#backend.options.idleTimeoutMs)
     return hasRoom
+  }
+
+  /** The head does not wait for a body that may be long in coming. */
+  sendHeadSoon(): void {
+    this.#connection?.sendHeadSoon()
   }
 
   endBody(): void {

@@ -1,52 +1,82 @@
-import { createServer } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { createServer, Socket } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionPlaces, newPlacesBuffer } from '../../listen/connection-places.ts'
 import { Backend } from './backend.ts'
-import { BackendCall, type BackendHandler } from './backend-call.ts'
+import { BackendCall, type BackendHandler, type BackendRequest } from './backend-call.ts'
 
+const GET: BackendRequest = { method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }
 const nothing = (): void => {}
 
 test.each([
   ['with a length', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
   ['that ends with its connection', 'HTTP/1.1 200 OK\r\n\r\nok'],
 ])("a mistake of ours at the end of an answer %s is told as ours, not as the backend's", async (_, answer) => {
-  const server = createServer((socket) => void socket.on('error', nothing).end(answer))
+  const { backend, open } = await backendBefore((socket) => socket.end(answer))
+  const mistake = new TypeError('a mistake')
+  const told = await new Promise((resolve) => {
+    const onEnd = (): void => {
+      throw mistake
+    }
+    new BackendCall(backend, handlerWith({ onEnd, onFailure: resolve, onBroken: resolve })).send(GET)
+  })
+  expect(told).toBe(mistake)
+  expect(open.connections).toBe(0)
+})
+
+test('a large body is written as it is, behind its head: while a slow backend takes it, no copy waits beside it', async () => {
+  const sent = vi.spyOn(Socket.prototype, 'write')
+  onTestFinished(() => void sent.mockRestore())
+  const body = Buffer.from('0123456789abcdef'.repeat(64 * 1024))
+  const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`
+  const { backend } = await backendBefore((socket) => {
+    let received = ''
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+      if (received.length < head.length + body.length) return
+      socket.end(`HTTP/1.1 ${received === head + body.toString('latin1') ? 200 : 400} Read\r\nContent-Length: 0\r\n\r\n`)
+    })
+  })
+  const status = await new Promise((resolve) => {
+    const handler = handlerWith({ onHead: (response) => resolve(response.status), onFailure: resolve, onBroken: resolve })
+    new BackendCall(backend, handler).send({ method: 'POST', head, body, isUpgrade: false })
+  })
+  expect(status).toBe(200)
+  expect(sent.mock.calls.some(([bytes]) => bytes === body)).toBe(true)
+})
+
+/** A backend that does this with each connection, for as long as the test runs. */
+async function backendBefore(onConnection: (socket: Socket) => void): Promise<{ backend: Backend; open: { connections: number } }> {
+  const server = createServer((socket) => onConnection(socket.on('error', nothing)))
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
   const url = new URL(`http://127.0.0.1:${port}`)
-  let openConnections = -1
+  const open = { connections: -1 }
   const options = { url, connectTimeoutMs: 1000, headersTimeoutMs: 1000, idleTimeoutMs: 1000, queueMs: 1000 }
-  const backend = new Backend(options, new ConnectionPlaces(newPlacesBuffer(1), 1, 'backend', 9), {
-    onOpenConnections: (count) => {
-      openConnections = count
-    },
-    onQueueLength: nothing,
-    onQueueWait: nothing,
-  })
+  const onOpenConnections = (count: number): void => {
+    open.connections = count
+  }
+  const listener = { onOpenConnections, onQueueLength: nothing, onQueueWait: nothing }
+  const backend = new Backend(options, new ConnectionPlaces(newPlacesBuffer(1), 1, 'backend', 9), listener)
   onTestFinished(() => backend.close())
-  const mistake = new TypeError('a mistake')
-  const told = await new Promise((resolve) => {
-    const handler: BackendHandler = {
-      onReady: nothing,
-      onDrain: nothing,
-      onQuiet: nothing,
-      onDone: nothing,
-      onUpgraded: nothing,
-      onRetry: nothing,
-      onInterim: nothing,
-      onHead: nothing,
-      relaysChunks: () => false,
-      onData: nothing,
-      onEnd: () => {
-        throw mistake
-      },
-      onFailure: resolve,
-      onBroken: resolve,
-    }
-    const request = { method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false }
-    new BackendCall(backend, handler).send(request)
-  })
-  expect(told).toBe(mistake)
-  expect(openConnections).toBe(0)
-})
+  return { backend, open }
+}
+
+function handlerWith(callbacks: Partial<BackendHandler>): BackendHandler {
+  return {
+    onReady: nothing,
+    onDrain: nothing,
+    onQuiet: nothing,
+    onDone: nothing,
+    onUpgraded: nothing,
+    onRetry: nothing,
+    onInterim: nothing,
+    onHead: nothing,
+    relaysChunks: () => false,
+    onData: nothing,
+    onEnd: nothing,
+    onFailure: nothing,
+    onBroken: nothing,
+    ...callbacks,
+  }
+}

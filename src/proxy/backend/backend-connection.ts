@@ -102,18 +102,23 @@ export class BackendConnection {
     this.#silenceMs = 0
   }
 
-  /** Writes the head of a request and its body. */
+  /** Writes the head of a request and its body, which must not change any more. */
   begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): void {
     this.#reader.begin(method, isUpgradeAsked, this.#user!)
     this.#heard()
     if (body === undefined) this.#socket.write(head, 'latin1')
-    else this.#writeBehind(head, body, '')
+    else if (body.length <= MAX_COPIED_BYTES) this.#writeBehind(head, body, '')
+    else this.#writeLarge(head, body)
   }
 
-  /** Takes the head of a request whose body is to come. It leaves with the first of it, or with this turn. */
+  /** Takes the head of a request whose body is to come. It leaves with the first of it. */
   beginHead(method: string, head: string): void {
     this.#reader.begin(method, false, this.#user!)
     this.#waitingHead = head
+  }
+
+  /** Such a head waits no longer than this turn. */
+  sendHeadSoon(): void {
     process.nextTick(sendWaitingHead, this)
   }
 
@@ -210,6 +215,15 @@ export class BackendConnection {
     const hasRoom = writeAll(this.#socket, head + before, bytes, behind)
     if (!hasRoom) this.#unsentBytes = unsentBytes(this.#socket)
     return hasRoom
+  }
+
+  /** A large body is in memory that was claimed for it: while a slow backend takes it, there is no second one. */
+  #writeLarge(head: string, body: Buffer): void {
+    this.#socket.cork()
+    this.#socket.write(head, 'latin1')
+    this.#socket.write(body)
+    this.#socket.uncork()
+    this.#unsentBytes = unsentBytes(this.#socket)
   }
 
   #drain(): void {
@@ -338,6 +352,8 @@ function sendWaitingHead(connection: BackendConnection): void {
 }
 
 const NO_BYTES = Buffer.alloc(0)
+/** A body that is larger is not copied to leave in one write with its head. */
+const MAX_COPIED_BYTES = 64 * 1024
 /** As much as a backend sends at once in the best case. Every read of every connection uses it. */
 const READ_BUFFER = newReadBuffer(64 * 1024)
 

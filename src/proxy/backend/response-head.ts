@@ -1,5 +1,6 @@
+import { isEventStream } from '../../http/event-stream.ts'
+import { type FieldName, fieldName } from '../../http/field-name.ts'
 import { hasMember } from '../../http/list-field.ts'
-import { type FieldName, fieldName } from '../field-name.ts'
 
 /** What came is no HTTP/1.1 response. */
 export class InvalidResponse extends Error {
@@ -21,6 +22,7 @@ export interface ResponseHead {
   readonly isChunked: boolean
   readonly contentLength: number | undefined
   readonly hasDisposition: boolean
+  readonly isEventStream: boolean
   /** The connection may be used again. */
   readonly keepsAlive: boolean
   /** How long the backend says that it keeps an idle connection. */
@@ -52,7 +54,21 @@ export function parseHead(text: string): ResponseHead {
   const fields = parseFields(text, from, names)
   const lines = areSpaced(text, from, fields) ? text.slice(from) : undefined
   const { connection, isChunked, contentLength, hasDisposition, keepsAlive, keepAliveMs } = framing(fields, names, version === '1.1')
-  return { version, status, reason, fields, names, lines, connection, isChunked, contentLength, hasDisposition, keepsAlive, keepAliveMs }
+  return {
+    version,
+    status,
+    reason,
+    fields,
+    names,
+    lines,
+    connection,
+    isChunked,
+    contentLength,
+    hasDisposition,
+    isEventStream: isEventStream(fields),
+    keepsAlive,
+    keepAliveMs,
+  }
 }
 
 /** Behind `HTTP/1.1` and a space. */

@@ -1,3 +1,5 @@
+import { HEX_VALUES } from '../../http/characters.ts'
+import { RecentHead } from './recent-head.ts'
 import { hasBody, InvalidResponse, parseFields, parseHead, type ResponseHead } from './response-head.ts'
 
 /** Whoever waits for a response. */
@@ -29,6 +31,8 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const NO_BYTES = Buffer.alloc(0)
 const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
+/** Of all connections: they are those of one backend. */
+const RECENT = new RecentHead()
 /** There are too few bytes to go on. */
 const INCOMPLETE = -1
 
@@ -47,7 +51,7 @@ export class ResponseReader {
   /** Bytes of a head, a size or a trailer that is not complete yet: so many of a buffer that has room for more. */
   #held: Buffer = NO_BYTES
   #heldBytes = 0
-  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would cost the square. */
+  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would take quadratic time. */
   #searched = 0
   /** Of the body, or of the chunk at hand. */
   #remaining = 0
@@ -200,6 +204,8 @@ export class ResponseReader {
   }
 
   #readHead(bytes: Buffer, at: number, to: number): number {
+    const recent = RECENT.find(bytes, at, to)
+    if (recent !== undefined) return this.#takeHead(recent, at + RECENT.length)
     const searched = this.#searched
     const end = this.#findHeadEnd(bytes, at, to)
     if ((end < 0 ? to : end) - at > MAX_HEAD_BYTES) throw new InvalidResponse('its head is too large')
@@ -207,14 +213,21 @@ export class ResponseReader {
       refuseEarly(bytes, at, to, searched)
       return INCOMPLETE
     }
-    const head = parseHead(bytes.toString('latin1', at, end + LINE_END_LENGTH))
+    const text = bytes.toString('latin1', at, end + HEAD_END.length)
+    const head = parseHead(text.slice(0, -LINE_END_LENGTH))
+    RECENT.keep(text, head)
+    return this.#takeHead(head, at + text.length)
+  }
+
+  /** Returns where the head ends, which is given. */
+  #takeHead(head: ResponseHead, end: number): number {
     if (head.status === 101) this.#upgrade(head)
     else if (head.status < 200) {
       if (++this.#interimCount > MAX_INTERIM_RESPONSES) throw new InvalidResponse('it has more than 100 interim responses')
       this.#sink!.onInterim(head)
     } else this.#begin(head)
-    this.#runStart = end + HEAD_END.length
-    return this.#runStart
+    this.#runStart = end
+    return end
   }
 
   /** -1 where it is not there yet. */
@@ -258,7 +271,7 @@ export class ResponseReader {
     let digits = 0
     let i = at
     for (; i < to && digits < MAX_BARE_DIGITS; i++, digits++) {
-      const digit = HEX[bytes[i]!]!
+      const digit = HEX_VALUES[bytes[i]!]!
       if (digit < 0) break
       size = size * 16 + digit
     }
@@ -324,9 +337,6 @@ export class ResponseReader {
 }
 
 const SIZE_LINE = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r$/
-
-/** The value of each byte as a hexadecimal digit, or -1. */
-const HEX = Int8Array.from({ length: 256 }, (_, byte) => '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()))
 
 function part(bytes: Buffer, from: number, to: number): Buffer {
   return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to)

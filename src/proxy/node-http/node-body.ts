@@ -6,6 +6,7 @@ export class NodeBody implements BodySource {
   readonly #req: IncomingMessage
   #reader: BodyReader | undefined
   #isStarted = false
+  readonly comesNext = false
   isGone: boolean
 
   constructor(req: IncomingMessage, isGone: boolean) {

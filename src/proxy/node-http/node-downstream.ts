@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
+import { breakOff } from '../break-off.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
 import { type FieldLines, fieldsOf, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
@@ -119,7 +120,7 @@ export class NodeDownstream implements Downstream {
 
   reset(): void {
     if (this.#res.socket === null) this.#res.destroy()
-    else this.#res.socket.resetAndDestroy()
+    else breakOff(this.#res.socket)
   }
 
   cut(): void {

@@ -1,4 +1,4 @@
-import { isTokenByte } from '../../http/characters.ts'
+import { HEX_VALUES, isTokenByte } from '../../http/characters.ts'
 import { hasMember } from '../../http/list-field.ts'
 
 const CR = 0x0d
@@ -39,7 +39,7 @@ const TRAILER_LF = 16
 const LAST_LF = 17
 const DONE = 18
 
-/** What is wrong with chunks: nobody knows where their body ends. */
+/** The chunks are malformed, so it is unknown where their body ends. */
 export class MalformedChunks extends Error {
   readonly code: string
 
@@ -71,7 +71,7 @@ export class ChunkedFrames {
     this.isLast = false
   }
 
-  /** Goes on where the other is, which stays there. */
+  /** Continues from where the other one is. The other stays there. */
   follow(other: ChunkedFrames): void {
     this.#state = other.#state
     this.#size = other.#size
@@ -108,14 +108,14 @@ export class ChunkedFrames {
   #step(byte: number): void {
     switch (this.#state) {
       case SIZE_START:
-        if (HEX[byte] === NO_HEX) throw new MalformedChunks('Invalid character in chunk size')
+        if (HEX_VALUES[byte]! < 0) throw new MalformedChunks('Invalid character in chunk size')
         this.#size = 0
         this.#otherBytes = 0
         this.#state = SIZE
-        this.#addDigit(HEX[byte]!)
+        this.#addDigit(HEX_VALUES[byte]!)
         break
       case SIZE:
-        if (HEX[byte] !== NO_HEX) this.#addDigit(HEX[byte]!)
+        if (HEX_VALUES[byte]! >= 0) this.#addDigit(HEX_VALUES[byte]!)
         else this.#endSize(byte)
         break
       case SIZE_LF:
@@ -235,7 +235,7 @@ export class ChunkedFrames {
     else throw new MalformedChunks(byte === LF ? 'Invalid header field char' : 'Invalid header token')
   }
 
-  /** What would frame the body anew. */
+  /** Refuses what would change the framing. */
   #endName(): void {
     const name = this.#name.toLowerCase()
     if (name === 'content-length') throw new MalformedChunks("Content-Length can't be present with Transfer-Encoding")
@@ -256,13 +256,6 @@ export class ChunkedFrames {
     this.#connection = undefined
   }
 }
-
-/** The value of a hexadecimal digit. */
-const NO_HEX = 0xff
-const HEX = Uint8Array.from({ length: 256 }, (_, byte) => {
-  const digit = '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase())
-  return digit < 0 ? NO_HEX : digit
-})
 
 /** RFC 9110 5.5: what may be in a value, white space included. */
 function isText(byte: number): boolean {

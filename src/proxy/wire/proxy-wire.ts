@@ -3,9 +3,9 @@ import type { ConnectionFront, ListenerTimeouts } from '../../listen/http-listen
 import { WireClient, type WireTimeouts } from './wire-client.ts'
 import { WireContext, type WireHandlers } from './wire-context.ts'
 
-/** As `node:http` has it: a client that trusts our Keep-Alive to the last moment shall not find the door closed. */
+/** The same as in `node:http`: a client that relies on our Keep-Alive to the last moment must not find its connection closed. */
 const KEEP_ALIVE_MARGIN_MS = 1000
-/** How often connections are looked at, at the least. */
+/** Connections are checked at least this often. */
 const MAX_SWEEP_MS = 1000
 
 /**

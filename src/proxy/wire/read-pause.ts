@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net'
 import type { WireContext } from './wire-context.ts'
 
-/** On all connections of a wire. Beyond this, those that read no further for what is pipelined are cut. */
+/** On all connections of a wire together. Beyond this, a connection that must stop reading because of pipelined requests is closed instead. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024
 
-/** Whether a connection is read. */
+/** Stops and resumes reading a connection, and counts the pipelined bytes that wait on it meanwhile. */
 export class ReadPause {
   readonly #context: WireContext
   readonly #socket: Socket
-  /** What it holds meanwhile, as it was counted. */
+  /** As many as were added to those of all connections. */
   #heldBytes = 0
   isOn = false
 

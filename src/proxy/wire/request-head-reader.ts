@@ -35,7 +35,8 @@ export class RequestHeadReader {
   #hasLength = false
   /** Each field is written as `Name: value`. */
   #isSpaced = true
-  /** Of the head that was read last. */
+  /** Of the head that was read last: all its bytes, and what they say. */
+  text = ''
   received: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
   contentLength = 0
   isChunked = false
@@ -63,6 +64,7 @@ export class RequestHeadReader {
     if (!isMethod(method) || targetEnd === targetAt) return OTHER
     const target = text.slice(targetAt - from, targetEnd - from)
     const lines = this.#isSpaced ? text.slice(lineEnd - from, headEnd - from - LINE_END_LENGTH) : undefined
+    this.text = text
     this.received = { method, target, version: '1.1', fields: this.#fieldsOf(text, from), lines }
     return headEnd
   }

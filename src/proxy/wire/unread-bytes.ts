@@ -11,7 +11,7 @@ export class UnreadBytes {
     return this.end - this.at
   }
 
-  /** Adds a part of these bytes. Room is doubled, so that one byte at a time costs no square. */
+  /** Adds a part of these bytes. Room is doubled: bytes that come one at a time must not take quadratic time. */
   add(bytes: Buffer, from: number, to: number): void {
     const length = to - from
     if (this.end + length > this.buffer.length) this.#makeRoom(length)

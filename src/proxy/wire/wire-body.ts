@@ -3,7 +3,7 @@ import { ChunkedFrames } from './chunked-frames.ts'
 import type { UnreadBytes } from './unread-bytes.ts'
 import type { WireContext } from './wire-context.ts'
 
-/** Looks ahead in the chunks of whoever asks. */
+/** Shared by all bodies: each look ahead takes one call. */
 const LOOKAHEAD = new ChunkedFrames()
 
 /** The body of the request that is under way on a connection. */
@@ -19,6 +19,7 @@ export class WireBody implements BodySource {
   /** It may be read, and was not paused. */
   isFlowing = false
   isGone = false
+  comesNext = false
   /** How long the client may be silent; 0: for ever. */
   idleMs = 0
   /** When that began. */

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import { malformedStatus } from '../../http/malformed-status.ts'
-import { pathOf } from '../../http/routes.ts'
+import { isSameHead } from '../../http/same-head.ts'
 import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
 import { LINGER_MS } from '../body-source.ts'
 import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
-import { ProxiedRequest } from '../proxied-request.ts'
 import { MalformedChunks } from './chunked-frames.ts'
+import { type PlainRequest, plainRequest } from './plain-request.ts'
 import { ReadPause } from './read-pause.ts'
 import { INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './request-head-reader.ts'
 import { StallWatch } from './stall-watch.ts'
@@ -59,6 +59,8 @@ export class WireClient {
   readonly #pause: ReadPause
   readonly #stall: StallWatch
   #state: State = 'silent'
+  /** The last request that was taken. */
+  #last: PlainRequest | undefined
   /** When the state began; when a head did. */
   #sinceMs = performance.now()
   #isFirstHead = true
@@ -225,25 +227,32 @@ export class WireClient {
       return end
     }
     const { reader, handlers, isDraining } = this.#context
-    const next = isDraining ? OTHER : reader.read(bytes, from, end)
+    const isSame = !isDraining && this.#last !== undefined && isSameHead(this.#last.text, bytes, from, end)
+    const next = isDraining ? OTHER : isSame ? from + this.#last!.text.length : reader.read(bytes, from, end)
     if (next === INCOMPLETE && this.#rereadBytes < MAX_REREAD_BYTES) {
       this.#awaitHead(end - from)
       return from
     }
-    const request = next < 0 ? undefined : ProxiedRequest.read(reader.received, false)
-    if (request === undefined || typeof request === 'string' || handlers.isOwn(pathOf(request.target))) {
+    const plain = isSame ? this.#last : next < 0 ? undefined : plainRequest(reader)
+    if (plain === undefined || handlers.isOwn(plain.path)) {
       this.#handOver(bytes.subarray(from, end))
       return from
     }
+    const { request } = plain
     const isPipelined = this.#isPipelined && this.#state === 'idle' && bytes === this.#unread.buffer
     this.#isPipelined = true
     this.#state = 'busy'
     this.#isFirstHead = false
     this.#rereadBytes = 0
-    this.#body.begin(reader.contentLength, reader.isChunked)
-    this.#downstream.begin(reader.received)
+    this.#last = plain
+    this.#body.begin(request.contentLength ?? 0, request.isChunked)
+    this.#downstream.begin(plain.received)
     // What has waited may be known to be malformed by now: then it never begins.
-    if (!isPipelined || this.#canBeBody(bytes, next, end)) handlers.handle(request, this.#downstream)
+    if (isPipelined && !this.#canBeBody(bytes, next, end)) return next
+    // Of chunks there may be no more than a part of a size.
+    this.#body.comesNext = next < end && !request.isChunked
+    handlers.handle(request, this.#downstream)
+    this.#body.comesNext = false
     return next
   }
 

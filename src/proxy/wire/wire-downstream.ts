@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import { writeAll } from '../../write-all.ts'
 import { hasBody } from '../backend/response-head.ts'
+import { breakOff } from '../break-off.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
 import { type FieldLines, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
@@ -145,9 +146,7 @@ export class WireDownstream implements Downstream {
   }
 
   reset(): void {
-    // Only TCP knows a reset.
-    if (this.#socket.remoteAddress === undefined) this.#socket.destroy()
-    else this.#socket.resetAndDestroy()
+    breakOff(this.#socket)
   }
 
   cut(): void {

@@ -1,3 +1,4 @@
+import { flatText } from '../../flat-text.ts'
 import { readCombinedLine } from './combined-line.ts'
 import { readJsonLine } from './json-line.ts'
 import type { LoggedRequest } from './logged-request.ts'
@@ -55,7 +56,7 @@ export class LogLines {
   #ownText(line: string): string {
     if (this.#skipped === 0) return line
     this.#skipped = Math.max(0, this.#skipped - line.length)
-    return Buffer.from(line, 'latin1').toString('latin1')
+    return flatText(line)
   }
 }
 

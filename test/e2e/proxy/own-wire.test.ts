@@ -36,6 +36,35 @@ const ODD: readonly (readonly [what: string, bytes: string, status: number])[] =
   ['CONNECT', 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n', 405],
 ]
 
+test('a head that comes again is another request, and one that is nearly the same is another head', async () => {
+  const backend = await HttpBackend.start(
+    async (req, res, seen) => void res.end(`<${req.headers['x-a']} ${(await seen.body()).toString()}>`),
+  )
+  const edge = await proxying(backend, { env: OWN })
+  const client = RawClient.connect(edge.port)
+  const sent = [...'aaabaabbba'].map((name, i) => ({ name, body: `body ${i}` }))
+  for (const { name, body } of sent) {
+    client.send(`POST /same HTTP/1.1\r\nHost: a\r\nX-A: ${name}\r\nContent-Length: 6\r\n\r\n${body}`)
+    await client.sees(`<${name} ${body}>`)
+  }
+  expect(statusesIn(client.received)).toEqual(sent.map(() => 200))
+})
+
+test.each(['Content-Length: 5\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n5'])(
+  'the backend gets a head without waiting for a body of which nothing has come: %j',
+  async (rest) => {
+    const backend = await HttpBackend.start((_req, res) => void res.end('early'))
+    const edge = await proxying(backend, { env: OWN })
+    const client = RawClient.connect(edge.port)
+    // From here on there is a connection to the backend.
+    client.send(PLAIN)
+    await client.sees('early')
+    client.send(`POST /late HTTP/1.1\r\nHost: a\r\n${rest}`)
+    await until(() => statusesIn(client.received).length === 2)
+    expect(statusesIn(client.received)).toEqual([200, 200])
+  },
+)
+
 describe('what is no plain request is left to node:http, for good', () => {
   test.each(ODD)('%s', async (_what, bytes, status) => {
     const backend = await HttpBackend.start(async (_req, res, seen) => void res.end(await seen.body()))

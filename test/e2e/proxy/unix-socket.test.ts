@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { HttpBackend } from '../../support/proxy/backend.ts'
+import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
-import { ask, type Fields } from '../../support/service/http.ts'
+import { PROXY_WIRES } from '../../support/run/proxy-wire.ts'
+import { ask, exchange, type Fields } from '../../support/service/http.ts'
 import { socketPath } from '../../support/service/unix-socket.ts'
 
 const FORWARDED: Fields = [['X-Forwarded-For', '198.51.100.7']]
@@ -35,6 +36,20 @@ test('port and socket share the backend, and both end', async () => {
   await edge.stop()
   await expect(ask(path, 'GET', '/')).rejects.toMatchObject({ code: 'ENOENT' })
 })
+
+test.for(PROXY_WIRES)(
+  'half a response is broken off there as well, and nothing fails but the backend (EDGE_PROXY_WIRE=%s)',
+  async (wire) => {
+    const backend = await RawBackend.start(({ socket }) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf'))
+    const path = await socketPath()
+    const edge = await proxying(backend, { env: { EDGE_PORT: 'off', EDGE_SOCKET: path, EDGE_PROXY_WIRE: wire } })
+    expect(await exchange(path, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n')).toMatch(/\r\nContent-Length: 8\r\n.*\r\n\r\nhalf$/s)
+    expect(edge.logged('backend_failed')).toHaveLength(1)
+    expect(edge.logged('internal_error')).toEqual([])
+    backend.script = ({ socket }) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole')
+    expect((await ask(path, 'GET', '/')).status).toBe(200)
+  },
+)
 
 async function start(env: Readonly<Record<string, string>>) {
   const backend = await HttpBackend.start()

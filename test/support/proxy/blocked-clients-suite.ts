@@ -19,7 +19,7 @@ const SMALL_RESPONSES = 160
 const LONG_MS = 110_000
 const BODY = JSON.stringify({ stream: true, messages: [{ role: 'user', content: 'hello' }] })
 
-/** Clients that do not read, and backends that do not: everybody gets his own bytes, whoever else is served meanwhile. */
+/** Clients that do not read, and backends that do not: each gets its own bytes, whoever else is served meanwhile. */
 export function blockedClientsSuite(wire: string, clientsOfAKind: number): void {
   describe(`on the wire ${wire}`, () => {
     const owner = thisSuite()

@@ -80,6 +80,7 @@ export class RecordingDownstream implements Downstream {
 
 /** A body that comes when the test says so. */
 export class RecordedBody implements BodySource {
+  readonly comesNext = false
   isComplete = false
   isRead = false
   isGone = false

@@ -73,14 +73,14 @@ export class DownstreamPair {
 }
 
 /** What a side has done since it was asked before, when nothing is on its way any more. */
-export interface Deeds {
+export interface Effects {
   readonly requests: readonly RecordedRequest[]
   readonly rubbish: readonly string[]
   /** By how much series of /metrics that count what became of requests have grown. */
   readonly counts: Readonly<Record<string, number>>
 }
 
-export async function deedsOf(side: Side): Promise<Deeds> {
+export async function effectsOf(side: Side): Promise<Effects> {
   const { edge, backend, counted: before } = side
   let lines: readonly string[] = []
   await until(async () => {

@@ -20,9 +20,9 @@ export function smugglingSuite(): void {
         const before = pair.sides.map(({ edge }) => edge.log.length)
         // A line a second is logged.
         for (const { clock } of pair.sides) clock.advance(2000)
-        const { deeds } = await expectSame(pair, [oddTalk(way === 'in one piece' ? [bytes] : [...bytes.slice(0, 300)])])
-        expect([what, deeds.rubbish]).toEqual([what, []])
-        expect({ what, undecided: deeds.requests.slice(deeds.counts[ALLOWED] ?? 0) }).toEqual({ what, undecided: [] })
+        const { effects } = await expectSame(pair, [oddTalk(way === 'in one piece' ? [bytes] : [...bytes.slice(0, 300)])])
+        expect([what, effects.rubbish]).toEqual([what, []])
+        expect({ what, undecided: effects.requests.slice(effects.counts[ALLOWED] ?? 0) }).toEqual({ what, undecided: [] })
         const [own, node] = pair.sides.map(({ edge }, i) =>
           // Each wire has its own words for what is wrong in the middle of a body.
           edge.log.slice(before[i]).map(({ event, reason, detail }) => ({ event, reason, ...(isRefused && { detail }) })),

@@ -32,8 +32,8 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
     for (let requests = 0, batch = -FOUND_SEEDS.length; requests < minRequests; batch++) {
       seed = FOUND_SEEDS.at(batch < 0 ? batch : FOUND_SEEDS.length) ?? firstSeed + batch * LANES
       const talks = Array.from({ length: LANES }, (_, lane) => randomTalk(seed + lane))
-      const { deeds } = await expectSame(pair, talks)
-      for (const series of Object.keys(deeds.counts)) counted.add(series)
+      const { effects } = await expectSame(pair, talks)
+      for (const series of Object.keys(effects.counts)) counted.add(series)
       requests += talks.reduce((sum, talk) => sum + talk.requests, 0)
     }
     // Or else the requests are too much alike.

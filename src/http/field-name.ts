@@ -1,3 +1,4 @@
+import { flatText } from '../flat-text.ts'
 import { TOKEN } from '../token.ts'
 import { foldedName } from './folded-name.ts'
 import { isForwardingField } from './forwarding-fields.ts'
@@ -66,13 +67,14 @@ function lookAt(text: string): FieldName {
     earlier = recent
     recent = new Map()
   }
-  recent.set(copyOf(text), name)
+  // A part of a text would keep the whole head that it came in.
+  recent.set(flatText(text), name)
   return name
 }
 
 function describe(text: string): FieldName {
   const isValid = TOKEN.test(text)
-  const lower = (isValid && text.length <= MAX_LENGTH ? copyOf(text) : text).toLowerCase()
+  const lower = (isValid && text.length <= MAX_LENGTH ? flatText(text) : text).toLowerCase()
   const isHopByHop = HOP_BY_HOP.has(lower)
   const isForwarding = isForwardingField(lower)
   const isOwn = OWN.has(lower)
@@ -84,9 +86,4 @@ function describe(text: string): FieldName {
 /** A backend's field that our own may replace. */
 function mayGiveWay(lower: string): boolean {
   return lower.startsWith('x-edge-') || lower.startsWith('ratelimit')
-}
-
-/** A part of a text keeps all of it in memory: a name must not keep the head that it came in. */
-function copyOf(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1')
 }

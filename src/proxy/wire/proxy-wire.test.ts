@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { until } from '../../../test/support/until.ts'
+import { ProxyWire } from './proxy-wire.ts'
+
+const HEAD_MS = 4500
+const SWEEP_MS = 1000
+
+test('a head behind a request has its whole time, whenever it begins between two sweeps', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { client, accepted } = await connected()
+  client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(client, 'data')
+  vi.advanceTimersByTime(SWEEP_MS - 1)
+  const half = 'GET / HTTP/1.1\r\n'
+  const before = accepted.bytesRead
+  client.write(half)
+  await until(() => accepted.bytesRead === before + half.length)
+  vi.advanceTimersByTime(HEAD_MS)
+  expect(accepted.writableEnded).toBe(false)
+  vi.advanceTimersByTime(2 * SWEEP_MS)
+  expect(accepted.writableEnded).toBe(true)
+})
+
+/** A connection of a wire that responds to every request. */
+async function connected(): Promise<{ client: Socket; accepted: Socket }> {
+  const timeouts = { keepAliveMs: 60_000, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 60_000 }
+  const wire = new ProxyWire(timeouts, 0, {
+    peerOf: () => ({ address: '127.0.0.1', isTrusted: false }),
+    isOwn: () => false,
+    handle: (_request, downstream) => {
+      downstream.head(200, undefined, { text: 'Content-Length: 0\r\n', hasDate: false, hasLength: true })
+      downstream.end(undefined, [])
+    },
+    noteMalformed: () => {},
+    handOver: () => expect.unreachable(),
+  })
+  const server = createServer({ allowHalfOpen: true }, (socket) => wire.accept(socket)).listen(0, '127.0.0.1')
+  const connection = once(server, 'connection')
+  await once(server, 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [accepted] = (await connection) as [Socket]
+  onTestFinished(() => {
+    client.destroy()
+    accepted.destroy()
+    wire.close()
+    server.close()
+  })
+  return { client, accepted }
+}
