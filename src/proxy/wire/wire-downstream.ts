@@ -117,8 +117,6 @@ export class WireDownstream implements Downstream {
   end(last: Buffer | string | undefined, trailers: readonly string[]): void {
     if (this.isEnded) return
     this.isEnded = true
-    // A connection may be idle for long behind this, and keeps nothing of a head that may be long, too.
-    this.received = NO_HEAD
     if (!this.isGone) {
       const body = typeof last === 'string' ? Buffer.from(last) : (last ?? NO_BYTES)
       const closing = this.#isChunked ? lastChunk(trailers) : ''

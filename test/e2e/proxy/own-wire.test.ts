@@ -1,7 +1,6 @@
 import { Socket } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { NodeDownstream } from '../../../src/proxy/node-http/node-downstream.ts'
-import { WireDownstream } from '../../../src/proxy/wire/wire-downstream.ts'
 import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
@@ -160,16 +159,6 @@ describe('a sweep ends what takes too long', () => {
     expect(await RawClient.connect(edge.port).closed()).toBe('')
     expect(edge.logged('refused')).toEqual([])
   })
-})
-
-test('a connection keeps nothing of a head behind its response', async () => {
-  const edge = await proxying(await HttpBackend.start(), { env: OWN })
-  const end = vi.spyOn(WireDownstream.prototype, 'end')
-  onTestFinished(() => end.mockRestore())
-  const client = RawClient.connect(edge.port)
-  client.send(PLAIN)
-  await client.sees('hello')
-  expect((end.mock.contexts as WireDownstream[]).map(({ received }) => received.fields)).toEqual([[]])
 })
 
 test('a client that takes nothing of its rejections is cut', async () => {
