@@ -132,7 +132,7 @@ describe('an answer that fits leaves in one write', () => {
   })
 
   test('a rejection too', async () => {
-    const rules = [bucketRule('r', ['ip:address'], 1)]
+    const rules = [bucketRule('r', ['ip:address'], 1, 0.001)]
     const edge = await proxying(await HttpBackend.start(), { env: OWN, bundle: bundle(1, policy('p', { rules })) })
     const client = RawClient.connect(edge.port)
     client.send(PLAIN)
