@@ -107,11 +107,13 @@ describe('learning', () => {
     expect(parsedOf([START, ...odd, ...regular])).toBeLessThan(400)
   })
 
-  test('does not happen where nothing is generated, or the event is large', () => {
+  test('does not happen where nothing is generated, or the event is large or has many values', () => {
     const pings = texts.map(() => sse({ type: 'ping' }, 'ping'))
     expect(parsedOf(pings)).toBe(pings.length)
     const large = texts.map((content) => chat({ content }, { extra: 'x'.repeat(3000) }))
     expect(parsedOf(large)).toBe(large.length)
+    const crowded = texts.map((content) => chat({ content }, { extra: Array.from({ length: 200 }, () => ({})) }))
+    expect(parsedOf(crowded)).toBe(crowded.length)
   })
 })
 
