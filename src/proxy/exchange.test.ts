@@ -289,6 +289,15 @@ test('a downstream that breaks costs its own request', async () => {
   expect([broken, metrics.openRequests.count, downstream.listener]).toEqual([[mistake], 0, undefined])
 })
 
+test('a mistake behind the end of a response is told, and does nothing to the next request of its client', async () => {
+  const { downstream, backend, exchange, broken } = await exchanging()
+  backend.write(`${HEAD}abcdefgh`)
+  await until(() => downstream.sent.length === 2)
+  const mistake = new TypeError('a mistake')
+  exchange.abandon(mistake)
+  expect([downstream.sent, broken]).toEqual([['200', '.abcdefgh'], [mistake]])
+})
+
 /** Those of the watch over a client; sockets have timers of their own. */
 function useFakeTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })

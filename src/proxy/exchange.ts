@@ -24,8 +24,8 @@ export interface ExchangeParts {
   readonly nowMs: () => number
   /** Responds to a client whose request got no response from the backend, or not the whole of it. */
   readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: string) => void
-  /** Our own code failed. */
-  readonly onBroken: (downstream: Downstream, error: unknown) => void
+  /** Our own code failed. Without a downstream, its client has the whole response, and may be in the middle of its next request. */
+  readonly onBroken: (downstream: Downstream | undefined, error: unknown) => void
 }
 
 /**
@@ -50,6 +50,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   /** While its response is a stream. */
   #openStream: OpenStream | undefined
   #isOver = true
+  /** The client was given the whole response. */
+  #hasResponded = false
 
   /** `onFree`: it may begin again, for nobody knows it any more. */
   constructor(parts: ExchangeParts, onFree: (exchange: Exchange) => void) {
@@ -67,6 +69,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#readBody = body
     this.#startMs = nowMs()
     this.#isOver = false
+    this.#hasResponded = false
     this.#response.open(downstream, request, fields)
     metrics.openRequests.count++
     downstream.listener = this
@@ -179,6 +182,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onBroken(error: unknown): void {
     const { downstream, held } = this.#allowed
+    if (this.#hasResponded) return this.#parts.onBroken(undefined, error)
     if (this.#isOver) downstream.cut()
     else this.#giveBack()
     // An upgrade that broke has no tunnel that would release it.
@@ -280,6 +284,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#end()
     if (request.hasBody) downstream.dropBody(this.#parts.backend.options.idleTimeoutMs)
     this.#response.end(trailers)
+    this.#hasResponded = true
     if (llm?.settlement.isSettled === false) downstream.trace?.endWhenSettled()
     else downstream.trace?.end()
   }

@@ -70,7 +70,7 @@ export class ReverseProxy {
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
-      onBroken: (downstream, error) => this.#fail(downstream, error, true),
+      onBroken: (downstream, error) => (downstream === undefined ? parts.pipeline.logFailure(error) : this.#fail(downstream, error, true)),
     })
     this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
   }

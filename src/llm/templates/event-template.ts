@@ -51,6 +51,7 @@ export class EventTemplate {
     const gaps = this.#gaps
     let characters = 0
     let number = -1
+    let text = 0
     let at = from
     let literal = 0
     for (let i = 0; ; i++) {
@@ -63,7 +64,7 @@ export class EventTemplate {
       if (i === gaps.length) break
       const { kind, weight } = gaps[i]!
       if (kind === 'text') {
-        at = texts.read(bytes, at, to)
+        at = texts.read(text++, bytes, at, to)
         if (at < 0) return false
         characters += weight * texts.characters
       } else {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sse } from '../../../test/support/llm/llm-streams.ts'
 import { StreamFilter, type StreamRule } from '../stream-filter.ts'
+import { EventTemplate } from './event-template.ts'
 
 const RULE: StreamRule = {
   policy: { isShadow: false },
@@ -94,17 +95,25 @@ describe('learning', () => {
     expect(parsedOf([START, ...events])).toBeLessThan(1000 * 1.05)
   })
 
+  test('and shapes that come no more are not tried for ever', () => {
+    const fits = vi.spyOn(EventTemplate.prototype, 'fits')
+    filtered([START, ...Array.from({ length: 2000 }, (_, i) => chat({ content: 'text' }, { created: i }))])
+    expect(fits.mock.calls.length).toBeLessThan(2000)
+  })
+
   test('starts again where the stream settles down', () => {
     const odd = Array.from({ length: 200 }, (_, i) => chat({ content: 'text' }, { created: i }))
     const regular = Array.from({ length: 500 }, () => chat({ content: 'text' }))
     expect(parsedOf([START, ...odd, ...regular])).toBeLessThan(400)
   })
 
-  test('does not happen where nothing is generated, or the event is large', () => {
+  test('does not happen where nothing is generated, or the event is large or has many values', () => {
     const pings = texts.map(() => sse({ type: 'ping' }, 'ping'))
     expect(parsedOf(pings)).toBe(pings.length)
     const large = texts.map((content) => chat({ content }, { extra: 'x'.repeat(3000) }))
     expect(parsedOf(large)).toBe(large.length)
+    const crowded = texts.map((content) => chat({ content }, { extra: Array.from({ length: 200 }, () => ({})) }))
+    expect(parsedOf(crowded)).toBe(crowded.length)
   })
 })
 
@@ -140,6 +149,30 @@ test.each([
     })
     expect(byShape).toBe(parsing)
   }
+})
+
+test.each([
+  ['numbers are too long', `"x":${'1'.repeat(300)}`],
+  ['values are nested too deeply', `"x":${'['.repeat(1003)}${']'.repeat(1003)}`],
+])('a large event is not parsed, and counted by its size, where its %s', (_, fields) => {
+  const event = (text: string): string => sse(`{"choices":[{"text":"${text}",${fields}}]}`)
+  const events = ['a', 'b', 'large'.repeat(20_000), 'c'].map(event)
+  parsedOf([START, ...events])
+  parsedOf((START + events.join('')).match(/.{1,1000}/gs)!)
+})
+
+test.each(['007', '01', '1.0', '1e0', '-1', '', '1 2', '12345678901234567'])(
+  '%j in place of a sequence number is read by the parser',
+  (number) => {
+    const event = (text: string): string => sse(`{"type":"response.output_text.delta","sequence_number":${text},"delta":"some text"}`)
+    parsedOf([START, ...['1', '2', '3', number, '4', number, number].map(event)])
+  },
+)
+
+test('a byte order mark is one only at the start of the stream', () => {
+  const events = texts.map((content) => chat({ content }))
+  parsedOf(events.map((event) => `\ufeff${event}`))
+  parsedOf(events.map((event, i) => (i % 10 === 0 ? `\ufeff${event}` : event)))
 })
 
 test('text of which more than the number of characters matters is parsed each time', () => {

@@ -1,5 +1,6 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import type { JsonObject } from '../json.ts'
+import { SMALL_EVENT_BYTES } from '../sse-event.ts'
 import type { SsePiece } from '../sse-framing.ts'
 import type { EventTemplate } from './event-template.ts'
 import { learnTemplate } from './learn-template.ts'
@@ -35,11 +36,13 @@ export class EventTemplates {
   /** The template of the event that the bytes begin with; undefined: it must be parsed. */
   find(bytes: Buffer, from: number, to: number): EventTemplate | undefined {
     const templates = this.#templates
+    // Whether a larger one is parsed at all is not for a template to say.
+    const end = Math.min(to, from + SMALL_EVENT_BYTES)
     let i = this.#last
     TEXTS.begin()
     for (let tries = templates.length; tries > 0; tries--) {
       const template = templates[i]!
-      if (template.fits(bytes, from, to, TEXTS)) {
+      if (template.fits(bytes, from, end, TEXTS)) {
         template.lastUsed = ++this.#events
         this.#earned = Math.min(this.#earned + EARNED_BY_FIT, MAX_EARNED)
         this.#last = i

@@ -8,6 +8,8 @@ import { EventTemplate, type Gap, type TemplateUsagePlace } from './event-templa
 /** A larger event is parsed each time. Bounds the memory that a stream needs, and what learning costs. */
 const MAX_EVENT_BYTES = 2048
 const MAX_GAPS = 6
+/** Parsed, each value takes some 50 bytes, and a stream keeps the model of each template: no model's events have so many. */
+const MAX_VALUES = 128
 
 /** The strings that differ from event to event: generated text, and padding that hides its length. */
 const TEXT_NAMES = new Set([
@@ -32,6 +34,7 @@ export function learnTemplate(piece: SsePiece, spans: readonly number[], dialect
   const literals: Buffer[] = []
   for (let i = 0; i < edges.length; i += 2) literals.push(bytes.subarray(edges[i], edges[i + 1]))
   const json = literals.map((literal, i) => textOf(literal, i === 0 ? from - start : 0, i === places.length ? end - to : 0))
+  if (mostValues(json) > MAX_VALUES) return undefined
   const model = filled(json, places, () => '', 0)
   const probe = filled(json, places, probeText, 1)
   const gaps = measured(places, charactersOf(dialect, probe) - charactersOf(dialect, model))
@@ -75,6 +78,13 @@ const COUNT = /(?:0|[1-9]\d{0,14})(?=[\s,}])/y
 /** The JSON in a literal, which is all of it but for the rest of the event at its ends. */
 function textOf(literal: Buffer, skippedBefore: number, skippedBehind: number): string {
   return literal.toString('utf8', skippedBefore, literal.length - skippedBehind)
+}
+
+/** As many as there are signs that begin a value, though some of these may be parts of strings. */
+function mostValues(json: readonly string[]): number {
+  let count = 0
+  for (const text of json) count += text.match(/[[{,]/g)?.length ?? 0
+  return count
 }
 
 function filled(json: readonly string[], places: readonly GapPlace[], textFor: (index: number) => string, number: number): JsonObject {

@@ -15,7 +15,7 @@ test.each([
 ])('the text %j has %i characters', (text, characters) => {
   const gap = new TextGap()
   const bytes = Buffer.from(`${text}","next":"x"}`)
-  expect(gap.read(bytes, 0, bytes.length)).toBe(Buffer.byteLength(text))
+  expect(gap.read(0, bytes, 0, bytes.length)).toBe(Buffer.byteLength(text))
   expect(gap.characters).toBe(characters)
 })
 
@@ -36,17 +36,27 @@ test.each([
   ['a character beyond Unicode', Buffer.from([0xf4, 0x90, 0x80, 0x80, 0x22])],
 ])('%s is for the parser', (_, text) => {
   const bytes = Buffer.from(text as string)
-  expect(new TextGap().read(bytes, 0, bytes.length)).toBe(-1)
+  expect(new TextGap().read(0, bytes, 0, bytes.length)).toBe(-1)
 })
 
-test('the same text is read once, and other bytes in its place are not taken for it', () => {
+test('each text of an event is read once, and other bytes in its place are not taken for it', () => {
   const gap = new TextGap()
-  const bytes = Buffer.from('text"')
+  const bytes = Buffer.from('text","longer"')
+  const read = (index: number, from: number): number[] => [gap.read(index, bytes, from, bytes.length), gap.characters]
   gap.begin()
-  expect([gap.read(bytes, 0, 5), gap.characters]).toEqual([4, 4])
-  expect([gap.read(bytes, 2, 5), gap.characters]).toEqual([4, 2])
-  expect([gap.read(bytes, 0, 5), gap.characters]).toEqual([4, 4])
-  bytes.write('te"')
+  expect([read(0, 0), read(1, 7)]).toEqual([
+    [4, 4],
+    [13, 6],
+  ])
+  bytes.write('te"t","lo"ger"')
+  expect([read(0, 0), read(1, 7)]).toEqual([
+    [4, 4],
+    [13, 6],
+  ])
+  expect([read(1, 8), read(1, 7)]).toEqual([
+    [9, 1],
+    [9, 2],
+  ])
   gap.begin()
-  expect([gap.read(bytes, 0, 5), gap.characters]).toEqual([2, 2])
+  expect(read(0, 0)).toEqual([2, 2])
 })

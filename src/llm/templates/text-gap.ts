@@ -4,28 +4,31 @@ import { ESCAPED_UNITS, hexValue } from '../json-escape.ts'
 export class TextGap {
   /** Code points of the last text, as in `text-size.ts`. */
   characters = 0
-  /** The first text since `begin`. Templates that begin alike have it in the same place, and it may be long: it is read once. */
-  #firstFrom = -1
-  #firstEnd = -1
-  #firstCharacters = 0
+  /** The texts that were read since `begin`. Templates that begin alike have them in the same places, and they may be long: each is read once. */
+  #known = 0
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+  readonly #sizes: number[] = []
 
   /** Forgets what was read: other bytes may be there now. */
   begin(): void {
-    this.#firstFrom = -1
+    this.#known = 0
   }
 
-  /** Reads up to the closing quote and returns its index. Returns -1 where that is missing, or JSON or UTF-8 is broken. */
-  read(bytes: Buffer, from: number, to: number): number {
-    if (from === this.#firstFrom) {
-      this.characters = this.#firstCharacters
-      return this.#firstEnd
+  /**
+   * Reads a text up to the closing quote and returns the index of that. Returns -1 where it is missing, or JSON or UTF-8 is broken.
+   * `index`: how many texts come before it in the event; they were read before.
+   */
+  read(index: number, bytes: Buffer, from: number, to: number): number {
+    if (index < this.#known && this.#starts[index] === from) {
+      this.characters = this.#sizes[index]!
+      return this.#ends[index]!
     }
     const end = this.#scan(bytes, from, to)
-    if (this.#firstFrom < 0) {
-      this.#firstFrom = from
-      this.#firstEnd = end
-      this.#firstCharacters = this.characters
-    }
+    this.#starts[index] = from
+    this.#ends[index] = end
+    this.#sizes[index] = this.characters
+    this.#known = index + 1
     return end
   }
 

@@ -108,7 +108,7 @@ export class WireClient {
 
   /** Whether there is something on it to be waited for. */
   get isServing(): boolean {
-    return this.#state === 'busy' || this.#socket.writableLength > 0
+    return (this.#state === 'busy' && !this.#downstream.isEnded) || this.#socket.writableLength > 0
   }
 
   /** Ends the connection if what it waits for has taken too long. */
@@ -158,8 +158,9 @@ export class WireClient {
 
   /** The client owes a part of its body. */
   #isSilent(nowMs: number): boolean {
-    const { idleMs, idleSinceMs, isComplete } = this.#body
-    return idleMs > 0 && nowMs - idleSinceMs > idleMs && !isComplete
+    const { idleMs, idleSinceMs } = this.#body
+    // Whether it is complete is asked last: that may mean to look at all that waits.
+    return idleMs > 0 && nowMs - idleSinceMs > idleMs && !this.#body.isComplete
   }
 
   /** `chunk` may be shared: what is needed beyond this turn is copied. */

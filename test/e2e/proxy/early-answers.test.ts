@@ -54,7 +54,7 @@ describe.concurrent('an upload that goes on after its answer', () => {
 
   test('of edge itself is bounded too, also for a small body that never comes, and on its own endpoints', async (t) => {
     const backend = await HttpBackend.start(undefined, 0, t)
-    const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [bucketRule('r', ['ip:address'], 1)] })) }, t)
+    const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [bucketRule('r', ['ip:address'], 1, 0.001)] })) }, t)
     await edge.get('/')
     const clients = [
       new Uploader(edge.port, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n', 'x', t),

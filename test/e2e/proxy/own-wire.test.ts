@@ -91,6 +91,13 @@ describe('what is no plain request is left to node:http, for good', () => {
     }
   })
 
+  test('nor of a body that came with it, and waits until the backend takes it', async () => {
+    const backend = await HttpBackend.start(async (_req, res, seen) => void res.end(await seen.body()))
+    const edge = await proxying(backend, { env: OWN })
+    const upload = 'POST /odd HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 10\r\n\r\n0123456789'
+    expect(await answerBytes(edge.port, upload)).toContain('0123456789')
+  })
+
   test('and plain requests never come there', async () => {
     const edge = await proxying(await HttpBackend.start(), { env: OWN })
     const head = vi.spyOn(NodeDownstream.prototype, 'head')
@@ -125,7 +132,7 @@ describe('an answer that fits leaves in one write', () => {
   })
 
   test('a rejection too', async () => {
-    const rules = [bucketRule('r', ['ip:address'], 1)]
+    const rules = [bucketRule('r', ['ip:address'], 1, 0.001)]
     const edge = await proxying(await HttpBackend.start(), { env: OWN, bundle: bundle(1, policy('p', { rules })) })
     const client = RawClient.connect(edge.port)
     client.send(PLAIN)

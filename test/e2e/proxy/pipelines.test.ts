@@ -118,9 +118,9 @@ describe('one request of a connection is under way', () => {
   })
 })
 
-// One counts bytes, the other requests.
+// One counts bytes, the other requests. How much of a pipeline is read in one piece, and so counted, is up to the system.
 test.each([
-  ['own', 320],
+  ['own', 32],
   ['node', 8],
 ])('what waits on all connections together is bounded (%s): long pipelines are cut then, short ones are not', async (wire, clients) => {
   const backend = await RawBackend.start(() => {})
@@ -128,12 +128,16 @@ test.each([
   const short = RawClient.connect(edge.port)
   short.send(get('/short').repeat(10))
   await until(() => backend.heads === 1)
-  const long = Array.from({ length: clients }, () => {
-    const client = RawClient.connect(edge.port)
-    client.send(get('/').repeat(2400))
-    return client
-  })
-  await until(() => long.some(({ isClosed }) => isClosed))
+  const long: RawClient[] = []
+  const isBounded = (): boolean => long.some(({ isClosed }) => isClosed)
+  while (!isBounded()) {
+    for (let i = 0; i < clients; i++) {
+      const client = RawClient.connect(edge.port)
+      client.send(get('/').repeat(2400))
+      long.push(client)
+    }
+    await until(() => isBounded() || backend.heads === 1 + long.length)
+  }
   expect(edge.logged('refused')[0]).toMatchObject({ reason: 'bad_request', detail: 'too many pipelined requests wait' })
   backend.connections[0]!.socket.write(OK)
   expect((await short.next()).body).toBe('ok')

@@ -17,3 +17,7 @@ test.each([
   expect((await edge.get('/')).body).toBe('hello')
   expect(accept).toHaveBeenCalledTimes(wire === 'own' ? 1 : 0)
 })
+
+test('the second run of these tests in npm run test:full is one on node:http', ({ task }) => {
+  if (task.file.projectName === 'proxy on node:http') expect(CHOICE).toBe('node')
+})

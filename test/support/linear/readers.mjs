@@ -21,7 +21,11 @@ import { parseBundle } from '../../../dist/policy/parse.js'
 import { normalizePath } from '../../../dist/policy/path.js'
 import { PathPrefixes } from '../../../dist/policy/path-prefixes.js'
 import { ResponseReader } from '../../../dist/proxy/backend/response-reader.js'
+import { ProxiedRequest } from '../../../dist/proxy/proxied-request.js'
 import { ProxiedRequestView } from '../../../dist/proxy/proxied-request-view.js'
+import { ChunkedFrames } from '../../../dist/proxy/wire/chunked-frames.js'
+import { RequestHeadReader } from '../../../dist/proxy/wire/request-head-reader.js'
+import { UnreadBytes } from '../../../dist/proxy/wire/unread-bytes.js'
 import { LogText } from '../../../dist/replay/logs/log-text.js'
 import { bearerToken } from '../../../dist/request/bearer.js'
 import { CidrMap } from '../../../dist/request/cidr-map.js'
@@ -34,7 +38,7 @@ import { openToken } from '../../../dist/reservations/token-seal.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
-const sink = { onInterim() {}, onHead() {}, onData() {}, onEnd() {} }
+const sink = (relays) => ({ onInterim() {}, onHead() {}, relaysChunks: () => relays, onData() {}, onEnd() {} })
 
 const fill = (unit, length) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
 const token = (claims) => () => readClaims(bearerToken(`Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`))
@@ -50,11 +54,41 @@ const rule = (i) => ({
 })
 
 /** One byte at a time. */
-const response = (start, unit) => (length) => () => {
-  const reader = new ResponseReader()
-  reader.begin('GET', false, sink)
-  reader.push(Buffer.from(start))
-  for (const byte of Buffer.from(fill(unit, length))) reader.push(Buffer.from([byte]))
+const response =
+  (start, unit, relays = false) =>
+  (length) =>
+  () => {
+    const reader = new ResponseReader()
+    reader.begin('GET', false, sink(relays))
+    reader.push(Buffer.from(start), 0, start.length)
+    for (const byte of Buffer.from(fill(unit, length))) reader.push(Buffer.from([byte]), 0, 1)
+    if (!reader.hasBegun) throw new Error('nothing was read')
+  }
+const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+const requestHead =
+  (start, unit, end = '') =>
+  (length) =>
+  () => {
+    const bytes = Buffer.from(`${start}${fill(unit, length)}${end}`)
+    new RequestHeadReader().read(bytes, 0, bytes.length)
+  }
+/** One byte at a time. */
+const requestChunks = (start, unit) => (length) => () => {
+  const frames = new ChunkedFrames()
+  frames.begin()
+  for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) {
+    if (frames.isInData) frames.skipData(0, 1)
+    else frames.skipFrame([byte], 0, 1)
+  }
+}
+/** So many bytes at a time, of which so many are read at once. */
+const unread = (added, read) => (length) => () => {
+  const waiting = new UnreadBytes()
+  const bytes = Buffer.alloc(added)
+  for (let i = 0; i < length; i++) {
+    waiting.add(bytes, 0, added)
+    waiting.readTo(waiting.at + read)
+  }
 }
 const framed = (unit) => (length) => () => {
   const framing = new SseFraming(2 ** 20)
@@ -217,12 +251,35 @@ export const readers = {
       list(length, (i) => (i % 2 ? 'v' : 'X-A')),
       'x-a',
     ),
-  'spellings of one name': (length) => () =>
-    new ProxiedRequestView({ fields: list(length, (i) => (i % 2 ? 'v' : 'X.A_B')) }, { isTrusted: false }).header('x-a-b'),
+  'spellings of one name': (length) => () => {
+    const fields = ['Host', 'a', ...list(length, (i) => (i % 2 ? 'v' : 'X.A_B'))]
+    const request = ProxiedRequest.read({ method: 'GET', target: '/', version: '1.1', fields }, false)
+    new ProxiedRequestView(request, { isTrusted: false }).header('x-a-b')
+  },
+  'fields about the connection': (length) => () =>
+    ProxiedRequest.read(
+      { method: 'GET', target: '/', version: '1.1', fields: ['Host', 'a', ...list(length, (i) => (i % 2 ? 'v' : 'Connection'))] },
+      false,
+    ),
+  'a request head of one target': requestHead('GET /', 'a'),
+  'a request head of one name': requestHead('GET / HTTP/1.1\r\n', 'a'),
+  'a request head of one value': requestHead('GET / HTTP/1.1\r\nA: ', 'a b'),
+  'a request head of many fields': requestHead('GET / HTTP/1.1\r\n', 'A: b\r\n', '\r\n'),
+  'request chunks of a byte': requestChunks('', '1\r\nx\r\n'),
+  'extensions of a request chunk': requestChunks('1', ';a="\\b"'),
+  'zeros of a request chunk': requestChunks('', '0'),
+  'request trailers': requestChunks('0\r\n', 'Connection: a,b\r\n'),
+  'a request trailer of one name': requestChunks('0\r\n', 'a'),
+  'a request trailer of one value': requestChunks('0\r\nConnection: ', 'a,'),
+  'bytes that wait': unread(1, 0),
+  'bytes that wait and are read in part': unread(2, 1),
   'a response head of one line': response('HTTP/1.1 200 ', 'a'),
   'a response head of many lines': response('HTTP/1.1 200 OK\r\n', 'A: b\r\n'),
-  trailers: response('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n', 'A: b\r\n'),
-  chunks: response('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '1;ab\r\nx\r\n'),
+  trailers: response(`${CHUNKED}0\r\n`, 'A: b\r\n'),
+  chunks: response(CHUNKED, '1\r\nx\r\n'),
+  'chunks that are relayed': response(CHUNKED, '1\r\nx\r\n', true),
+  'chunks with extensions that are relayed': response(CHUNKED, '1;ab\r\nx\r\n', true),
+  'a size of zeros': response(CHUNKED, '0', true),
   'an event of one line': framed('data: a'),
   'an event of many lines': framed('data: a\r\n'),
   'many events': framed('data: a\n\n'),

@@ -29,7 +29,10 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
     let seed = 0
     onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
     const counted = new Set<string>()
-    for (let requests = 0, batch = -FOUND_SEEDS.length; requests < minRequests; batch++) {
+    const unseen = (): string[] => EXPECTED_SERIES.filter((series) => ![...counted].some((name) => name.includes(series)))
+    // Some things are rare: a short run goes on until chance has brought them.
+    const isEnough = (requests: number): boolean => requests >= (unseen().length === 0 ? minRequests : Math.max(minRequests, 10_000))
+    for (let requests = 0, batch = -FOUND_SEEDS.length; !isEnough(requests); batch++) {
       seed = FOUND_SEEDS.at(batch < 0 ? batch : FOUND_SEEDS.length) ?? firstSeed + batch * LANES
       const talks = Array.from({ length: LANES }, (_, lane) => randomTalk(seed + lane))
       const { effects } = await expectSame(pair, talks)
@@ -37,7 +40,7 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
       requests += talks.reduce((sum, talk) => sum + talk.requests, 0)
     }
     // Or else the requests are too much alike.
-    for (const series of EXPECTED_SERIES) expect([...counted].join('\n')).toContain(series)
+    expect(unseen()).toEqual([])
   })
 
   test('a request may be cut anywhere', { timeout: 300_000 }, async () => {
