@@ -46,3 +46,11 @@ function withOtherByte(at: number): Buffer {
   bytes[at]! ^= 0x20
   return bytes
 }
+
+test('a long head is not kept', () => {
+  const recent = recentHead()
+  const long = `GET / HTTP/1.1\r\nCookie: ${'x'.repeat(5000)}\r\n\r\n`
+  recent.keep(long, 'long')
+  expect(recent.find(Buffer.from(long), 0, long.length)).toBe(undefined)
+  expect(recent.length).toBe(HEAD.length)
+})

@@ -1,4 +1,6 @@
 const LF = 0x0a
+/** Every idle connection keeps one: longer heads are read each time. */
+const MAX_LENGTH = 4096
 
 /** The head that was read last, with what was read of it. Backends and clients often send the same again. */
 export class RecentHead<Read> {
@@ -9,6 +11,7 @@ export class RecentHead<Read> {
   #doubtAt = 0
 
   keep(text: string, read: Read): void {
+    if (text.length > MAX_LENGTH) return
     this.#text = text
     this.#read = read
   }

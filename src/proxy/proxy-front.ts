@@ -108,7 +108,7 @@ export class ProxyFront {
     this.#proxy.cutBlockedStreams()
   }
 
-  /** From now on every response is the last on its connection. */
+  /** From now on every request that begins is the last on its connection. */
   drain(): void {
     for (const server of this.#servers) server.drain()
   }

@@ -53,7 +53,7 @@ export class NodeServer {
     return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing, newFront })
   }
 
-  /** From now on every response is the last on its connection. */
+  /** From now on every request that begins is the last on its connection. */
   drain(): void {
     this.#isDraining = true
   }
