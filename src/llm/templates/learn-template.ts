@@ -54,26 +54,55 @@ interface GapPlace {
 /** Strings are found one after the other: between them, valid JSON has no quotes. */
 function findGaps(json: string): GapPlace[] {
   const places: GapPlace[] = []
-  const strings = /"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:\s*)?/g
-  let name: string | undefined
+  let name = ''
   let valueAt = -1
-  for (let match = strings.exec(json); match !== null; match = strings.exec(json)) {
-    const isName = match[2] !== undefined
-    if (isName) {
-      name = match[1]!
-      valueAt = strings.lastIndex
-      if (name === 'sequence_number') {
-        COUNT.lastIndex = valueAt
-        if (COUNT.test(json)) places.push({ kind: 'sequence_number', start: valueAt, end: COUNT.lastIndex })
-      }
-    } else if (match.index === valueAt && TEXT_NAMES.has(name!)) {
-      places.push({ kind: 'text', start: match.index + 1, end: strings.lastIndex - 1 })
+  for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at)) {
+    const end = stringEnd(json, at + 1)
+    const behindColon = valueStart(json, end + 1)
+    if (behindColon < 0) {
+      if (at === valueAt && TEXT_NAMES.has(name)) places.push({ kind: 'text', start: at + 1, end })
+      at = end + 1
+      continue
     }
+    name = json.slice(at + 1, end)
+    valueAt = behindColon
+    at = behindColon
+    const numberEnd = name === 'sequence_number' ? countEnd(json, valueAt) : -1
+    if (numberEnd >= 0) places.push({ kind: 'sequence_number', start: valueAt, end: numberEnd })
   }
   return places
 }
 
-const COUNT = /(?:0|[1-9]\d{0,14})(?=[\s,}])/y
+/** Where the string ends whose text begins here: at its quote. */
+function stringEnd(json: string, from: number): number {
+  let at = from
+  while (at < json.length && json[at] !== '"') at += json[at] === '\\' ? 2 : 1
+  return at
+}
+
+/** Where the value of a name begins that ends here; -1 for a string that is no name. */
+function valueStart(json: string, from: number): number {
+  const colon = skipSpace(json, from)
+  return json[colon] === ':' ? skipSpace(json, colon + 1) : -1
+}
+
+function skipSpace(json: string, from: number): number {
+  let at = from
+  while (json[at] === ' ' || json[at] === '\t' || json[at] === '\n' || json[at] === '\r') at++
+  return at
+}
+
+/** Where a whole number ends that begins here and is written as usual; -1 where there is none. */
+function countEnd(json: string, from: number): number {
+  let at = from
+  while (at - from <= MAX_DIGITS && json[at]! >= '0' && json[at]! <= '9') at++
+  const digits = at - from
+  if (digits === 0 || digits > MAX_DIGITS || (digits > 1 && json[from] === '0')) return -1
+  return json[at] === ',' || json[at] === '}' || skipSpace(json, at) > at ? at : -1
+}
+
+/** Of numbers that are exact. */
+const MAX_DIGITS = 15
 
 /** The JSON in a literal, which is all of it but for the rest of the event at its ends. */
 function textOf(literal: Buffer, skippedBefore: number, skippedBehind: number): string {
