@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
 import { Form } from './parts/form.tsx'
-import { actor, beginSession, csrfToken, endSession, isToEnd, type Session } from './session.ts'
+import { actor, beginSession, csrfToken, endSession, isToEnd, onLoginElsewhere, type Session } from './session.ts'
 
 /** Whether the cookie of an earlier visit still counts. */
 export async function resumeSession(): Promise<void> {
@@ -33,7 +33,12 @@ export function LoginPage() {
 /** Over the views of an operator whose session has ended: nothing that was typed there is lost. */
 export function LoginDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current!.showModal(), [])
+  useEffect(() => {
+    dialog.current!.showModal()
+    // Another tab may have logged in while this one was told that the session had ended.
+    void resumeSession()
+    return onLoginElsewhere(() => void resumeSession())
+  }, [])
   return (
     <dialog ref={dialog} class="login" aria-label="Log in again" onCancel={(event) => event.preventDefault()}>
       <h2>Your session has ended</h2>

@@ -3,6 +3,8 @@ import { signal } from '@preact/signals'
 const NAME = 'edge_actor'
 /** Kept while a session that edge could not be asked to end may still count. */
 const TO_END = 'edge_logged_out'
+/** Changes with every login, so that other tabs hear of it. */
+const LOGGED_IN = 'edge_logged_in'
 
 /** The session's token against forged requests; undefined before the first look, null while nobody is logged in. */
 export const csrfToken = signal<string | null | undefined>(undefined)
@@ -19,6 +21,7 @@ export function beginSession(session: Session, name?: string): void {
   if (name !== undefined) {
     localStorage.setItem(NAME, name)
     localStorage.removeItem(TO_END)
+    localStorage.setItem(LOGGED_IN, String(Date.now()))
   }
   csrfToken.value = session.csrf_token
   actor.value = localStorage.getItem(NAME) ?? ''
@@ -41,6 +44,15 @@ export function endSession(isKnown: boolean): void {
 /** Whether the operator has logged out of the session that the cookie is of. */
 export function isToEnd(): boolean {
   return localStorage.getItem(TO_END) !== null
+}
+
+/** Calls back when another tab has logged in. Returns how to end it. */
+export function onLoginElsewhere(callback: () => void): () => void {
+  const listener = ({ key }: StorageEvent): void => {
+    if (key === LOGGED_IN) callback()
+  }
+  addEventListener('storage', listener)
+  return () => removeEventListener('storage', listener)
 }
 
 // Another tab has logged in: the cookie that both send is of that login.

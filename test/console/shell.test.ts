@@ -69,6 +69,9 @@ describeInBrowser('the shell', () => {
     await page.getByLabel('URI').fill('/x')
     const body = '{"error":{"message":"send the admin token","type":"unauthorized","code":"unauthorized"}}'
     await page.route('**/admin/v1/explain', (route) => route.fulfill({ status: 401, body }), { times: 1 })
+    await page.route('**/admin/v1/session', (route) =>
+      route.request().method() === 'GET' ? route.fulfill({ status: 401, body }) : route.continue(),
+    )
     await page.getByRole('button', { name: 'Explain' }).click()
     const dialog = page.getByRole('dialog', { name: 'Log in again' })
     await dialog.locator('input[type=password]').fill(ADMIN_TOKEN)
@@ -89,6 +92,30 @@ describeInBrowser('the shell', () => {
     await page.getByRole('banner').getByText('grace').waitFor()
     await page.getByRole('button', { name: 'Explain' }).click()
     await page.getByText('Nothing was taken').waitFor()
+  })
+
+  test('and asks for no login once another tab has logged in', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort, {}, 'ada')
+    await page.context().clearCookies()
+    const dialog = page.getByRole('dialog', { name: 'Log in again' })
+    await dialog.waitFor()
+    const other = await page.context().newPage()
+    await other.goto(`http://127.0.0.1:${edge.adminPort}/`)
+    await logIn(other, 'ada')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByText('Live').waitFor()
+  })
+
+  test('nor when it is told of the end of a session that is not the last one', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    const body = '{"error":{"message":"send the admin token","type":"unauthorized","code":"unauthorized"}}'
+    const isAsked = page.waitForRequest('**/admin/v1/session')
+    await page.route('**/admin/v1/status', (route) => route.fulfill({ status: 401, body }), { times: 1 })
+    await isAsked
+    await page.getByRole('dialog', { name: 'Log in again' }).waitFor({ state: 'detached' })
+    await page.getByText('Live').waitFor()
   })
 
   test('ends a session that could not be ended before it shows anything', async () => {
@@ -213,6 +240,10 @@ async function becomes(page: Page, state: 'hidden' | 'visible'): Promise<void> {
 
 async function logInAgain(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name: 'Log out' }).click()
+  await logIn(page, name)
+}
+
+async function logIn(page: Page, name: string): Promise<void> {
   await page.locator('input[type=password]').fill(ADMIN_TOKEN)
   await page.getByLabel('Your name').fill(name)
   await page.getByRole('button', { name: 'Log in' }).click()
