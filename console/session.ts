@@ -3,8 +3,6 @@ import { signal } from '@preact/signals'
 const NAME = 'edge_actor'
 /** Kept while a session that edge could not be asked to end may still count. */
 const TO_END = 'edge_logged_out'
-/** Changes with every login, so that other tabs hear of it. */
-const LOGGED_IN = 'edge_logged_in'
 
 /** The session's token against forged requests; undefined before the first look, null while nobody is logged in. */
 export const csrfToken = signal<string | null | undefined>(undefined)
@@ -19,9 +17,10 @@ export interface Session {
 /** `name`: as given at the login. The cookie is of the last login in this browser, and so is the name that is kept beside it. */
 export function beginSession(session: Session, name?: string): void {
   if (name !== undefined) {
-    localStorage.setItem(NAME, name)
     localStorage.removeItem(TO_END)
-    localStorage.setItem(LOGGED_IN, String(Date.now()))
+    // Other tabs hear of a change only, and the name may be the same.
+    localStorage.removeItem(NAME)
+    localStorage.setItem(NAME, name)
   }
   csrfToken.value = session.csrf_token
   actor.value = localStorage.getItem(NAME) ?? ''
@@ -48,8 +47,8 @@ export function isToEnd(): boolean {
 
 /** Calls back when another tab has logged in. Returns how to end it. */
 export function onLoginElsewhere(callback: () => void): () => void {
-  const listener = ({ key }: StorageEvent): void => {
-    if (key === LOGGED_IN) callback()
+  const listener = ({ key, newValue }: StorageEvent): void => {
+    if (key === NAME && newValue !== null) callback()
   }
   addEventListener('storage', listener)
   return () => removeEventListener('storage', listener)
