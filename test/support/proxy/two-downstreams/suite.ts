@@ -25,7 +25,8 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
   test('whatever comes, however cut: the same answers, the same requests at the backend, the same counts', {
     timeout: 300_000,
   }, async () => {
-    const firstSeed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    // The same talks in every run, unless others are asked for: what differs then depends on the change, or on timing.
+    const firstSeed = Number(process.env['EDGE_TEST_SEED'] ?? 1)
     let seed = 0
     onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
     const counted = new Set<string>()
