@@ -76,9 +76,7 @@ export class AnswerReader {
   #take(head: string, end: number, body: string, isFinal: boolean): boolean {
     // It may also be leave to send a body that has come meanwhile.
     const isProbe = this.finals >= this.#methods.length && head === 'HTTP/1.1 100 Continue\r\n\r\n'
-    // Where head and body are both malformed, it depends on when the body comes which of them is refused.
-    if (REFUSED.test(body)) this.answers.push(`${head.slice(0, head.indexOf('\r\n'))} ${REFUSED.source}`)
-    else if (!isProbe) this.answers.push(head.replace(DATE, 'Date: …') + (this.hasClientEnded ? body.replaceAll(COMMENT, '') : body))
+    if (!isProbe) this.answers.push(head.replace(DATE, 'Date: …') + (this.hasClientEnded ? body.replaceAll(COMMENT, '') : body))
     this.#unread = this.#unread.slice(end)
     if (isFinal) this.finals++
     if (head.startsWith('HTTP/1.1 101 ')) this.#isOver = true
@@ -87,5 +85,4 @@ export class AnswerReader {
 }
 
 const COMMENT = ':\n\n'
-const REFUSED = /"code":"bad_request"/
 const DATE = /^Date: (?!Thu, 01 Jan 2026 00:00:00 GMT).*$/m

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
-import { expectSame } from './comparison.ts'
+import { expectSame, expectSameResult } from './comparison.ts'
 import { DownstreamPair } from './downstream-pair.ts'
 import { randomTalk } from './random-talks.ts'
 import { splitCorpus } from './split-corpus.ts'
@@ -57,7 +57,7 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
       }
       for (let first = 0; first < talks.length; first += LANES) {
         const { results } = await expectSame(pair, talks.slice(first, first + LANES))
-        for (const result of results) expect({ request: whole[i], ...result }).toEqual({ request: whole[i], ...results[0] })
+        for (const result of results) expectSameResult(whole[i], result, results[0]!)
       }
     }
   })
