@@ -1,5 +1,5 @@
-// `npm run bench:proxy [-- --only items,post] [--rounds 11] [--against DIR] [--contestants nginx,edge]`: what the reverse proxy costs, beside
-// nginx, HAProxy and a bare undici pass-through.
+// `npm run bench:proxy [-- --only items,post] [--rounds 11] [--against DIR] [--contestants nginx,edge] [--new-ids]`: what the reverse proxy
+// costs, beside nginx, HAProxy and a bare undici pass-through. With --new-ids each request has an X-Request-Id of its own.
 //
 // The figure is CPU time per request or event, user and system, of the proxy with all its threads and children. The proxy is
 // bound to one core; the load and the backend share the other. Contestants take turns, round after round; figures are
@@ -50,7 +50,7 @@ async function measureContestants() {
 async function measureWorkload(workload, contestants) {
   console.error(workload.title)
   const ids = Object.keys(contestants)
-  const cases = Object.values(contestants).map((each) => (each.isMissing ? each : caseOf(workload, each, backend)))
+  const cases = Object.values(contestants).map((each) => (each.isMissing ? each : caseOf(workload, each, backend, plan)))
   await warmUp(
     cases.filter(({ isCompiled }) => !isCompiled),
     load,

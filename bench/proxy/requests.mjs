@@ -25,6 +25,12 @@ export const ITEM = { method: 'GET', path: '/items/42?full=1', fields: FIELDS }
 export const DOCUMENT = { method: 'GET', path: '/documents/7', fields: FIELDS }
 export const ORDERS = withJson('/orders', ORDER)
 
+/** The same request, with another X-Request-Id each time. The load counts in the number behind the last `key-`. */
+export function withIds(request) {
+  const fields = { ...request.fields, 'X-Request-Id': 'key-1000000' }
+  return { request: { ...request, fields }, keys: { first: 0, count: 1_000_000 } }
+}
+
 /** The bytes that ask for a chat stream. */
 export function streamRequest(path) {
   return textOf(withJson(path, CHAT))

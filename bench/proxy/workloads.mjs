@@ -1,5 +1,5 @@
 import { ask } from '../support/processes.mjs'
-import { DOCUMENT, ITEM, ORDERS } from './requests.mjs'
+import { DOCUMENT, ITEM, ORDERS, withIds } from './requests.mjs'
 
 /** As many as there are connections in the load of requests, twice: an event is half of a request's way. */
 const STREAMS = 64
@@ -15,8 +15,8 @@ export const WORKLOADS = {
 }
 
 /** A contestant under this workload, as the rounds of bench/decision take it. */
-export function caseOf({ request, path }, contestant, backend) {
-  if (request !== undefined) return { ...contestant, request }
+export function caseOf({ request, path }, contestant, backend, { hasNewIds }) {
+  if (request !== undefined) return { ...contestant, ...(hasNewIds ? withIds(request) : { request }) }
   const { server } = contestant
   const run = (seconds) => ask(backend, 'turns', { port: server.port, path, streams: STREAMS, ms: seconds * 1000 })
   return { ...contestant, run }

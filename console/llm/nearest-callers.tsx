@@ -56,7 +56,7 @@ export function NearestCallers({ rules }: { readonly rules: readonly SpendingRul
 function Nearest({ rule }: { readonly rule: SpendingRule }) {
   const query = new URLSearchParams({ policy: rule.policy, rule: rule.rule, limit: String(SHOWN_CALLERS) })
   const { data, failure } = usePoll<Top>(`top?${query}`, TOP_MS)
-  if (failure.value?.code === 'top_off') return <p class="empty">EDGE_TOP is off: callers are not counted.</p>
+  if (failure.value?.code === 'top_off') return <p class="empty">EDGE_TOP is off, so callers are not counted: restart with EDGE_TOP=on.</p>
   if (data.value === undefined) return null
   return (
     <>

@@ -146,7 +146,11 @@ class Hold {
       metrics.countRenewal(this.isLate ? 'late' : 'renewed')
     } catch (error) {
       metrics.countRenewal('failed')
-      this.#logFailure('hold_not_renewed', 'a request in flight could not be renewed', error)
+      this.#logFailure(
+        'hold_not_renewed',
+        'the hold of a request in flight could not be renewed; it may end before the request does',
+        error,
+      )
     }
     this.#isRenewing = false
     if (this.#isReleased) await this.#settle()

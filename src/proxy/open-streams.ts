@@ -82,7 +82,7 @@ export class OpenStreams {
   #log(cuts: ReadonlyMap<PlanRule, number>): void {
     for (const [rule, streams] of cuts) {
       const what = { event: 'streams_cut', policy: rule.policy.id, rule: rule.name, streams }
-      this.#parts.logger.info(what, 'a block ended streams under way')
+      this.#parts.logger.info(what, 'streams were ended because a block covers them')
     }
   }
 }

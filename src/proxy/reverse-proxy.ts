@@ -219,7 +219,7 @@ export class ReverseProxy {
     backendMetrics.countFailure(code)
     const unlogged = this.#failures.admit(code, clock.nowMs())
     if (unlogged !== undefined)
-      logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend gave no whole response')
+      logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend did not send a complete response')
     downstream.trace?.noteFailure(code)
     if (downstream.isHeadSent) {
       downstream.trace?.end()

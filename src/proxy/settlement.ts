@@ -86,7 +86,7 @@ export class Settlement {
     } catch (error) {
       logger.error(
         { event: 'settlement_failed', policy: charge.rule.policy.id, rule: charge.rule.name, err: error },
-        'what was reserved could not be settled',
+        'a reservation could not be settled; what it took stays counted',
       )
     }
   }

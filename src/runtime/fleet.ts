@@ -189,7 +189,7 @@ export class Fleet {
     if (isOpen) {
       this.#openSinceMs.set(node, this.#clock.nowMs())
       const what = { event: 'redis_unavailable', node, reason, failure_mode: this.#failureMode }
-      this.#logger.error(what, `Redis cannot be asked; until it can, the failure mode ${this.#failureMode} decides`)
+      this.#logger.error(what, `Redis is unavailable; until it is back, the failure mode ${this.#failureMode} applies`)
       return
     }
     const away_ms = Math.round(this.#clock.nowMs() - (this.#openSinceMs.get(node) ?? this.#clock.nowMs()))

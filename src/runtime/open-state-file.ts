@@ -62,7 +62,7 @@ async function restoreSaved(table: SharedTable, saved: SavedState, clock: Clock,
   const { counters, evicted } = await restoreInto(table, saved, clock)
   if (evicted > (counters + evicted) * MAX_EVICTED_SHARE) throw new StateTooLarge(saved.path, counters + evicted, evicted)
   const savedAt = new Date(saved.header.wallMs).toISOString()
-  logger.info({ event: 'state_loaded', path: saved.path, counters, saved_at: savedAt }, 'counters go on where they were saved')
+  logger.info({ event: 'state_loaded', path: saved.path, counters, saved_at: savedAt }, 'counters were restored from the state file')
   if (evicted > 0) {
     logger.warn({ event: 'state_evicted', path: saved.path, counters: evicted }, 'some counters found no room: raise EDGE_STORE_SIZE')
   }

@@ -111,7 +111,7 @@ describeInBrowser('the view that explains a request', () => {
     await explain({ Method: 'GET', 'Header fields': 'x-k: 1\nnonsense' })
     expect(await problemOf('Header fields')).toBe('line 2: expected "Name: value"')
     await explain({ 'Header fields': 'x k: 1' })
-    expect(await problemOf('Header fields')).toMatch(/is no name of a header field/)
+    expect(await problemOf('Header fields')).toMatch(/is not the name of a header field/)
     await explain({ 'Header fields': 'x-k: 1\n__proto__: 1' })
     expect(await problemOf('Header fields')).toBe('line 2: a field of this name cannot be explained')
     await explain({ Host: 'a', 'Header fields': 'Host: b' })

@@ -74,6 +74,6 @@ describeInBrowser('the view of tokens and money', () => {
     const off = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_TOP: 'off' } })
     const other = await loggedIn(off.adminPort)
     await openLlm(other)
-    await other.getByText('EDGE_TOP is off: callers are not counted.').waitFor()
+    await other.getByText('EDGE_TOP is off, so callers are not counted: restart with EDGE_TOP=on.').waitFor()
   })
 })

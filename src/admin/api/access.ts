@@ -55,7 +55,8 @@ export class Access {
     const csrfToken = fieldValue(req.rawHeaders, 'x-edge-csrf')
     if (typeof csrfToken !== 'string' || !sessions.isCsrfToken(session, csrfToken))
       throw new ApiError('csrf', 'send the csrf_token of the session as X-Edge-CSRF')
-    if (!isSameOrigin(req, trustedProxies)) throw new ApiError('csrf', 'the request comes from a page of another host')
+    if (!isSameOrigin(req, trustedProxies))
+      throw new ApiError('csrf', 'the request comes from a page of another host; open the page at the address of the admin port')
     return session.content
   }
 
@@ -63,7 +64,10 @@ export class Access {
     const { wrongTokens, logger, nowMs } = this.#parts
     const count = wrongTokens.add(req.socket.remoteAddress, nowMs())
     if (count > MAX_WRONG_TOKENS)
-      return new ApiError('too_many_attempts', 'the admin token is wrong, and so were too many others from this address')
+      return new ApiError(
+        'too_many_attempts',
+        'wrong admin token, and too many wrong ones came from this address: wait a while before the next try',
+      )
     logger.warn({ event: 'admin_refused' }, 'a request to the admin API was refused: its token is wrong')
     return new ApiError('unauthorized', 'the admin token is wrong')
   }

@@ -34,7 +34,7 @@ export class AdminApi {
     } catch (error) {
       if (res.headersSent) throw error
       if (error instanceof ApiError) return respondError(res, error)
-      respondError(res, new ApiError('internal_error', 'our own code failed; the log says why'))
+      respondError(res, new ApiError('internal_error', 'internal error; the log has its cause, as event admin_failed'))
       throw error
     }
   }

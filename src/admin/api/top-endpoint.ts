@@ -26,7 +26,7 @@ export function topEndpoint({ ask, plan }: TopParts): ApiRoute {
     method: 'GET',
     path: 'top',
     handle: async ({ query }) => {
-      if (ask === undefined) throw new ApiError('top_off', 'EDGE_TOP is off: callers are not counted')
+      if (ask === undefined) throw new ApiError('top_off', 'EDGE_TOP is off, so callers are not counted: restart with EDGE_TOP=on')
       const asked = readAsk(query)
       checkNames(asked, plan())
       return { status: 200, json: await ask(asked) }

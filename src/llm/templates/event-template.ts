@@ -81,7 +81,7 @@ export class EventTemplate {
 }
 
 const ZERO = 0x30
-/** Every number of so many digits is exact. */
+/** Every whole number with this many digits is exact. */
 const MAX_DIGITS = 15
 /** Below this many bytes, a call of native code costs more than it saves. */
 const MIN_NATIVE_BYTES = 32

@@ -15,12 +15,12 @@ export const MAX_TEMPLATES = 4
 const LEARNING_COST = 128
 const EARNED_BY_FIT = 8
 const MAX_EARNED = 8 * LEARNING_COST
-/** A template that fitted none of so many events is forgotten. */
+/** A template that fitted none of this many events is forgotten. */
 const MAX_IDLE_EVENTS = 32
 
 const TEXTS = new TextGap()
 
-/** The shapes of the last events of a stream. */
+/** The templates of a stream: the shapes of its latest events. */
 export class EventTemplates {
   readonly #maxTemplates: number
   #templates: readonly EventTemplate[] = []
@@ -36,7 +36,7 @@ export class EventTemplates {
   /** The template of the event that the bytes begin with; undefined: it must be parsed. */
   find(bytes: Buffer, from: number, to: number): EventTemplate | undefined {
     const templates = this.#templates
-    // Whether a larger one is parsed at all is not for a template to say.
+    // The filter decides whether a larger event is parsed at all.
     const end = Math.min(to, from + SMALL_EVENT_BYTES)
     let i = this.#last
     TEXTS.begin()

@@ -8,7 +8,7 @@ import { EventTemplate, type Gap, type TemplateUsagePlace } from './event-templa
 /** A larger event is parsed each time. Bounds the memory that a stream needs, and what learning costs. */
 const MAX_EVENT_BYTES = 2048
 const MAX_GAPS = 6
-/** Parsed, each value takes some 50 bytes, and a stream keeps the model of each template: no model's events have so many. */
+/** A parsed value takes about 50 bytes, and a stream keeps the parsed model of each template. No LLM sends events with this many values. */
 const MAX_VALUES = 128
 
 /** The strings that differ from event to event: generated text, and padding that hides its length. */
@@ -39,7 +39,7 @@ export function learnTemplate(piece: SsePiece, spans: readonly number[], dialect
   const probe = filled(json, places, probeText, 1)
   const gaps = measured(places, charactersOf(dialect, probe) - charactersOf(dialect, model))
   const numbers = places.filter(({ kind }) => kind === 'sequence_number').length
-  // Another of that name, nested or repeated, would be taken for it.
+  // Another field of that name, nested or repeated, could be mistaken for it.
   const isNumber = numbers === 1 && model['sequence_number'] === 0 && probe['sequence_number'] === 1
   if (numbers > 0 && !isNumber) return undefined
   return gaps && new EventTemplate(literals, gaps, model, templateUsagePlace(piece, spans, model, edges))
@@ -101,7 +101,7 @@ function countEnd(json: string, from: number): number {
   return json[at] === ',' || json[at] === '}' || skipSpace(json, at) > at ? at : -1
 }
 
-/** Of numbers that are exact. */
+/** The most digits of a number that is exact. */
 const MAX_DIGITS = 15
 
 /** The JSON in a literal, which is all of it but for the rest of the event at its ends. */

@@ -57,7 +57,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#backend.connect(this)
   }
 
-  /** It wants a connection that is not used yet: for a new protocol; and for a retry, because other idle ones may be stale as well. */
+  /** It needs a new connection: for an upgrade, and for a retry, because other idle ones may be stale as well. */
   get needsFresh(): boolean {
     return this.#request.isUpgrade || this.#isRetry
   }
@@ -98,12 +98,12 @@ export class BackendCall implements ConnectionSeeker {
     const connection = this.#connection
     if (connection === undefined) return true
     const hasRoom = this.#request.body === 'chunked' ? connection.writeChunk(chunk) : connection.write(chunk)
-    // While the backend takes nothing, it is the backend that is slow; else it is the client.
+    // If the backend takes nothing, the backend is slow; otherwise the client is.
     connection.limitSilence(hasRoom ? 0 : this.#backend.options.idleTimeoutMs)
     return hasRoom
   }
 
-  /** The head does not wait for a body that may be long in coming. */
+  /** Sends the head without waiting for a body that may take long. */
   sendHeadSoon(): void {
     this.#connection?.sendHeadSoon()
   }
@@ -173,7 +173,7 @@ export class BackendCall implements ConnectionSeeker {
     if (connection === undefined) return
     this.#connection = undefined
     connection.keepAliveMs = this.#head!.keepAliveMs
-    // A response before the end of the request leaves the rest of it in the way.
+    // After a response that came before the end of the request, the connection cannot be used again.
     if (canBeUsedAgain && this.#head!.keepsAlive && this.isSent) this.#backend.giveBack(connection)
     else this.#backend.drop(connection)
     this.#handler.onDone()
@@ -219,7 +219,7 @@ export class BackendCall implements ConnectionSeeker {
   #canRetry({ code }: BackendFailure): boolean {
     const connection = this.#connection
     if (connection === undefined || this.#isRetry) return false
-    // One that took its whole time has used up what there was for a second.
+    // A timeout leaves no time for a second try.
     if (connection.isConnecting) return code !== 'backend_timeout'
     const isStale = code === 'backend_reset' && connection.served > 0 && !connection.hasResponseBegun
     return isStale && IDEMPOTENT.has(this.#request.method) && typeof this.#request.body !== 'string'

@@ -46,10 +46,10 @@ export class BackendConnection {
   readonly #reader = new ResponseReader()
   #user: ConnectionUser | undefined
   #state: State = 'connecting'
-  /** How long it may be silent, and since when it is, by the clocks of the sweep. 0: as long as it likes. */
+  /** How long it may be silent, and since when it is, by the clocks of the sweep. 0: no limit. */
   #silenceMs: number
   #silentSinceMs: number
-  /** What was not sent yet of a write, when it was last looked at. */
+  /** How many bytes were not sent yet at the last check. */
   #unsentBytes = 0
   #isPaused = false
   /** The head of a request whose body is to come. It leaves with the first of it. */
@@ -147,11 +147,11 @@ export class BackendConnection {
     this.#heard()
   }
 
-  /** To be called now and then. */
+  /** To be called by the sweep. */
   checkSilence(): void {
     const { sweep } = this.#parts
     if (this.#state === 'idle') {
-      // By the true time: the backend counts as well while this thread is held up.
+      // By real time: the backend's own clock goes on while this thread is blocked.
       if (sweep.nowMs - this.#silentSinceMs >= this.#silenceMs) this.#closeIdle()
     } else if (this.#silenceMs > 0 && sweep.isOver(this.#silentSinceMs, this.#silenceMs) && !this.#isSending()) this.#timeOut()
   }
@@ -167,7 +167,7 @@ export class BackendConnection {
     this.#socket.resume()
   }
 
-  /** Puts it to rest, for so long. */
+  /** Makes it idle, for at most this long. */
   rest(ms: number): void {
     this.#user = undefined
     this.#state = 'idle'
@@ -259,7 +259,7 @@ export class BackendConnection {
     }
   }
 
-  /** Tells rubbish from the backend and mistakes of our own apart. What a listener throws would end the worker. */
+  /** Distinguishes malformed bytes of the backend from faults of our own. What a listener throws would end the worker. */
   #break(user: ConnectionUser, error: unknown): void {
     if (error instanceof InvalidResponse) return this.#fail(exchangeFailure(error))
     this.destroy()
@@ -374,7 +374,7 @@ function open(url: URL, onRead: ((length: number) => void) | undefined): Socket 
   return connectTls({ host, port: Number(url.port || 443), ALPNProtocols: ['http/1.1'], ...servername })
 }
 
-/** What the system has not taken yet. Of a large write, Node tells of the progress nowhere else. */
+/** What the system has not taken yet. Node reports the progress of a large write nowhere else. */
 function unsentBytes(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { readonly writeQueueSize?: number } | null }
   return handle?.writeQueueSize ?? socket.writableLength

@@ -23,9 +23,9 @@ const IDLE_MS = 4000
 const HINT_MARGIN_MS = 1000
 /** How often a worker looks whether others have given up a connection, or want one. */
 const LOOK_MS = 50
-/** A place that is handed over stays free until the other worker looks. */
+/** A place that is handed over stays free until the other worker checks. */
 const HAND_OVER_MS = 2 * LOOK_MS
-/** So often in the time that a request may wait: often enough that nobody waits in vain, and rarely enough to lose little to it. */
+/** How often a worker yields places within the time that a request may wait: often enough for requests of other workers, rarely enough to cost little. */
 const HAND_OVERS = 4
 
 /** A call on its way to a connection. */
@@ -187,7 +187,7 @@ export class Backend {
     }
   }
 
-  /** What other workers do is not told to this one: it looks, as long as that matters to it. */
+  /** Workers do not notify each other: this one checks, as long as it matters to it. */
   #look(): void {
     this.#looking ??= setInterval(() => {
       this.#serveQueue()

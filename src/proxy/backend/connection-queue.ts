@@ -1,7 +1,7 @@
 /** Beyond this a wait within any useful time is unlikely, and what waits holds memory. */
 const MAX_WAITING = 1000
 
-/** What is told of a queue. */
+/** What a queue reports. */
 export interface QueueListener {
   /** So many requests wait for a connection. */
   onQueueLength(count: number): void
@@ -19,7 +19,7 @@ export class ConnectionQueue<Seeker extends { onNoRoom(detail: string): void }> 
   readonly #waitMs: number
   readonly #listener: QueueListener
   readonly #waiting = new Map<Seeker, Place>()
-  /** Refused already, because the queue is full, but told in a turn of their own. */
+  /** Refused already, because the queue is full; they are told in a later turn. */
   readonly #refused = new Map<Seeker, NodeJS.Timeout>()
 
   constructor(waitMs: number, listener: QueueListener) {

@@ -33,7 +33,7 @@ const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
 /** Of all connections: they are those of one backend. */
 const RECENT = new RecentHead<ResponseHead>()
-/** There are too few bytes to go on. */
+/** More bytes are needed. */
 const INCOMPLETE = -1
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk_size' | 'chunk_data' | 'chunk_end' | 'trailers' | 'upgraded'
@@ -145,8 +145,8 @@ export class ResponseReader {
   }
 
   /**
-   * The first chunks that arrived together were checked, and are read again as their sink wants them. So a response whose first chunks are
-   * rubbish has given nothing away.
+   * The first chunks that arrived together were checked, and are read again as their sink wants them. So nothing is
+   * sent of a response whose first chunks are malformed.
    */
   #decide(bytes: Buffer, to: number): number {
     this.#relaysChunks = this.#sink!.relaysChunks()

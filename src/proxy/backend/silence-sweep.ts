@@ -1,10 +1,10 @@
-/** So often in the shortest time that is watched. */
+/** How often it checks within the shortest limit. */
 const SWEEPS = 10
 const MIN_INTERVAL_MS = 5
 const MAX_INTERVAL_MS = 200
 
 /**
- * Looks at all connections now and then, in place of a timer for each. Its clocks stand still between two looks, so that noting a time costs
+ * Checks all connections at intervals, instead of a timer for each. Its clocks advance only with each check, so noting a time costs
  * nothing.
  */
 export class SilenceSweep {
@@ -14,7 +14,7 @@ export class SilenceSweep {
   readonly #look: () => boolean
   #timer: NodeJS.Timeout | undefined
   nowMs = 0
-  /** How long this thread has listened. While it is held up it hears nobody: that is no silence of theirs. */
+  /** How long this thread was able to read. While it is blocked it reads nothing, which is no silence of the backend. */
   listenedMs = 0
 
   constructor(shortestMs: number, look: () => boolean) {
@@ -35,7 +35,7 @@ export class SilenceSweep {
     this.#timer = undefined
   }
 
-  /** Whether it is at least this long since `listenedMs` was noted. May be told up to three looks too late, and never too early. */
+  /** Whether it is at least this long since `listenedMs` was noted. May be true up to three checks late, never early. */
   isOver(sinceMs: number, ms: number): boolean {
     return this.listenedMs - sinceMs >= ms + this.#maxStepMs
   }

@@ -50,8 +50,8 @@ export class MalformedChunks extends Error {
 }
 
 /**
- * The frames of a chunked body (RFC 9112 7.1), in the grammar of Node's parser: extensions and trailers are read and dropped, what that refuses
- * is refused here too. Reads each byte once, wherever its pieces end.
+ * The frames of a chunked body (RFC 9112 7.1), in the grammar of Node's parser: extensions and trailers are read and dropped, and what that
+ * parser refuses is refused here too. Reads each byte once, wherever its pieces end.
  */
 export class ChunkedFrames {
   #state = DONE
@@ -62,7 +62,7 @@ export class ChunkedFrames {
   /** The start of a trailer's name; its value, where it is about the connection. */
   #name = ''
   #connection: string | undefined
-  /** A trailer says that nothing comes behind this body. */
+  /** A trailer says `Connection: close`: nothing may follow this body. */
   isLast = false
 
   begin(): void {

@@ -1,7 +1,7 @@
 import { statusReason } from '../../http/status-reason.ts'
 import type { FieldLines } from '../field-lines.ts'
 
-/** Writes the heads of final responses down byte for byte as `node:http` does. */
+/** Writes the heads of final responses, byte for byte as `node:http` does. */
 export class FinalHead {
   readonly #keepAlive: string
   /** Until its second is over. */
@@ -25,7 +25,7 @@ export class FinalHead {
     const now = new Date()
     const date = `Date: ${now.toUTCString()}\r\n`
     this.#date = date
-    // A timer a second costs less than a look at the clock per response.
+    // One timer a second costs less than reading the clock for each response.
     setTimeout(() => {
       this.#date = undefined
     }, 1000 - now.getMilliseconds()).unref()

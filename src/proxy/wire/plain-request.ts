@@ -2,7 +2,7 @@ import { pathOf } from '../../http/routes.ts'
 import type { ReceivedHead } from '../downstream.ts'
 import { ProxiedRequest } from '../proxied-request.ts'
 
-/** A request of a connection, from its head. Clients often send the same head again: then it is that of all these requests. */
+/** A request of a connection, from its head. Clients often send the same head again: then one object serves all these requests. */
 export interface PlainRequest {
   readonly received: ReceivedHead
   readonly request: ProxiedRequest

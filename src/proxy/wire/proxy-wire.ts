@@ -25,7 +25,7 @@ export class ProxyWire implements ConnectionFront {
     this.#context = new WireContext(keepAliveMs, silenceMs, handlers)
     const shortestMs = Math.min(keepAliveMs, headersTimeoutMs, silenceMs > 0 ? silenceMs : Number.POSITIVE_INFINITY)
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, shortestMs / 4))
-    // Rough times lie up to a sweep back.
+    // Times that are noted may be up to one sweep old.
     this.#timeouts = { headMs: headersTimeoutMs, idleMs: keepAliveMs + KEEP_ALIVE_MARGIN_MS + sweepMs, sweepMs }
     this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
   }
@@ -35,7 +35,7 @@ export class ProxyWire implements ConnectionFront {
     else this.#clients.set(socket, new WireClient(this.#context, socket, this.#forget))
   }
 
-  /** Whether this connection is here, and has something on it to be waited for. */
+  /** Whether this wire has the connection, and it is serving. */
   isServing(socket: Socket): boolean {
     return this.#clients.get(socket)?.isServing ?? false
   }

@@ -8,7 +8,7 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024
 export class ReadPause {
   readonly #context: WireContext
   readonly #socket: Socket
-  /** As many as were added to those of all connections. */
+  /** How many bytes this connection has added to the sum of all. */
   #heldBytes = 0
   isOn = false
 

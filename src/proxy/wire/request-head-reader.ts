@@ -2,7 +2,7 @@ import { endOfTarget, endOfToken, endOfValue, isSameText } from '../../http/char
 import { KNOWN_METHODS } from '../../http/known-methods.ts'
 import type { ReceivedHead } from '../downstream.ts'
 
-/** What reading returns in place of where the head ends: more is to come, or it is for `node:http` to judge. */
+/** What reading returns instead of the end of the head: more bytes are needed, or `node:http` must read this head. */
 export const INCOMPLETE = -1
 export const OTHER = -2
 
@@ -24,8 +24,8 @@ const FIELD_INTS = 4
 const USUAL_FIELDS = 32
 
 /**
- * Reads the heads of plain requests: HTTP/1.1, a target in origin form (or `*`), a connection that is kept, a body of which nobody could doubt
- * where it ends. Whatever is not certainly that is OTHER; nothing is repaired.
+ * Reads the heads of plain requests: HTTP/1.1, a target in origin form (or `*`), a connection that is kept, and a body whose end is
+ * beyond doubt. Anything else is OTHER; nothing is repaired.
  */
 export class RequestHeadReader {
   #places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
@@ -43,7 +43,7 @@ export class RequestHeadReader {
 
   /**
    * Reads the head that begins at `from`; returns where it ends, INCOMPLETE or OTHER. A piece of a head is OTHER as soon as
-   * `node:http` might object to it, because that responds then, and not when the rest has come.
+   * `node:http` might object to it, because Node responds at that moment, and does not wait for the rest.
    */
   read(bytes: Buffer, from: number, end: number): number {
     const limit = Math.min(end, from + MAX_HEAD_BYTES)

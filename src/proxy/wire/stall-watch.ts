@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 /** Watches whether a client takes what waits for it. */
 export class StallWatch {
   readonly #socket: Socket
-  /** What it had taken when some of it last did, and when that was noticed; undefined while nothing waits for it. */
+  /** How much the client had taken when it last took something, and when that was noticed; undefined while nothing waits for it. */
   #takenBytes: number | undefined
   #takenMs = 0
 
@@ -14,7 +14,7 @@ export class StallWatch {
   /** To be called at every sweep: for how long bytes have waited of which none was taken. */
   stalledMs(nowMs: number): number {
     const { writableLength } = this.#socket
-    // As much may wait as before though all of that was taken: what is behind it has followed.
+    // The same number of bytes may wait although all earlier ones were taken: later ones have followed them.
     const takenBytes = writableLength === 0 ? undefined : this.#socket.bytesWritten - writableLength
     if (takenBytes === undefined || takenBytes !== this.#takenBytes) this.#takenMs = nowMs
     this.#takenBytes = takenBytes

@@ -16,7 +16,7 @@ export class WireBody implements BodySource {
   #chunks: ChunkedFrames | undefined
   #isChunked = false
   #remaining = 0
-  /** It may be read, and was not paused. */
+  /** Somebody reads it, and it is not paused. */
   isFlowing = false
   isGone = false
   comesNext = false
@@ -59,7 +59,7 @@ export class WireBody implements BodySource {
     try {
       return this.endsWithin(buffer, at, end)
     } catch {
-      return false // and whoever reads it will find out
+      return false // the reader of the body will report it
     }
   }
 

@@ -15,18 +15,18 @@ import type { WireContext } from './wire-context.ts'
 import { WireDownstream } from './wire-downstream.ts'
 
 export interface WireTimeouts {
-  /** For a head, from the connection's begin or else from its first byte. */
+  /** For a head: from the start of the connection, or from the first byte of a later head. */
   readonly headMs: number
   /** For a connection that has nothing under way. */
   readonly idleMs: number
-  /** Rough times lie up to a sweep back: so much is added to the limits of a request. */
+  /** Times that are noted may be up to one sweep old, so this much is added to the limits of a request. */
   readonly sweepMs: number
 }
 
-/** With so much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
+/** With this much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
 const READ_AHEAD_BYTES = 16 * 1024
 
-/** Each piece makes the head be read anew from its start. What that costs is bounded: `node:http` reads on where it left off. */
+/** Each piece of a head causes it to be read again from its start. Beyond this many bytes `node:http` takes over, which continues where it stopped. */
 const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 
 /** In the words of Node's parser. */
@@ -36,7 +36,7 @@ const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
 type State =
   /** Nothing has come yet. */
   | 'silent'
-  /** A head is here in part. */
+  /** A part of a head has arrived. */
   | 'head'
   /** A request is under way: its body is not read to the end, or its response not written. */
   | 'busy'
@@ -63,17 +63,17 @@ export class WireClient {
   /** When the state began; when a head did. */
   #sinceMs = performance.now()
   #isFirstHead = true
-  /** How much was read for the head that is here in part, and when the last piece came. */
+  /** How much was read for the incomplete head, and when its last piece came. */
   #rereadBytes = 0
   #lastPieceMs = 0
-  /** What is unread has waited for the response to what came before it. */
+  /** The unread bytes have waited for the response to an earlier request. */
   #isPipelined = false
   #isReading = false
   #isScheduled = false
-  /** The rest of the body is thrown away; and the response has been sent since. */
+  /** The rest of the body is discarded; and the response has been sent since. */
   #isDropped = false
   #isLingering = false
-  /** When it is cut though it still sends; 0: not at all. */
+  /** When it is closed even if the client still sends; 0: never. */
   #cutAtMs = 0
   readonly #onData = (chunk: Buffer): void => this.#read(chunk, chunk.length)
   readonly #onEnd = (): void => this.#end()
@@ -106,7 +106,7 @@ export class WireClient {
     socket.on('close', this.#onClose)
   }
 
-  /** Whether there is something on it to be waited for. */
+  /** Whether a request is in flight on it, or a part of a response is not sent yet. */
   get isServing(): boolean {
     return (this.#state === 'busy' && !this.#downstream.isEnded) || this.#socket.writableLength > 0
   }
@@ -149,17 +149,17 @@ export class WireClient {
     this.#socket.destroy()
   }
 
-  /** To be called while the rest of a body is thrown away: that lasts for so long behind the response. */
+  /** To be called while the rest of a body is discarded: how long that may go on after the response. */
   #linger(nowMs: number): void {
     if (this.#isLingering || !this.#downstream.isEnded || this.#socket.writableLength > 0) return
     this.#isLingering = true
     this.#cutAtMs = nowMs + LINGER_MS
   }
 
-  /** The client owes a part of its body. */
+  /** The client has not sent all of its body yet. */
   #isSilent(nowMs: number): boolean {
     const { idleMs, idleSinceMs } = this.#body
-    // Whether it is complete is asked last: that may mean to look at all that waits.
+    // Whether it is complete is checked last, because that may have to look at all waiting bytes.
     return idleMs > 0 && nowMs - idleSinceMs > idleMs && !this.#body.isComplete
   }
 
@@ -180,7 +180,7 @@ export class WireClient {
     if (this.#unread.size >= READ_AHEAD_BYTES) this.#stopReading()
   }
 
-  /** What waited is read as far as may be. */
+  /** Reads as much of the waiting bytes as is allowed now. */
   #readOn(): void {
     this.#isScheduled = false
     // One that is broken off is closed only later.
@@ -219,7 +219,7 @@ export class WireClient {
     return at
   }
 
-  /** Returns where the head ends, or `from` where it is not here yet or not for us. */
+  /** Returns where the head ends, or `from` if it is incomplete or for `node:http`. */
   #readHead(bytes: Buffer, from: number, end: number): number {
     if (this.#body.isLast) {
       this.#refuse('400 Bad Request', BEHIND_LAST)
@@ -246,9 +246,9 @@ export class WireClient {
     if (recent === undefined) this.#recent.keep(reader.text, plain)
     this.#body.begin(request.contentLength ?? 0, request.isChunked)
     this.#downstream.begin(plain.received)
-    // What has waited may be known to be malformed by now: then it never begins.
+    // Bytes that have waited may be known to be malformed by now: then the request never begins.
     if (isPipelined && !this.#canBeBody(bytes, next, end)) return next
-    // Of chunks there may be no more than a part of a size.
+    // Of a chunked body, only a part of a size line may have arrived.
     this.#body.comesNext = next < end && !request.isChunked
     handlers.handle(request, this.#downstream)
     this.#body.comesNext = false
@@ -374,7 +374,7 @@ export class WireClient {
     this.#socket.destroySoon()
   }
 
-  /** Nothing of what waits is needed any more. */
+  /** The waiting bytes are not needed any more. */
   #letGo(): void {
     this.#unread.clear()
     this.#pause.end()
@@ -405,13 +405,13 @@ export class WireClient {
   }
 }
 
-/** What was read comes once more, before all that is still to be read. */
+/** Puts back what was read, before all that is still to be read. */
 function giveBack(socket: Socket, bytes: Buffer, hasEnded: boolean): void {
   if (!hasEnded) {
     if (bytes.length > 0) socket.unshift(bytes)
     return
   }
-  // The stream takes nothing back any more, so its events are told once more.
+  // An ended stream accepts nothing back, so its events are emitted again.
   socket.emit('data', bytes)
   socket.emit('end')
 }

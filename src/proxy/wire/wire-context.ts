@@ -23,11 +23,11 @@ export class WireContext {
   readonly stallMs: number
   readonly finalHead: FinalHead
   readonly reader = new RequestHeadReader()
-  /** What waits on connections that are not read any further for it. */
+  /** The bytes that wait on connections which are paused because of them. */
   heldBytes = 0
-  /** Whatever comes next is handed over. */
+  /** From now on the next request of every connection is handed over. */
   isDraining = false
-  /** The time, at most one sweep ago: no look at the clock per request. */
+  /** The time of the last sweep, so that no request reads the clock. */
   roughMs = performance.now()
 
   constructor(keepAliveMs: number, stallMs: number, handlers: WireHandlers) {

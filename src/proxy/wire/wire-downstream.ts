@@ -41,7 +41,7 @@ export class WireDownstream implements Downstream {
   isLast = false
   /** A client that takes nothing for so long is cut; 0: never. */
   stallMs = 0
-  /** Bounds one that does not take the response though its body is thrown away; 0: no bound. */
+  /** The same while the rest of its body is discarded; 0: no bound. */
   dropStallMs = 0
   /** The client takes no more for now: a 'drain' follows. */
   isBlocked = false
@@ -180,7 +180,7 @@ export class WireDownstream implements Downstream {
     if (before.length + bytes.length + after.length === 0) return
     const socket = this.#socket
     const hasRoom = writeAll(socket, before, bytes, after)
-    // A socket answers before it has tried: nearly always everything is with the system by now.
+    // A socket reports a full buffer before it has tried to write: nearly always the system has taken everything by now.
     if (!hasRoom && socket.writableLength > 0) this.isBlocked = true
     this.body.idleSinceMs = this.#parts.context.roughMs
   }

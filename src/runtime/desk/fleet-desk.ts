@@ -199,7 +199,7 @@ export class FleetDesk implements OverrideShelf {
     const reason = error instanceof Error ? error.message : String(error)
     if (reason === this.#refusal) return
     this.#refusal = reason
-    const what = 'Redis refuses what operators share: overrides and resets of other instances do not reach this one'
+    const what = 'Redis refuses to share overrides and resets: those of other instances do not reach this one'
     this.#parts.logger.error({ event: 'desk_not_shared', reason }, what)
   }
 }

@@ -15,7 +15,7 @@ import type { RedisClock } from '../../store/redis/redis-clock.ts'
 const NOTICE_MS = 1000
 /** The same for the threads of an instance that learns of it later. */
 const LATE_NOTICE_MS = 50
-const TOO_MANY = `Redis remembers ${DESK_CAPACITY} overrides with those that were ended, the most there may be: one is forgotten when it would be over`
+const TOO_MANY = `Redis has room for ${DESK_CAPACITY} overrides, and all are taken. One that was ended takes its room until it would have expired`
 const TOO_SOON = 'until: on a fleet, an override comes into force a second after it was set, and this one would be over by then'
 
 export interface FleetOverridesParts {
@@ -129,8 +129,8 @@ export class FleetOverrides {
 }
 
 function failureText({ outcome, message }: LinkError): string {
-  if (outcome !== 'unknown') return `Redis could not be told, and nothing was changed: ${message}`
-  return `Redis may have been told or not: ${message}. Look at the overrides before you try again`
+  if (outcome !== 'unknown') return `nothing was changed, because Redis did not accept it: ${message}`
+  return `it is unknown whether Redis has it: ${message}. List the overrides before you try again`
 }
 
 /** Undefined where it is damaged, or a newer program has written it. */

@@ -68,7 +68,10 @@ export class OverrideDesk {
     // Nobody is served yet.
     this.#send(Number.POSITIVE_INFINITY)
     if (this.#open.size > 0) {
-      this.#parts.logger.info({ event: 'overrides_loaded', overrides: this.#open.size }, 'overrides that operators have set go on')
+      this.#parts.logger.info(
+        { event: 'overrides_loaded', overrides: this.#open.size },
+        'overrides from before the start are in force again',
+      )
     }
   }
 
@@ -251,9 +254,9 @@ function untilMsOf(until: Until, wallMs: number): number {
 function otherThere(id: string | undefined, replace: string | undefined): ApiError {
   if (id === undefined) return new ApiError('unknown_override', `there is no override ${show(replace)} to replace: leave replace out`)
   const way = replace === undefined ? 'end it, or replace it by its id' : `replace names ${show(replace)}`
-  return new ApiError('override_exists', `override ${id} is there already: ${way}`)
+  return new ApiError('override_exists', `override ${id} already exists: ${way}`)
 }
 
 function noSuch(id: string): ApiError {
-  return new ApiError('unknown_override', `there is no override ${show(id)}: it is over, was ended or replaced, or never was`)
+  return new ApiError('unknown_override', `there is no override ${show(id)}: it has expired, was ended or replaced, or never existed`)
 }

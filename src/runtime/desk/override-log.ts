@@ -6,8 +6,8 @@ export type EndOfOverride = 'ended' | 'replaced' | 'over'
 
 const END_WORDS: Readonly<Record<EndOfOverride, string>> = {
   ended: 'an operator ended an override',
-  replaced: 'another override has taken the place of this one',
-  over: 'an override is over',
+  replaced: 'an override was replaced by another one',
+  over: 'an override has expired',
 }
 
 /** Values stay out of the log: they are personal data. */
@@ -15,7 +15,7 @@ export function logSet(logger: Logger, { id, subject, change, untilMs, actor, re
   const until = new Date(untilMs).toISOString()
   logger.info(
     { event: 'override_set', id, actor, reason, ...subjectFields(subject), change: changeText(change), until },
-    change.kind === 'shadow' ? 'an operator stopped all enforcement' : 'an operator changed a rule for a while',
+    change.kind === 'shadow' ? 'an operator switched all policies to shadow mode' : 'an operator set an override for a rule',
   )
 }
 

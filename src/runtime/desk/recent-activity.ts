@@ -35,7 +35,7 @@ export class RecentActivity {
       steps: () => this.#counts.noteSteps(nowMs()),
       intervalMs,
       logger,
-      problem: 'what was decided lately could not be noted',
+      problem: 'recent decisions could not be recorded',
     })
   }
 

@@ -41,7 +41,7 @@ export class RecentUsage {
       steps: () => this.#noteSteps(clock.nowMs()),
       intervalMs,
       logger,
-      problem: 'what was used lately could not be noted',
+      problem: 'recent usage could not be recorded',
     })
   }
 

@@ -47,7 +47,7 @@ function readFields(headers: unknown): { fields: string[]; hosts: string[] } {
   if (headers === undefined || headers === null) return { fields, hosts }
   if (typeof headers !== 'object' || Array.isArray(headers)) throw badField('headers', 'expected an object of names and values')
   for (const [name, value] of Object.entries(headers)) {
-    if (!TOKEN.test(name)) throw badField('headers', `${show(name)} is no name of a header field`)
+    if (!TOKEN.test(name)) throw badField('headers', `${show(name)} is not the name of a header field`)
     for (const line of Array.isArray(value) ? (value as unknown[]) : [value]) {
       if (name.toLowerCase() === 'host') hosts.push(fieldText(name, line))
       else fields.push(name, fieldText(name, line))

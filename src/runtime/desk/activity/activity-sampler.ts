@@ -65,7 +65,7 @@ export class ActivitySampler {
   #sampleIfDue(): Promise<void> {
     if (this.#parts.clock.nowMs() < this.#lastMs + INTERVAL_MS - SLACK_MS) return this.#sampling ?? Promise.resolve()
     this.#sampling ??= inSlices(this.#steps())
-      .catch((err: unknown) => this.#parts.logger.error({ event: 'internal_error', err }, 'recent activity could not be noted'))
+      .catch((err: unknown) => this.#parts.logger.error({ event: 'internal_error', err }, 'recent activity could not be recorded'))
       .finally(() => {
         this.#sampling = undefined
       })
