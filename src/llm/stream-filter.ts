@@ -44,8 +44,8 @@ export interface Excess<Rule extends StreamRule = StreamRule> {
  * Reads an SSE response while it passes: counts what is generated, adds usage to events where a rule asks for it, and
  * cuts the stream where the first enforcing rule is exceeded. An event of a known shape is not parsed: `templates/`.
  *
- * A chunk is the caller's again when `push` returns: what is kept is copied. What is returned may be a view of the chunk, and is valid as long as
- * that is.
+ * A chunk is the caller's again when `push` returns: what is kept is copied. What is returned is a view of the chunk, and valid as long as that is, or
+ * a text with one letter a byte.
  */
 export class StreamFilter<Rule extends StreamRule> {
   readonly #options: StreamFilterOptions<Rule>
