@@ -26,6 +26,17 @@ test.each([
   expect(Buffer.concat(received).toString('latin1') === sent).toBe(true)
 })
 
+test.each([0, 10, 20_000, 100_000])('a text has one letter a byte: %i letters', async (size) => {
+  const { socket, other } = await connected()
+  const text = '\u00e9\u0080\u00ff'.repeat(size)
+  writeAll(socket, '\u00fe', text, '\u00fd')
+  socket.end()
+  const received: Buffer[] = []
+  other.on('data', (chunk: Buffer) => void received.push(chunk)).resume()
+  await until(() => other.readableEnded)
+  expect(Buffer.concat(received).toString('latin1') === `\u00fe${text}\u00fd`).toBe(true)
+})
+
 test('all of it leaves in one write', async () => {
   const { socket } = await connected()
   const write = vi.spyOn(socket, 'write')

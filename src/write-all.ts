@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { byteText } from './byte-text.ts'
 
 /** Node copies shorter texts before it writes them, to where no memory is allocated. */
 const MAX_TEXT_BYTES = 16 * 1024
@@ -7,16 +8,17 @@ const MAX_TEXT_BYTES = 16 * 1024
 let staging = Buffer.allocUnsafeSlow(72 * 1024)
 
 /**
- * Writes a text of bytes, then bytes, then another such text, in one write. The bytes are the caller's again when this returns, whatever the
- * system has taken of them. Returns false when the socket wants no more for now.
+ * Writes a text of bytes, then bytes or another such text, then one more, in one write. The bytes are the caller's again when this returns, whatever
+ * the system has taken of them. Returns false when the socket wants no more for now.
  */
-export function writeAll(socket: Socket, before: string, bytes: Buffer, behind: string): boolean {
+export function writeAll(socket: Socket, before: string, bytes: Buffer | string, behind: string): boolean {
   const length = before.length + bytes.length + behind.length
-  if (length <= MAX_TEXT_BYTES) return socket.write(before + bytes.toString('latin1') + behind, 'latin1')
+  if (length <= MAX_TEXT_BYTES) return socket.write(before + byteText(bytes) + behind, 'latin1')
   const isStaged = length <= staging.length && socket.writableLength === 0
   const copy = isStaged ? staging : Buffer.allocUnsafeSlow(length)
   copy.write(before, 0, 'latin1')
-  bytes.copy(copy, before.length)
+  if (typeof bytes === 'string') copy.write(bytes, before.length, 'latin1')
+  else bytes.copy(copy, before.length)
   copy.write(behind, before.length + bytes.length, 'latin1')
   const hasRoom = socket.write(copy.length === length ? copy : copy.subarray(0, length))
   if (isStaged && socket.writableLength > 0) staging = Buffer.allocUnsafeSlow(staging.length)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
+import { bytesOf } from '../../test/support/llm/bytes-of.ts'
 import { readAnswer, readLlmRequest } from '../../test/support/llm/json-readers.ts'
 import { chatChunk, parseSse, sse } from '../../test/support/llm/llm-streams.ts'
 import { compileBundle } from '../policy/compile.ts'
@@ -18,7 +19,7 @@ function newFilter(max: number | undefined = 5, options: Partial<StreamFilterOpt
 }
 
 function push(filter: StreamFilter<PlanRule>, text: string): string {
-  return filter.push(Buffer.from(text)).toString()
+  return bytesOf(filter.push(Buffer.from(text))).toString()
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a closing event of any dialect
@@ -106,7 +107,7 @@ test('an error that is a text is one, in a chat stream too', () => {
 
 test('the closing does not stick to the last line of an oversized event that never ended', () => {
   const filter = newFilter(5, { maxEventBytes: 40 })
-  const out = push(filter, `data: ${LONG}`) + filter.end().toString()
+  const out = push(filter, `data: ${LONG}`) + bytesOf(filter.end()).toString()
   expect(parseSse(out).map(({ data }) => data)).toEqual([LONG, expect.stringContaining('"length"'), '[DONE]'])
 })
 

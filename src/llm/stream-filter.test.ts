@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { bytesOf } from '../../test/support/llm/bytes-of.ts'
 import {
   anthropicStream,
   chatChunk,
@@ -57,7 +58,7 @@ function newFilter(settings: Settings | readonly Settings[], options: Partial<St
 }
 
 function passed(filter: StreamFilter<PlanRule>, ...chunks: readonly string[]): string {
-  return Buffer.concat([...chunks.map((chunk) => filter.push(Buffer.from(chunk))), filter.end()]).toString()
+  return Buffer.concat([...chunks.map((chunk) => bytesOf(filter.push(Buffer.from(chunk)))), bytesOf(filter.end())]).toString()
 }
 
 /** What a chat client looks at. */
@@ -134,7 +135,7 @@ describe('text', () => {
     const event = chatChunk({ content: TOKEN })
     expect(filter.push(Buffer.from(event.slice(0, -1)))).toHaveLength(0)
     expect(filter.counts.completion).toBe(0)
-    expect(filter.push(Buffer.from(event.slice(-1))).toString()).toBe(event)
+    expect(bytesOf(filter.push(Buffer.from(event.slice(-1)))).toString()).toBe(event)
     expect(filter.counts.completion).toBe(1)
   })
 
@@ -287,7 +288,9 @@ describe('a stream that exceeds its bound', () => {
 
   test('passes the events before the cut in the same chunk, and none that came half', () => {
     const filter = newFilter({ max: 1 })
-    const out = filter.push(Buffer.from(`: c\n\n${chatChunk({ content: TOKEN })}${chatChunk({ content: TOKEN })}data: {"choi`)).toString()
+    const out = bytesOf(
+      filter.push(Buffer.from(`: c\n\n${chatChunk({ content: TOKEN })}${chatChunk({ content: TOKEN })}data: {"choi`)),
+    ).toString()
     expect(out.startsWith(`: c\n\n${chatChunk({ content: TOKEN })}data: {`)).toBe(true)
     expect(out.endsWith('data: [DONE]\n\n')).toBe(true)
     expect(out).not.toContain('data: {"choi\n')

@@ -44,8 +44,8 @@ export interface Excess<Rule extends StreamRule = StreamRule> {
  * Reads an SSE response while it passes: counts what is generated, adds usage to events where a rule asks for it, and
  * cuts the stream where the first enforcing rule is exceeded. An event of a known shape is not parsed: `templates/`.
  *
- * A chunk is the caller's again when `push` returns: what is kept is copied. What is returned may be a view of the chunk, and is valid as long as
- * that is.
+ * A chunk is the caller's again when `push` returns: what is kept is copied. What is returned is a view of the chunk, and valid as long as that is, or
+ * a text with one letter a byte.
  */
 export class StreamFilter<Rule extends StreamRule> {
   readonly #options: StreamFilterOptions<Rule>
@@ -76,7 +76,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   /** Returns the bytes to send on. */
-  push(chunk: Buffer): Buffer {
+  push(chunk: Buffer): Buffer | string {
     if (this.cut !== undefined) return EMPTY
     this.#framing.push(chunk)
     let hasMore = true
@@ -84,7 +84,7 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.#out.take()
   }
 
-  end(): Buffer {
+  end(): Buffer | string {
     if (this.cut === undefined && this.#framing.finish()) this.#readPiece()
     return this.#out.take()
   }
@@ -236,7 +236,9 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   #passWithUsage(bytes: Buffer, start: number, end: number, at: number, { replaced, before }: UsagePlace): void {
-    this.#out.passSpliced(bytes, start, end, at, at + replaced, `${before}${chatUsageText(this.counts)}`)
+    this.#out.pass(bytes, start, at)
+    this.#out.add(`${before}${chatUsageText(this.counts)}`)
+    this.#out.pass(bytes, at + replaced, end)
   }
 }
 

@@ -36,6 +36,23 @@ test('what waits beyond its read does not change with the buffer of the read', (
   }
 })
 
+test('texts and bytes are joined in order, whichever come first', () => {
+  for (const texts of [0b010, 0b101, 0b110, 0b011, 0b111]) {
+    const { response, downstream } = responding()
+    const read = Buffer.from('abcdefghi')
+    for (let i = 0; i < 3; i++) {
+      const bytes = read.subarray(3 * i, 3 * i + 3)
+      response.add(texts & (1 << i) ? bytes.toString('latin1') : bytes)
+    }
+    response.keep()
+    read.fill('!')
+    response.add(Buffer.from('é').toString('latin1'))
+    response.sendHead()
+    response.end([])
+    expect(downstream.sent).toEqual(['200', '.abcdefghié'])
+  }
+})
+
 test('more than leaves in one write leaves in several, in order', () => {
   const { response, downstream } = responding()
   const pieces = ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(6000))

@@ -1,3 +1,4 @@
+import { byteText } from '../byte-text.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponse } from './llm-response.ts'
@@ -16,7 +17,7 @@ export class ClientResponse {
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
-  #held: Buffer | undefined
+  #held: Buffer | string | undefined
   /** What waits was joined at the start of it, and there is room for more. */
   #room: Buffer | undefined
   /** The client takes no more for now. */
@@ -53,8 +54,8 @@ export class ClientResponse {
     return this.#downstream.relayChunks()
   }
 
-  /** The bytes are valid until `flush`, `keep` or `end`. Returns false when with this the client takes no more. */
-  add(bytes: Buffer): boolean {
+  /** The bytes are valid until `flush`, `keep` or `end`; a text has one letter a byte. Returns false when with this the client takes no more. */
+  add(bytes: Buffer | string): boolean {
     const held = this.#held
     if (held !== undefined && held.length + bytes.length <= MAX_JOINED_BYTES) {
       this.#held = this.#join(held, bytes)
@@ -67,7 +68,8 @@ export class ClientResponse {
 
   /** What waits does so beyond this read. */
   keep(): void {
-    if (this.#held !== undefined && this.#room === undefined) this.#held = Buffer.from(this.#held)
+    const held = this.#held
+    if (typeof held === 'object' && this.#room === undefined) this.#held = Buffer.from(held)
   }
 
   /** Sends what waits. Returns false when with this the client takes no more. */
@@ -76,7 +78,7 @@ export class ClientResponse {
     this.#held = undefined
     this.#room = undefined
     if (held !== undefined) return this.#write(held)
-    return this.#head === undefined || this.#isHeadSent || this.#write(EMPTY)
+    return this.#head === undefined || this.#isHeadSent || this.#write('')
   }
 
   /** To be called when the head was sent. */
@@ -105,7 +107,8 @@ export class ClientResponse {
   }
 
   /** A read may bring thousands of pieces: what waits is not copied again for each. */
-  #join(held: Buffer, bytes: Buffer): Buffer {
+  #join(held: Buffer | string, bytes: Buffer | string): Buffer | string {
+    if (typeof held === 'string' || typeof bytes === 'string') return byteText(held) + byteText(bytes)
     const length = held.length + bytes.length
     let room = this.#room
     if (room === undefined || room.length < length) {
@@ -117,7 +120,7 @@ export class ClientResponse {
     return room.subarray(0, length)
   }
 
-  #write(bytes: Buffer): boolean {
+  #write(bytes: Buffer | string): boolean {
     this.sendHead()
     if (this.#downstream.write(bytes) || this.isBlocked) return true
     this.isBlocked = true
@@ -125,6 +128,5 @@ export class ClientResponse {
   }
 }
 
-const EMPTY = Buffer.alloc(0)
 /** Pieces that came together leave together up to here: as much as a client's wire sends in one write. */
 const MAX_JOINED_BYTES = 16 * 1024

@@ -42,10 +42,10 @@ export interface Downstream {
   relayChunks(): boolean
   /**
    * Returns false when the client takes no more for now: onClientDrained follows. The bytes are the caller's again when this returns: what is not
-   * sent by then is copied.
+   * sent by then is copied. A text has one letter a byte.
    */
   write(bytes: Buffer | string): boolean
-  /** Trailers are names and values in turn. The bytes are the caller's again when this returns. */
+  /** Trailers are names and values in turn. Of `last`, the same is true as of what is written. */
   end(last: Buffer | string | undefined, trailers: readonly string[]): void
   /** RFC 9110 7.8: sends the last head, and leaves the connection to whoever asks. */
   upgrade(status: number, reason: string, fields: FieldLines): UpgradedClient

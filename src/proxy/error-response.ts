@@ -12,12 +12,12 @@ const SMALL_BODY_BYTES = 64 * 1024
 /** Responds instead of the backend, with a body in the shape that LLM clients already read. */
 export function respondError(downstream: Downstream, code: Reason, message: string, fields: HeaderList = []): void {
   const { status } = REASONS[code]
-  const body = JSON.stringify({ error: { message, type: errorType(status), code } })
+  const body = Buffer.from(JSON.stringify({ error: { message, type: errorType(status), code } }))
   // Where a request is ambiguous, nobody knows where its body ends.
   const rest = code === 'bad_request' ? 'none' : unreadBody(downstream)
   // RFC 9112 9.6: what is left of the request stands between this response and the next
   if (rest === 'large') downstream.closeWhenDone()
-  const text = `${linesOf(errorFields(code, fields))}Content-Length: ${Buffer.byteLength(body)}\r\n`
+  const text = `${linesOf(errorFields(code, fields))}Content-Length: ${body.length}\r\n`
   downstream.head(status, undefined, { text, hasDate: false, hasLength: true })
   if (rest !== 'none') downstream.dropBody(LINGER_MS)
   downstream.end(body, [])

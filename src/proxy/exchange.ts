@@ -217,7 +217,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     downstream.trace?.end()
   }
 
-  deliver(bytes: Buffer): void {
+  deliver(bytes: Buffer | string): void {
     if (!this.#isOver && !this.#response.add(bytes)) this.#pause()
   }
 

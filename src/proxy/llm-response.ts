@@ -22,7 +22,8 @@ export interface LlmResponse {
 
 /** What a response asks of the exchange that it is part of. Exchanges know their responses; this type keeps responses from knowing exchanges. */
 export interface ResponseFlow {
-  deliver(bytes: Buffer): void
+  /** A text has one letter a byte. */
+  deliver(bytes: Buffer | string): void
   /** Nothing more comes for now: what was delivered is sent. */
   flush(): void
   /** The stream was cut: what was delivered is all there will be. */

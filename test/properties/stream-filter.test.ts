@@ -5,6 +5,7 @@ import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import type { PlanRule } from '../../src/policy/plan.ts'
 import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { bytesOf } from '../support/llm/bytes-of.ts'
 import { FAILED_STREAMS, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../support/llm/llm-streams.ts'
 import { runs } from '../support/run/property-runs.ts'
 
@@ -266,7 +267,7 @@ type Bounds = Pick<StreamFilterOptions<PlanRule>, 'maxEventBytes' | 'maxTemplate
 
 function filtered(chunks: readonly Buffer[], rules: readonly PlanRule[], isActivated = true, bounds: Bounds = {}): Filtered {
   const filter = new StreamFilter({ rules, promptEstimate: 3, isActivated, ...bounds })
-  const out = Buffer.concat([...chunks.map((chunk) => filter.push(chunk)), filter.end()]).toString('latin1')
+  const out = Buffer.concat([...chunks.map((chunk) => bytesOf(filter.push(chunk))), bytesOf(filter.end())]).toString('latin1')
   const excess = ({ rule, completionTokens }: { rule: PlanRule; completionTokens: number }): object => ({
     id: rule.policy.id,
     completionTokens,

@@ -84,7 +84,7 @@ const ZERO = 0x30
 /** Every whole number with this many digits is exact. */
 const MAX_DIGITS = 15
 /** Below this many bytes, a call of native code costs more than it saves. */
-const MIN_NATIVE_BYTES = 32
+const MIN_NATIVE_BYTES = 56
 
 function isDigit(byte: number): boolean {
   return byte >= ZERO && byte <= 0x39

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { bytesOf } from '../../../test/support/llm/bytes-of.ts'
 import { sse } from '../../../test/support/llm/llm-streams.ts'
 import { StreamFilter, type StreamRule } from '../stream-filter.ts'
 import { EventTemplate } from './event-template.ts'
@@ -27,7 +28,7 @@ function filtered(chunks: readonly string[], maxTemplates?: number): Result {
   const options = { rules: [RULE], promptEstimate: 7, isActivated: true, ...(maxTemplates === undefined ? {} : { maxTemplates }) }
   const filter = new StreamFilter(options)
   const parse = vi.spyOn(JSON, 'parse')
-  const out = chunks.map((chunk) => filter.push(Buffer.from(chunk)).toString()).join('')
+  const out = chunks.map((chunk) => bytesOf(filter.push(Buffer.from(chunk))).toString()).join('')
   const parsed = parse.mock.calls.length
   parse.mockRestore()
   return { out, characters: filter.counts.completion, parsed }

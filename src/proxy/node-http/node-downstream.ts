@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { byteText } from '../../byte-text.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import { breakOff } from '../break-off.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
@@ -87,16 +88,17 @@ export class NodeDownstream implements Downstream {
   }
 
   write(bytes: Buffer | string): boolean {
-    const hasRoom = typeof bytes === 'string' ? this.#res.write(bytes) : this.#writeCopy(bytes)
+    const copy = copyOf(bytes)
+    const hasRoom = typeof copy === 'string' ? this.#res.write(copy, 'latin1') : this.#res.write(copy)
     if (!hasRoom) this.#awaitDrain()
     return hasRoom
   }
 
   end(last: Buffer | string | undefined, trailers: readonly string[]): void {
     if (trailers.length > 0) this.#res.addTrailers(pairs(trailers))
-    if (last === undefined || typeof last === 'string') this.#res.end(last)
-    else if (last.length <= MAX_TEXT_BYTES) this.#res.end(last.toString('latin1'), 'latin1')
-    else this.#res.end(Buffer.from(last))
+    const copy = copyOf(last ?? '')
+    if (typeof copy === 'string') this.#res.end(copy, 'latin1')
+    else this.#res.end(copy)
   }
 
   upgrade(status: number, reason: string, fields: FieldLines): UpgradedClient {
@@ -136,12 +138,6 @@ export class NodeDownstream implements Downstream {
     this.#body?.onGone()
   }
 
-  /** Node keeps what it cannot send at once. */
-  #writeCopy(bytes: Buffer): boolean {
-    if (bytes.length > MAX_TEXT_BYTES) return this.#res.write(Buffer.from(bytes))
-    return this.#res.write(bytes.toString('latin1'), 'latin1')
-  }
-
   /** HTTP/1.0 knows no interim responses; a client that is gone has no socket. */
   get #takesInterim(): boolean {
     return this.received.version === '1.1' && this.#res.socket !== null
@@ -174,6 +170,11 @@ export class NodeDownstream implements Downstream {
 
 export function receivedHead({ method, url, httpVersion, rawHeaders }: IncomingMessage): ReceivedHead {
   return { method: method!, target: url!, version: httpVersion, fields: rawHeaders }
+}
+
+/** Node keeps what it cannot send at once. */
+function copyOf(bytes: Buffer | string): Buffer | string {
+  return typeof bytes === 'string' || bytes.length <= MAX_TEXT_BYTES ? byteText(bytes) : Buffer.from(bytes)
 }
 
 function pairs(fields: readonly string[]): [string, string][] {

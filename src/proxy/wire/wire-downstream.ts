@@ -11,7 +11,6 @@ import type { WireContext } from './wire-context.ts'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
-const NO_BYTES = Buffer.alloc(0)
 const NO_HEAD: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
 
 interface WireDownstreamParts {
@@ -87,11 +86,11 @@ export class WireDownstream implements Downstream {
   }
 
   invite(): void {
-    if (!this.isGone) this.#send(CONTINUE, NO_BYTES, '')
+    if (!this.isGone) this.#send(CONTINUE, '', '')
   }
 
   interim(status: number, reason: string, fields: FieldLines): void {
-    if (!this.isGone) this.#send(headText(status, reason, fields), NO_BYTES, '')
+    if (!this.isGone) this.#send(headText(status, reason, fields), '', '')
   }
 
   head(status: number, reason: string | undefined, fields: FieldLines): void {
@@ -109,8 +108,7 @@ export class WireDownstream implements Downstream {
 
   write(bytes: Buffer | string): boolean {
     if (this.isGone || !this.#hasBody) return true
-    const body = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
-    if (body.length > 0 || this.#head !== '') this.#sendBody(body, '')
+    if (bytes.length > 0 || this.#head !== '') this.#sendBody(bytes, '')
     return !this.isBlocked
   }
 
@@ -118,10 +116,9 @@ export class WireDownstream implements Downstream {
     if (this.isEnded) return
     this.isEnded = true
     if (!this.isGone) {
-      const body = typeof last === 'string' ? Buffer.from(last) : (last ?? NO_BYTES)
       const closing = this.#isChunked ? lastChunk(trailers) : ''
-      if (this.#hasBody) this.#sendBody(body, closing)
-      else this.#sendBody(NO_BYTES, '')
+      if (this.#hasBody) this.#sendBody(last ?? '', closing)
+      else this.#sendBody('', '')
     }
     this.#parts.onEnded()
   }
@@ -169,14 +166,14 @@ export class WireDownstream implements Downstream {
     this.body.onGone()
   }
 
-  #sendBody(bytes: Buffer, closing: string): void {
+  #sendBody(bytes: Buffer | string, closing: string): void {
     const head = this.#head
     this.#head = ''
     if (!this.#isChunked || this.#isRelayed || bytes.length === 0) this.#send(head, bytes, closing)
     else this.#send(`${head}${bytes.length.toString(16)}\r\n`, bytes, `\r\n${closing}`)
   }
 
-  #send(before: string, bytes: Buffer, after: string): void {
+  #send(before: string, bytes: Buffer | string, after: string): void {
     if (before.length + bytes.length + after.length === 0) return
     const socket = this.#socket
     const hasRoom = writeAll(socket, before, bytes, after)

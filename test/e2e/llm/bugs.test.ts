@@ -165,6 +165,9 @@ describe('counting', () => {
     expect(client.bytes.equals(Buffer.from(text))).toBe(true)
     expect(client.text).not.toContain('\ufffd')
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 2))
+
+    const changed = await (await llmProxy(await streamingLlm(text, 5))).stream(CHAT, ASKED)
+    expect(changed.bytes.toString().replace(/,"usage":\{[^}]*\}/g, '')).toBe(text)
   })
 
   test('12. an event split between chunks is neither lost nor doubled', async () => {

@@ -1,5 +1,6 @@
 import type { BodyReader, BodySource } from '../../../src/proxy/body-source.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../../../src/proxy/downstream.ts'
+import { bytesOf } from '../llm/bytes-of.ts'
 
 /** A client that notes what is sent to it, and takes as much as the test lets it. */
 export class RecordingDownstream implements Downstream {
@@ -45,12 +46,12 @@ export class RecordingDownstream implements Downstream {
 
   write(bytes: Buffer | string): boolean {
     this.writtenBytes += bytes.length
-    this.sent.push(`+${bytes}`)
+    this.sent.push(`+${bytesOf(bytes)}`)
     return this.hasRoom
   }
 
   end(last: Buffer | string | undefined, trailers: readonly string[]): void {
-    this.sent.push(`.${last ?? ''}`, ...trailers)
+    this.sent.push(`.${bytesOf(last ?? '')}`, ...trailers)
   }
 
   upgrade(): UpgradedClient {
