@@ -1,6 +1,7 @@
 import { whole } from '../support/numbers.mjs'
+import { formatRatio, formatTargets, line } from '../support/text-table.mjs'
 import { PER_SECOND } from './fixed-rate.mjs'
-import { isBusyEnough } from './rounds.mjs'
+import { formatRow } from './measured-row.mjs'
 
 export function formatTable({ machine, load, method, isRough, groups, delays, twoThreads, targets }) {
   return [
@@ -17,21 +18,7 @@ export function formatTable({ machine, load, method, isRough, groups, delays, tw
 }
 
 function formatGroup({ title, ratioTitle, rows }) {
-  return [
-    '',
-    line(title, 'CPU µs each', 'requests/s', 'busy', ratioTitle, 'middle half'),
-    ...rows.map(({ name, isMissing, cpuUs, perSecond, busy, ratio }) =>
-      isMissing
-        ? line(`  ${name}`, 'not installed')
-        : line(
-            `  ${name}`,
-            cpuUs.toFixed(1),
-            whole(perSecond),
-            `${whole(busy * 100)} %${isBusyEnough({ busy }) ? ' ' : '!'}`,
-            ...formatRatio(ratio),
-          ),
-    ),
-  ]
+  return ['', line(title, 'CPU µs each', 'requests/s', 'busy', ratioTitle, 'middle half'), ...rows.map(formatRow)]
 }
 
 function formatDelays(delays, { latencyRounds }) {
@@ -52,20 +39,4 @@ function formatThreads({ one, two, ratio, ratioByCpuTime }) {
     line('  two threads', whole(two), '', '', ...formatRatio(ratio)),
     line('  two threads, by CPU time', '', '', '', ...formatRatio(ratioByCpuTime)),
   ]
-}
-
-function formatTargets(targets) {
-  return [
-    '',
-    line('targets', 'ratio', 'target', ''),
-    ...targets.map(({ what, ratio, bound, verdict }) => line(`  ${what}`, ratio?.toFixed(2) ?? '', bound, verdict)),
-  ]
-}
-
-function formatRatio(ratio) {
-  return ratio === undefined ? [] : [ratio.median.toFixed(2), `${ratio.low.toFixed(2)}–${ratio.high.toFixed(2)}`]
-}
-
-function line(name, ...columns) {
-  return (name.padEnd(46) + columns.map((column) => column.padStart(14)).join('')).trimEnd()
 }

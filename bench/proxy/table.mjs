@@ -1,5 +1,6 @@
-import { isBusyEnough } from '../decision/rounds.mjs'
+import { formatRow } from '../decision/measured-row.mjs'
 import { whole } from '../support/numbers.mjs'
+import { formatTargets, line } from '../support/text-table.mjs'
 import { EVENTS_PER_SECOND } from './delays.mjs'
 
 export function formatTable({ load, method, isRough, groups, delays, crowds, filter }) {
@@ -9,27 +10,13 @@ export function formatTable({ load, method, isRough, groups, delays, crowds, fil
     ...(delays === undefined ? [] : formatDelays(delays)),
     ...(crowds === undefined ? [] : formatCrowds(crowds)),
     ...(filter === undefined ? [] : formatFilter(filter)),
-    ...(groups.length === 0 ? [] : formatTargets(groups)),
+    ...(groups.length === 0 ? [] : formatTargets(groups.map(({ target }) => target))),
     ...(isRough ? ['', '*** THE MACHINE WAS BUSY WITH SOMETHING ELSE: look at ratios only, and repeat this on a quiet one ***'] : []),
   ].join('\n')
 }
 
 function formatGroup({ title, unit, rows }) {
-  return [
-    '',
-    line(title, `CPU µs/${unit}`, `${unit}s/s`, 'busy', 'nginx = 1', 'middle half'),
-    ...rows.map(({ name, isMissing, cpuUs, perSecond, busy, ratio }) =>
-      isMissing
-        ? line(`  ${name}`, 'not installed')
-        : line(
-            `  ${name}`,
-            cpuUs.toFixed(1),
-            whole(perSecond),
-            `${whole(busy * 100)} %${isBusyEnough({ busy }) ? ' ' : '!'}`,
-            ...formatRatio(ratio),
-          ),
-    ),
-  ]
+  return ['', line(title, `CPU µs/${unit}`, `${unit}s/s`, 'busy', 'nginx = 1', 'middle half'), ...rows.map(formatRow)]
 }
 
 function formatDelays(delays) {
@@ -81,20 +68,4 @@ function formatFilter(filter) {
     line('the filter alone, events a second of CPU time', 'one a chunk', '16 KiB chunks'),
     ...filter.map(({ name, singlePerSecond, chunkedPerSecond }) => line(`  ${name}`, whole(singlePerSecond), whole(chunkedPerSecond))),
   ]
-}
-
-function formatTargets(groups) {
-  return [
-    '',
-    line('targets', 'ratio', 'target', ''),
-    ...groups.map(({ target: { what, ratio, bound, verdict } }) => line(`  ${what}`, ratio?.toFixed(2) ?? '', bound, verdict)),
-  ]
-}
-
-function formatRatio(ratio) {
-  return ratio === undefined ? [] : [ratio.median.toFixed(2), `${ratio.low.toFixed(2)}–${ratio.high.toFixed(2)}`]
-}
-
-function line(name, ...columns) {
-  return (name.padEnd(50) + columns.map((column) => column.padStart(14)).join('')).trimEnd()
 }

@@ -4,8 +4,10 @@ import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
+import { blockIn, findBlock, findStreamCut } from './blocks.ts'
 import { type OnBudgetWarning, warningsOf } from './budget-warning.ts'
 import type { CallerWatch } from './caller-watch.ts'
+import { chargePolicy } from './charging.ts'
 import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { explain, type StepwiseExplanation } from './explanation.ts'
@@ -58,7 +60,7 @@ export class Evaluator {
     this.#setTime(run, options.nowMs)
     if (run.isShadowed) return this.#simulateAll(run)
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
-    const block = mayBlock(run) ? run.findBlock() : undefined
+    const block = findBlock(run)
     if (block !== undefined) return this.#block(run, block, this.#callerWatch)
     this.#chargeEnforcing(run, false)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
@@ -74,14 +76,14 @@ export class Evaluator {
     run.bodyNeed = 'no'
     const { policies, count } = run.matches
     if (!run.isShadowed) {
-      if (run.lacksHost || (mayBlock(run) && run.findBlock() !== undefined)) return 'no'
-      for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) run.charge(policies[i]!, true)
+      if (run.lacksHost || findBlock(run) !== undefined) return 'no'
+      for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) chargePolicy(run, policies[i]!, true)
       // A request that will be refused needs no body.
       if (run.hasRepeated) return 'no'
     }
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (policy.needsBody && run.simulates(policy) && !run.isAmbiguous(policy, true)) run.charge(policy, true)
+      if (policy.needsBody && run.simulates(policy) && !run.isAmbiguous(policy, true)) chargePolicy(run, policy, true)
     }
     return run.bodyNeed
   }
@@ -93,7 +95,7 @@ export class Evaluator {
     if (run.isShadowed) return undefined
     if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.isBodyUnread = true
-    const block = mayBlock(run) ? run.findBlock() : undefined
+    const block = findBlock(run)
     if (block !== undefined) return this.#block(run, block, watch)
     this.#chargeEnforcing(run, true)
     if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
@@ -114,7 +116,7 @@ export class Evaluator {
     if (body === 'unread') run.isBodyUnread = true
     else run.setBody(body)
     this.#setTime(run, undefined)
-    const rule = run.isShadowed ? undefined : run.findStreamCut()
+    const rule = run.isShadowed ? undefined : findStreamCut(run)
     this.#runs.giveBack(run)
     return rule
   }
@@ -129,7 +131,7 @@ export class Evaluator {
 
   #chargeEnforcing(run: Run, isHeadOnly: boolean): void {
     const { policies, count } = run.matches
-    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) run.charge(policies[i]!, isHeadOnly)
+    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) chargePolicy(run, policies[i]!, isHeadOnly)
   }
 
   #refuse(run: Run, refused: Refused): Refused {
@@ -168,11 +170,11 @@ export class Evaluator {
     for (let i = 0; i < run.matches.count; i++) {
       const policy = run.matches.policies[i]!
       if (!run.simulates(policy)) continue
-      const block = run.blockIn(policy)
+      const block = blockIn(run, policy)
       // Skipped as a whole: its other rules would count requests that it cannot tell apart.
       if (block === undefined && run.isAmbiguous(policy)) continue
       run.group.clear()
-      if (block === undefined) run.charge(policy)
+      if (block === undefined) chargePolicy(run, policy, false)
       const taken = block ?? this.#take(run)
       if (asked === undefined && !(taken instanceof Promise)) {
         this.#afterSimulated(run, run.group, taken)
@@ -222,10 +224,6 @@ export class Evaluator {
     this.#runs.giveBack(run)
     return decision
   }
-}
-
-function mayBlock({ active, overrides }: Run): boolean {
-  return active!.plan.hasBlocks || overrides !== undefined
 }
 
 /** A shadow policy's part of a decision. */

@@ -2,6 +2,8 @@ import type { Override } from '../overrides/override.ts'
 import type { Mismatch } from '../policy/mismatch.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
+import { blockIn, findBlock } from './blocks.ts'
+import { chargePolicy } from './charging.ts'
 import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import { type CounterStatus, statusOf } from './counter-status.ts'
 import type { Decision } from './decision.ts'
@@ -77,14 +79,14 @@ interface ChargedGroup {
 function chargedGroups(run: Run): ChargedGroup[] {
   const policies = matchesOf(run)
   run.group = new Group()
-  for (const policy of policies) if (!run.simulates(policy)) run.charge(policy)
-  const groups = [{ group: run.group, missingCount: run.missingKeys.length, block: run.isShadowed ? undefined : run.findBlock() }]
+  for (const policy of policies) if (!run.simulates(policy)) chargePolicy(run, policy, false)
+  const groups = [{ group: run.group, missingCount: run.missingKeys.length, block: run.isShadowed ? undefined : findBlock(run) }]
   for (const policy of policies) {
     if (!run.simulates(policy)) continue
-    const block = run.blockIn(policy)
+    const block = blockIn(run, policy)
     if (block === undefined && run.isAmbiguous(policy)) continue
     run.group = new Group()
-    if (block === undefined) run.charge(policy)
+    if (block === undefined) chargePolicy(run, policy, false)
     groups.push({ group: run.group, missingCount: run.missingKeys.length, block })
   }
   return groups
@@ -127,7 +129,7 @@ function countersByRule(groups: readonly ChargedGroup[], outcomes: readonly Outc
 
 function explainRules(run: Run, policy: PlanPolicy, counters: ReadonlyMap<PlanRule, ExplainedCounter[]>): ExplainedRule[] {
   // A shadow policy is left out as a whole.
-  const isLeftOut = run.simulates(policy) && run.isAmbiguous(policy) && run.blockIn(policy) === undefined
+  const isLeftOut = run.simulates(policy) && run.isAmbiguous(policy) && blockIn(run, policy) === undefined
   const verdicts = run.judge(policy)
   return policy.rules.map((rule, i) => {
     const variant = run.variantOf(rule)

@@ -13,7 +13,7 @@ import { Group } from './group.ts'
 import type { OverrideIndex } from './override-index.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './question.ts'
 import type { ReservedCharge } from './reservation.ts'
-import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER, RuleVerdicts } from './rule-verdicts.ts'
+import { APPLIES, RuleVerdicts } from './rule-verdicts.ts'
 import { bundleRule, type Variant } from './variant.ts'
 
 const NONE: never[] = []
@@ -141,29 +141,9 @@ export class Run implements RequestFacts, RequestParts {
     return this.verdicts
   }
 
-  /** The first block of an enforcing policy that applies. */
-  findBlock(): PlanRule | undefined {
-    const { policies, count } = this.matches
-    for (let i = 0; i < count; i++) {
-      const policy = policies[i]!
-      const block = policy.isShadow ? undefined : this.blockIn(policy)
-      if (block !== undefined) return block
-    }
-    return undefined
-  }
-
   /** Whether the policy changes no response. */
   simulates({ isShadow }: PlanPolicy): boolean {
     return isShadow || this.isShadowed
-  }
-
-  /** The first rule of the policy that applies and blocks, by itself or by an override. */
-  blockIn(policy: PlanPolicy): PlanRule | undefined {
-    const { overrides } = this
-    if (overrides === undefined) return policy.hasBlocks ? this.judge(policy).block : undefined
-    if (!overrides.mayBlock(policy)) return undefined
-    const verdicts = this.judge(policy)
-    return policy.rules.find((rule, i) => verdicts.of(i) === APPLIES && this.#inForce(rule).block !== undefined)
   }
 
   /** The rule under the override that is in force for this caller; undefined where none is, or a value of its limit keys is not known. */
@@ -178,18 +158,9 @@ export class Run implements RequestFacts, RequestParts {
     return overrides.find(this.#subject, this.nowMs)
   }
 
-  /** The first of those that end streams under way. */
-  findStreamCut(): PlanRule | undefined {
-    const { policies, count } = this.matches
-    for (let i = 0; i < count; i++) {
-      const policy = policies[i]!
-      if (!policy.hasBlocks || policy.isShadow || this.judge(policy).block === undefined) continue
-      const rule = policy.rules.find(
-        (each, r) => each.block?.cutsStreams && this.verdicts.of(r) === APPLIES && this.#inForce(each).block !== undefined,
-      )
-      if (rule !== undefined) return rule
-    }
-    return undefined
+  /** The rule as it counts for this caller: under an override, or as it is in the bundle. */
+  inForce(rule: PlanRule): PlanRule {
+    return this.overrides === undefined ? rule : (this.variantOf(rule)?.rule ?? rule)
   }
 
   /** Whether two readers could understand differently whom a rule of the policy charges, or how much, as far as the head says it. */
@@ -199,7 +170,7 @@ export class Run implements RequestFacts, RequestParts {
       for (let i = 0; i < keyIndexes.length; i++) if (this.#descriptors.get(keyIndexes[i]!) === REPEATED) return true
     } else if (this.judge(policy).hasRepeated) return true
     for (let i = 0; i < rules.length; i++) {
-      const rule = this.#inForce(rules[i]!)
+      const rule = this.inForce(rules[i]!)
       if (isHeadOnly && rule.cost.needsBody) continue
       if ((isPlain || this.verdicts.of(i) === APPLIES) && this.isCostAmbiguous(rule)) return true
     }
@@ -208,16 +179,6 @@ export class Run implements RequestFacts, RequestParts {
 
   isCostAmbiguous({ needsBody, cost }: PlanRule): boolean {
     return (needsBody && this.isBodyAmbiguous) || Number.isNaN(cost.of(this))
-  }
-
-  /** Adds a policy's rules to the group. Rules that lack a descriptor are skipped, and their missing keys noted. All keys are read. */
-  charge(policy: PlanPolicy, isHeadOnly = false): void {
-    if (!policy.isPlain) return this.#chargeApplying(policy, isHeadOnly)
-    for (let i = 0; i < policy.rules.length; i++) {
-      const rule = policy.rules[i]!
-      if (this.#isUndecided(rule, isHeadOnly)) this.#leaveUndecided(rule)
-      else this.#chargeRule(rule)
-    }
   }
 
   /** Keeps what a group's rules took for a later settlement. */
@@ -236,6 +197,15 @@ export class Run implements RequestFacts, RequestParts {
       if (settling.at === 'usage') this.reserved = [...this.reserved, charge]
       else this.holds = [...this.holds, charge]
     }
+  }
+
+  /** A value that is not there, is repeated, or is not known yet, which is not reported. */
+  noteMissing(index: number, value: DescriptorValue): void {
+    if (value === UNDECIDED) return
+    if (value === REPEATED) this.hasRepeated = true
+    if (!this.#descriptors.isFirstMiss(index)) return
+    if (this.missingKeys.length === 0) this.missingKeys = []
+    this.missingKeys.push(this.active!.plan.keys[index]!.text)
   }
 
   addWouldReject(wouldReject: WouldReject): void {
@@ -259,96 +229,6 @@ export class Run implements RequestFacts, RequestParts {
   /** A path that the backend may understand differently is no exception. */
   #exceptedPath({ uri }: RequestView): string {
     return isAmbiguousPath(uri) ? '' : this.path
-  }
-
-  /** The same where not all rules apply to everybody. The limit keys of a rule that does not match are not read. */
-  #chargeApplying(policy: PlanPolicy, isHeadOnly: boolean): void {
-    const verdicts = this.judge(policy)
-    if (verdicts.hasRepeated) this.hasRepeated = true
-    for (let i = 0; i < policy.rules.length; i++) {
-      const rule = policy.rules[i]!
-      const verdict = verdicts.of(i)
-      // One that is over reads nothing.
-      for (let m = 0; verdict !== OVER && m < (rule.match?.length ?? 0); m++) this.#noteIfMissing(rule.match![m]!.keyIndex)
-      if (verdict === LACKS_KEY) for (let k = 0; k < rule.keyIndexes.length; k++) this.#noteIfMissing(rule.keyIndexes[k]!)
-      else if (verdict === NEEDS_BODY || (verdict === APPLIES && this.#isUndecided(rule, isHeadOnly))) this.#leaveUndecided(rule)
-      else if (verdict === APPLIES) this.#chargeRule(rule)
-    }
-  }
-
-  /** Whether it needs a body that is not read yet, or can be understood in more than one way. */
-  #isUndecided(rule: PlanRule, isHeadOnly: boolean): boolean {
-    return rule.needsBody && (isHeadOnly || this.isBodyAmbiguous) && this.#inForce(rule).needsBody
-  }
-
-  #inForce(rule: PlanRule): PlanRule {
-    return this.overrides === undefined ? rule : (this.variantOf(rule)?.rule ?? rule)
-  }
-
-  /** Under the override that is in force for this caller, if there is one. */
-  #chargeRule(bundled: PlanRule): void {
-    const variant = this.overrides === undefined ? undefined : this.variantOf(bundled)
-    const rule = variant === undefined ? bundled : variant.rule
-    const { group } = this
-    const { charges } = group
-    const cost = rule.cost.of(this)
-    if (Number.isNaN(cost)) {
-      this.hasRepeated = true
-      return
-    }
-    const firstRow = charges.length
-    for (let c = 0; c < rule.counters.length; c++) {
-      if (!this.#pushValues(rule)) break
-      charges.add(variant === undefined ? this.active!.counters[rule.counters[c]!.index]! : variant.counters[c]!, cost)
-    }
-    if (charges.length > firstRow) group.add(rule, firstRow)
-  }
-
-  #pushValues(rule: PlanRule): boolean {
-    const { charges } = this.group
-    const before = charges.valueCount
-    let isComplete = true
-    for (let k = 0; k < rule.keyIndexes.length; k++) {
-      const index = rule.keyIndexes[k]!
-      const value = this.#descriptors.get(index)
-      if (typeof value === 'string') charges.addValue(value)
-      else {
-        isComplete = false
-        this.#noteMissing(index, value)
-      }
-    }
-    if (!isComplete) charges.dropValues(before)
-    return isComplete
-  }
-
-  /** Notes what a rule that needs the body lacks besides; if nothing, that it needs the body, or that nobody knows what that says. */
-  #leaveUndecided({ keyIndexes, cost, policy, needsBody }: PlanRule): void {
-    let needsOnlyBody = true
-    for (let k = 0; k < keyIndexes.length; k++) {
-      const index = keyIndexes[k]!
-      const value = this.#descriptors.get(index)
-      if (typeof value === 'string' || value === UNDECIDED) continue
-      needsOnlyBody = false
-      this.#noteMissing(index, value)
-    }
-    if (!cost.needsBody && Number.isNaN(cost.of(this))) this.hasRepeated = true
-    // An `else` may wait for another rule.
-    if (needsOnlyBody && this.isBodyAmbiguous) this.hasRepeated = true
-    else if (needsBody && needsOnlyBody && this.bodyNeed !== 'must') this.bodyNeed = this.simulates(policy) ? 'may' : 'must'
-  }
-
-  #noteIfMissing(index: number): void {
-    const value = this.#descriptors.get(index)
-    if (typeof value !== 'string') this.#noteMissing(index, value)
-  }
-
-  /** A value that is not there, is repeated, or is not known yet, which is not reported. */
-  #noteMissing(index: number, value: DescriptorValue): void {
-    if (value === UNDECIDED) return
-    if (value === REPEATED) this.hasRepeated = true
-    if (!this.#descriptors.isFirstMiss(index)) return
-    if (this.missingKeys.length === 0) this.missingKeys = []
-    this.missingKeys.push(this.active!.plan.keys[index]!.text)
   }
 }
 

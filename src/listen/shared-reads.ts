@@ -38,6 +38,11 @@ export function shareReads(socket: Socket, onRead: (length: number) => void): ((
   }
 }
 
+/** What was put back once is our own already: copying it for each request of a long pipeline would take time by the square of its length. */
+export function unshared(bytes: Buffer): Buffer {
+  return bytes.buffer === READ_BUFFER.buffer ? Buffer.from(bytes) : bytes
+}
+
 const ON_READ = findOnRead()
 
 function findOnRead(): OnRead | undefined {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { DecisionAnswer } from '../../decide/decision-answer.ts'
-import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
+import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
 import { type HeadReader, MAX_HEAD_BYTES } from './head-reader.ts'
 import { INCOMPLETE, OTHER } from './start-line.ts'
 import type { WireContext } from './wire-context.ts'
@@ -225,11 +225,6 @@ export class WireConnection {
     this.#context.handOver(socket)
     if (rest.length > 0) socket.unshift(unshared(rest))
   }
-}
-
-/** What was put back once is our own already: copying it for each question of a long pipeline would take time by the square of its length. */
-function unshared(bytes: Buffer): Buffer {
-  return bytes.buffer === READ_BUFFER.buffer ? Buffer.from(bytes) : bytes
 }
 
 function ignore(): void {

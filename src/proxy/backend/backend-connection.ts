@@ -1,12 +1,12 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import { newReadBuffer, releaseRead } from '../../read-buffer.ts'
+import type { Socket } from 'node:net'
 import { writeAll } from '../../write-all.ts'
 import { BackendFailure, connectFailure, exchangeFailure } from './backend-failure.ts'
+import { openSocket } from './backend-socket.ts'
 import { RefusedWrites } from './refused-writes.ts'
 import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'
 import type { SilenceSweep } from './silence-sweep.ts'
+import { SilenceWatch } from './silence-watch.ts'
 
 /** What a connection tells the call that it serves. Calls know connections; this type keeps connections from knowing calls. */
 export interface ConnectionUser extends ResponseSink {
@@ -42,15 +42,11 @@ type State = 'connecting' | 'busy' | 'idle' | 'closed'
 export class BackendConnection {
   readonly #parts: ConnectionParts
   readonly #socket: Socket
+  readonly #silence: SilenceWatch
   readonly #refusedWrites: RefusedWrites
   readonly #reader = new ResponseReader()
   #user: ConnectionUser | undefined
   #state: State = 'connecting'
-  /** How long it may be silent, and since when it is, by the clocks of the sweep. 0: no limit. */
-  #silenceMs: number
-  #silentSinceMs: number
-  /** How many bytes were not sent yet at the last check. */
-  #unsentBytes = 0
   #isPaused = false
   /** The head of a request whose body is to come. It leaves with the first of it. */
   #waitingHead = ''
@@ -71,10 +67,9 @@ export class BackendConnection {
     const { url, connectTimeoutMs, sweep } = parts
     this.#parts = parts
     this.#user = user
-    this.#silenceMs = connectTimeoutMs
-    this.#silentSinceMs = sweep.listenedMs
-    this.#socket = open(url, isForUpgrade ? undefined : (length) => this.#read(READ_BUFFER, length))
+    this.#socket = openSocket(url, isForUpgrade ? undefined : (bytes, length) => this.#read(bytes, length))
     this.#socket.setNoDelay(true)
+    this.#silence = new SilenceWatch(sweep, this.#socket, connectTimeoutMs)
     this.#refusedWrites = new RefusedWrites(this.#socket)
     this.#socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => this.#connected())
     for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.on(event, listener)
@@ -99,13 +94,13 @@ export class BackendConnection {
     this.#user = user
     this.#state = 'busy'
     this.served++
-    this.#silenceMs = 0
+    this.#silence.limit(0)
   }
 
   /** Writes the head of a request and its body, which must not change any more. */
   begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): void {
     this.#reader.begin(method, isUpgradeAsked, this.#user!)
-    this.#heard()
+    this.#silence.heard()
     if (body === undefined) this.#socket.write(head, 'latin1')
     else if (body.length <= MAX_COPIED_BYTES) this.#writeBehind(head, body, '')
     else this.#writeLarge(head, body)
@@ -142,18 +137,14 @@ export class BackendConnection {
 
   /** How long the backend may stay silent from now on; 0: as long as it likes. Whatever happens on the socket starts the time anew by itself. */
   limitSilence(ms: number): void {
-    if (ms === this.#silenceMs) return
-    this.#silenceMs = ms
-    this.#heard()
+    this.#silence.limit(ms)
   }
 
   /** To be called by the sweep. */
   checkSilence(): void {
-    const { sweep } = this.#parts
     if (this.#state === 'idle') {
-      // By real time: the backend's own clock goes on while this thread is blocked.
-      if (sweep.nowMs - this.#silentSinceMs >= this.#silenceMs) this.#closeIdle()
-    } else if (this.#silenceMs > 0 && sweep.isOver(this.#silentSinceMs, this.#silenceMs) && !this.#isSending()) this.#timeOut()
+      if (this.#silence.isRestOver()) this.#closeIdle()
+    } else if (this.#silence.isTooLong()) this.#timeOut()
   }
 
   pause(): void {
@@ -172,8 +163,7 @@ export class BackendConnection {
     this.#user = undefined
     this.#state = 'idle'
     this.#waitingHead = ''
-    this.#silenceMs = ms
-    this.#silentSinceMs = this.#parts.sweep.nowMs
+    this.#silence.rest(ms)
     this.resume()
   }
 
@@ -186,7 +176,7 @@ export class BackendConnection {
 
   #connected(): void {
     this.#state = 'busy'
-    this.#silenceMs = 0
+    this.#silence.limit(0)
     const user = this.#user
     try {
       user?.onConnected()
@@ -195,25 +185,12 @@ export class BackendConnection {
     }
   }
 
-  #heard(): void {
-    this.#silentSinceMs = this.#parts.sweep.listenedMs
-  }
-
-  /** Whether less waits to be sent than when that was last looked at: the backend is slow, and not silent. */
-  #isSending(): boolean {
-    const before = this.#unsentBytes
-    this.#unsentBytes = unsentBytes(this.#socket)
-    if (this.#unsentBytes >= before) return false
-    this.#heard()
-    return true
-  }
-
   #writeBehind(before: string, bytes: Buffer, behind: string): boolean {
     const head = this.#waitingHead
     this.#waitingHead = ''
-    this.#heard()
+    this.#silence.heard()
     const hasRoom = writeAll(this.#socket, head + before, bytes, behind)
-    if (!hasRoom) this.#unsentBytes = unsentBytes(this.#socket)
+    if (!hasRoom) this.#silence.onUnsent()
     return hasRoom
   }
 
@@ -223,12 +200,11 @@ export class BackendConnection {
     this.#socket.write(head, 'latin1')
     this.#socket.write(body)
     this.#socket.uncork()
-    this.#unsentBytes = unsentBytes(this.#socket)
+    this.#silence.onUnsent()
   }
 
   #drain(): void {
-    this.#heard()
-    this.#unsentBytes = 0
+    this.#silence.onDrained()
     const user = this.#user
     try {
       user?.onDrain()
@@ -243,7 +219,7 @@ export class BackendConnection {
     if (this.#state === 'idle') return this.#closeIdle() // a backend that talks before it is asked is out of step
     const user = this.#user
     if (user === undefined) return
-    this.#heard()
+    this.#silence.heard()
     try {
       const unread = this.#reader.push(bytes, 0, length)
       if (this.#user !== user) return // it gave the connection up meanwhile
@@ -354,28 +330,3 @@ function sendWaitingHead(connection: BackendConnection): void {
 const NO_BYTES = Buffer.alloc(0)
 /** A body that is larger is not copied to leave in one write with its head. */
 const MAX_COPIED_BYTES = 64 * 1024
-/** As much as a backend sends at once in the best case. Every read of every connection uses it. */
-const READ_BUFFER = newReadBuffer(64 * 1024)
-
-/** `onRead`: reads go into READ_BUFFER, with no buffer, stream event or copy for each. Not so with TLS. */
-function open(url: URL, onRead: ((length: number) => void) | undefined): Socket {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (url.protocol === 'http:') {
-    const port = Number(url.port || 80)
-    if (onRead === undefined) return connectTcp({ host, port })
-    const callback = (length: number): boolean => {
-      onRead(length)
-      releaseRead(READ_BUFFER, length)
-      return true
-    }
-    return connectTcp({ host, port, onread: { buffer: READ_BUFFER, callback } })
-  }
-  const servername = isIP(host) === 0 ? { servername: host } : {}
-  return connectTls({ host, port: Number(url.port || 443), ALPNProtocols: ['http/1.1'], ...servername })
-}
-
-/** What the system has not taken yet. Node reports the progress of a large write nowhere else. */
-function unsentBytes(socket: Socket): number {
-  const { _handle: handle } = socket as { _handle?: { readonly writeQueueSize?: number } | null }
-  return handle?.writeQueueSize ?? socket.writableLength
-}

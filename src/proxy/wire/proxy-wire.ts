@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { ConnectionFront, ListenerTimeouts } from '../../listen/http-listener.ts'
-import { WireClient, type WireTimeouts } from './wire-client.ts'
+import type { WireTimeouts } from './client-deadlines.ts'
+import { WireClient } from './wire-client.ts'
 import { WireContext, type WireHandlers } from './wire-context.ts'
 
 /** The same as in `node:http`: a client that relies on our Keep-Alive to the last moment must not find its connection closed. */

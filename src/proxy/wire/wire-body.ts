@@ -18,6 +18,8 @@ export class WireBody implements BodySource {
   #remaining = 0
   /** Somebody reads it, and it is not paused. */
   isFlowing = false
+  /** Nobody wants the rest of it. */
+  isDropped = false
   isGone = false
   comesNext = false
   /** How long the client may be silent; 0: for ever. */
@@ -38,6 +40,7 @@ export class WireBody implements BodySource {
     this.#remaining = contentLength
     this.#isChunked = isChunked
     this.isFlowing = false
+    this.isDropped = false
     this.idleMs = 0
     if (!isChunked) return
     this.#chunks ??= new ChunkedFrames()
@@ -85,6 +88,13 @@ export class WireBody implements BodySource {
     if (this.isFlowing) return
     this.isFlowing = true
     if (!this.isRead) this.#onResumed()
+  }
+
+  /** What still comes of it is read and thrown away. */
+  drop(): void {
+    this.isDropped = true
+    this.giveTo(undefined)
+    this.resume()
   }
 
   limitIdle(ms: number): void {

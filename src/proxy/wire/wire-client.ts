@@ -2,26 +2,18 @@ import type { Socket } from 'node:net'
 import { malformedStatus } from '../../http/malformed-status.ts'
 import { RecentHead } from '../../http/recent-head.ts'
 import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
-import { LINGER_MS } from '../body-source.ts'
-import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
+import { malformedResponse } from '../malformed-response.ts'
 import { MalformedChunks } from './chunked-frames.ts'
+import { ClientDeadlines, type WireTimeouts } from './client-deadlines.ts'
+import type { ClientState } from './client-state.ts'
+import { giveBack } from './give-back.ts'
 import { type PlainRequest, plainRequest } from './plain-request.ts'
 import { ReadPause } from './read-pause.ts'
 import { INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './request-head-reader.ts'
-import { StallWatch } from './stall-watch.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 import { WireBody } from './wire-body.ts'
 import type { WireContext } from './wire-context.ts'
 import { WireDownstream } from './wire-downstream.ts'
-
-export interface WireTimeouts {
-  /** For a head: from the start of the connection, or from the first byte of a later head. */
-  readonly headMs: number
-  /** For a connection that has nothing under way. */
-  readonly idleMs: number
-  /** Times that are noted may be up to one sweep old, so this much is added to the limits of a request. */
-  readonly sweepMs: number
-}
 
 /** With this much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
 const READ_AHEAD_BYTES = 16 * 1024
@@ -32,19 +24,6 @@ const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 /** In the words of Node's parser. */
 const ENDED = 'Parse Error'
 const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
-
-type State =
-  /** Nothing has come yet. */
-  | 'silent'
-  /** A part of a head has arrived. */
-  | 'head'
-  /** A request is under way: its body is not read to the end, or its response not written. */
-  | 'busy'
-  | 'idle'
-  /** Nothing more is served, and what still comes is thrown away. */
-  | 'closing'
-  /** It is closed, or `node:http` has it. */
-  | 'gone'
 
 /** A client's connection for as long as it sends nothing but plain requests. One at a time is under way; what comes behind it waits, undecided. */
 export class WireClient {
@@ -57,24 +36,15 @@ export class WireClient {
   readonly #body: WireBody
   readonly #downstream: WireDownstream
   readonly #pause: ReadPause
-  readonly #stall: StallWatch
-  #state: State = 'silent'
+  readonly #deadlines: ClientDeadlines
+  #state: ClientState = 'silent'
   readonly #recent = new RecentHead<PlainRequest>()
-  /** When the state began; when a head did. */
-  #sinceMs = performance.now()
-  #isFirstHead = true
-  /** How much was read for the incomplete head, and when its last piece came. */
+  /** How much was read for the head that is here in part. */
   #rereadBytes = 0
-  #lastPieceMs = 0
   /** The unread bytes have waited for the response to an earlier request. */
   #isPipelined = false
   #isReading = false
   #isScheduled = false
-  /** The rest of the body is discarded; and the response has been sent since. */
-  #isDropped = false
-  #isLingering = false
-  /** When it is closed even if the client still sends; 0: never. */
-  #cutAtMs = 0
   readonly #onData = (chunk: Buffer): void => this.#read(chunk, chunk.length)
   readonly #onEnd = (): void => this.#end()
   readonly #onDrain = (): void => this.#drained()
@@ -88,7 +58,6 @@ export class WireClient {
     this.#onGone = onGone
     this.#unread = new UnreadBytes()
     this.#pause = new ReadPause(context, socket)
-    this.#stall = new StallWatch(socket)
     this.#body = new WireBody(context, this.#unread, () => this.#schedule())
     this.#downstream = new WireDownstream(socket, {
       context,
@@ -97,6 +66,7 @@ export class WireClient {
       onEnded: () => this.#onResponded(),
       onDropped: () => this.#dropBody(),
     })
+    this.#deadlines = new ClientDeadlines(socket, this.#body, this.#downstream)
     this.#unshareReads = shareReads(socket, (length) => this.#read(READ_BUFFER, length))
     // Where reads are shared, what was put back comes this way.
     socket.on('data', this.#onData)
@@ -112,28 +82,10 @@ export class WireClient {
   }
 
   /** Ends the connection if what it waits for has taken too long. */
-  check(nowMs: number, { headMs, idleMs, sweepMs }: WireTimeouts): void {
-    const waitedMs = nowMs - this.#sinceMs
-    if (this.#cutAtMs > 0 && nowMs > this.#cutAtMs) return void this.#socket.destroy()
-    switch (this.#state) {
-      case 'silent':
-        if (waitedMs > headMs) this.#socket.destroy()
-        break
-      case 'head':
-        if (waitedMs > headMs) this.#refuse('408 Request Timeout', 'Request timeout')
-        else if (!this.#isFirstHead && nowMs - this.#lastPieceMs > idleMs) this.#socket.destroy()
-        break
-      case 'idle':
-        if (this.#socket.writableLength > 0) this.#sinceMs = nowMs
-        else if (waitedMs > idleMs) this.#socket.destroy()
-        break
-      case 'busy':
-        if (this.#isSilent(nowMs - sweepMs)) return void this.#socket.destroy()
-        if (this.#isDropped) this.#linger(nowMs)
-    }
-    const { stallMs } = this.#downstream
-    const stalledMs = this.#stall.stalledMs(nowMs)
-    if (stallMs > 0 && stalledMs > stallMs + sweepMs) this.#socket.destroy()
+  check(nowMs: number, timeouts: WireTimeouts): void {
+    const overdue = this.#deadlines.overdue(this.#state, nowMs, timeouts)
+    if (overdue === 'head') this.#refuse('408 Request Timeout', 'Request timeout')
+    else if (overdue !== undefined) this.#socket.destroy()
   }
 
   /** To be called when the wire drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
@@ -147,20 +99,6 @@ export class WireClient {
 
   destroy(): void {
     this.#socket.destroy()
-  }
-
-  /** To be called while the rest of a body is discarded: how long that may go on after the response. */
-  #linger(nowMs: number): void {
-    if (this.#isLingering || !this.#downstream.isEnded || this.#socket.writableLength > 0) return
-    this.#isLingering = true
-    this.#cutAtMs = nowMs + LINGER_MS
-  }
-
-  /** The client has not sent all of its body yet. */
-  #isSilent(nowMs: number): boolean {
-    const { idleMs, idleSinceMs } = this.#body
-    // Whether it is complete is checked last, because that may have to look at all waiting bytes.
-    return idleMs > 0 && nowMs - idleSinceMs > idleMs && !this.#body.isComplete
   }
 
   /** `chunk` may be shared: what is needed beyond this turn is copied. */
@@ -241,7 +179,7 @@ export class WireClient {
     const isPipelined = this.#isPipelined && this.#state === 'idle' && bytes === this.#unread.buffer
     this.#isPipelined = true
     this.#state = 'busy'
-    this.#isFirstHead = false
+    this.#deadlines.onRequest()
     this.#rereadBytes = 0
     if (recent === undefined) this.#recent.keep(reader.text, plain)
     this.#body.begin(request.contentLength ?? 0, request.isChunked)
@@ -267,8 +205,7 @@ export class WireClient {
 
   #awaitHead(bytes: number): void {
     this.#rereadBytes += bytes
-    this.#lastPieceMs = this.#context.roughMs
-    if (this.#state === 'idle') this.#sinceMs = performance.now()
+    this.#deadlines.onPartOfHead(this.#state === 'idle', this.#context.roughMs)
     this.#state = 'head'
   }
 
@@ -293,7 +230,7 @@ export class WireClient {
   #onResponded(): void {
     if (this.#state !== 'busy') return
     if (this.#body.isRead) return this.#complete()
-    if (!this.#isDropped && this.#downstream.isLast) return this.#closeSoon()
+    if (!this.#body.isDropped && this.#downstream.isLast) return this.#closeSoon()
     this.#dropBody()
     // Behind the last response the rest is still read for a while: else the client might be reset before it has read that (RFC 9112 9.6).
     if (this.#downstream.isLast) this.#socket.end()
@@ -301,22 +238,16 @@ export class WireClient {
 
   /** Nobody wants the rest of the body, which stands between this response and the next. */
   #dropBody(): void {
-    if (this.#body.isRead || this.#isDropped) return
-    this.#isDropped = true
-    const { dropStallMs } = this.#downstream
-    this.#cutAtMs = dropStallMs > 0 ? performance.now() + dropStallMs : 0
-    this.#body.giveTo(undefined)
-    this.#body.resume()
+    if (this.#body.isRead || this.#body.isDropped) return
+    this.#deadlines.onBodyDropped(this.#downstream.dropStallMs)
+    this.#body.drop()
   }
 
   /** The request was read and its response written, both to the end. */
   #complete(): void {
-    this.#cutAtMs = 0
-    this.#isDropped = false
-    this.#isLingering = false
+    this.#deadlines.onComplete(this.#context.roughMs)
     if (this.#downstream.isLast) return this.#closeSoon()
     this.#state = 'idle'
-    this.#sinceMs = this.#context.roughMs
     if (this.#isReading) return
     if (this.#unread.size > 0) this.#schedule()
     else if (this.#downstream.hasEnded) this.#checkEnd()
@@ -362,7 +293,7 @@ export class WireClient {
   #refuse(status: string, detail: string): void {
     this.#context.handlers.noteMalformed(detail)
     this.#state = 'closing'
-    this.#cutAtMs = performance.now() + CLOSE_MS
+    this.#deadlines.onRefused()
     this.#socket.end(malformedResponse(status, 'the request is malformed'), 'latin1')
     this.#letGo()
     this.#downstream.onClientGone()
@@ -390,7 +321,6 @@ export class WireClient {
 
   #handOver(bytes: Buffer): void {
     const socket = this.#socket
-    const rest = bytes.buffer === READ_BUFFER.buffer ? Buffer.from(bytes) : bytes
     this.#state = 'gone'
     socket.off('data', this.#onData)
     socket.off('end', this.#onEnd)
@@ -400,20 +330,9 @@ export class WireClient {
     this.#unshareReads?.()
     this.#onGone(socket)
     this.#context.handlers.handOver(socket)
-    giveBack(socket, rest, this.#downstream.hasEnded)
+    giveBack(socket, bytes, this.#downstream.hasEnded)
     this.#pause.end()
   }
-}
-
-/** Puts back what was read, before all that is still to be read. */
-function giveBack(socket: Socket, bytes: Buffer, hasEnded: boolean): void {
-  if (!hasEnded) {
-    if (bytes.length > 0) socket.unshift(bytes)
-    return
-  }
-  // An ended stream accepts nothing back, so its events are emitted again.
-  socket.emit('data', bytes)
-  socket.emit('end')
 }
 
 function ignore(): void {

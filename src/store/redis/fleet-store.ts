@@ -1,62 +1,33 @@
-import type { Clock } from '../../clock.ts'
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import { SLICES } from '../../limiter/algorithms/in-flight.ts'
 import type { InFlightLimit } from '../../limiter/limit.ts'
-import { ChargeResults } from '../charge-results.ts'
+import type { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
-import type { EmbeddedStore } from '../embedded-store.ts'
 import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
-import { applyRefunds } from './apply-refunds.ts'
-import type { Corrections } from './corrections.ts'
-import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
+import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
+import { FleetQuestions, type FleetQuestionsParts, MAX_ASKED } from './fleet-questions.ts'
 import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
-import type { Leases } from './leases/leases.ts'
-import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/link-error.ts'
-import type { QuestionCall } from './question-call.ts'
-import type { SharedCounters } from './shared-counters.ts'
 import type { ToldReset } from './told-resets.ts'
 
-/** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
-type FailureMode = 'local' | 'open' | 'closed'
-
-export interface FleetStoreParts {
-  readonly shared: SharedCounters
-  readonly local: EmbeddedStore
-  /** Pre-fetched tokens, if enabled. */
-  readonly leases?: Leases | undefined
-  /** What instances settle for one another; undefined: this is the only one. */
-  readonly corrections?: Corrections | undefined
+export interface FleetStoreParts extends FleetQuestionsParts {
   /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
   readonly announce?: AnnounceResets | undefined
-  readonly failureMode: FailureMode
-  readonly clock: Clock
-  readonly listener: FleetListener
 }
-
-interface FleetListener {
-  /** A decision was made, by what. */
-  onDecided(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
-}
-
-const NONE: readonly number[] = []
-/** A question that names the wrong windows gets the time of Redis, and is sent again with the right ones. */
-const MAX_ASKED = 2
 
 /** Counters that a fleet shares in Redis. While Redis is unreachable, the failure mode decides: only a reset rejects because of it. */
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
-  // Results of this process's own counters. Read before the first await, so that all decisions can share them.
-  readonly #own = new ChargeResults()
-  #resetsMs = new Float64Array(16)
   readonly #resets: FleetResets
+  readonly #questions: FleetQuestions
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
     this.#resets = new FleetResets(parts)
+    this.#questions = new FleetQuestions(parts, this.#resets)
   }
 
   open(spec: CounterSpec): FleetCounter {
@@ -64,11 +35,11 @@ export class FleetStore implements CounterStore {
   }
 
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#ask('take', charges, results, nowMs, wallMs)
+    return this.#questions.ask('take', charges, results, nowMs, wallMs, false)
   }
 
   checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator = false): Outcome | Promise<Outcome> {
-    return this.#ask('check', charges, results, nowMs, wallMs, isForOperator)
+    return this.#questions.ask('check', charges, results, nowMs, wallMs, isForOperator)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
@@ -137,7 +108,7 @@ export class FleetStore implements CounterStore {
     const { shared } = this.#parts
     const told: ToldReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
-      const own = this.#ownCounts(charges, nowMs, wallMs)
+      const own = this.#questions.ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
       this.#resets.apply(calls, charges)
       told.push(...this.#resets.madeBy(calls, charges))
@@ -169,151 +140,12 @@ export class FleetStore implements CounterStore {
     if (hasHolds) await this.#parts.corrections?.apply()
   }
 
-  #ask(
-    action: 'take' | 'check',
-    charges: Charges,
-    results: ChargeResults,
-    nowMs: number,
-    wallMs: number,
-    isForOperator = false,
-  ): Outcome | Promise<Outcome> {
-    const { leases, listener } = this.#parts
-    results.growTo(charges.length)
-    if (leases !== undefined && this.#resets.mayHoldLeases(nowMs)) this.#resets.meet(charges, nowMs, wallMs)
-    const decided = leases?.decide(action, charges, results, nowMs, wallMs)
-    if (typeof decided !== 'boolean')
-      return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, isForOperator })
-    if (!isForOperator) listener.onDecided(decided ? 'lease' : 'refusal')
-    results.wallMs = wallMs
-    results.momentMs = wallMs
-    results.takenFrom = 'shared'
-    return decided
-  }
-
-  #askShared(asking: Asking): Outcome | Promise<Outcome> {
-    const { action, charges, results, request, nowMs, wallMs } = asking
-    const { shared, leases } = this.#parts
-    this.#resets.meet(charges, nowMs, wallMs)
-    const own = this.#ownCounts(charges, nowMs, wallMs)
-    const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
-    const calls = shared.callsFor(action, question)
-    if (calls === undefined) return this.#decideByFailureMode(asking)
-    const mayBeCorrected = !asking.isCorrected && this.#lacksOwn(charges, own)
-    results.wallMs = wallMs
-    results.momentMs = wallMs
-    return shared.ask(calls, charges, results).then(
-      (fits) => {
-        if (fits === 'other_window') return this.#askAgain(asking)
-        return !fits && mayBeCorrected ? this.#askCorrected(asking, calls) : this.#conclude(asking, calls, fits)
-      },
-      (error: unknown) => {
-        if (error instanceof LinkError) return this.#decideByFailureMode(asking)
-        if (request !== undefined) leases!.onFailure(request)
-        throw error
-      },
-    )
-  }
-
-  #conclude(asking: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
-    const { action, charges, results, request, nowMs } = asking
-    const { shared, local, leases, clock, listener } = this.#parts
-    if (!asking.isForOperator) listener.onDecided('redis')
-    this.#resets.apply(calls, charges)
-    applyRefunds(calls, charges, local, clock.nowMs())
-    const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request, nowMs))
-    if (fits && !holds) {
-      void shared.giveBack(calls)
-      results.describe(this.#own, charges.length)
-    }
-    results.takenFrom = 'shared'
-    if (request !== undefined) leases!.onReply(request, holds, charges, results, calls)
-    return holds
-  }
-
-  /** The own count rejected. Once what other instances settled is applied, it may not. */
-  async #askCorrected(asking: Asking, calls: readonly QuestionCall[]): Promise<Outcome> {
-    const { charges, nowMs, wallMs } = asking
-    const count = await this.#parts.corrections!.apply()
-    // Where there is nothing to apply, another thread may have done it since the own count was read.
-    const isCorrected = count > 0 || !this.#lacksOwn(charges, this.#ownCounts(charges, nowMs, wallMs))
-    return isCorrected ? this.#askShared({ ...asking, isCorrected }) : this.#conclude(asking, calls, false)
-  }
-
-  /** Whether the own count would reject, and may be too low: another instance may have settled what was taken here. */
-  #lacksOwn(charges: Charges, { levels }: OwnCounts): boolean {
-    if (this.#parts.corrections?.isExpected() !== true) return false
-    for (let row = 0; row < charges.length; row++) {
-      if ((charges.counters[row] as FleetCounter).isSettled && levels[row]! < charges.costs[row]!) return true
-    }
-    return false
-  }
-
   /** Whether holds that were taken or renewed then still count when the next renewal is due. */
   #isInFirstHalf({ counters, length }: Charges, { wallMs: takenMs }: Taken): boolean {
     const { shared, clock } = this.#parts
     const ageMs = shared.redisWallMs(clock.wallMs()) - takenMs
     return counters.slice(0, length).every((counter) => ageMs <= ((counter!.limit as InFlightLimit).sliceMs * SLICES) / 2)
   }
-
-  #askAgain(asking: Asking): Outcome | Promise<Outcome> {
-    const asked = asking.asked + 1
-    return asked > MAX_ASKED ? this.#decideByFailureMode(asking) : this.#askShared({ ...asking, asked })
-  }
-
-  #decideByFailureMode(asking: Asking): Outcome {
-    const { action, charges, results, request, nowMs, wallMs } = asking
-    const { local, leases, failureMode, listener } = this.#parts
-    if (request !== undefined) leases!.onFailure(request)
-    if (!asking.isForOperator) listener.onDecided('failure_mode')
-    if (failureMode === 'closed') return 'unavailable'
-    if (failureMode === 'local') {
-      return action === 'take' ? local.takeAll(charges, results, nowMs, wallMs) : local.checkAll(charges, results, nowMs, wallMs)
-    }
-    for (let row = 0; row < charges.length; row++) {
-      const { limit } = charges.counters[row]!
-      results.levels[row] = algorithmOf(limit).size(limit)
-      results.waitsMs[row] = 0
-    }
-    results.wallMs = wallMs
-    results.momentMs = wallMs
-    results.takenFrom = 'none'
-    return true
-  }
-
-  /** In the windows that Redis is in, by our estimate of its clock. Valid until the next call. */
-  #ownCounts(charges: Charges, nowMs: number, wallMs: number): OwnCounts {
-    const { shared, local } = this.#parts
-    if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
-    local.checkWithResets(charges, this.#own, this.#resetsMs, nowMs, shared.redisWallMs(wallMs))
-    return { levels: this.#own.levels, resetsMs: this.#resetsMs }
-  }
-
-  /**
-   * What is taken from the fleet is charged here too. Each instance so knows its own share of every limit, and none of it is granted again
-   * when Redis is unreachable or lost its data. Returns false where the own count does not cover it: Redis lost its data, or the failure mode
-   * decided, while the call was pending. Tokens from leases were obtained before, and are charged in any case.
-   */
-  #takeOwn(charges: Charges, results: ChargeResults, request: RemoteRequest | undefined, askedMs: number): boolean {
-    const { shared, local, clock } = this.#parts
-    const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
-    return local.chargeAll(charges, this.#own, results, { nowMs: clock.nowMs(), askedMs }, shared.slackMs, paid)
-  }
-}
-
-/** A decision that waits for Redis. */
-interface Asking {
-  readonly action: 'take' | 'check'
-  readonly charges: Charges
-  readonly results: ChargeResults
-  readonly request: RemoteRequest | undefined
-  readonly nowMs: number
-  readonly wallMs: number
-  /** How often it was sent, this time included. */
-  readonly asked: number
-  /** It is not counted. */
-  readonly isForOperator: boolean
-  /** It was rejected before, and then own counts were corrected. */
-  readonly isCorrected?: boolean
 }
 
 function clockError(): LinkError {

@@ -1,0 +1,105 @@
+import type { Socket } from 'node:net'
+import { LINGER_MS } from '../body-source.ts'
+import { CLOSE_MS } from '../malformed-response.ts'
+import type { ClientState } from './client-state.ts'
+import { StallWatch } from './stall-watch.ts'
+import type { WireBody } from './wire-body.ts'
+import type { WireDownstream } from './wire-downstream.ts'
+
+export interface WireTimeouts {
+  /** For a head: from the start of the connection, or from the first byte of a later head. */
+  readonly headMs: number
+  /** For a connection that has nothing under way. */
+  readonly idleMs: number
+  /** Times that are noted may be up to one sweep old, so this much is added to the limits of a request. */
+  readonly sweepMs: number
+}
+
+/** How long may be waited for a client. One sweep checks all of them: a connection has no timer of its own. */
+export class ClientDeadlines {
+  readonly #socket: Socket
+  readonly #body: WireBody
+  readonly #downstream: WireDownstream
+  readonly #stall: StallWatch
+  /** When the state began; when a head did. */
+  #sinceMs = performance.now()
+  #isFirstHead = true
+  /** When the last piece came of a head that is here in part. */
+  #lastPieceMs = 0
+  /** The response was sent, and the rest of the body is still thrown away. */
+  #isLingering = false
+  /** When it is closed even if the client still sends; 0: never. */
+  #cutAtMs = 0
+
+  constructor(socket: Socket, body: WireBody, downstream: WireDownstream) {
+    this.#socket = socket
+    this.#body = body
+    this.#downstream = downstream
+    this.#stall = new StallWatch(socket)
+  }
+
+  /** A part of a head came. `wasIdle`: the first of it. The time of a connection's first head began with the connection. */
+  onPartOfHead(wasIdle: boolean, roughMs: number): void {
+    this.#lastPieceMs = roughMs
+    if (wasIdle) this.#sinceMs = performance.now()
+  }
+
+  onRequest(): void {
+    this.#isFirstHead = false
+  }
+
+  /** The rest of the body is thrown away from now on, for no longer than this; 0: no limit. */
+  onBodyDropped(stallMs: number): void {
+    this.#cutAtMs = stallMs > 0 ? performance.now() + stallMs : 0
+  }
+
+  onRefused(): void {
+    this.#cutAtMs = performance.now() + CLOSE_MS
+  }
+
+  /** The request was read and its response written, both to the end. */
+  onComplete(roughMs: number): void {
+    this.#cutAtMs = 0
+    this.#isLingering = false
+    this.#sinceMs = roughMs
+  }
+
+  /** To be called at every sweep. Returns what has taken too long: a head, for which there is a response, or anything else. */
+  overdue(state: ClientState, nowMs: number, { headMs, idleMs, sweepMs }: WireTimeouts): 'head' | 'other' | undefined {
+    const waitedMs = nowMs - this.#sinceMs
+    if (this.#cutAtMs > 0 && nowMs > this.#cutAtMs) return 'other'
+    switch (state) {
+      case 'silent':
+        if (waitedMs > headMs) return 'other'
+        break
+      case 'head':
+        if (waitedMs > headMs) return 'head'
+        if (!this.#isFirstHead && nowMs - this.#lastPieceMs > idleMs) return 'other'
+        break
+      case 'idle':
+        if (this.#socket.writableLength > 0) this.#sinceMs = nowMs
+        else if (waitedMs > idleMs) return 'other'
+        break
+      case 'busy':
+        if (this.#isSilent(nowMs - sweepMs)) return 'other'
+        if (this.#body.isDropped) this.#linger(nowMs)
+    }
+    const { stallMs } = this.#downstream
+    const stalledMs = this.#stall.stalledMs(nowMs)
+    return stallMs > 0 && stalledMs > stallMs + sweepMs ? 'other' : undefined
+  }
+
+  /** The client has not sent all of its body yet. */
+  #isSilent(nowMs: number): boolean {
+    const { idleMs, idleSinceMs } = this.#body
+    // Whether it is complete is checked last, because that may have to look at all waiting bytes.
+    return idleMs > 0 && nowMs - idleSinceMs > idleMs && !this.#body.isComplete
+  }
+
+  /** To be called while the rest of a body is discarded: how long that may go on after the response. */
+  #linger(nowMs: number): void {
+    if (this.#isLingering || !this.#downstream.isEnded || this.#socket.writableLength > 0) return
+    this.#isLingering = true
+    this.#cutAtMs = nowMs + LINGER_MS
+  }
+}

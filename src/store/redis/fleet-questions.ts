@@ -1,0 +1,194 @@
+import type { Clock } from '../../clock.ts'
+import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import { ChargeResults } from '../charge-results.ts'
+import type { Charges } from '../charges.ts'
+import type { Outcome } from '../counter-store.ts'
+import type { EmbeddedStore } from '../embedded-store.ts'
+import { applyRefunds } from './apply-refunds.ts'
+import type { Corrections } from './corrections.ts'
+import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
+import type { FleetCounter } from './fleet-counter.ts'
+import type { FleetResets } from './fleet-resets.ts'
+import type { Leases } from './leases/leases.ts'
+import type { RemoteRequest } from './leases/remote-request.ts'
+import { LinkError } from './link/link-error.ts'
+import type { QuestionCall } from './question-call.ts'
+import type { SharedCounters } from './shared-counters.ts'
+
+/** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
+type FailureMode = 'local' | 'open' | 'closed'
+
+export interface FleetQuestionsParts {
+  readonly shared: SharedCounters
+  readonly local: EmbeddedStore
+  /** Pre-fetched tokens, if enabled. */
+  readonly leases?: Leases | undefined
+  /** What instances settle for one another; undefined: this is the only one. */
+  readonly corrections?: Corrections | undefined
+  readonly failureMode: FailureMode
+  readonly clock: Clock
+  readonly listener: FleetListener
+}
+
+interface FleetListener {
+  /** A decision was made, by what. */
+  onDecided(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
+}
+
+const NONE: readonly number[] = []
+/** A question that names the wrong windows gets the time of Redis, and is sent again with the right ones. */
+export const MAX_ASKED = 2
+
+/** Decides by leases, by Redis, or by the failure mode while Redis is unreachable. */
+export class FleetQuestions {
+  readonly #parts: FleetQuestionsParts
+  readonly #resets: FleetResets
+  // Results of this process's own counters. Read before the first await, so that all decisions can share them.
+  readonly #own = new ChargeResults()
+  #resetsMs = new Float64Array(16)
+
+  constructor(parts: FleetQuestionsParts, resets: FleetResets) {
+    this.#parts = parts
+    this.#resets = resets
+  }
+
+  /** Takes all or nothing, or only looks whether that would do. `isForOperator`: it is not counted. */
+  ask(
+    action: 'take' | 'check',
+    charges: Charges,
+    results: ChargeResults,
+    nowMs: number,
+    wallMs: number,
+    isForOperator: boolean,
+  ): Outcome | Promise<Outcome> {
+    const { leases, listener } = this.#parts
+    results.growTo(charges.length)
+    if (leases !== undefined && this.#resets.mayHoldLeases(nowMs)) this.#resets.meet(charges, nowMs, wallMs)
+    const decided = leases?.decide(action, charges, results, nowMs, wallMs)
+    if (typeof decided !== 'boolean')
+      return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, isForOperator })
+    if (!isForOperator) listener.onDecided(decided ? 'lease' : 'refusal')
+    results.wallMs = wallMs
+    results.momentMs = wallMs
+    results.takenFrom = 'shared'
+    return decided
+  }
+
+  /** In the windows that Redis is in, by our estimate of its clock. Valid until the next call. */
+  ownCounts(charges: Charges, nowMs: number, wallMs: number): OwnCounts {
+    const { shared, local } = this.#parts
+    if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
+    local.checkWithResets(charges, this.#own, this.#resetsMs, nowMs, shared.redisWallMs(wallMs))
+    return { levels: this.#own.levels, resetsMs: this.#resetsMs }
+  }
+
+  #askShared(asking: Asking): Outcome | Promise<Outcome> {
+    const { action, charges, results, request, nowMs, wallMs } = asking
+    const { shared, leases } = this.#parts
+    this.#resets.meet(charges, nowMs, wallMs)
+    const own = this.ownCounts(charges, nowMs, wallMs)
+    const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
+    const calls = shared.callsFor(action, question)
+    if (calls === undefined) return this.#decideByFailureMode(asking)
+    const mayBeCorrected = !asking.isCorrected && this.#lacksOwn(charges, own)
+    results.wallMs = wallMs
+    results.momentMs = wallMs
+    return shared.ask(calls, charges, results).then(
+      (fits) => {
+        if (fits === 'other_window') return this.#askAgain(asking)
+        return !fits && mayBeCorrected ? this.#askCorrected(asking, calls) : this.#conclude(asking, calls, fits)
+      },
+      (error: unknown) => {
+        if (error instanceof LinkError) return this.#decideByFailureMode(asking)
+        if (request !== undefined) leases!.onFailure(request)
+        throw error
+      },
+    )
+  }
+
+  #conclude(asking: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+    const { action, charges, results, request, nowMs } = asking
+    const { shared, local, leases, clock, listener } = this.#parts
+    if (!asking.isForOperator) listener.onDecided('redis')
+    this.#resets.apply(calls, charges)
+    applyRefunds(calls, charges, local, clock.nowMs())
+    const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request, nowMs))
+    if (fits && !holds) {
+      void shared.giveBack(calls)
+      results.describe(this.#own, charges.length)
+    }
+    results.takenFrom = 'shared'
+    if (request !== undefined) leases!.onReply(request, holds, charges, results, calls)
+    return holds
+  }
+
+  /** The own count rejected. Once what other instances settled is applied, it may not. */
+  async #askCorrected(asking: Asking, calls: readonly QuestionCall[]): Promise<Outcome> {
+    const { charges, nowMs, wallMs } = asking
+    const count = await this.#parts.corrections!.apply()
+    // Where there is nothing to apply, another thread may have done it since the own count was read.
+    const isCorrected = count > 0 || !this.#lacksOwn(charges, this.ownCounts(charges, nowMs, wallMs))
+    return isCorrected ? this.#askShared({ ...asking, isCorrected }) : this.#conclude(asking, calls, false)
+  }
+
+  /** Whether the own count would reject, and may be too low: another instance may have settled what was taken here. */
+  #lacksOwn(charges: Charges, { levels }: OwnCounts): boolean {
+    if (this.#parts.corrections?.isExpected() !== true) return false
+    for (let row = 0; row < charges.length; row++) {
+      if ((charges.counters[row] as FleetCounter).isSettled && levels[row]! < charges.costs[row]!) return true
+    }
+    return false
+  }
+
+  #askAgain(asking: Asking): Outcome | Promise<Outcome> {
+    const asked = asking.asked + 1
+    return asked > MAX_ASKED ? this.#decideByFailureMode(asking) : this.#askShared({ ...asking, asked })
+  }
+
+  #decideByFailureMode(asking: Asking): Outcome {
+    const { action, charges, results, request, nowMs, wallMs } = asking
+    const { local, leases, failureMode, listener } = this.#parts
+    if (request !== undefined) leases!.onFailure(request)
+    if (!asking.isForOperator) listener.onDecided('failure_mode')
+    if (failureMode === 'closed') return 'unavailable'
+    if (failureMode === 'local') {
+      return action === 'take' ? local.takeAll(charges, results, nowMs, wallMs) : local.checkAll(charges, results, nowMs, wallMs)
+    }
+    for (let row = 0; row < charges.length; row++) {
+      const { limit } = charges.counters[row]!
+      results.levels[row] = algorithmOf(limit).size(limit)
+      results.waitsMs[row] = 0
+    }
+    results.wallMs = wallMs
+    results.momentMs = wallMs
+    results.takenFrom = 'none'
+    return true
+  }
+
+  /**
+   * What is taken from the fleet is charged here too. Each instance so knows its own share of every limit, and none of it is granted again
+   * when Redis is unreachable or lost its data. Returns false where the own count does not cover it: Redis lost its data, or the failure mode
+   * decided, while the call was pending. Tokens from leases were obtained before, and are charged in any case.
+   */
+  #takeOwn(charges: Charges, results: ChargeResults, request: RemoteRequest | undefined, askedMs: number): boolean {
+    const { shared, local, clock } = this.#parts
+    const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
+    return local.chargeAll(charges, this.#own, results, { nowMs: clock.nowMs(), askedMs }, shared.slackMs, paid)
+  }
+}
+
+/** A decision that waits for Redis. */
+interface Asking {
+  readonly action: 'take' | 'check'
+  readonly charges: Charges
+  readonly results: ChargeResults
+  readonly request: RemoteRequest | undefined
+  readonly nowMs: number
+  readonly wallMs: number
+  /** How often it was sent, this time included. */
+  readonly asked: number
+  /** It is not counted. */
+  readonly isForOperator: boolean
+  /** It was rejected before, and then own counts were corrected. */
+  readonly isCorrected?: boolean
+}
