@@ -34,10 +34,15 @@ export function LoginPage() {
 export function LoginDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
+    const before = document.activeElement as HTMLElement
     dialog.current!.showModal()
     // Another tab may have logged in while this one was told that the session had ended.
     void resumeSession()
-    return onLoginElsewhere(() => void resumeSession())
+    const stop = onLoginElsewhere(() => void resumeSession())
+    return () => {
+      stop()
+      giveFocusBack(before)
+    }
   }, [])
   return (
     <dialog ref={dialog} class="login" aria-label="Log in again" onCancel={(event) => event.preventDefault()}>
@@ -45,6 +50,13 @@ export function LoginDialog() {
       <LoginForm />
     </dialog>
   )
+}
+
+/** The dialog took the focus, and is gone with it. */
+function giveFocusBack(before: HTMLElement): void {
+  if (before === document.body) return
+  const place = before.isConnected ? before : document.querySelector<HTMLElement>('main h1')
+  place?.focus()
 }
 
 function LoginForm() {

@@ -11,7 +11,8 @@ import { cookieValue } from '../request/cookie.ts'
 import { queryValue } from '../request/query.ts'
 import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
 import { loggedAuthorization } from './logged-authorization.ts'
-import { countOf, type LoggedParts, partsOfPlan, partsOfPolicies } from './logged-parts.ts'
+import { countOf, type LoggedParts, partsOfPlan } from './logged-parts.ts'
+import { MatchedParts } from './matched-parts.ts'
 
 /** A bundle may read thousands of fields. Then a line has only those that the policies read that cover its request. */
 const MAX_READ_OF_ALL = 64
@@ -30,8 +31,9 @@ export class DecisionLines {
   readonly #parts: DecisionLinesParts
   readonly #matches = new Matches<PlanPolicy>()
   #plan: Plan | undefined
-  /** Undefined: those depend on the request. */
+  /** One of the two: where the bundle reads many fields, the line's depend on the request. */
   #ofAll: LoggedParts | undefined
+  #ofMatches: MatchedParts | undefined
   #second = Number.NaN
   #secondText = ''
 
@@ -65,14 +67,16 @@ export class DecisionLines {
   #loggedParts(plan: Plan, view: RequestView): LoggedParts {
     if (plan !== this.#plan) {
       const ofAll = partsOfPlan(plan)
-      this.#ofAll = countOf(ofAll) > MAX_READ_OF_ALL ? undefined : ofAll
+      const isMuch = countOf(ofAll) > MAX_READ_OF_ALL
+      this.#ofAll = isMuch ? undefined : ofAll
+      this.#ofMatches = isMuch ? new MatchedParts(plan) : undefined
       this.#plan = plan
     }
     if (this.#ofAll !== undefined) return this.#ofAll
     const { routes } = plan
     const matches = this.#matches
     routes.match(normalizePath(view.uri), routes.usesHosts ? normalizeHost(view.host) : '', view.method.toUpperCase(), matches, '')
-    return partsOfPolicies(plan, matches.policies.slice(0, matches.count) as PlanPolicy[])
+    return this.#ofMatches!.of(matches)
   }
 
   #client(view: RequestView, extent: 'whole' | 'network'): string | undefined {

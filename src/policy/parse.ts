@@ -1,5 +1,6 @@
+import type { z } from 'zod'
 import type { BundleFormat } from './bundle-format.ts'
-import { formatPath, type Problem } from './problem.ts'
+import { formatPath, type Path, type Problem } from './problem.ts'
 import { readJson } from './read-json.ts'
 import { readYaml } from './read-yaml.ts'
 import { findContradictions, findSurprises } from './review.ts'
@@ -39,7 +40,7 @@ function checkBundle(data: unknown): ParsedBundle {
   if (excess !== undefined) return refuse(EXCESS[excess])
   const envelope = envelopeSchema.safeParse(data)
   const problems: Problem[] = []
-  if (!envelope.success) for (const issue of envelope.error.issues) addFew(problems, describeIssue(issue, data))
+  if (!envelope.success) addFew(problems, described(envelope.error.issues, [], data))
   const { errors, warnings } = findUnknownFields(envelopeSchema, data, [], MAX_PROBLEMS)
   addFew(problems, errors)
   const policies: Policy[] = []
@@ -52,7 +53,7 @@ function checkBundle(data: unknown): ParsedBundle {
     looked.push(item)
     const result = policySchema.safeParse(item)
     if (result.success) policies.push(result.data)
-    else for (const issue of result.error.issues) addFew(problems, describeIssue({ ...issue, path: [...path, ...issue.path] }, data))
+    else addFew(problems, described(result.error.issues, path, data))
     const unknown = findUnknownFields(policySchema, item, path, MAX_PROBLEMS)
     addFew(problems, unknown.errors)
     addFew(warnings, unknown.warnings)
@@ -63,6 +64,10 @@ function checkBundle(data: unknown): ParsedBundle {
   const bundle = { ...envelope.data, policies }
   addFew(warnings, findSurprises(bundle))
   return { ok: true, bundle, warnings }
+}
+
+function* described(issues: readonly z.core.$ZodIssue[], path: Path, data: unknown): Generator<Problem> {
+  for (const issue of issues) yield* describeIssue({ ...issue, path: [...path, ...issue.path] }, data)
 }
 
 function addFew(list: Problem[], more: Iterable<Problem>): void {

@@ -8,9 +8,9 @@ import { encodePathText, normalizePath } from './path.ts'
 import { PathPrefixes } from './path-prefixes.ts'
 import { priceSurprises } from './price-tables.ts'
 import { formatPath, type Path, type Problem, show } from './problem.ts'
-import type { PricesConfig } from './schema/prices.ts'
+import { MAX_TABLES, type PricesConfig } from './schema/prices.ts'
 import type { Bundle, Rule, Selector } from './schema.ts'
-import { closest } from './suggest.ts'
+import { KnownWords } from './suggest.ts'
 import { field, listIn } from './unchecked-data.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
@@ -26,6 +26,8 @@ const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
  */
 export function* findContradictions(policies: readonly unknown[], prices?: unknown): Generator<Problem> {
   const policyIds = new Map<string, string>()
+  const tables = new Set(typeof prices === 'object' && prices !== null ? Object.keys(prices) : [])
+  const fewTables = new KnownWords([...tables].slice(0, MAX_TABLES))
   let [pairsInAll, segmentsInAll] = [0, 0]
   for (const [p, policy] of policies.entries()) {
     yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
@@ -44,7 +46,7 @@ export function* findContradictions(policies: readonly unknown[], prices?: unkno
     yield* repeatedElse(rules, ['policies', p, 'spec', 'rules'])
     for (const [r, rule] of rules.entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
-      yield* unknownTable(rule, prices, ['policies', p, 'spec', 'rules', r, 'algorithm_config', 'prices'])
+      yield* unknownTable(rule, tables, fewTables, ['policies', p, 'spec', 'rules', r, 'algorithm_config', 'prices'])
     }
   }
   if (pairsInAll > MAX_HOST_METHODS_IN_ALL) {
@@ -123,14 +125,12 @@ function* repeatedName(seen: Map<string, string>, item: unknown, nameField: stri
   else yield { path: text, message: `${show(name)} is already used by ${first}` }
 }
 
-function* unknownTable(rule: unknown, prices: unknown, path: Path): Generator<Problem> {
+function* unknownTable(rule: unknown, tables: ReadonlySet<string>, fewTables: KnownWords, path: Path): Generator<Problem> {
   const name = field(rule, 'algorithm') === 'cost_budget' ? field(field(rule, 'algorithm_config'), 'prices') : undefined
-  if (typeof name !== 'string') return
-  const tables = typeof prices === 'object' && prices !== null ? Object.keys(prices) : []
-  if (tables.includes(name)) return
-  const suggestion = closest(name, tables)
+  if (typeof name !== 'string' || tables.has(name)) return
+  const suggestion = fewTables.closest(name)
   const hint = suggestion === undefined ? '' : ` — did you mean ${show(suggestion)}?`
-  const message = `expected the name of a table in the bundle's prices${tables.length === 0 ? ' (it has none)' : ''}, got ${show(name)}${hint}`
+  const message = `expected the name of a table in the bundle's prices${tables.size === 0 ? ' (it has none)' : ''}, got ${show(name)}${hint}`
   yield { path: formatPath(path), message }
 }
 

@@ -3,36 +3,64 @@
  * (`tokens_per_month`, `min_…` for `max_…`), nor if something was added before or after it (`notHosts`).
  */
 export function closest(word: string, known: Iterable<string>): string | undefined {
-  let best: string | undefined
-  let bestDistance = Number.POSITIVE_INFINITY
-  for (const candidate of known) {
-    const distance = distanceTo(word, candidate)
-    if (distance < bestDistance) {
-      best = candidate
-      bestDistance = distance
-    }
+  return new KnownWords(known).closest(word)
+}
+
+/** Words to look in more than once. */
+export class KnownWords {
+  readonly #words: readonly Word[]
+
+  constructor(known: Iterable<string>) {
+    this.#words = Array.from(known, wordOf)
   }
-  return best
+
+  closest(word: string): string | undefined {
+    if (word.length > MAX_LENGTH || !NAME.test(word)) return undefined
+    const asked = wordOf(word)
+    let best: string | undefined
+    let bestDistance = NO_LIKENESS
+    for (const candidate of this.#words) {
+      const distance = distanceTo(asked, candidate)
+      if (distance < bestDistance) {
+        best = candidate.text
+        bestDistance = distance
+      }
+    }
+    return best
+  }
+}
+
+interface Word {
+  readonly text: string
+  readonly folded: string
+  readonly parts: readonly string[]
+}
+
+function wordOf(text: string): Word {
+  return { text, folded: fold(text), parts: partsOf(text) }
 }
 
 const NO_LIKENESS = Number.POSITIVE_INFINITY
 
-/** Longer words are no misspellings, and a comparison takes time in the product of the lengths. */
+/** Longer words are no misspellings. */
 const MAX_LENGTH = 64
 
 /** `!hosts` and `-hosts` negate. */
 const NAME = /^[a-z0-9][a-z0-9_. -]*$/i
 
-function distanceTo(word: string, known: string): number {
-  if (word.length > MAX_LENGTH || !NAME.test(word)) return NO_LIKENESS
-  const [folded, other] = [fold(word), fold(known)]
-  if (folded === other) return 0
-  if (startsAlike(folded, other)) return 0.5
-  const distance = editDistance(folded, other)
-  if (distance === 1) return other.length >= 3 ? 1 : NO_LIKENESS
-  const [words, otherWords] = [wordsOf(word), wordsOf(known)]
-  if (words.length !== otherWords.length || words.length < 2) return NO_LIKENESS
-  return words.every((part, i) => editDistance(part, otherWords[i]!) <= 1) ? distance : NO_LIKENESS
+function distanceTo(word: Word, known: Word): number {
+  if (word.folded === known.folded) return 0
+  if (startsAlike(word.folded, known.folded)) return 0.5
+  if (isOneEdit(word.folded, known.folded)) return known.folded.length >= 3 ? 1 : NO_LIKENESS
+  const { parts } = word
+  if (parts.length !== known.parts.length || parts.length < 2) return NO_LIKENESS
+  let misspelled = 0
+  for (const [i, part] of known.parts.entries()) {
+    if (parts[i] === part) continue
+    if (!isOneEdit(parts[i]!, part)) return NO_LIKENESS
+    misspelled++
+  }
+  return misspelled
 }
 
 /** `path_prefix`, `PathPrefix` and `path-prefix` count as the same word. */
@@ -40,7 +68,7 @@ function fold(word: string): string {
   return word.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
-function wordsOf(text: string): string[] {
+function partsOf(text: string): string[] {
   return text
     .replace(/[A-Z]+/g, '_$&')
     .toLowerCase()
@@ -52,20 +80,13 @@ function startsAlike(word: string, known: string): boolean {
   return word.length >= 3 && known.startsWith(word)
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
-function editDistance(a: string, b: string): number {
-  let beforePrevious: number[] = []
-  let previous = Array.from({ length: b.length + 1 }, (_, j) => j)
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      let cost = Math.min(replaced, previous[j]! + 1, row[j - 1]! + 1)
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) cost = Math.min(cost, beforePrevious[j - 2]! + 1)
-      row.push(cost)
-    }
-    beforePrevious = previous
-    previous = row
-  }
-  return previous[b.length]!
+/** Whether two texts that are not the same differ by one character: inserted, left out, replaced, or swapped with its neighbour. */
+function isOneEdit(a: string, b: string): boolean {
+  if (a.length > b.length) return isOneEdit(b, a)
+  if (b.length - a.length > 1) return false
+  let i = 0
+  while (i < a.length && a[i] === b[i]) i++
+  if (a.length < b.length) return a.slice(i) === b.slice(i + 1)
+  if (a.slice(i + 1) === b.slice(i + 1)) return true
+  return a[i] === b[i + 1] && a[i + 1] === b[i] && a.slice(i + 2) === b.slice(i + 2)
 }

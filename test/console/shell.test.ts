@@ -51,6 +51,7 @@ describeInBrowser('the shell', () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
     await page.getByRole('link', { name: 'Events' }).click()
+    await expect.poll(() => page.title()).toBe('Events · edge')
     await page.getByLabel('Filter').fill('half a thought')
     await page.context().clearCookies()
     const dialog = page.getByRole('dialog', { name: 'Log in again' })
@@ -59,7 +60,25 @@ describeInBrowser('the shell', () => {
     await dialog.getByRole('button', { name: 'Log in' }).click()
     await dialog.waitFor({ state: 'detached' })
     expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought')
+    await page.keyboard.type('!')
+    expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought!')
     await page.getByText('Live').waitFor()
+  })
+
+  test('moves the focus to the heading where the view is another after the login', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByRole('link', { name: 'Events' }).click()
+    await expect.poll(() => page.title()).toBe('Events · edge')
+    await page.getByLabel('Filter').focus()
+    await page.context().clearCookies()
+    const dialog = page.getByRole('dialog', { name: 'Log in again' })
+    await dialog.locator('input[type=password]').fill(ADMIN_TOKEN)
+    await page.evaluate('location.hash = "#/explain"')
+    await expect.poll(() => page.title()).toBe('Explain · edge')
+    await dialog.getByRole('button', { name: 'Log in' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Explain')
   })
 
   test('says in a form that the session had ended, and takes it then', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { windowRule } from '../../../test/support/bundles/bundles.ts'
 import { compiledRule, problemsOf } from '../../../test/support/bundles/compiled-rule.ts'
 import { GIVEN } from '../../costs/given.ts'
@@ -102,6 +102,16 @@ describe('a time zone that does not exist', () => {
     expect(errors({ limit: 5, period: '1d', timezone })).toEqual([
       `algorithm_config.timezone: expected an IANA time zone as Area/City, such as ${suggested}, got "${timezone}"`,
     ])
+  })
+
+  test('is looked for among names that are listed once, however many are wrong', () => {
+    const listed = vi.spyOn(Intl, 'supportedValuesOf')
+    try {
+      for (let i = 0; i < 100; i++) expect(errors({ limit: 5, period: '1d', timezone: `Mars/M${i}` })).toHaveLength(1)
+      expect(listed.mock.calls.length).toBeLessThanOrEqual(1)
+    } finally {
+      listed.mockRestore()
+    }
   })
 
   test.each([[7], [null], [['UTC']], [{}], ['x'.repeat(100_000)], ['Europe/'.repeat(20_000)]])(

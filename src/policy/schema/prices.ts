@@ -3,7 +3,7 @@ import { hasSixDecimals } from '../../costs/money.ts'
 import { label } from './parts.ts'
 
 /** Each is read by every worker. */
-const MAX_TABLES = 100
+export const MAX_TABLES = 100
 const MAX_PATTERNS_IN_ALL = 10_000
 /** For a million tokens: one for each token. */
 const MAX_PRICE = 1_000_000

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { PERIODS, type Period } from '../../limiter/calendar.ts'
 import { timeZoneOf } from '../../limiter/time-zone.ts'
-import { closest } from '../suggest.ts'
+import { KnownWords } from '../suggest.ts'
 
 /*
  * Windows of a calendar, as several algorithms write them. Each `error` completes the sentence "expected …".
@@ -36,14 +36,30 @@ function zoneError({ input }: { readonly input?: unknown }): string {
 
 /** The zone that a name is a misspelling of, or whose city it is. */
 function meantZone(input: unknown): string | undefined {
-  if (typeof input !== 'string') return undefined
-  const zones = Intl.supportedValuesOf('timeZone')
+  if (typeof input !== 'string' || input.length > MAX_ZONE_CHARACTERS) return undefined
+  // Made once: Intl puts its list together anew each time, and a bundle may have thousands of wrong names.
+  suggestions ??= zoneSuggestions()
+  const { zoneByCity, zoneByWords, words } = suggestions
   const city = input.trim().toLowerCase().replaceAll(' ', '_')
-  const ofCity = zones.find((zone) => zone.toLowerCase().endsWith(`/${city}`))
-  if (ofCity !== undefined) return ofCity
-  const words = zones.map(asWords)
-  const meant = closest(asWords(input), words)
-  return meant === undefined ? undefined : zones[words.indexOf(meant)]
+  return zoneByCity.get(city) ?? zoneByWords.get(words.closest(asWords(input)) ?? '')
+}
+
+interface ZoneSuggestions {
+  readonly zoneByCity: ReadonlyMap<string, string>
+  readonly zoneByWords: ReadonlyMap<string, string>
+  readonly words: KnownWords
+}
+
+let suggestions: ZoneSuggestions | undefined
+
+function zoneSuggestions(): ZoneSuggestions {
+  const zones = Intl.supportedValuesOf('timeZone')
+  const zoneByWords = new Map(zones.map((zone) => [asWords(zone), zone]))
+  return {
+    zoneByCity: new Map(zones.map((zone) => [zone.slice(zone.lastIndexOf('/') + 1).toLowerCase(), zone])),
+    zoneByWords,
+    words: new KnownWords(zoneByWords.keys()),
+  }
 }
 
 /** Suggestions are for names without a slash. */

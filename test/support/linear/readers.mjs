@@ -53,6 +53,16 @@ const rule = (i) => ({
   algorithm_config: { tokens_per_second: 1, burst: 1 },
 })
 
+const inWrongZone = (i) => ({ ...rule(i), algorithm: 'fixed_window', algorithm_config: { limit: 1, period: '1d', timezone: `Mars/M${i}` } })
+
+const tables = (count) => Object.fromEntries(list(count, (i) => [`table-${i}`, { '*': { input: 1, output: 1 } }]))
+const pricedBy = (name) => (i) => ({
+  ...rule(i),
+  algorithm: 'cost_budget',
+  algorithm_config: { budget: 9, period: '1d', prices: name + i },
+})
+const [priced, mispriced] = [pricedBy('table-'), pricedBy('tabel-')]
+
 /** One byte at a time. */
 const response =
   (start, unit, relays = false) =>
@@ -339,6 +349,12 @@ export const readers = {
   'a long unknown field': (length) => jsonBundle({ bundle_version: 1, policies: [{ [fill('selector', length)]: 1 }] }),
   'wrong rules': (length) =>
     jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, () => ({ algorithm: 'x' })) } }] }),
+  'wrong time zones': (length) =>
+    jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, inWrongZone) } }] }),
+  'tables of prices': (length) =>
+    jsonBundle({ bundle_version: 1, prices: tables(length), policies: [{ id: 'p', spec: { rules: list(length / 10, priced) } }] }),
+  'wrong names of tables': (length) =>
+    jsonBundle({ bundle_version: 1, prices: tables(length), policies: [{ id: 'q', spec: { rules: list(length / 10, mispriced) } }] }),
   'rules of one name': (length) =>
     jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, () => rule(0)) } }] }),
   'YAML policies': (length) => yamlBundle(`bundle_version: 1\npolicies:\n${fill('- {id: a, spec: {rules: []}}\n', length)}`),
