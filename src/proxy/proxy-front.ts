@@ -90,11 +90,12 @@ export class ProxyFront {
       handle: (request: ProxiedRequest, downstream: Downstream) => this.#proxy.handle(request, downstream),
       noteMalformed: (detail: string) => this.#proxy.noteMalformed(detail),
     }
-    const newWire = (handOver: (socket: Socket) => void): ProxyWire =>
-      new ProxyWire(options.timeouts, this.#backend.options.idleTimeoutMs, { ...handlers, handOver })
+    const { idleTimeoutMs: stallMs } = this.#backend.options
+    const newWire = (handOver: (socket: Socket) => void): ProxyWire => new ProxyWire(options.timeouts, stallMs, { ...handlers, handOver })
     const server = new NodeServer({
       ...handlers,
       handleOwn,
+      stallMs,
       refuse: (downstream, detail) => this.#proxy.refuse(downstream, 'bad_request', detail),
       newWire: this.#hasOwnWire ? newWire : undefined,
     })
@@ -108,7 +109,7 @@ export class ProxyFront {
     this.#proxy.cutBlockedStreams()
   }
 
-  /** From now on every request that begins is the last on its connection. */
+  /** From now on every response that begins is the last on its connection. */
   drain(): void {
     for (const server of this.#servers) server.drain()
   }

@@ -13,27 +13,43 @@ import { dropRest } from './unread-body.ts'
 /** As texts, these leave in one write with the head before them. */
 const MAX_TEXT_BYTES = 16 * 1024
 
+export interface NodeDownstreamParts {
+  readonly connection: ClientConnection
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** What a client that asks for another protocol has sent behind its request. */
+  readonly early: EarlyBytes | undefined
+  /** Every response that begins now is the last on its connection. */
+  readonly isDraining: () => boolean
+  /** How long a client may take nothing of its response; 0: for ever. */
+  readonly stallMs: number
+}
+
 /** The client of a request that came through `node:http`. */
 export class NodeDownstream implements Downstream {
   readonly received: ReceivedHead
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
   readonly #connection: ClientConnection
-  /** What a client that asks for another protocol has sent behind its request. */
   readonly #early: EarlyBytes | undefined
+  readonly #isDraining: () => boolean
   #body: NodeBody | undefined
   #hearsDrain = false
-  #stallMs = 0
+  #stallMs: number
   #stall: NodeJS.Timeout | undefined
+  /** What the client had taken when its time began. */
+  #takenBytes = 0
   trace: RequestTrace | undefined
   listener: DownstreamListener | undefined
 
-  constructor(connection: ClientConnection, req: IncomingMessage, res: ServerResponse, early: EarlyBytes | undefined) {
+  constructor({ connection, req, res, early, isDraining, stallMs }: NodeDownstreamParts) {
     this.received = receivedHead(req)
     this.#connection = connection
     this.#req = req
     this.#res = res
     this.#early = early
+    this.#isDraining = isDraining
+    this.#stallMs = stallMs
   }
 
   get peer(): Peer {
@@ -79,6 +95,7 @@ export class NodeDownstream implements Downstream {
 
   head(status: number, reason: string | undefined, { text }: FieldLines): void {
     const fields = fieldsOf(text)
+    if (this.#isDraining()) this.closeWhenDone()
     if (reason === undefined) this.#res.writeHead(status, fields)
     else this.#res.writeHead(status, reason, fields)
   }
@@ -99,6 +116,12 @@ export class NodeDownstream implements Downstream {
     const copy = copyOf(last ?? '')
     if (typeof copy === 'string') this.#res.end(copy, 'latin1')
     else this.#res.end(copy)
+    this.watchEnd()
+  }
+
+  /** To be called when all of the response was written: a client that does not take the rest of it is not waited for for ever. */
+  watchEnd(): void {
+    if (this.unsentBytes > 0) this.#awaitDrain()
   }
 
   upgrade(status: number, reason: string, fields: FieldLines): UpgradedClient {
@@ -149,7 +172,18 @@ export class NodeDownstream implements Downstream {
       this.#res.on('drain', () => this.#onDrain())
       this.#res.once('close', () => clearTimeout(this.#stall))
     }
-    if (this.#stallMs > 0) this.#stall ??= setTimeout(() => this.cut(), this.#stallMs)
+    if (this.#stallMs > 0) this.#stall ??= this.#limitWait()
+  }
+
+  #limitWait(): NodeJS.Timeout {
+    this.#takenBytes = this.writtenBytes - this.unsentBytes
+    return setTimeout(() => this.#checkTaken(), this.#stallMs)
+  }
+
+  /** Behind the end of a response Node tells only when all of it was taken: what a slow client has taken meanwhile counts too. */
+  #checkTaken(): void {
+    if (this.writtenBytes - this.unsentBytes === this.#takenBytes) this.cut()
+    else this.#stall = this.#limitWait()
   }
 
   #onDrain(): void {

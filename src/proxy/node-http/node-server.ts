@@ -20,6 +20,8 @@ export interface NodeServerOptions {
   readonly handle: (request: ProxiedRequest, downstream: Downstream) => void
   /** A request that can be read in two ways. */
   readonly refuse: (downstream: Downstream, detail: string) => void
+  /** How long a client may take nothing of its response; 0: for ever. */
+  readonly stallMs: number
   /** Something came that is no request, and has its response already. */
   readonly noteMalformed: (detail: string) => void
   /** Undefined: `node:http` reads everything. */
@@ -32,6 +34,7 @@ export class NodeServer {
   readonly #clients: ClientConnections
   readonly #events: ServerEvents
   #isDraining = false
+  readonly #drains = (): boolean => this.#isDraining
 
   constructor(options: NodeServerOptions) {
     this.#options = options
@@ -53,7 +56,7 @@ export class NodeServer {
     return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing, newFront })
   }
 
-  /** From now on every request that begins is the last on its connection. */
+  /** From now on every response that begins is the last on its connection. */
   drain(): void {
     this.#isDraining = true
   }
@@ -72,8 +75,8 @@ export class NodeServer {
   }
 
   #begin(client: ClientConnection, req: IncomingMessage, res: ServerResponse, early: EarlyBytes | undefined): void {
-    const { isOwn, handleOwn, handle, refuse } = this.#options
-    const downstream = new NodeDownstream(client, req, res, early)
+    const { isOwn, handleOwn, handle, refuse, stallMs } = this.#options
+    const downstream = new NodeDownstream({ connection: client, req, res, early, isDraining: this.#drains, stallMs })
     if (this.#isDraining) downstream.closeWhenDone()
     client.begin(res, downstream)
     const request = ProxiedRequest.read(downstream.received, downstream.canUpgrade)
@@ -83,6 +86,7 @@ export class NodeServer {
     } else if (isOwn(pathOf(request.target))) {
       // None of them reads a body.
       if (request.hasBody) downstream.dropBody(LINGER_MS)
+      res.once('prefinish', () => downstream.watchEnd())
       handleOwn(req, res)
     } else handle(request, downstream)
   }

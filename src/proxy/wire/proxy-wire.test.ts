@@ -24,8 +24,17 @@ test('a head behind a request has its whole time, whenever it begins between two
   expect(accepted.writableEnded).toBe(true)
 })
 
-/** A connection of a wire that responds to every request. */
-async function connected(): Promise<{ client: Socket; accepted: Socket }> {
+test('what is handed over stays as it came, though it is read later', async () => {
+  // A stream that does not flow keeps what it is given back.
+  const { client, accepted } = await connected((socket) => void socket.pause())
+  const bytes = 'GET / HTTP/1.0\r\n\r\n'
+  client.write(bytes)
+  await until(() => accepted.readableLength === bytes.length)
+  expect(String(accepted.read())).toBe(bytes)
+})
+
+/** A connection of a wire that responds to every plain request. */
+async function connected(handOver: (socket: Socket) => void = () => expect.unreachable()): Promise<{ client: Socket; accepted: Socket }> {
   const timeouts = { keepAliveMs: 60_000, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 60_000 }
   const wire = new ProxyWire(timeouts, 0, {
     peerOf: () => ({ address: '127.0.0.1', isTrusted: false }),
@@ -35,7 +44,7 @@ async function connected(): Promise<{ client: Socket; accepted: Socket }> {
       downstream.end(undefined, [])
     },
     noteMalformed: () => {},
-    handOver: () => expect.unreachable(),
+    handOver,
   })
   const server = createServer({ allowHalfOpen: true }, (socket) => wire.accept(socket)).listen(0, '127.0.0.1')
   const connection = once(server, 'connection')

@@ -94,7 +94,8 @@ export class WireDownstream implements Downstream {
   }
 
   head(status: number, reason: string | undefined, fields: FieldLines): void {
-    const { finalHead } = this.#parts.context
+    const { finalHead, isDraining } = this.#parts.context
+    if (isDraining) this.isLast = true
     this.#hasBody = hasBody(this.received.method, status)
     this.#head = finalHead.text(status, reason, fields, this.#hasBody, this.isLast)
     this.#isChunked = finalHead.isChunked

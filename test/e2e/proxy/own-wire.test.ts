@@ -4,6 +4,7 @@ import { NodeDownstream } from '../../../src/proxy/node-http/node-downstream.ts'
 import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
+import { PROXY_WIRES } from '../../support/run/proxy-wire.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { until } from '../../support/until.ts'
 
@@ -168,9 +169,10 @@ describe('a sweep ends what takes too long', () => {
   })
 })
 
-test('a client that takes nothing of its rejections is cut', async () => {
-  const env = { ...OWN, EDGE_BACKEND_IDLE_TIMEOUT_MS: '100' }
-  const edge = await proxying(await HttpBackend.start(), { env, bundle: bundle(1, policy('p', { rules: [blockRule('r')] })) })
+test.each(PROXY_WIRES)('a client that takes nothing of its rejections is cut: EDGE_PROXY_WIRE=%s', async (wire) => {
+  const rules = [blockRule('r', undefined, { message: 'x'.repeat(1000) })]
+  const env = { EDGE_PROXY_WIRE: wire, EDGE_BACKEND_IDLE_TIMEOUT_MS: '100' }
+  const edge = await proxying(await HttpBackend.start(), { env, bundle: bundle(1, policy('p', { rules })) })
   const client = RawClient.connect(edge.port)
   client.socket.pause()
   await until(() => {

@@ -354,6 +354,7 @@ async function expectTimeout(owner: Owner, edge: Edge, request: string): Promise
   ])
   expect(JSON.parse(answer.body).error).toMatchObject({ type: 'backend_error', code: 'backend_timeout' })
   expect(await edge.metric('edge_proxy_open_requests')).toBe(0)
+  expect(await edge.metric('edge_backend_retries_total{reason="backend_timeout"}')).toBe(0)
 }
 
 /** An address that answers no attempt to connect: who listens there accepts nobody, and its queue is full. */
