@@ -119,7 +119,7 @@ export class NodeDownstream implements Downstream {
     this.watchEnd()
   }
 
-  /** To be called when all of the response was written: a client that does not take the rest of it is not waited for for ever. */
+  /** To be called when all of the response was written: a client that never takes the rest of it is cut. */
   watchEnd(): void {
     if (this.unsentBytes > 0) this.#awaitDrain()
   }
