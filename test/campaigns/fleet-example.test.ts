@@ -13,9 +13,6 @@ describeWithRedis('examples/fleet', () => {
   // SIGHUP: its terminal was closed.
   test.each(['SIGINT', 'SIGHUP'] as const)(
     'two instances by one command enforce one limit, and end with it on %s',
-    {
-      timeout: 60_000,
-    },
     async (signal) => {
       const fleet = spawn(process.execPath, [START, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
       onTestFinished(() => end(fleet))

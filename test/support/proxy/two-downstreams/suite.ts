@@ -23,7 +23,7 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
   afterAll(() => pair.stop())
 
   test('whatever comes, however cut: the same answers, the same requests at the backend, the same counts', {
-    timeout: 300_000,
+    timeout: 900_000,
   }, async () => {
     // The same talks in every run, unless others are asked for: what differs then depends on the change, or on timing.
     const firstSeed = Number(process.env['EDGE_TEST_SEED'] ?? 1)
@@ -44,7 +44,7 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
     expect(unseen()).toEqual([])
   })
 
-  test('a request may be cut anywhere', { timeout: 300_000 }, async () => {
+  test('a request may be cut anywhere', { timeout: 900_000 }, async () => {
     let caller = 0
     const nextCaller = (): string => `split-${String(caller++).padStart(6, '0')}`
     const whole = splitCorpus(nextCaller())
