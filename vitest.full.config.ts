@@ -8,8 +8,9 @@ const { globalSetup = [], ...each } = base.test!
 const common = {
   ...each,
   exclude: [],
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  // None of them is about time, and machines differ: these only end what hangs. `until` says sooner what it is waiting for.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
   expect: { poll: { timeout: 60_000, interval: 100 } },
 }
 

@@ -11,32 +11,26 @@ const TOKENS_PER_SECOND = 0.05
 
 describeWithRedis('examples/fleet', () => {
   // SIGHUP: its terminal was closed.
-  test.each(['SIGINT', 'SIGHUP'] as const)(
-    'two instances by one command enforce one limit, and end with it on %s',
-    {
-      timeout: 60_000,
-    },
-    async (signal) => {
-      const fleet = spawn(process.execPath, [START, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
-      onTestFinished(() => end(fleet))
-      const ports = await printedPorts(fleet)
-      expect(new Set(ports).size).toBe(2)
+  test.each(['SIGINT', 'SIGHUP'] as const)('two instances by one command enforce one limit, and end with it on %s', async (signal) => {
+    const fleet = spawn(process.execPath, [START, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(() => end(fleet))
+    const ports = await printedPorts(fleet)
+    expect(new Set(ports).size).toBe(2)
 
-      const startedMs = performance.now()
-      const statuses: number[] = []
-      for (let i = 0; i < 4 * BURST; i++) statuses.push(await statusOf(ports[i % 2]!))
-      const elapsedS = (performance.now() - startedMs) / 1000
-      const allowed = statuses.filter((status) => status === 200).length
-      expect(new Set(statuses)).toEqual(new Set([200, 429]))
-      expect(allowed).toBeGreaterThanOrEqual(BURST)
-      expect(allowed).toBeLessThanOrEqual(BURST + Math.floor(elapsedS * TOKENS_PER_SECOND))
+    const startedMs = performance.now()
+    const statuses: number[] = []
+    for (let i = 0; i < 4 * BURST; i++) statuses.push(await statusOf(ports[i % 2]!))
+    const elapsedS = (performance.now() - startedMs) / 1000
+    const allowed = statuses.filter((status) => status === 200).length
+    expect(new Set(statuses)).toEqual(new Set([200, 429]))
+    expect(allowed).toBeGreaterThanOrEqual(BURST)
+    expect(allowed).toBeLessThanOrEqual(BURST + Math.floor(elapsedS * TOKENS_PER_SECOND))
 
-      fleet.stdout!.destroy()
-      await end(fleet, signal)
-      expect(fleet.exitCode).toBe(0)
-      for (const port of ports) await expect(ask(port, 'GET', '/livez')).rejects.toThrow('ECONNREFUSED')
-    },
-  )
+    fleet.stdout!.destroy()
+    await end(fleet, signal)
+    expect(fleet.exitCode).toBe(0)
+    for (const port of ports) await expect(ask(port, 'GET', '/livez')).rejects.toThrow('ECONNREFUSED')
+  })
 })
 
 /** The instances' ports, once the example says what to try. */

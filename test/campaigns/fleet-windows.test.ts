@@ -21,7 +21,7 @@ describeWithRedis('four instances on one Redis, killed and started again at rand
   test.each([
     { mode: 'exact', lifeMs: 0, bound: 'burst + rate × W' },
     { mode: 'leased', lifeMs: LEASE_MS, bound: 'burst + rate × (W + lease life)' },
-  ])('admit at most $bound over any window W in $mode mode', { timeout: 120_000 }, async ({ mode, lifeMs }) => {
+  ])('admit at most $bound over any window W in $mode mode', async ({ mode, lifeMs }) => {
     const seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
     onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
     const random = new Random(seed)

@@ -17,7 +17,7 @@ describe.for(['bundle.json', 'bundle.yaml'])('edge validate on %s', (name) => {
     for (const { file, content } of cases) await writeFile(join(directory, file), content)
     const paths = cases.map(({ file }) => join(directory, file))
     cli = await finished(['validate', ...paths, ...paths], {}, owner)
-  }, 60_000)
+  })
 
   test('answers 1 and calls none of them ok', () => {
     expect([cli.status, cli.stdout]).toEqual([1, ''])

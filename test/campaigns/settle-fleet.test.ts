@@ -69,9 +69,7 @@ describeWithRedis('instances that share Redis and EDGE_RESERVATION_SECRET', () =
     expect((await reserve(taker)).headers['ratelimit-remaining']).toBe('450')
   })
 
-  test.concurrent('whatever is taken and settled where, nothing is rejected that fits, and all counts agree', {
-    timeout: 120_000,
-  }, async (owner) => {
+  test.concurrent('whatever is taken and settled where, nothing is rejected that fits, and all counts agree', async (owner) => {
     const redis = await runningRedis({}, owner)
     const edges = await sharingSecret(3, redis.url, budgetBundle(500), owner)
     const place = fc.nat(2)

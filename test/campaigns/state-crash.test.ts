@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 const LARGE_BURST = 1_000_000
 
-describe.concurrent('kill -9', { timeout: 60_000 }, () => {
+describe.concurrent('kill -9', () => {
   test('loses at most what was taken after the last save, and leaves the file free', async (t) => {
     const kept = await KeptCounters.of(t)
     const first = await kept.run()

@@ -22,4 +22,4 @@ test('of instances that start at once on a path that a crash left behind, exactl
     await winner!.stop(round < ROUNDS - 1 ? 'SIGKILL' : 'SIGTERM')
   }
   expect(readdirSync(dirname(env.EDGE_SOCKET))).toEqual([])
-}, 120_000)
+})

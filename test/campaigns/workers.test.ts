@@ -4,5 +4,5 @@ import { DEATHS, expectNothingLost } from '../support/workers/deaths.ts'
 test(
   'workers that die under load, in every way, fifty in a row: nothing that was counted is lost',
   () => expectNothingLost(Array.from({ length: 10 }, () => DEATHS).flat()),
-  300_000,
+  600_000,
 )

@@ -11,6 +11,7 @@ import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-clie
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
 import { selfSigned } from '../../support/service/self-signed.ts'
 
@@ -139,26 +140,28 @@ test('a reader that has seen enough is no problem', async () => {
   expect(stderr).toBe('status 0\n')
 })
 
-test('over https, below a path, with a certificate of a private authority', async () => {
-  const directory = await scratchDirectory()
-  const { key, cert, path } = await selfSigned(directory)
-  const edge = await service()
-  const proxy = createServer({ key, cert }, (req, res) => {
-    const { method, headers } = req
-    const options = { port: edge.adminPort, host: '127.0.0.1', method, headers, path: req.url!.replace('/ops/', '/') }
-    req.pipe(request(options, (from) => from.pipe(res.writeHead(from.statusCode!, from.headers))))
+describeWithOpenssl('the commands', () => {
+  test('over https, below a path, with a certificate of a private authority', async () => {
+    const directory = await scratchDirectory()
+    const { key, cert, path } = await selfSigned(directory)
+    const edge = await service()
+    const proxy = createServer({ key, cert }, (req, res) => {
+      const { method, headers } = req
+      const options = { port: edge.adminPort, host: '127.0.0.1', method, headers, path: req.url!.replace('/ops/', '/') }
+      req.pipe(request(options, (from) => from.pipe(res.writeHead(from.statusCode!, from.headers))))
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void proxy.close())
+    const url = `https://localhost:${(proxy.address() as AddressInfo).port}/ops`
+    const env = { EDGE_ADMIN_URL: url, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
+    const trusted = await finished(['counters', 'open', 'all'], { ...env, NODE_EXTRA_CA_CERTS: path })
+    expect(trusted).toMatchObject({ status: 0, stderr: '' })
+    const untrusted = await finished(['status'], env)
+    expect(untrusted).toMatchObject({ status: 1, stdout: '' })
+    expect(untrusted.stderr).toContain(
+      `${url}/ is unreachable: its certificate is not trusted; for a private authority set NODE_EXTRA_CA_CERTS`,
+    )
   })
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void proxy.close())
-  const url = `https://localhost:${(proxy.address() as AddressInfo).port}/ops`
-  const env = { EDGE_ADMIN_URL: url, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
-  const trusted = await finished(['counters', 'open', 'all'], { ...env, NODE_EXTRA_CA_CERTS: path })
-  expect(trusted).toMatchObject({ status: 0, stderr: '' })
-  const untrusted = await finished(['status'], env)
-  expect(untrusted).toMatchObject({ status: 1, stdout: '' })
-  expect(untrusted.stderr).toContain(
-    `${url}/ is unreachable: its certificate is not trusted; for a private authority set NODE_EXTRA_CA_CERTS`,
-  )
 })
 
 test('the program loads nothing of the service for these commands', async () => {

@@ -49,7 +49,7 @@ export function llmBudgetSuite(chunkings: number, interleavings: number): void {
         }),
         { numRuns: chunkings },
       )
-    }, 120_000)
+    }, 600_000)
   })
 
   describe('any interleaving', () => {
@@ -87,7 +87,7 @@ export function llmBudgetSuite(chunkings: number, interleavings: number): void {
       const settled = Object.values(await proxy.settlements()).reduce((sum, count) => sum + count, 0)
       const allowed = await proxy.edge.metric('edge_decisions_total{action="allow",reason="all_rules_passed",policy="llm",route="/"}')
       expect(settled).toBe(allowed)
-    }, 120_000)
+    }, 600_000)
   })
 }
 

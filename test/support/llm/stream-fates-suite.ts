@@ -43,7 +43,7 @@ export function streamFatesSuite(streams: number, env: Readonly<Record<string, s
     const reset = all.filter(({ fate }) => fate === 'backend resets').length
     expect(await proxy.edge.metric('edge_backend_failures_total{reason="backend_reset"}')).toBe(reset)
     expect(proxy.edge.logged('internal_error')).toEqual([])
-  }, 110_000)
+  }, 300_000)
 }
 
 class FatedStream {

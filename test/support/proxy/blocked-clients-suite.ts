@@ -16,7 +16,7 @@ const EVENTS = 10 * 1024
 /** 64 KiB, as many times as fill them too. */
 const SMALL_EVENTS = 64
 const SMALL_RESPONSES = 160
-const LONG_MS = 110_000
+const LONG_MS = 300_000
 const BODY = JSON.stringify({ stream: true, messages: [{ role: 'user', content: 'hello' }] })
 
 /** Clients that do not read, and backends that do not: each gets its own bytes, whoever else is served meanwhile. */

@@ -40,7 +40,7 @@ export function idleClientsSuite(connections: number, wire: string, maxKib: numb
       for (const socket of sockets) socket.destroy()
       // Connections to the backend stay for those who come next.
       await until(async () => (await openFiles(cli)) <= files + BATCH)
-    }, 110_000)
+    }, 300_000)
   })
 }
 

@@ -44,7 +44,7 @@ export function idleConnectionsSuite(connections: number): void {
       await until(() => answered === sockets.length)
       for (const socket of sockets) socket.destroy()
       await until(async () => (await openFiles(cli)) <= files)
-    }, 120_000)
+    }, 300_000)
   })
 }
 

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { replaceFile } from '../../support/bundles/bundle-file.ts'
-import { burstYaml } from '../../support/bundles/bundles.ts'
-import { ask } from '../../support/service/http.ts'
-import { finished, scratchDirectory, serving } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
+import { replaceFile } from '../support/bundles/bundle-file.ts'
+import { burstYaml } from '../support/bundles/bundles.ts'
+import { ask } from '../support/service/http.ts'
+import { finished, scratchDirectory, serving } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 
 /** In mebibytes, for each thread: a fraction of what these texts would stand for. */
 const SMALL_HEAP = { NODE_OPTIONS: '--max-old-space-size=64' }

@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { replaceFile } from '../../support/bundles/bundle-file.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { valuesOf } from '../../support/proxy/proxy.ts'
-import { Load } from '../../support/service/load.ts'
-import { decisionBytes, original } from '../../support/service/wire.ts'
-import { until } from '../../support/until.ts'
-import { Crowd } from '../../support/workers/crowd.ts'
-import { type MortalEdge, mortalEdge } from '../../support/workers/mortal-edge.ts'
+import { replaceFile } from '../support/bundles/bundle-file.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { valuesOf } from '../support/proxy/proxy.ts'
+import { Load } from '../support/service/load.ts'
+import { decisionBytes, original } from '../support/service/wire.ts'
+import { until } from '../support/until.ts'
+import { Crowd } from '../support/workers/crowd.ts'
+import { type MortalEdge, mortalEdge } from '../support/workers/mortal-edge.ts'
 
 /** Every answer names the version that it comes from, by the name of its rule. */
 function named(version: number): object {

@@ -1,16 +1,16 @@
 import { connect, type Socket } from 'node:net'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { RawClient } from '../../support/proxy/proxy.ts'
-import type { Cli } from '../../support/service/cli.ts'
-import { answersUnderLoad, idleConnectionsSuite, openMany, unlimited } from '../../support/service/crowds.ts'
-import { ask } from '../../support/service/http.ts'
-import { Load } from '../../support/service/load.ts'
-import { describeWithProc, memoryKib, openFiles } from '../../support/service/process-facts.ts'
-import { type Environment, running } from '../../support/service/running.ts'
-import { thisSuite } from '../../support/service/suite-owner.ts'
-import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
-import { until } from '../../support/until.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { RawClient } from '../support/proxy/proxy.ts'
+import type { Cli } from '../support/service/cli.ts'
+import { answersUnderLoad, idleConnectionsSuite, openMany, unlimited } from '../support/service/crowds.ts'
+import { ask } from '../support/service/http.ts'
+import { Load } from '../support/service/load.ts'
+import { describeWithProc, memoryKib, openFiles } from '../support/service/process-facts.ts'
+import { type Environment, running } from '../support/service/running.ts'
+import { thisSuite } from '../support/service/suite-owner.ts'
+import { decisionBytes, original, readAnswers } from '../support/service/wire.ts'
+import { until } from '../support/until.ts'
 
 const QUESTION = decisionBytes(original('/'))
 const ENDLESS = 'POST /v1/decision HTTP/1.1\r\nX-A: '
@@ -34,7 +34,7 @@ describeWithProc('a client', () => {
     await new Promise((resolve) => greedy.socket.once('close', resolve))
     expect(remaining).toHaveLength(greedy.questions)
     expect(remaining.every((tokens, i) => i === 0 || tokens < remaining[i - 1]!)).toBe(true)
-  }, 60_000)
+  })
 
   test('who resets in the middle of its answers, again and again, leaves nothing behind, and others are served meanwhile', async () => {
     const { cli, files } = served
@@ -60,7 +60,7 @@ describeWithProc('a client', () => {
     expect([...load.statuses.keys()]).toEqual([200])
     await until(async () => (await openFiles(cli)) <= files)
     expect(cli.log.filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([])
-  }, 60_000)
+  })
 })
 
 describeWithProc('with short timeouts, a client', () => {
@@ -73,7 +73,7 @@ describeWithProc('with short timeouts, a client', () => {
     greedy.readOn()
     await until(() => greedy.socket.destroyed)
     expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
-  }, 60_000)
+  })
 
   test('whose head drips in byte by byte (slowloris) is cut in time, and others are served meanwhile', async () => {
     const { cli, files } = served
@@ -99,7 +99,7 @@ describeWithProc('with short timeouts, a client', () => {
     expect(new Set(answers.map((text) => text.slice(0, 12)))).toEqual(new Set(['HTTP/1.1 408']))
     expect(answers.length).toBeGreaterThan(sockets.length / 2)
     await until(async () => (await openFiles(cli)) <= files)
-  }, 60_000)
+  })
 })
 
 describe('a client that ends its side', () => {

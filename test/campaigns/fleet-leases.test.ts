@@ -1,15 +1,15 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { Caller } from '../../support/fleet/caller.ts'
-import { type Instance, runningFleet } from '../../support/fleet/fleet.ts'
-import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { countersIn } from '../../support/redis/stored-counters.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
-import type { Owner } from '../../support/service/running.ts'
-import { thisSuite } from '../../support/service/suite-owner.ts'
-import { decisionBytes, original, type WireAnswer } from '../../support/service/wire.ts'
-import { until } from '../../support/until.ts'
+import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
+import { Caller } from '../support/fleet/caller.ts'
+import { type Instance, runningFleet } from '../support/fleet/fleet.ts'
+import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { countersIn } from '../support/redis/stored-counters.ts'
+import { metricsOf } from '../support/service/metrics.ts'
+import type { Owner } from '../support/service/running.ts'
+import { thisSuite } from '../support/service/suite-owner.ts'
+import { decisionBytes, original, type WireAnswer } from '../support/service/wire.ts'
+import { until } from '../support/until.ts'
 
 /** Next to no refill: what is gone is gone for as long as a test runs. */
 const NO_REFILL = 1e-6
@@ -32,7 +32,7 @@ describeWithRedis('an instance with long leases', () => {
     expect((await metricsOf(instance!.port)).value(BY_LEASE)).toBeGreaterThan(0)
   })
 
-  test('gives back what it has not used when it is told to end', { timeout: 60_000 }, async () => {
+  test('gives back what it has not used when it is told to end', async () => {
     const [instance] = instances()
     const { used } = await askUntilItHolds('leaver', instance!)
     expect(await levelIn(redis())).toBeLessThan(BURST - used - 0.5)
@@ -41,7 +41,7 @@ describeWithRedis('an instance with long leases', () => {
     await instance!.start()
   })
 
-  test('loses no more than it has leased when it is killed, and nobody gets more for it', { timeout: 60_000 }, async () => {
+  test('loses no more than it has leased when it is killed, and nobody gets more for it', async () => {
     const [instance] = instances()
     const { used, leased } = await askUntilItHolds('victim', instance!)
     await instance!.kill()
@@ -140,7 +140,7 @@ function leasingFleet(size: number, leaseMs: string): { redis: () => RedisServer
       }),
     ]
     ;({ instances } = await runningFleet({ size, bundle: bundle(1, ...policies), env }, suite))
-  }, 60_000)
+  })
   beforeEach(() => redis.command('FLUSHALL'))
   return { redis: () => redis, instances: () => instances }
 }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { steadyRequests, untilAnsweredByRedis } from '../../support/fleet/steady-requests.ts'
-import { MASTER_NAME, runningSentinels, type SentinelGroup } from '../../support/redis/redis-sentinel.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { answersBy, HARDLY_ANY, twoSharing } from '../../support/redis/sharing-edge.ts'
-import { until } from '../../support/until.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { steadyRequests, untilAnsweredByRedis } from '../support/fleet/steady-requests.ts'
+import { MASTER_NAME, runningSentinels, type SentinelGroup } from '../support/redis/redis-sentinel.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { answersBy, HARDLY_ANY, twoSharing } from '../support/redis/sharing-edge.ts'
+import { until } from '../support/until.ts'
 
 const LIMIT = 100
 /** Nothing comes back: not in the test's time, and not in the time that answers take, for which an own count allows. */

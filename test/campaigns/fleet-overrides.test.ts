@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
-import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
-import { operatedFleets } from '../../support/fleet/operated-fleets.ts'
-import type { RedisServer } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { admitted, HARDLY_ANY } from '../../support/redis/sharing-edge.ts'
-import { gateTo } from '../../support/redis/tcp-gate.ts'
-import type { Edge } from '../../support/service/edge.ts'
-import { until } from '../../support/until.ts'
+import { type AdminResponse, askAdmin } from '../support/admin/admin-client.ts'
+import { bucketRule, bundle, policy, windowRule } from '../support/bundles/bundles.ts'
+import { operatedFleets } from '../support/fleet/operated-fleets.ts'
+import type { RedisServer } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { admitted, HARDLY_ANY } from '../support/redis/sharing-edge.ts'
+import { gateTo } from '../support/redis/tcp-gate.ts'
+import type { Edge } from '../support/service/edge.ts'
+import { until } from '../support/until.ts'
 
 const BURST = 10
 const RULES = bundle(
@@ -101,11 +101,13 @@ describeWithRedis('an override on one instance of a fleet', () => {
   test.concurrent('is in force on an instance that starts later from its first request on, and over by itself', async (owner) => {
     const { prefix, instance } = fleet(owner)
     const one = await instance()
-    await set(one, { ...ALICE, block: true, until: '3s' })
+    await set(one, { ...ALICE, block: true })
     const late = await instance()
     expect(await decide(late, 1)).toEqual([403])
-    await until(async () => (await decide(late, 1))[0] === 200)
-    await until(async () => (await redis.command('HLEN', `${prefix}{desk}:overrides`)) === 0)
+    const bob = { ...ALICE, values: { 'header:x-key': 'bob' } }
+    expect((await set(one, { ...bob, block: true, until: '3s' })).status).toBe(201)
+    await until(async () => (await redis.command('HLEN', `${prefix}{desk}:overrides`)) === 1)
+    await until(async () => (await decide(late, 1, '/api', 'bob'))[0] === 200)
   })
 
   test.concurrent('is refused where it would be over before it is in force', async (owner) => {
