@@ -11,6 +11,6 @@ export async function resetCounters(engine: Engine, name: CounterName): Promise<
   } catch (error) {
     if (!(error instanceof LinkError)) throw error
     if (error.outcome === 'unknown') return { unknown: error.message }
-    throw new ApiError('store_unavailable', `Redis could not be told, and nothing was reset: ${error.message}`)
+    throw new ApiError('store_unavailable', `nothing was reset, because Redis did not accept it: ${error.message}`)
   }
 }
