@@ -11,7 +11,7 @@ export interface BodySource {
   readonly comesNext: boolean
   /** Nothing more will come. */
   readonly isGone: boolean
-  /** Gives everything that is read from now on to this reader, or throws it away. One that comes behind the end is told of it, in a turn of its own. */
+  /** Gives everything that is read from now on to this reader, or throws it away. A reader that is set after the end is told of the end in a later turn. */
   giveTo(reader: BodyReader | undefined): void
   pause(): void
   resume(): void

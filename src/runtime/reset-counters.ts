@@ -4,7 +4,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { CounterName, Inspection } from '../engine/inspection.ts'
 import { LinkError } from '../store/redis/link/link-error.ts'
 
-/** For operators: returns why nobody knows, where Redis may have done it. Rejects with an ApiError where it did not. */
+/** For operators. If the outcome is unknown, returns why; if Redis did not do it, rejects with an ApiError. */
 export async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
   try {
     return await engine.reset(name)

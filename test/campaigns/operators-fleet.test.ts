@@ -53,6 +53,8 @@ describeWithRedis('operators of three instances on one Redis', () => {
     for (const instance of instances) {
       await until(async () => (await decide(instance, 1, 'mallory'))[0] === 200)
     }
+    // An end that only the killed instance and Redis know is lost with both of them: wait until the others know both ends.
+    for (const port of ports) await until(async () => (await overridesAt(port)).length === 2)
     await three.kill()
     await redis.command('FLUSHALL')
     await three.start()

@@ -342,13 +342,13 @@ function part(bytes: Buffer, from: number, to: number): Buffer {
   return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to)
 }
 
-/** The next place of the byte, or `to`. What is behind that place in the buffer is old. */
+/** The next place of the byte, or `to`. Bytes from `to` on are old. */
 function indexOf(bytes: Buffer, byte: number, from: number, to: number): number {
   for (let at = from; at < to; at++) if (bytes[at] === byte) return at
   return to
 }
 
-/** Rubbish is told from a slow head at once, and not when the time is up. So many bytes were looked at before. */
+/** Refuses an incomplete head that cannot become HTTP at once, instead of waiting for the timeout. The first `searched` bytes were checked before. */
 function refuseEarly(bytes: Buffer, at: number, to: number, searched: number): void {
   const start = bytes.toString('latin1', at, Math.min(to, at + 5))
   if (!'HTTP/'.startsWith(start)) throw new InvalidResponse('it does not begin with HTTP/')

@@ -18,7 +18,7 @@ interface WaitingRequest {
   readonly begin: () => void
 }
 
-/** A client's connection. One request on it is under way; what is pipelined behind that one waits, undecided, for its response. */
+/** A client's connection. One request on it is under way; what is pipelined after it waits, undecided, for its response. */
 export class ClientConnection {
   readonly peer: Peer
   readonly #socket: Socket
@@ -31,7 +31,7 @@ export class ClientConnection {
   hasEnded: boolean
   /** Nobody is there any more to read a response. */
   isGone = false
-  /** Whatever comes behind what came may be part of it, and gets no response. */
+  /** Its last request was refused. Whatever follows may be part of that one, and gets no response. */
   isRefused = false
 
   constructor(socket: Socket, peer: Peer, pipelines: Pipelines) {
@@ -91,7 +91,7 @@ export class ClientConnection {
     return this.#takeOff('pop') !== undefined
   }
 
-  /** A request was ambiguous: what waits behind it may be a part of it. */
+  /** A request was ambiguous: what waits after it may be a part of it. */
   refuseRest(): void {
     this.isRefused = true
     this.#forgetWaiting()
@@ -106,7 +106,7 @@ export class ClientConnection {
   }
 
   #beginNext(): void {
-    // RFC 9112 9.6: nothing is processed behind the response that closes the connection
+    // RFC 9112 9.6: nothing is processed after the response that closes the connection
     if (!this.#socket.writable) this.#forgetWaiting()
     while (this.openResponse === undefined && this.#waiting.length > 0) this.#takeOff('shift')!.begin()
     if (this.#waiting.length > 0) this.openResponse!.once('close', this.#goOn)

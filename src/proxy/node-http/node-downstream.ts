@@ -17,7 +17,7 @@ export interface NodeDownstreamParts {
   readonly connection: ClientConnection
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** What a client that asks for another protocol has sent behind its request. */
+  /** What a client that asks for another protocol has sent after its request. */
   readonly early: EarlyBytes | undefined
   /** Every response that begins now is the last on its connection. */
   readonly isDraining: () => boolean

@@ -32,7 +32,7 @@ export class ServerEvents {
     server.requestTimeout = 0
     // A client that has sent its request may close its side and wait for the response.
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
-    // RFC 9110 10.1.1: what a client expects beyond 100-continue may be ignored; else Node would respond behind our back.
+    // RFC 9110 10.1.1: what a client expects beyond 100-continue may be ignored. Without a listener Node would respond with 417 itself.
     server.on('checkExpectation', (req, res) => this.#parts.handle(req, res))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#refuseMalformed(error, socket))
     server.on('upgrade', (req: IncomingMessage, socket: Socket, early: Buffer) => this.#upgrade(server, req, socket, early))
@@ -93,7 +93,7 @@ export class ServerEvents {
   #upgrade(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     const client = this.#parts.clients.of(socket)
     this.#adopt(socket)
-    // RFC 9112 9.6: nothing is processed behind the response that closes the connection
+    // RFC 9112 9.6: nothing is processed after the response that closes the connection
     if (client.isRefused || !socket.writable) return
     if (!client.isBusy) return this.#switch(server, req, socket, early)
     // RFC 9110 7.8: it would change the protocol under responses that are still on their way
@@ -132,7 +132,7 @@ export class ServerEvents {
     server.emit('connection', socket)
     // One that had to wait was paused.
     if (!hasEnded) return void socket.resume()
-    // The client has ended its side while it waited: the stream takes nothing back any more, so its events are told once more.
+    // The client ended its side while its request waited. A stream that has ended refuses unshift, so its events are emitted again.
     socket.emit('data', bytes)
     socket.emit('end')
   }

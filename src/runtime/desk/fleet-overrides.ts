@@ -16,7 +16,7 @@ const NOTICE_MS = 1000
 /** The same for the threads of an instance that learns of it later. */
 const LATE_NOTICE_MS = 50
 const TOO_MANY = `Redis has room for ${DESK_CAPACITY} overrides, and all are taken. One that was ended takes its room until it would have expired`
-const TOO_SOON = 'until: on a fleet, an override comes into force a second after it was set, and this one would be over by then'
+const TOO_SOON = 'until: expected a time more than 1 s from now: on a fleet, an override takes effect 1 s after it is set'
 
 export interface FleetOverridesParts {
   readonly book: OverrideBook
