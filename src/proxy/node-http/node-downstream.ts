@@ -148,8 +148,10 @@ export class NodeDownstream implements Downstream {
     else breakOff(this.#res.socket)
   }
 
+  /** HTTP/1.0 knows no chunks: there, half a response that ends would look like a whole one. */
   cut(): void {
-    this.#req.socket.destroy()
+    if (this.isHeadSent && this.received.version === '1.0') breakOff(this.#req.socket)
+    else this.#req.socket.destroy()
   }
 
   onClientEnded(): void {

@@ -26,7 +26,7 @@ export class ClientDeadlines {
   #isFirstHead = true
   /** When the last piece came of a head that is here in part. */
   #lastPieceMs = 0
-  /** The response was sent, and the rest of the body is still thrown away. */
+  /** The response was sent, and what still comes behind it is thrown away. */
   #isLingering = false
   /** When it is closed even if the client still sends; 0: never. */
   #cutAtMs = 0
@@ -83,6 +83,9 @@ export class ClientDeadlines {
       case 'busy':
         if (this.#isSilent(nowMs - sweepMs)) return 'other'
         if (this.#body.isDropped) this.#linger(nowMs)
+        break
+      case 'closing':
+        if (this.#cutAtMs === 0) this.#linger(nowMs)
     }
     const { stallMs } = this.#downstream
     const stalledMs = this.#stall.stalledMs(nowMs)
@@ -96,7 +99,7 @@ export class ClientDeadlines {
     return idleMs > 0 && nowMs - idleSinceMs > idleMs && !this.#body.isComplete
   }
 
-  /** To be called while the rest of a body is discarded: how long that may go on after the response. */
+  /** To be called while the rest of a body, or of a pipeline, is discarded: how long that may go on after the response. */
   #linger(nowMs: number): void {
     if (this.#isLingering || !this.#downstream.isEnded || this.#socket.writableLength > 0) return
     this.#isLingering = true

@@ -67,6 +67,22 @@ describe('time', () => {
     expect(connection.destroyed).toBe(true)
   })
 
+  test('a long pipeline behind the last response is read for a while: a close would reset the client before it has read that', () => {
+    const connection = new Connection()
+    connection.says(GET.repeat(1000))
+    connection.block()
+    connection.downstream!.closeWhenDone()
+    connection.responds()
+    vi.advanceTimersByTime(2 * LINGER_MS)
+    connection.unblock()
+    expect([connection.destroyed, connection.socket.writableEnded]).toEqual([false, true])
+    vi.advanceTimersByTime(LINGER_MS - MARGIN_MS)
+    connection.says(GET)
+    expect(connection.destroyed).toBe(false)
+    vi.advanceTimersByTime(2 * MARGIN_MS)
+    expect([connection.destroyed, connection.begun]).toEqual([true, 1])
+  })
+
   test('a head has its time from its first byte on, however long the connection was idle before', () => {
     const connection = new Connection()
     connection.says(GET)

@@ -300,9 +300,12 @@ export class WireClient {
   }
 
   #closeSoon(): void {
+    const hasMore = this.#pause.isOn
     this.#state = 'closing'
     this.#letGo()
-    this.#socket.destroySoon()
+    // What was left unread is read and thrown away for a while: else the client might be reset before it has read its response (RFC 9112 9.6).
+    if (hasMore) this.#socket.end()
+    else this.#socket.destroySoon()
   }
 
   /** The waiting bytes are not needed any more. */

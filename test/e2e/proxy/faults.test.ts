@@ -75,6 +75,18 @@ describe('a request during which our own code fails', () => {
     await expectServing(edge)
   })
 
+  test('in the middle of its response to an HTTP/1.0 client is reset: an end would look like the whole', async () => {
+    const backend = await RawBackend.start(
+      ({ socket }) => void socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'),
+    )
+    const client = asking(await proxying(backend), 'GET / HTTP/1.0\r\n\r\n')
+    await client.sees('half')
+    breakOnce(Exchange.prototype, 'onQuiet')
+    backend.connections[0]!.socket.write('4\r\nmore\r\n')
+    await client.closed()
+    expect([client.errorCode, client.hasEnded]).toEqual(['ECONNRESET', false])
+  })
+
   test.each(['onReady', 'onFailure'] as const)('while it waits for a connection (%s) gets 500', async (method) => {
     const backend = await RawBackend.start(() => {})
     const queueMs = method === 'onFailure' ? '30' : '600000'
