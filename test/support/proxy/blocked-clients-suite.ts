@@ -80,7 +80,7 @@ export function blockedClientsSuite(wire: string, clientsOfAKind: number): void 
       async () => {
         backend!.isReading = false
         const names = Array.from({ length: clientsOfAKind * 2 }, (_, i) => `upload-${i}`)
-        names.forEach((name, i) => upload(edge!.port, name, i % 2 === 0))
+        for (const [i, name] of names.entries()) upload(edge!.port, name, i % 2 === 0)
         const readers = KINDS.map((kind) => new PatternedClient(edge!.port, kind, `during-${kind}`, EVENTS / 20))
         await Promise.all(readers.map((reader) => reader.expectOwn()))
         // All are under way: how much of them waits in the system's buffers is for the system to say.
