@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
-import type { JsClient } from '../../support/grpc/js-client.ts'
-import { type AskedDescriptor, limitFailure, rateLimitService, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { HARDLY_ANY, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
-import { servingOn } from '../../support/workers/workers.ts'
+import { bucketRule, bundle, policy, windowRule } from '../support/bundles/bundles.ts'
+import type { JsClient } from '../support/grpc/js-client.ts'
+import { type AskedDescriptor, limitFailure, rateLimitService, shouldRateLimit } from '../support/grpc/rate-limit.ts'
+import { runningRedis } from '../support/redis/redis-server.ts'
+import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { HARDLY_ANY, sharing, twoSharing } from '../support/redis/sharing-edge.ts'
+import { servingOn } from '../support/workers/workers.ts'
 
 const GRPC = { EDGE_GRPC_PORT: '0' }
 const UNAVAILABLE = 14

@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
-import { serving } from '../../support/service/running.ts'
-import { socketPath } from '../../support/service/unix-socket.ts'
-import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { metricsOf } from '../support/service/metrics.ts'
+import { serving } from '../support/service/running.ts'
+import { socketPath } from '../support/service/unix-socket.ts'
+import { until } from '../support/until.ts'
+import { mortalEdge } from '../support/workers/mortal-edge.ts'
 
 const WORKERS = 2
 const BURST = 40

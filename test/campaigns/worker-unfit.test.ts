@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
-import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { decisionBytes, original } from '../../support/service/wire.ts'
-import { Crowd } from '../../support/workers/crowd.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
+import type { ToWorker } from '../../src/runtime/threads/messages.ts'
+import type { WorkerHost } from '../../src/runtime/threads/worker-host.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { decisionBytes, original } from '../support/service/wire.ts'
+import { Crowd } from '../support/workers/crowd.ts'
+import { mortalEdge } from '../support/workers/mortal-edge.ts'
 
 test('a worker that takes the place of another and cannot load the active bundle never serves', async () => {
   const lives = { count: 0 }

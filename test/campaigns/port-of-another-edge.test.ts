@@ -1,8 +1,8 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import type { Cli } from '../../support/service/cli.ts'
-import { serving } from '../../support/service/running.ts'
-import { BURST, KeptCounters, take } from '../../support/state/kept-counters.ts'
+import type { Cli } from '../support/service/cli.ts'
+import { serving } from '../support/service/running.ts'
+import { BURST, KeptCounters, take } from '../support/state/kept-counters.ts'
 
 describe.concurrent('a port that another edge has', { timeout: 60_000 }, () => {
   test('is named, and nothing changes for the other, though they share the state file too', async (t) => {

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { ADMIN_ENV, adminPortOf } from '../../support/admin/admin-client.ts'
-import { EventClient } from '../../support/admin/event-client.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { ask } from '../../support/service/http.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
-import { original } from '../../support/service/wire.ts'
-import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
-import { servingOn } from '../../support/workers/workers.ts'
+import { ADMIN_ENV, adminPortOf } from '../support/admin/admin-client.ts'
+import { EventClient } from '../support/admin/event-client.ts'
+import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { ask } from '../support/service/http.ts'
+import { metricsOf } from '../support/service/metrics.ts'
+import { original } from '../support/service/wire.ts'
+import { until } from '../support/until.ts'
+import { mortalEdge } from '../support/workers/mortal-edge.ts'
+import { servingOn } from '../support/workers/workers.ts'
 
 const REJECTING = bundle(1, policy('api', { rules: [bucketRule('per-key', ['header:x-api-key'], 1, 0.001)] }))
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { metricsOf } from '../../support/service/metrics.ts'
-import { until } from '../../support/until.ts'
-import { DEATHS, expectNothingLost, MORTAL_BUNDLE, more, startLoad, WORKERS } from '../../support/workers/deaths.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
+import { metricsOf } from '../support/service/metrics.ts'
+import { until } from '../support/until.ts'
+import { DEATHS, expectNothingLost, MORTAL_BUNDLE, more, startLoad, WORKERS } from '../support/workers/deaths.ts'
+import { mortalEdge } from '../support/workers/mortal-edge.ts'
 
 /** Threads take their time to start where there are few cores. */
 const LONG_MS = 60_000

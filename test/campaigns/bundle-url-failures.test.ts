@@ -1,11 +1,11 @@
 import { createServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { BundleServer, type Respond } from '../../support/bundles/bundle-server.ts'
-import { fetching, fetchingFirst, known, knownYaml, limit, logged, reloads, urlEnv } from '../../support/bundles/bundle-url.ts'
-import { bundle } from '../../support/bundles/bundles.ts'
-import { serving } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
+import { BundleServer, type Respond } from '../support/bundles/bundle-server.ts'
+import { fetching, fetchingFirst, known, knownYaml, limit, logged, reloads, urlEnv } from '../support/bundles/bundle-url.ts'
+import { bundle } from '../support/bundles/bundles.ts'
+import { serving } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 
 const HUGE = 16 * 1024 * 1024 + 1
 

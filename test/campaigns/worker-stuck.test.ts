@@ -2,11 +2,11 @@ import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { replaceFile } from '../../support/bundles/bundle-file.ts'
-import { bundle, policy } from '../../support/bundles/bundles.ts'
-import { ask } from '../../support/service/http.ts'
-import { scratchDirectory, serving } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
+import { replaceFile } from '../support/bundles/bundle-file.ts'
+import { bundle, policy } from '../support/bundles/bundles.ts'
+import { ask } from '../support/service/http.ts'
+import { scratchDirectory, serving } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 
 test('a pipe where the bundle belongs leaves the service live and not ready', async () => {
   const path = join(await scratchDirectory(), 'bundle.json')
@@ -22,7 +22,7 @@ test('a log reader that sleeps stops neither answers nor the shutdown', async ()
   const path = join(await scratchDirectory(), 'bundle.json')
   const wrong = Array.from({ length: 60 }, (_, i) => policy(`${'x'.repeat(60)}${i}\n`, { rules: [] }))
   await replaceFile(path, JSON.stringify(bundle(1, ...wrong)))
-  const entry = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
+  const entry = fileURLToPath(new URL('../../program/edge.js', import.meta.url))
   const env = { PATH: process.env['PATH'] ?? '', EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_CONFIG_FILE: path }
   const service = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void service.kill('SIGKILL'))
