@@ -38,7 +38,7 @@ export function shareReads(socket: Socket, onRead: (length: number) => void): ((
   }
 }
 
-/** What was put back once is our own already: copying it for each request of a long pipeline would take time by the square of its length. */
+/** Copies bytes that lie in the shared buffer. Others are not copied: doing so for each request of a long pipeline would be quadratic work. */
 export function unshared(bytes: Buffer): Buffer {
   return bytes.buffer === READ_BUFFER.buffer ? Buffer.from(bytes) : bytes
 }

@@ -148,7 +148,7 @@ export class NodeDownstream implements Downstream {
     else breakOff(this.#res.socket)
   }
 
-  /** HTTP/1.0 knows no chunks: there, half a response that ends would look like a whole one. */
+  /** HTTP/1.0 has no chunks, so half a response that ends would look like a whole one. */
   cut(): void {
     if (this.isHeadSent && this.received.version === '1.0') breakOff(this.#req.socket)
     else this.#req.socket.destroy()
@@ -182,7 +182,7 @@ export class NodeDownstream implements Downstream {
     return setTimeout(() => this.#checkTaken(), this.#stallMs)
   }
 
-  /** Behind the end of a response Node tells only when all of it was taken: what a slow client has taken meanwhile counts too. */
+  /** After the end of a response, 'drain' comes only when all of it was taken. A slow client that took a part of it gets more time. */
   #checkTaken(): void {
     if (this.writtenBytes - this.unsentBytes === this.#takenBytes) this.cut()
     else this.#stall = this.#limitWait()
