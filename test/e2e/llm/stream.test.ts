@@ -1,6 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { MAX_EVENT_BYTES } from '../../../src/llm/stream-filter.ts'
-import { both, CHAT, EMBEDDINGS, fakeLlm, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
+import {
+  both,
+  CHAT,
+  DAY_TOKENS,
+  EMBEDDINGS,
+  fakeLlm,
+  HELLO,
+  HELLO_TOKENS,
+  llmProxy,
+  MESSAGES,
+  RESPONSES,
+} from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
 import { recordedStreamsSuite } from '../../support/llm/recorded-streams-suite.ts'
 import { scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
@@ -132,9 +143,9 @@ describe('at once', () => {
     const proxy = await llmProxy(backend)
     const client = await proxy.stream(CHAT, ASKED)
     expect(client.headers).toMatchObject({
-      'ratelimit-limit': '20000',
-      'ratelimit-remaining': String(20_000 - 503),
-      ratelimit: expect.stringMatching(/^"llm";r=19497;t=\d+$/),
+      'ratelimit-limit': String(DAY_TOKENS),
+      'ratelimit-remaining': String(DAY_TOKENS - 503),
+      ratelimit: expect.stringMatching(/^"llm";r=7497;t=\d+$/),
       'x-ratelimit-remaining-tokens': '77',
     })
     expect(client.headers['content-length']).toBeUndefined()

@@ -19,8 +19,8 @@ export const HELLO = [{ role: 'user', content: 'hello there!' }]
 export const HELLO_TOKENS = 3
 
 /** The day is the smaller budget, so that each of the two can be made the one that rejects. */
-const MINUTE_TOKENS = 40_000
-const DAY_TOKENS = 20_000
+export const MINUTE_TOKENS = 12_000
+export const DAY_TOKENS = 8_000
 
 export interface LlmProxyOptions {
   /** Of the one rule, beside its budgets. */
