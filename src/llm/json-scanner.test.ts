@@ -1,17 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isJson } from '../../test/support/llm/json-spelling.ts'
-import type { JsonEvents } from './json-events.ts'
+import { isScanned, LIMITS, misjudgedTexts, NO_EVENTS } from '../../test/support/llm/scanned-texts.ts'
 import { JsonScanner } from './json-scanner.ts'
-
-const NO_EVENTS: JsonEvents = { name() {}, string() {}, number() {}, literal() {}, begin() {}, end() {} }
-const LIMITS = { depth: 10, values: 10 }
-
-function isScanned(text: string, pieceBytes = 1000): boolean {
-  const scanner = new JsonScanner(NO_EVENTS, LIMITS)
-  const bytes = Buffer.from(text)
-  for (let from = 0; from < bytes.length; from += pieceBytes) scanner.push(bytes, from, Math.min(from + pieceBytes, bytes.length))
-  return scanner.end()
-}
 
 describe('a text is JSON exactly when JSON.parse takes it', () => {
   test.each([
@@ -60,15 +50,9 @@ describe('a text is JSON exactly when JSON.parse takes it', () => {
     expect([isScanned(text), isScanned(text, 1)]).toEqual([isJson(text), isJson(text)])
   })
 
-  test('every text of up to five signs', () => {
-    const signs = ['[', ']', '{', '}', ',', ':', '"', '0', ' ']
-    const wrong: string[] = []
-    const grow = (text: string): void => {
-      if (isScanned(text) !== isJson(text)) wrong.push(text)
-      if (text.length < 5) for (const sign of signs) grow(text + sign)
-    }
-    grow('')
-    expect(wrong).toEqual([])
+  // Five: json-scanner.slow.test.ts
+  test('every text of up to four signs', () => {
+    expect(misjudgedTexts(4)).toEqual([])
   })
 })
 

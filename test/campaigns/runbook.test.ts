@@ -4,6 +4,11 @@ import { Runbook } from '../docs/runbook.ts'
 import { describeWithCurl } from '../docs/shell.ts'
 
 describeWithCurl('every command prints what the page shows', () => {
+  test('docs/runbook.md: a customer gets 429', async () => {
+    const runbook = await Runbook.start()
+    await runbook.follow('A customer gets 429')
+  })
+
   test('docs/runbook.md: everything is rejected, and a bundle was refused', async () => {
     const runbook = await Runbook.start()
     await runbook.follow('Everything is rejected')

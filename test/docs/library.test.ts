@@ -1,37 +1,59 @@
 import { execFile } from 'node:child_process'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
+import { scratchDirectory } from '../support/service/running.ts'
+import { thisSuite } from '../support/service/suite-owner.ts'
 import { codeBlocks, ROOT, readText } from './markdown.ts'
 
 const guide = readText('docs/library.md')
+const [FIRST, EXAMPLE, EXPLAINED, IP_FACTS] = codeBlocks(guide, 'js') as [string, string, string, string]
 
-test('the first snippet of docs/library.md prints what its comment says', async () => {
-  const [snippet] = codeBlocks(guide, 'js')
-  const promised = /console\.log\(.*\) \/\/ (.*)/.exec(snippet!)![1]
-  expect(await runText(snippet!)).toEqual({ stdout: `${promised}\n`, stderr: '' })
+const suite = thisSuite()
+/** What each program prints. */
+let printed: readonly string[]
+
+beforeAll(async () => {
+  printed = await outputs([FIRST, readText('examples/library.mjs'), EXPLAINED, IP_FACTS])
+})
+
+test('the first snippet of docs/library.md prints what its comment says', () => {
+  const promised = /console\.log\(.*\) \/\/ (.*)/.exec(FIRST)![1]
+  expect(printed[0]).toBe(`${promised}\n`)
 })
 
 test('docs/library.md shows examples/library.mjs as it is', () => {
-  expect(codeBlocks(guide, 'js')[1]).toBe(readText('examples/library.mjs'))
+  expect(EXAMPLE).toBe(readText('examples/library.mjs'))
 })
 
-test('examples/library.mjs prints what docs/library.md says', async () => {
-  expect(await run('examples/library.mjs')).toEqual({ stdout: codeBlocks(guide, 'text')[0], stderr: '' })
+test('examples/library.mjs prints what docs/library.md says', () => {
+  expect(printed[1]).toBe(codeBlocks(guide, 'text')[0])
 })
 
-test('what docs/library.md explains, looks up and resets is printed as it says', async () => {
-  expect(await runText(codeBlocks(guide, 'js')[2]!)).toEqual({ stdout: codeBlocks(guide, 'text')[1], stderr: '' })
+test('what docs/library.md explains, looks up and resets is printed as it says', () => {
+  expect(printed[2]).toBe(codeBlocks(guide, 'text')[1])
 })
 
-test('the IP facts of docs/library.md are taken as they are written', async () => {
-  expect(await runText(codeBlocks(guide, 'js')[3]!)).toEqual({ stdout: '', stderr: '' })
+test('the IP facts of docs/library.md are taken as they are written', () => {
+  expect(printed[3]).toBe('')
 })
 
-/** In a process of its own, on the built package, as a user's program would. */
-function run(...args: string[]): Promise<{ stdout: string; stderr: string }> {
-  return promisify(execFile)(process.execPath, args, { cwd: ROOT })
-}
+const MARK = 'end-of-program\n'
 
-function runText(program: string): Promise<{ stdout: string; stderr: string }> {
-  return run('--input-type=module', '--eval', program)
+/** What programs print that have the built package installed. One process runs them in a row: most of its time goes into loading the package. */
+async function outputs(programs: readonly string[]): Promise<string[]> {
+  const directory = await scratchDirectory(suite)
+  await mkdir(join(directory, 'node_modules'))
+  await symlink(ROOT, join(directory, 'node_modules/edge-decision-service'))
+  const runs = programs.map(async (text, i) => {
+    const path = join(directory, `program-${i}.mjs`)
+    await writeFile(path, text)
+    return `await import(${JSON.stringify(pathToFileURL(path))})\nprocess.stdout.write(${JSON.stringify(MARK)})\n`
+  })
+  await writeFile(join(directory, 'all.mjs'), (await Promise.all(runs)).join(''))
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(directory, 'all.mjs')], { cwd: ROOT })
+  expect(stderr).toBe('')
+  return stdout.split(MARK).slice(0, -1)
 }

@@ -38,7 +38,7 @@ async function streaming(): Promise<{ proxy: LlmProxy; client: StreamClient; cal
 describe('the budget', () => {
   test('1. requests at once never overspend it', async () => {
     const backend = await scriptedLlm()
-    const proxy = await llmProxy(backend, { config: { burst_tokens: 40_000 }, dayTokens: 1000 })
+    const proxy = await llmProxy(backend, { dayTokens: 1000 })
     // Each may cost 133 of 1000: seven fit, however many come at once.
     const clients = Array.from({ length: 20 }, () => proxy.open(CHAT, { ...ASKED, max_tokens: 130 }))
     await until(() => clients.filter(({ status }) => status === 429).length === 13 && backend.calls.length === 7)

@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, EMBEDDINGS, fakeLlm, HELLO, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
-import { moneyBundle, moneyProxy, PRICES } from '../../support/llm/money-proxy.ts'
+import { type MoneyProxy, moneyBundle, moneyProxy, PRICES } from '../../support/llm/money-proxy.ts'
 import { answeringLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 
 // HELLO is three tokens. Of `big`, a token of the prompt costs 0.01, one from the cache 0.005, one written to it 0.03, one generated 0.02.
 const BIG = { model: 'big-2', messages: HELLO, max_tokens: 100 }
@@ -38,6 +39,12 @@ describe.each(DIALECTS)('%s', (_name, path, body) => {
 })
 
 describe('a model', () => {
+  const suite = thisSuite()
+  let proxy: MoneyProxy
+  beforeAll(async () => {
+    proxy = await moneyProxy(await fakeLlm({ tokens: 10 }, suite), { limitKeys: ['header:x-caller'] }, suite)
+  })
+
   test.each([
     ['big', 3 * 0.01 + 0.2],
     ['big-2026', 3 * 0.01 + 0.2],
@@ -48,14 +55,13 @@ describe('a model', () => {
     [undefined, 3 * 0.04 + 0.8],
     [7, 3 * 0.04 + 0.8],
   ])('%s has its price, and none is free by accident', async (model, cost) => {
-    const proxy = await moneyProxy(await fakeLlm({ tokens: 10 }))
-    await proxy.post(CHAT, { ...BIG, model })
-    expect(await proxy.leftWhenQuiet()).toBe(Math.floor((100 - cost) * 100 + 1e-6) / 100)
+    const caller = [['X-Caller', `for ${model}`]] as const
+    await proxy.post(CHAT, { ...BIG, model }, caller)
+    expect(await proxy.leftWhenQuiet(caller)).toBe(Math.floor((100 - cost) * 100 + 1e-6) / 100)
   })
 
   test('that is named twice is refused', async () => {
-    const proxy = await moneyProxy(await fakeLlm())
-    const answer = await proxy.post(CHAT, '{"model":"small-1","messages":[],"m\\u006fdel":"big"}')
+    const answer = await proxy.post(CHAT, '{"model":"small-1","messages":[],"m\\u006fdel":"big"}', [['X-Caller', 'twice']])
     expect([answer.status, answer.headers['x-edge-reason']]).toEqual([400, 'repeated_descriptor'])
   })
 })

@@ -1,7 +1,7 @@
 import { createGzip } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { blockRule, bucketRule, bundle, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
-import { both, CHAT, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
+import { both, CHAT, DAY_TOKENS, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, MINUTE_TOKENS, RESPONSES } from '../../support/llm/llm-proxy.ts'
 import { anthropicStream, chatChunk, responsesStream, sse } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import type { Fields } from '../../support/service/http.ts'
@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts'
 const ACME: Fields = [['X-Org', 'acme']]
 const MATCH = { 'header:x-org': 'acme' }
 const ASKED = { stream: true, messages: HELLO }
-const BUDGET = { tokens_per_minute: 40_000, tokens_per_day: 20_000 }
+const BUDGET = { tokens_per_minute: MINUTE_TOKENS, tokens_per_day: DAY_TOKENS }
 /** Eight characters: two tokens. */
 const WORDS = chatChunk({ content: 'w001w002' }, null, 0)
 

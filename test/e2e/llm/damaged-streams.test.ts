@@ -1,13 +1,14 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream } from '../../support/llm/llm-streams.ts'
-import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 /** Streams that are not, or not only, what their Content-Encoding says. Where they are merely counted, every byte passes. */
@@ -43,31 +44,42 @@ const WHOLE: readonly (readonly [what: string, coding: string, bytes: Buffer])[]
   ],
 ]
 
+const SETTLED = 'edge_llm_settlements_total{end="done"}'
+const USED = 'edge_llm_tokens_used_total{policy="p",rule="r"}'
+
 describe.each([
   ['in shadow mode', 'shadow', true],
   ['that enforces, on a stream that the client did not ask for', 'enforce', false],
 ] as const)('under a rule %s', (_what, mode, stream) => {
+  const suite = thisSuite()
+  const body = JSON.stringify({ stream, messages: HELLO, max_tokens: 500 })
+  let backend: ScriptedLlm
+  let edge: Edge
+  beforeAll(async () => {
+    backend = await scriptedLlm(undefined, suite)
+    const rules = [llmRule('r', [], { tokens_per_minute: 100_000 })]
+    const env = { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend) }
+    edge = await running({ clock: new ManualClock(), bundle: bundle(1, policy('p', { mode, rules })), env }, suite)
+  })
+
   test.each([...DAMAGED, ...WHOLE])('%s passes byte for byte, to its end, and is settled once', async (_damage, coding, bytes) => {
-    const backend = await scriptedLlm(async (call) => {
-      call.begin({ 'Content-Encoding': coding })
-      await call.writeInPieces(bytes, Math.ceil(bytes.length / 20))
-      call.end()
-    })
-    const edge = await start(backend, mode)
-    const body = JSON.stringify({ stream, messages: HELLO, max_tokens: 500 })
-    const client = await new StreamClient(edge.port, CHAT, body).untilClosed()
+    const settled = await edge.metric(SETTLED)
+    const client = new StreamClient(edge.port, CHAT, body)
+    const call = await backend.next()
+    call.begin({ 'Content-Encoding': coding })
+    await call.writeInPieces(bytes, Math.ceil(bytes.length / 20))
+    call.end()
+    await client.untilClosed()
     expect([client.outcome, client.bytes.equals(bytes)]).toEqual(['whole', true])
     await until(async () => (await edge.metric('edge_llm_open_streams')) === 0)
-    expect(await edge.metric('edge_llm_settlements_total{end="done"}')).toBe(1)
+    expect((await edge.metric(SETTLED)) - settled).toBe(1)
     expect(edge.log.filter(({ event }) => event === 'internal_error' || event === 'backend_failed')).toEqual([])
   })
 
   test.each(['gzip', 'x-gzip', 'deflate', 'br'])(
     'plain text labelled %s goes on event by event, long after it was found out',
     async (coding) => {
-      const backend = await scriptedLlm()
-      const edge = await start(backend, mode)
-      const client = new StreamClient(edge.port, CHAT, JSON.stringify({ stream, messages: HELLO, max_tokens: 500 }))
+      const client = new StreamClient(edge.port, CHAT, body)
       const call = await backend.next()
       call.begin({ 'Content-Encoding': coding })
       for (const event of EVENTS) {
@@ -80,19 +92,13 @@ describe.each([
   )
 
   test('what cannot be read costs what was reserved', async () => {
-    const backend = await scriptedLlm((call) => {
-      call.begin({ 'Content-Encoding': 'gzip' })
-      call.end(TEXT)
-    })
-    const edge = await start(backend, mode)
-    await new StreamClient(edge.port, CHAT, JSON.stringify({ stream, messages: HELLO, max_tokens: 500 })).untilClosed()
+    const used = await edge.metric(USED)
+    const client = new StreamClient(edge.port, CHAT, body)
+    const call = await backend.next()
+    call.begin({ 'Content-Encoding': 'gzip' })
+    call.end(TEXT)
+    await client.untilClosed()
     await until(async () => (await edge.metric('edge_llm_open_streams')) === 0)
-    expect(await edge.metric('edge_llm_tokens_used_total{policy="p",rule="r"}')).toBe(HELLO_TOKENS + 500)
+    expect((await edge.metric(USED)) - used).toBe(HELLO_TOKENS + 500)
   })
 })
-
-async function start(backend: { readonly port: number }, mode: 'shadow' | 'enforce'): Promise<Edge> {
-  const rules = [llmRule('r', [], { tokens_per_minute: 100_000 })]
-  const env = { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend) }
-  return running({ clock: new ManualClock(), bundle: bundle(1, policy('p', { mode, rules })), env })
-}

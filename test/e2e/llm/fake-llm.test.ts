@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { parseArgs, promisify } from 'node:util'
-import { describe, expect, onTestFinished, type TestContext, test, vi } from 'vitest'
-import { fakeLlm } from '../../../src/cli/fake-llm.ts'
+import { describe, expect, onTestFinished, type TestContext, test } from 'vitest'
 import { flagTypes, readFlags } from '../../../src/fake-llm/flags.ts'
 import { DEFAULT_OPTIONS } from '../../../src/fake-llm/options.ts'
 import { type FakeLlm, type StartOptions, startFakeLlm } from '../../../src/fake-llm/server.ts'
 import { RunningTime } from '../../support/running-time.ts'
 import { Cli } from '../../support/service/cli.ts'
+import { command } from '../../support/service/command.ts'
 import { ask, exchange } from '../../support/service/http.ts'
-import { finished } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { until } from '../../support/until.ts'
 
@@ -423,42 +422,43 @@ describe('requests', () => {
   })
 })
 
-describe.concurrent('edge fake-llm', () => {
-  test('says where it listens and what to try', async (t) => {
+describe.concurrent('edge fake-llm as a process', () => {
+  test('says where it listens and what to try, and SIGTERM ends it with 0 though a body is still coming', async (t) => {
     const cli = await faking([], t)
     expect(cli.stdout).toContain(`listens http://127.0.0.1:${cli.port}\n`)
     expect(cli.stdout).toMatch(new RegExp(`curl .*http://127\\.0\\.0\\.1:${cli.port}${CHAT} `))
     const { choices } = await post(cli.port, CHAT, { messages: HELLO })
     expect(choices[0]!.message.content).toHaveLength(64 * 4)
     expect(choices[0]!.finish_reason).toBe('stop')
+    const upload = connect(cli.port, '127.0.0.1', () => upload.write(`POST ${CHAT} HTTP/1.1\r\nHost: llm\r\nContent-Length: 9\r\n\r\n{`))
+    upload.on('error', () => {})
+    await once(upload, 'connect')
+    expect(await cli.stop('SIGTERM')).toBe(0)
     expect(cli.stderr).toBe('')
   })
 
-  test.for(['SIGTERM', 'SIGINT'] as const)('%s ends it with 0, whatever is open', async (signal, t) => {
-    const cli = await faking(['--fail', 'stall', '--fail-after', '1'], t)
-    const client = await open(cli.port, CHAT, { messages: HELLO, stream: true })
-    await until(() => client.text.includes('"the "'))
-    expect(await cli.stop(signal)).toBe(0)
-    expect(cli.stderr).toBe('')
-  })
-
-  test('--host', async (t) => {
+  test('listens where --host says, and SIGINT ends it with 0 though a stream is open', async (t) => {
     // With a port of its own: what the kernel lends for one address may be in use on another.
-    const cli = await faking(['--host', '127.0.0.2', '--port', String(await serverPort())], t)
+    const cli = await faking(['--host', '127.0.0.2', '--port', String(await serverPort()), '--fail', 'stall', '--fail-after', '1'], t)
     expect(cli.stdout).toContain(`listens http://127.0.0.2:${cli.port}\n`)
-    expect((await fetch(`http://127.0.0.2:${cli.port}/v1/models`)).status).toBe(200)
     await expect(fetch(`http://127.0.0.1:${cli.port}/v1/models`)).rejects.toThrow()
+    const client = await open(cli.port, CHAT, { messages: HELLO, stream: true }, '127.0.0.2')
+    await until(() => client.text.includes('"the "'))
+    expect(await cli.stop('SIGINT')).toBe(0)
+    expect(cli.stderr).toBe('')
   })
+})
 
-  test('--help names every option and starts nothing', async (t) => {
-    const { status, stdout, stderr } = await finished(['fake-llm', '--help'], {}, t)
+describe('edge fake-llm', () => {
+  test('--help names every option and starts nothing', async () => {
+    const { status, stdout, stderr } = await command('fake-llm', '--help')
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     const names = ['port', 'host', 'tokens', 'delay-ms', 'token-ms', 'tokens-per-event', 'chunk-bytes', 'line-end', 'fail', 'fail-after']
     for (const name of [...names, 'no-usage', 'gzip']) expect(stdout).toMatch(new RegExp(`^  --${name} `, 'm'))
   })
 
-  test('edge --help names it', async (t) => {
-    expect((await finished(['--help'], {}, t)).stdout).toContain('edge fake-llm')
+  test('edge --help names it', async () => {
+    expect((await command('--help')).stdout).toContain('edge fake-llm')
   })
 })
 
@@ -525,7 +525,7 @@ describe('the options of edge fake-llm', () => {
   })
 })
 
-describe.concurrent('edge fake-llm with bad options', () => {
+describe('edge fake-llm with bad options', () => {
   const BAD = [
     ['--port', '65536'],
     ['--host', 'a b'],
@@ -539,8 +539,8 @@ describe.concurrent('edge fake-llm with bad options', () => {
     ['--fail-after', ''],
   ] as const
 
-  test('every bad value is named, with what was expected and what came', async (t) => {
-    const { status, stdout, stderr } = await finished(['fake-llm', ...BAD.flat()], {}, t)
+  test('every bad value is named, with what was expected and what came', async () => {
+    const { status, stdout, stderr } = await command('fake-llm', ...BAD.flat())
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     const [heading, ...lines] = stderr.trimEnd().split('\n')
     expect(heading).toBe('edge fake-llm cannot start:')
@@ -551,20 +551,22 @@ describe.concurrent('edge fake-llm with bad options', () => {
     }
   })
 
-  test('a port that is taken', async (t) => {
+  test('a port that is taken', async () => {
+    withoutSignalHandlers()
     const server = createServer().listen(0, '127.0.0.1')
-    t.onTestFinished(() => void server.close())
+    onTestFinished(() => void server.close())
     await once(server, 'listening')
     const { port } = server.address() as { port: number }
-    const { status, stderr } = await finished(['fake-llm', '--port', String(port)], {}, t)
+    const { status, stderr } = await command('fake-llm', '--port', String(port))
     expect({ status, stderr }).toEqual({
       status: 1,
       stderr: `edge fake-llm cannot start:\n  --port: port ${port} is in use by another process\n`,
     })
   })
 
-  test('a host that is elsewhere', async (t) => {
-    const { status, stderr } = await finished(['fake-llm', '--port', '0', '--host', '192.0.2.1'], {}, t)
+  test('a host that is elsewhere', async () => {
+    withoutSignalHandlers()
+    const { status, stderr } = await command('fake-llm', '--port', '0', '--host', '192.0.2.1')
     expect({ status, stderr }).toEqual({
       status: 1,
       stderr: 'edge fake-llm cannot start:\n  --host: "192.0.2.1" is not an address of this machine\n',
@@ -576,18 +578,23 @@ describe('the command', () => {
   test.each([[['--tokenz', '3']], [['--tokens']], [['bundle.json']], [['--tokens', '-1']], [['--gzip=yes']]])(
     '%j: 1, named',
     async (args) => {
-      let stderr = ''
-      vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
-        stderr += String(text)
-        return true
-      })
-      onTestFinished(() => void vi.restoreAllMocks())
-      expect(await fakeLlm(args)).toBe(1)
+      const { status, stderr } = await command('fake-llm', ...args)
+      expect(status).toBe(1)
       expect(stderr).toContain(args[0]!.split('=')[0])
       expect(stderr).not.toContain('    at ')
     },
   )
 })
+
+/** Removes after the test what a command adds that would run on in a process of its own. */
+function withoutSignalHandlers(): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    const before = process.listeners(signal)
+    onTestFinished(() => {
+      for (const added of process.listeners(signal)) if (!before.includes(added)) process.off(signal, added)
+    })
+  }
+}
 
 interface Chat {
   readonly choices: {
@@ -682,8 +689,8 @@ interface Client {
 }
 
 /** A client that can look at half an answer. */
-async function open(port: number, path: string, body: object): Promise<Client> {
-  const req = request({ port, host: '127.0.0.1', method: 'POST', path, agent: false })
+async function open(port: number, path: string, body: object, host = '127.0.0.1'): Promise<Client> {
+  const req = request({ port, host, method: 'POST', path, agent: false })
   req.end(JSON.stringify(body))
   const [res] = await once(req, 'response')
   const client = { text: '', closed: new Promise((resolve) => res.on('close', resolve)), leave: () => req.destroy() }

@@ -1,4 +1,4 @@
 import { manyStreamsSuite } from '../../support/llm/many-streams-suite.ts'
 
 // A thousand: test/campaigns/llm-streams.test.ts
-manyStreamsSuite(200)
+manyStreamsSuite(40)

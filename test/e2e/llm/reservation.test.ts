@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import {
   both,
@@ -9,32 +9,44 @@ import {
   EMBEDDINGS,
   HELLO,
   HELLO_TOKENS,
-  type LlmProxyOptions,
+  type LlmProxy,
   llmProxy,
   MESSAGES,
   proxyEnv,
   RESPONSES,
 } from '../../support/llm/llm-proxy.ts'
-import { answeringLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { answeringLlm, type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { type Answer, ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 
-/** What a request holds while it waits for its answer. An answer of status 500 then gives it all back. */
-async function reservedFor(path: string, body: object | string, options: LlmProxyOptions = {}): Promise<number> {
-  const backend = await scriptedLlm()
-  const proxy = await llmProxy(backend, options)
-  const answered = proxy.post(path, body)
+const MAX_COMPLETION = 100
+const suite = thisSuite()
+let backend: ScriptedLlm
+let bounded: LlmProxy
+let unbounded: LlmProxy
+let callers = 0
+
+beforeAll(async () => {
+  backend = await scriptedLlm(undefined, suite)
+  const limitKeys = ['header:x-caller']
+  bounded = await llmProxy(backend, { limitKeys, config: { max_completion_tokens: MAX_COMPLETION } }, suite)
+  unbounded = await llmProxy(backend, { limitKeys }, suite)
+})
+
+/** What the request of a new caller holds while it waits for its answer. An answer of status 500 then gives it all back. */
+async function reservedFor(path: string, body: object | string, proxy = bounded): Promise<number> {
+  const caller = [['X-Caller', String(callers++)]] as const
+  const answered = proxy.post(path, body, caller)
   const call = await backend.next()
-  const { minute, day } = await proxy.held()
+  const { minute, day } = await proxy.held(caller)
   expect(minute).toBe(day)
   call.answer(500, { error: { message: 'no' } })
   await answered
-  expect(await proxy.spent()).toEqual(both(0))
+  expect(await proxy.spent(caller)).toEqual(both(0))
   return day
 }
-
-const BOUND = { config: { max_completion_tokens: 100 } }
 
 describe('the prompt is ceil(characters / 4) over all its text', () => {
   test.for([
@@ -71,19 +83,19 @@ describe('the prompt is ceil(characters / 4) over all its text', () => {
     ['Anthropic with system blocks', MESSAGES, { system: [{ type: 'text', text: 'be nice!' }], messages: HELLO }, 5],
     ['code points, not UTF-16 units', CHAT, { messages: [{ role: 'user', content: '😀😀😀😀' }] }, 1],
   ] as const)('%s', async ([, path, body, tokens]) => {
-    expect(await reservedFor(path, body, BOUND)).toBe(tokens + 100)
+    expect(await reservedFor(path, body)).toBe(tokens + MAX_COMPLETION)
   })
 
   test('no known field: over the whole body', async () => {
-    expect(await reservedFor(CHAT, '{"question":"who are you"}', BOUND)).toBe(Math.ceil(26 / 4) + 100)
-    expect(await reservedFor(CHAT, 'this is no JSON!', BOUND)).toBe(4 + 100)
-    expect(await reservedFor(CHAT, '', BOUND)).toBe(100)
+    expect(await reservedFor(CHAT, '{"question":"who are you"}')).toBe(Math.ceil(26 / 4) + MAX_COMPLETION)
+    expect(await reservedFor(CHAT, 'this is no JSON!')).toBe(4 + MAX_COMPLETION)
+    expect(await reservedFor(CHAT, '')).toBe(MAX_COMPLETION)
   })
 
   test('embeddings reserve their prompt and no completion', async () => {
-    expect(await reservedFor(EMBEDDINGS, { input: 'hello there!' }, BOUND)).toBe(3)
-    expect(await reservedFor(EMBEDDINGS, { input: ['hello', 'there!!'], max_tokens: 50 }, BOUND)).toBe(3)
-    expect(await reservedFor(`${EMBEDDINGS}?x=1`, { input: [[1, 2], [3]] }, BOUND)).toBe(3)
+    expect(await reservedFor(EMBEDDINGS, { input: 'hello there!' })).toBe(3)
+    expect(await reservedFor(EMBEDDINGS, { input: ['hello', 'there!!'], max_tokens: 50 })).toBe(3)
+    expect(await reservedFor(`${EMBEDDINGS}?x=1`, { input: [[1, 2], [3]] })).toBe(3)
   })
 
   test('a compressed body is read, and reaches the backend as it came', async () => {
@@ -106,27 +118,27 @@ describe('the prompt is ceil(characters / 4) over all its text', () => {
 
 describe('the completion is the smaller of what is asked and what is configured', () => {
   test.for([
-    ['asked for less', { max_tokens: 7 }, 100, 7],
-    ['asked for more', { max_tokens: 700 }, 100, 100],
-    ['nothing asked', {}, 100, 100],
+    ['asked for less', { max_tokens: 7 }, MAX_COMPLETION, 7],
+    ['asked for more', { max_tokens: 700 }, MAX_COMPLETION, 100],
+    ['nothing asked', {}, MAX_COMPLETION, 100],
     ['nothing configured', { max_tokens: 700 }, undefined, 700],
     ['neither', {}, undefined, 1000],
-    ['max_completion_tokens', { max_completion_tokens: 9 }, 100, 9],
-    ['max_output_tokens', { max_output_tokens: 11 }, 100, 11],
+    ['max_completion_tokens', { max_completion_tokens: 9 }, MAX_COMPLETION, 9],
+    ['max_output_tokens', { max_output_tokens: 11 }, MAX_COMPLETION, 11],
     ['the largest of several', { max_tokens: 1, max_completion_tokens: 5000, max_output_tokens: 20 }, undefined, 5000],
-    ['times n', { max_tokens: 7, n: 3 }, 100, 21],
-    ['times n, up to what is configured', { max_tokens: 70, n: 3 }, 100, 100],
-    ['n alone', { n: 3 }, 100, 100],
+    ['times n', { max_tokens: 7, n: 3 }, MAX_COMPLETION, 21],
+    ['times n, up to what is configured', { max_tokens: 70, n: 3 }, MAX_COMPLETION, 100],
+    ['n alone', { n: 3 }, MAX_COMPLETION, 100],
     ['n alone, nothing configured: so many for each choice', { n: 3 }, undefined, 3000],
-    ['no positive integer: zero', { max_tokens: 0 }, 100, 100],
-    ['no positive integer: negative', { max_tokens: -5 }, 100, 100],
-    ['no positive integer: a fraction', { max_tokens: 1.5 }, 100, 100],
-    ['no positive integer: text', { max_tokens: '5' }, 100, 100],
-    ['no positive integer: null', { max_tokens: null, max_completion_tokens: 6 }, 100, 6],
-    ['an n that is none', { max_tokens: 7, n: 0 }, 100, 7],
+    ['no positive integer: zero', { max_tokens: 0 }, MAX_COMPLETION, 100],
+    ['no positive integer: negative', { max_tokens: -5 }, MAX_COMPLETION, 100],
+    ['no positive integer: a fraction', { max_tokens: 1.5 }, MAX_COMPLETION, 100],
+    ['no positive integer: text', { max_tokens: '5' }, MAX_COMPLETION, 100],
+    ['no positive integer: null', { max_tokens: null, max_completion_tokens: 6 }, MAX_COMPLETION, 6],
+    ['an n that is none', { max_tokens: 7, n: 0 }, MAX_COMPLETION, 7],
   ] as const)('%s', async ([, asked, configured, tokens]) => {
-    const config = configured === undefined ? {} : { max_completion_tokens: configured }
-    expect(await reservedFor(CHAT, { messages: HELLO, ...asked }, { config })).toBe(HELLO_TOKENS + tokens)
+    const proxy = configured === undefined ? unbounded : bounded
+    expect(await reservedFor(CHAT, { messages: HELLO, ...asked }, proxy)).toBe(HELLO_TOKENS + tokens)
   })
 })
 

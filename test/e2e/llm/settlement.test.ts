@@ -1,7 +1,19 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
+import {
+  both,
+  CHAT,
+  DAY_TOKENS,
+  fakeLlm,
+  HELLO,
+  HELLO_TOKENS,
+  type LlmProxy,
+  llmProxy,
+  MESSAGES,
+  MINUTE_TOKENS,
+  RESPONSES,
+} from '../../support/llm/llm-proxy.ts'
 import { anthropicStream, chatChunk, chatStream, FAILED_STREAMS, responsesStream, sse } from '../../support/llm/llm-streams.ts'
 import { answeringLlm, type ScriptedCall, type ScriptedLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
 import type { StreamClient } from '../../support/llm/stream-client.ts'
@@ -404,7 +416,7 @@ describe('counters and time', () => {
 
   test('a reload in mid-stream changes nothing in what is settled', async () => {
     const { proxy, call, client } = await streaming()
-    const budget = { tokens_per_minute: 40_000, tokens_per_day: 20_000 }
+    const budget = { tokens_per_minute: MINUTE_TOKENS, tokens_per_day: DAY_TOKENS }
     await proxy.edge.publish(bundle(2, policy('llm', { rules: [llmRule('budget', [], budget)] })))
     expect(await proxy.held()).toEqual(both(RESERVED))
     call.end(sse('[DONE]'))

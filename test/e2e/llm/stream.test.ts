@@ -1,45 +1,28 @@
 import { describe, expect, test } from 'vitest'
 import { MAX_EVENT_BYTES } from '../../../src/llm/stream-filter.ts'
-import { both, CHAT, EMBEDDINGS, fakeLlm, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
-import { chatChunk, chatStream, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../../support/llm/llm-streams.ts'
+import {
+  both,
+  CHAT,
+  DAY_TOKENS,
+  EMBEDDINGS,
+  fakeLlm,
+  HELLO,
+  HELLO_TOKENS,
+  llmProxy,
+  MESSAGES,
+  RESPONSES,
+} from '../../support/llm/llm-proxy.ts'
+import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
+import { recordedStreamsSuite } from '../../support/llm/recorded-streams-suite.ts'
 import { scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
-import { until } from '../../support/until.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
 const PLAIN = { include_partial_usage: false }
 
-/** What a stream costs: the provider's word, else the estimate. */
-function costOf({ characters, prompt, completion }: (typeof RECORDED_STREAMS)[number]): number {
-  return (prompt ?? HELLO_TOKENS) + (completion ?? Math.ceil(characters / 4))
-}
+// Byte by byte: stream.slow.test.ts
+recordedStreamsSuite(500)
 
-describe('every dialect and framing', () => {
-  for (const recorded of RECORDED_STREAMS) {
-    test(`${recorded.name}: byte for byte where nothing is to be added`, async () => {
-      const proxy = await llmProxy(await streamingLlm(recorded.text), { streaming: PLAIN })
-      const client = await proxy.stream(CHAT, ASKED)
-      expect([client.outcome, client.text]).toEqual(['whole', recorded.text])
-      expect(await proxy.spent()).toEqual(both(costOf(recorded)))
-    })
-
-    test(`${recorded.name}: with usage added, every event is there and the same but for its usage`, async () => {
-      const proxy = await llmProxy(await streamingLlm(recorded.text, 7))
-      const client = await proxy.stream(CHAT, ASKED)
-      const withoutUsage = (text: string) =>
-        parseSse(text).map(({ event, data }) => [event, data.startsWith('{') ? { ...JSON.parse(data), usage: 0 } : data])
-      expect(withoutUsage(client.text)).toEqual(withoutUsage(recorded.text))
-      expect(await proxy.spent()).toEqual(both(costOf(recorded)))
-    })
-
-    test.for([['\n'], ['\r\n'], ['\r']] as const)(`${recorded.name}: line ends %j, one byte a chunk`, async ([lineEnd]) => {
-      const text = withLineEnds(recorded.text, lineEnd as LineEnd)
-      const proxy = await llmProxy(await streamingLlm(text, 1), { streaming: PLAIN })
-      const client = await proxy.stream(CHAT, ASKED)
-      expect(client.text).toBe(text)
-      expect(await proxy.spent()).toEqual(both(costOf(recorded)))
-    })
-  }
-
+describe('oddities', () => {
   test('a byte order mark, mixed line ends, several data lines, unknown fields and comments survive', async () => {
     const text = [
       '\ufeffdata: {"id":"c","object":"chat.completion.chunk",\r\ndata: "choices":[{"index":0,"delta":{"content":"abcd"}}]}\r\n\r\n',
@@ -69,15 +52,11 @@ describe('every dialect and framing', () => {
   test('an event above the bound passes unparsed and is counted by its size', async () => {
     const large = sse({ choices: [{ index: 0, delta: { content: 'x'.repeat(MAX_EVENT_BYTES) } }] })
     const text = `${chatChunk({ content: 'abcd' })}${large}${sse('[DONE]')}`
-    const proxy = await llmProxy(await streamingLlm(text, 100_000), {
-      streaming: PLAIN,
-      minuteTokens: 1_500_000,
-      dayTokens: 1_000_000,
-    })
+    const proxy = await llmProxy(await streamingLlm(text, 100_000), { streaming: PLAIN })
     const client = await proxy.stream(CHAT, ASKED)
     expect(client.bytes.equals(Buffer.from(text))).toBe(true)
-    const tokens = HELLO_TOKENS + Math.ceil((4 + large.length) / 4)
-    expect(await proxy.spent()).toEqual(both(tokens))
+    const used = 'edge_llm_tokens_used_total{policy="llm",rule="budget"}'
+    expect(await proxy.edge.metric(used)).toBe(HELLO_TOKENS + Math.ceil((4 + large.length) / 4))
   })
 })
 
@@ -164,9 +143,9 @@ describe('at once', () => {
     const proxy = await llmProxy(backend)
     const client = await proxy.stream(CHAT, ASKED)
     expect(client.headers).toMatchObject({
-      'ratelimit-limit': '20000',
-      'ratelimit-remaining': String(20_000 - 503),
-      ratelimit: expect.stringMatching(/^"llm";r=19497;t=\d+$/),
+      'ratelimit-limit': String(DAY_TOKENS),
+      'ratelimit-remaining': String(DAY_TOKENS - 503),
+      ratelimit: expect.stringMatching(/^"llm";r=7497;t=\d+$/),
       'x-ratelimit-remaining-tokens': '77',
     })
     expect(client.headers['content-length']).toBeUndefined()
@@ -229,37 +208,5 @@ describe('what activates the filter', () => {
     const proxy = await llmProxy(await fakeLlm())
     await proxy.post(EMBEDDINGS, { input: 'hello there!' })
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
-  })
-})
-
-describe('back-pressure', () => {
-  test('a client that reads nothing stops the backend, and gets everything when it reads on', async () => {
-    const events = 20_000
-    // More than the sockets on the way can hold.
-    const line = `${chatChunk({ content: 'abcd' })}: ${'x'.repeat(1500)}\n\n`
-    let written = 0
-    const backend = await scriptedLlm(async (call) => {
-      call.begin()
-      for (; written < events; written += 10) {
-        if (!call.writeNow(line.repeat(10))) await call.drained()
-      }
-      call.end(sse('[DONE]'))
-    })
-    const proxy = await llmProxy(backend, { minuteTokens: 200_000, dayTokens: 90_000 })
-    const client = proxy.open(CHAT, { ...ASKED, max_tokens: 30_000 })
-    await client.untilHead()
-    client.pause()
-    const moving = async () => {
-      const before = written
-      // The proxy has every chance to read on.
-      for (let turns = 0; turns < 20; turns++) await proxy.edge.get('/livez')
-      return written !== before
-    }
-    await until(async () => !(await moving()))
-    expect(written).toBeLessThan(events)
-    client.resume()
-    await client.untilClosed()
-    expect(client.events.length).toBe(events + 1)
-    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + events))
   })
 })

@@ -1,10 +1,10 @@
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { type FakeLlm, type StartOptions, startFakeLlm } from '../../../src/fake-llm/server.ts'
 import { bundle, llmRule, policy } from '../bundles/bundles.ts'
 import type { Edge } from '../service/edge.ts'
 import { type Answer, ask, type Fields } from '../service/http.ts'
 import { ManualClock } from '../service/manual-clock.ts'
-import { running } from '../service/running.ts'
+import { running, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 import { StreamClient } from './stream-client.ts'
 
@@ -19,8 +19,8 @@ export const HELLO = [{ role: 'user', content: 'hello there!' }]
 export const HELLO_TOKENS = 3
 
 /** The day is the smaller budget, so that each of the two can be made the one that rejects. */
-const MINUTE_TOKENS = 40_000
-const DAY_TOKENS = 20_000
+export const MINUTE_TOKENS = 12_000
+export const DAY_TOKENS = 8_000
 
 export interface LlmProxyOptions {
   /** Of the one rule, beside its budgets. */
@@ -43,22 +43,26 @@ export interface Spent {
 }
 
 /** The edge before an LLM backend, with one budget for everybody, on a clock that stands still. */
-export async function llmProxy(backend: { readonly port: number }, options: LlmProxyOptions = {}): Promise<LlmProxy> {
+export async function llmProxy(backend: { readonly port: number }, options: LlmProxyOptions = {}, owner = thisTest): Promise<LlmProxy> {
   const { config, streaming, minuteTokens = MINUTE_TOKENS, dayTokens = DAY_TOKENS, policies = [], limitKeys = [], mode, env } = options
   const budget = { tokens_per_minute: minuteTokens, tokens_per_day: dayTokens, ...config, ...(streaming && { streaming }) }
   const clock = new ManualClock()
-  const edge = await running({
-    clock,
-    bundle: bundle(1, policy('llm', { ...(mode && { mode }), rules: [llmRule('budget', limitKeys, budget)] }), ...policies),
-    env: { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend), ...env },
-  })
+  const rules = [llmRule('budget', limitKeys, budget)]
+  const edge = await running(
+    {
+      clock,
+      bundle: bundle(1, policy('llm', { ...(mode && { mode }), rules }), ...policies),
+      env: { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend), ...env },
+    },
+    owner,
+  )
   return new LlmProxy(edge, clock, minuteTokens, dayTokens)
 }
 
 /** The stand-in backend, for as long as the test runs. */
-export async function fakeLlm(options: StartOptions = {}): Promise<FakeLlm> {
+export async function fakeLlm(options: StartOptions = {}, owner = thisTest): Promise<FakeLlm> {
   const fake = await startFakeLlm(options)
-  onTestFinished(() => fake.close())
+  owner.onTestFinished(() => fake.close())
   return fake
 }
 
@@ -128,8 +132,8 @@ export class LlmProxy {
   }
 
   async #available(reason: string, size: number, fields: Fields): Promise<number> {
-    // A number is a token, and embeddings reserve nothing beyond their prompt.
-    const answer = await this.post(EMBEDDINGS, `{"input":[${'1,'.repeat(size)}1]}`, fields)
+    // Embeddings reserve nothing beyond their prompt, and one long text is read faster than many tokens.
+    const answer = await this.post(EMBEDDINGS, `{"input":"${'x'.repeat(4 * size + 1)}"}`, fields)
     expect([answer.status, answer.headers['x-edge-reason']]).toEqual([429, reason])
     return Number(/and (\d+) are available/.exec(JSON.parse(answer.body).error.message)![1])
   }

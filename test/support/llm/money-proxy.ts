@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { budgetRule, bundle, type PolicyText, policy } from '../bundles/bundles.ts'
 import type { Fields } from '../service/http.ts'
 import { ManualClock } from '../service/manual-clock.ts'
-import { running } from '../service/running.ts'
+import { running, thisTest } from '../service/running.ts'
 import { CHAT, HELLO, LlmProxy, proxyEnv } from './llm-proxy.ts'
 
 /** In units for a million tokens, so that a prompt token of `big` costs a hundredth of a unit. */
@@ -33,10 +33,14 @@ export function moneyBundle(version: number, options: MoneyProxyOptions = {}): o
 }
 
 /** The edge before an LLM backend, with one budget of money, on a clock that stands still. */
-export async function moneyProxy(backend: { readonly port: number }, options: MoneyProxyOptions = {}): Promise<MoneyProxy> {
+export async function moneyProxy(
+  backend: { readonly port: number },
+  options: MoneyProxyOptions = {},
+  owner = thisTest,
+): Promise<MoneyProxy> {
   const clock = new ManualClock()
   const env = { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend), ...options.env }
-  const edge = await running({ clock, bundle: moneyBundle(1, options), env })
+  const edge = await running({ clock, bundle: moneyBundle(1, options), env }, owner)
   return new MoneyProxy(edge, clock, 0, 0)
 }
 

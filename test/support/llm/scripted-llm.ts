@@ -3,16 +3,16 @@ import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type Serv
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { onTestFinished } from 'vitest'
+import { thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 
 type Play = (call: ScriptedCall) => unknown
 
 /** A backend that does what the test says: call by call, or each call by the same script. Lives as long as the test. */
-export async function scriptedLlm(play?: Play): Promise<ScriptedLlm> {
+export async function scriptedLlm(play?: Play, owner = thisTest): Promise<ScriptedLlm> {
   const backend = new ScriptedLlm(play)
   await backend.listen()
-  onTestFinished(() => backend.close())
+  owner.onTestFinished(() => backend.close())
   return backend
 }
 

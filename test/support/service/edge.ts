@@ -15,7 +15,9 @@ import { InlineHost } from './inline-host.ts'
 import { metric } from './metrics.ts'
 import { portOf } from './port-of.ts'
 
-const DEFAULTS = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1' }
+/** No machine is so slow that a loopback connection takes longer. */
+const CONNECT_TIMEOUT = { EDGE_BACKEND_CONNECT_TIMEOUT_MS: '600000' }
+const DEFAULTS = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1', ...CONNECT_TIMEOUT }
 
 export interface EdgeOptions {
   /** Written to a file of its own; none: the service starts without a bundle. */

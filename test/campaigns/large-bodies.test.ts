@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { CHAT, llmProxy } from '../../support/llm/llm-proxy.ts'
-import { answeringLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
-import { ask } from '../../support/service/http.ts'
+import { CHAT, llmProxy } from '../support/llm/llm-proxy.ts'
+import { answeringLlm, scriptedLlm } from '../support/llm/scripted-llm.ts'
+import { ask } from '../support/service/http.ts'
 
 const BYTES = 8 * 1024 * 1024
 const LISTS = filled('[],', '[]')

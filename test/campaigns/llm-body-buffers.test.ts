@@ -1,10 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { CHAT, llmProxy } from '../../support/llm/llm-proxy.ts'
-import { HttpBackend } from '../../support/proxy/backend.ts'
-import { RawClient } from '../../support/proxy/proxy.ts'
-import { until } from '../../support/until.ts'
+import { CHAT, llmProxy } from '../support/llm/llm-proxy.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import { RawClient } from '../support/proxy/proxy.ts'
+import { until } from '../support/until.ts'
 
 const MIB = 1024 ** 2
 const BUDGET = { minuteTokens: 100_000_000, dayTokens: 100_000_000 }
