@@ -4,10 +4,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { backtrackFlags, TOO_MANY_BACKTRACKS } from '../support/linear/backtrack-flags.ts'
 import { type Expression, expressionsInSource } from '../support/linear/regular-expressions.ts'
-import { sized } from '../support/run/property-runs.ts'
 
-/** Short enough to be quick, long enough that one backtrack for every character before is far too many. */
-const LENGTH = sized(1500, 6000)
+const LENGTH = 6000
 /** A linear expression needs one or two. */
 const BACKTRACKS_PER_CHARACTER = 20
 /** Texts that begin with a word of the expression, as many as chance gives. */
