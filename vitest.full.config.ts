@@ -23,7 +23,7 @@ export default defineConfig({
           ...common,
           name: 'full',
           // More runs of each property (test/support/run/property-runs.ts), and more patience (test/support/until.ts).
-          env: { EDGE_TEST_PROPERTY_RUNS: '6', EDGE_TEST_UNTIL_MS: '240000' },
+          env: { EDGE_TEST_PROPERTY_RUNS: '30', EDGE_TEST_UNTIL_MS: '240000' },
         },
       },
       {

@@ -217,7 +217,7 @@ test('a request that is read from its line has the same descriptors, credentials
         expect(before[1].get(key) === after[1].get(key), key).toBe(before[0].get(key) === after[0].get(key))
       }
     }),
-    { numRuns: runs(300) },
+    { numRuns: runs(60) },
   )
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { runs } from '../../test/support/run/property-runs.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../test/support/store/async-store.ts'
 import { MapStore } from '../../test/support/store/map-store.ts'
@@ -96,7 +97,7 @@ test('a store that answers later decides the same as one that answers at once, o
         async.clock.advance(gapMs)
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(8) },
   )
 })
 
@@ -114,7 +115,7 @@ test('decisions under way at the same time do not touch one another', async () =
         async.clock.advance(gapMs)
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(8) },
   )
 })
 
@@ -139,7 +140,7 @@ test('in whatever order the store answers, a limit lets as many through as it sa
         expect(mine.every(({ descriptors }) => descriptors[0]!.value === caller)).toBe(true)
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(8) },
   )
 })
 

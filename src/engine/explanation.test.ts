@@ -151,12 +151,12 @@ describe('an explanation', () => {
     }
   })
 
-  test('names each of 1,000 policies', () => {
-    const others = Array.from({ length: 1000 }, (_, i) =>
+  test('names each of very many policies', () => {
+    const others = Array.from({ length: 100 }, (_, i) =>
       policy(`other-${i}`, { selector: { pathPrefix: `/${i}` }, rules: [bucketRule('r', [], 1)] }),
     )
     const { policies } = newService(...others, policy('p', { rules: [bucketRule('r', [], 1)] })).explain({ uri: '/7/x' })
-    expect(policies).toHaveLength(1001)
+    expect(policies).toHaveLength(101)
     expect(policies.filter(({ why }) => why === undefined).map(({ policy: { id } }) => id)).toEqual(['other-7', 'p'])
   })
 })

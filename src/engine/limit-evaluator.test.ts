@@ -99,10 +99,10 @@ describe('a rule covers a descriptor', () => {
   })
 
   test('by the first of many rules with its value as by the last', () => {
-    const rules = Array.from({ length: 3000 }, (_, i) => matching({ [PLAN]: 'p', [USER]: `u${i}` }, bucketRule(`r${i}`, [], 5)))
+    const rules = Array.from({ length: 300 }, (_, i) => matching({ [PLAN]: 'p', [USER]: `u${i}` }, bucketRule(`r${i}`, [], 5)))
     const { ask } = inDomain(...rules)
-    for (const i of [0, 1, 1499, 2999]) expect(ask(descriptor(`user=u${i} plan=p`))).toBe(`allow, ok r${i} 4`)
-    expect(ask(descriptor('user=u3000 plan=p'))).toBe('allow, ok - 0')
+    for (const i of [0, 1, 149, 299]) expect(ask(descriptor(`user=u${i} plan=p`))).toBe(`allow, ok r${i} 4`)
+    expect(ask(descriptor('user=u300 plan=p'))).toBe('allow, ok - 0')
   })
 })
 

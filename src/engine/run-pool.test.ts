@@ -93,11 +93,13 @@ test('at most 64 runs wait for the next decision', () => {
 
 /** How many of them are still reachable. What is awaited may hold on to something for a turn or two. */
 async function survivors(refs: readonly WeakRef<object>[]): Promise<number> {
-  for (let turn = 0; turn < 5; turn++) {
+  let left = refs.length
+  for (let turn = 0; turn < 5 && left > 0; turn++) {
     await new Promise(setImmediate)
     collectGarbage()
+    left = refs.filter((ref) => ref.deref() !== undefined).length
   }
-  return refs.filter((ref) => ref.deref() !== undefined).length
+  return left
 }
 
 /** Everything that it names goes out of scope with it. */

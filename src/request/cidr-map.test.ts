@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { sized } from '../../test/support/run/property-runs.ts'
 import { parseAddress } from '../address.ts'
 import { CidrMap } from './cidr-map.ts'
 
@@ -43,11 +44,12 @@ describe('a map of networks', () => {
     expect(map.lookup(parseAddress(addresses[held - 1]!)!)).toBe(held - 1)
   })
 
-  test('holds a hundred thousand networks', () => {
+  test('holds very many networks', () => {
     const map = new CidrMap<number>()
     const text = (i: number): string => `${1 + (i >>> 16)}.${(i >>> 8) & 255}.${i & 255}.0/24`
-    for (let i = 0; i < 100_000; i++) map.add(text(i), i)
-    for (let i = 0; i < 100_000; i += 997) expect(map.lookup(parseAddress(text(i).replace('.0/24', '.77'))!)).toBe(i)
+    const count = sized(10_000, 100_000)
+    for (let i = 0; i < count; i++) map.add(text(i), i)
+    for (let i = 0; i < count; i += 997) expect(map.lookup(parseAddress(text(i).replace('.0/24', '.77'))!)).toBe(i)
   })
 
   test.each(['10.0.0.0/8', ' 10.0.0.0/8 ', '10.0.0.1', '10.0.0.0/0', '10.0.0.0/32', '::/0', '::1/128', 'fc00::/7', '::ffff:10.0.0.0/104'])(

@@ -12,7 +12,7 @@ describe('an address', () => {
         expect(formatAddress(addressOf(address))).toBe(textOf(address))
         expect(parseAddress(textOf(address))).toEqual(addressOf(address))
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(20) },
     )
   })
 
@@ -37,7 +37,7 @@ describe('an address', () => {
         }
         expect(parseAddress(`${how.around}${text}${how.port}${how.around}`)).toEqual(addressOf(address))
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(30) },
     )
   })
 
@@ -65,7 +65,7 @@ describe('an address', () => {
         fc.pre(!/^[^:]*:\d{1,5}$/.test(candidate)) // that is a port
         expect(parseAddress(candidate) !== undefined).toBe(isIP(candidate) !== 0)
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(40) },
     )
   })
 

@@ -54,7 +54,7 @@ describe('the windows of any period and zone', () => {
         expect(previous.endMs).toBe(window.startMs)
         expect(previous.number).toBeLessThan(window.number)
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(80) },
     )
   })
 
@@ -69,7 +69,7 @@ describe('the windows of any period and zone', () => {
           expect(calendar.windowAt(instantMs)).toEqual(window)
         }
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(8) },
     )
   })
 })
@@ -89,7 +89,7 @@ describe('clocks that are looked at minute by minute', () => {
             : partOfDay(period, day.number, day.startMs, nextDay.startMs, wallMs),
         )
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(4) },
     )
   })
 
@@ -103,7 +103,7 @@ describe('clocks that are looked at minute by minute', () => {
         expect(nameOf(period, lastDayBegun(zone, endMs - 1))).toBe(name)
         expect(nameOf(period, lastDayBegun(zone, endMs))).not.toBe(name)
       }),
-      { numRuns: runs(14) },
+      { numRuns: runs(3) },
     )
   })
 })

@@ -66,7 +66,7 @@ test('calls take, refuse and give back as a simple model does, on every counter'
         expect(seen).toMatchObject({ ok: true, counters: [{ level }] })
       }
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(6) },
   )
 })
 

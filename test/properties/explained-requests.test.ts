@@ -1,3 +1,3 @@
 import { explainedRequestsSuite } from '../support/admin/explained-requests-suite.ts'
 
-explainedRequestsSuite(4, 12)
+explainedRequestsSuite(2, 12, 1)

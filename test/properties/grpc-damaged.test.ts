@@ -1,3 +1,3 @@
 import { damagedCallsSuite } from '../support/grpc/damaged-calls-suite.ts'
 
-damagedCallsSuite(100, 1)
+damagedCallsSuite(30, 1)

@@ -1,3 +1,3 @@
 import { sameLayersSuite } from '../support/grpc/same-layers-suite.ts'
 
-sameLayersSuite(100, 1)
+sameLayersSuite(40, 1)

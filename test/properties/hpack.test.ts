@@ -51,7 +51,7 @@ test('requests of node:http2 are read as they were meant, one after the other on
         }),
       )
     }),
-    { numRuns: runs(7) },
+    { numRuns: runs(2) },
   )
 })
 

@@ -35,7 +35,7 @@ describe('the JSON scanner', () => {
         expect(scanner.end()).toBe(true)
         expect(tree.root).toEqual(JSON.parse(bytes.toString()))
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(20) },
     )
   })
 
@@ -47,7 +47,7 @@ describe('the JSON scanner', () => {
         expect(scanner.end()).toBe(isJson(bytes.toString()))
         expect(scanner.spelledCharacters).toBe(characters(bytes.toString()))
       }),
-      { numRuns: runs(170) },
+      { numRuns: runs(34) },
     )
   })
 
@@ -87,7 +87,7 @@ describe('the reader of requests', () => {
         const bytes = Buffer.from(text, 'latin1')
         expect(readRequest(bytes, cuts)).toEqual(refusal(bytes) ?? requestByTree(bytes.toString()))
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(20) },
     )
   })
 
@@ -98,7 +98,7 @@ describe('the reader of requests', () => {
         fc.pre(!isJson(bytes.toString()))
         expect(readRequest(bytes, cuts)).toEqual(requestByTree(bytes.toString()))
       }),
-      { numRuns: runs(70) },
+      { numRuns: runs(14) },
     )
   })
 })
@@ -114,7 +114,7 @@ describe('the reader of whole answers', () => {
         for (const piece of pieces(bytes, cuts)) reader.push(piece, 0, piece.length)
         expect(reader.end()).toEqual(answerByTree(bytes.toString()))
       }),
-      { numRuns: runs(170) },
+      { numRuns: runs(34) },
     )
   })
 
@@ -127,7 +127,7 @@ describe('the reader of whole answers', () => {
         expect(seen).toBeLessThanOrEqual(whole)
         expect(brokenOff(bytes.subarray(0, -1))).toBe(whole)
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(20) },
     )
   })
 })

@@ -1,4 +1,4 @@
 import { llmBudgetSuite } from '../support/llm/llm-budget-suite.ts'
 
-// Thirty times as many: test/campaigns/llm-streams.test.ts
-llmBudgetSuite(10, 20)
+// Far more: test/campaigns/llm-streams.test.ts
+llmBudgetSuite(4, 10)

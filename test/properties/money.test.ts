@@ -47,7 +47,7 @@ test('any tokens at any prices cost what whole numbers of any size say, to the b
         ]),
       )
     }),
-    { numRuns: runs(700) },
+    { numRuns: runs(140) },
   )
 })
 
@@ -155,7 +155,7 @@ test('any reservations, settlements and reloads leave what whole numbers of any 
   )
 })
 
-test('a hundred thousand settlements or more do not drift by a billionth', () => {
+test('very many settlements do not drift by a billionth', () => {
   const ledger = new Ledger()
   const cost = new BudgetCost(
     new PriceTable([['*', new ModelPrice({ input: 150_001, cachedInput: 75_007, cacheWrite: 187_503, output: 600_013 })]]),
@@ -163,7 +163,7 @@ test('a hundred thousand settlements or more do not drift by a billionth', () =>
   )
   const price = cost.forRequest(requestFacts())
   let used = 0n
-  const settlements = runs(100_000)
+  const settlements = runs(20_000)
   for (let i = 0; i < settlements; i++) {
     const reserved = 1_000_003 + (i % 977)
     const tokens = { prompt: i % 4001, completion: (i * 7) % 1009, cache: { read: i % 13, written: i % 7, isInPrompt: i % 2 === 0 } }

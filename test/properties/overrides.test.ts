@@ -72,7 +72,7 @@ test('two threads under random overrides decide as the plainest model does, and 
       }
       expect(Math.max(0, ...model.differences.values())).toBeLessThanOrEqual(1)
     }),
-    { numRuns: runs(40) },
+    { numRuns: runs(8) },
   )
 })
 
@@ -130,7 +130,7 @@ test('takes and settlements of every kind of rule under overrides come to the sa
         }
       }
     }),
-    { numRuns: runs(10) },
+    { numRuns: runs(2) },
   )
 })
 

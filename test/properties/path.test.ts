@@ -41,7 +41,7 @@ describe('a normalised path', () => {
         expect(normal.split('/')).not.toContain('.')
         expect(normal.split('/')).not.toContain('..')
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(80) },
     )
   })
 
@@ -50,7 +50,7 @@ describe('a normalised path', () => {
       fc.property(target, (text) => {
         expect(normalizePath(normalizePath(text))).toBe(normalizePath(text))
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(80) },
     )
   })
 

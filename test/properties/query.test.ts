@@ -16,7 +16,7 @@ describe('a query parameter', () => {
         for (const [wanted] of pairs) expect(valueIn(`/p?${parameters}`, wanted)).toBe(single(parameters.getAll(wanted)))
         expect(valueIn(`/p?${parameters}`, 'not there')).toBe(single(parameters.getAll('not there')))
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(20) },
     )
   })
 
@@ -29,7 +29,7 @@ describe('a query parameter', () => {
         for (const wanted of ['a', 'b', ' ', '%', 'ab', '\u00e9'])
           expect(valueIn(`/?${spelled}`, wanted)).toBe(single(parameters.getAll(wanted)))
       }),
-      { numRuns: runs(300) },
+      { numRuns: runs(60) },
     )
   })
 
@@ -41,7 +41,7 @@ describe('a query parameter', () => {
         const spelled = `${spell('key', stream)}=${spell(value.toWellFormed(), stream)}`
         expect(valueIn(`/p?${[...before, spelled, ...after].join('&')}`, 'key')).toBe(value.toWellFormed())
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(20) },
     )
   })
 
@@ -51,7 +51,7 @@ describe('a query parameter', () => {
       fc.property(target, (any) => {
         expect(['string', 'undefined', 'symbol']).toContain(typeof valueIn(any, 'key'))
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(40) },
     )
   })
 })

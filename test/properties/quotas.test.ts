@@ -56,7 +56,7 @@ test('a quota admits its limit on each day, week, month, quarter and year that c
         expect(shownName(period, zone, clock.ms)).not.toBe(name)
       }
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(20) },
   )
 })
 

@@ -29,7 +29,7 @@ test('a converted configuration admits what envoyproxy/ratelimit admits, descrip
         })
       }
     }),
-    { numRuns: runs(50) },
+    { numRuns: runs(10) },
   )
 })
 

@@ -77,7 +77,7 @@ test('the index finds the same policies, in bundle order, as looking at every on
         expect(found.policies.slice(0, found.count).map((policy) => policy!.id)).toEqual(expected)
       }
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(20) },
   )
 })
 

@@ -1,3 +1,3 @@
 import { simulatedRequestsSuite } from '../support/simulation/simulated-requests-suite.ts'
 
-simulatedRequestsSuite(4, 12)
+simulatedRequestsSuite(2, 12, 1)

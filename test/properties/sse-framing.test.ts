@@ -31,7 +31,7 @@ describe('a framing', () => {
       fc.property(anyBytes, anyCuts, anyLimit, (bytes, cuts, maxEventBytes) => {
         expect(Buffer.concat(piecesOf(chunksOf(bytes, cuts), maxEventBytes).map((piece) => piece.bytes))).toEqual(bytes)
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(80) },
     )
   })
 
@@ -44,7 +44,7 @@ describe('a framing', () => {
         expect(dataOf(piecesOf(chunksOf(bytes, cuts)))).toEqual(expected)
         expect(dataOf(piecesOf(singleBytes(bytes)))).toEqual(expected)
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(80) },
     )
   })
 
@@ -87,7 +87,7 @@ describe('a framing', () => {
           passed = kind === 'part' ? passed + piece.length : 0
         }
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(80) },
     )
   })
 })

@@ -130,7 +130,7 @@ describe('a filter', () => {
         const bytes = Buffer.from(withLineEnds(text, lineEnd))
         expect(filtered(chunksOf(bytes, cuts), rules, isActivated)).toEqual(filtered([bytes], rules, isActivated))
       }),
-      { numRuns: runs(70) },
+      { numRuns: runs(14) },
     )
   })
 
@@ -140,7 +140,7 @@ describe('a filter', () => {
         const bytes = Buffer.from(withLineEnds(text, lineEnd))
         expect(filtered(singleBytes(bytes), rules)).toEqual(filtered([bytes], rules))
       }),
-      { numRuns: runs(14) },
+      { numRuns: runs(3) },
     )
   })
 
@@ -153,7 +153,7 @@ describe('a filter', () => {
           expect({ ...other, out: '' }).toEqual({ ...lf, out: '' })
         }
       }),
-      { numRuns: runs(70) },
+      { numRuns: runs(14) },
     )
   })
 
@@ -169,7 +169,7 @@ describe('a filter', () => {
           expect(filtered(chunksOf(bytes, cuts), rules, true, { maxEventBytes })).toEqual(filtered([bytes], rules, true, { maxEventBytes }))
         },
       ),
-      { numRuns: runs(50) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -184,7 +184,7 @@ describe('a filter', () => {
           expect(given).toBe(taken.slice(0, taken.lastIndexOf('\n\n') < 0 ? 0 : taken.lastIndexOf('\n\n') + 2))
         }
       }),
-      { numRuns: runs(70) },
+      { numRuns: runs(14) },
     )
   })
 
@@ -193,7 +193,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, fc.constantFrom({ maxEventBytes: 10 }, { maxEventBytes: 100 }, {}), (bytes, cuts, bounds) => {
         expect(filtered(chunksOf(bytes, cuts), UNTOUCHING, true, bounds).out).toBe(bytes.toString('latin1'))
       }),
-      { numRuns: runs(70) },
+      { numRuns: runs(14) },
     )
   })
 
@@ -202,7 +202,7 @@ describe('a filter', () => {
       fc.property(anyBytes, anyCuts, anyRules, (bytes, cuts, rules) => {
         expect(filtered(chunksOf(bytes, cuts), rules, false)).toMatchObject({ out: bytes.toString('latin1'), cut: undefined, wouldCut: [] })
       }),
-      { numRuns: runs(50) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -214,7 +214,7 @@ describe('a filter', () => {
         expect(Number.isSafeInteger(completion) && completion >= 0).toBe(true)
         if (cut !== undefined) expect(out.endsWith('\n\n')).toBe(true)
       }),
-      { numRuns: runs(70) },
+      { numRuns: runs(14) },
     )
   })
 
@@ -239,7 +239,7 @@ describe('a filter', () => {
         expect(ending.length).toBeGreaterThan(0)
         for (const data of ending) if (data !== '[DONE]') expect(JSON.parse(data)).toBeTypeOf('object')
       }),
-      { numRuns: runs(50) },
+      { numRuns: runs(10) },
     )
   })
 

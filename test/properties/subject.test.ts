@@ -12,7 +12,7 @@ test('what a counter and its values are can be read back from the words', () => 
     fc.property(texts, texts, (identity, values) => {
       expect(decode(wordsOf(identity, values))).toEqual({ identity, values })
     }),
-    { numRuns: runs(400) },
+    { numRuns: runs(80) },
   )
 })
 
@@ -22,7 +22,7 @@ test('two different subjects never feed the same words', () => {
       fc.pre(JSON.stringify([identity, values]) !== JSON.stringify([otherIdentity, otherValues]))
       expect(wordsOf(identity, values)).not.toEqual(wordsOf(otherIdentity, otherValues))
     }),
-    { numRuns: runs(400) },
+    { numRuns: runs(80) },
   )
 })
 

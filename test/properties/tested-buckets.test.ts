@@ -70,7 +70,7 @@ test('edge test finds the statuses of a bucket that a model computes, and none o
       const rule = rateRule('r', ['header:x-k'], { tokens_per_second: 1000 / periodMs, burst })
       await expectModelled(rule, new BucketModel(periodMs, burst), all, spoilt)
     }),
-    { numRuns: runs(12) },
+    { numRuns: runs(3) },
   )
 })
 
@@ -79,7 +79,7 @@ test('the same for windows of an hour', async () => {
     fc.asyncProperty(fc.integer({ min: 1, max: 8 }), steps, fc.nat(), async (limit, all, spoilt) => {
       await expectModelled(windowRule('r', ['header:x-k'], { limit, period: '1h' }), new HourModel(limit), all, spoilt)
     }),
-    { numRuns: runs(12) },
+    { numRuns: runs(3) },
   )
 })
 

@@ -55,7 +55,7 @@ describe('usage that is put into an event', () => {
         const at = out.lastIndexOf(added)
         expect(out.slice(0, at) + out.slice(at + added.length)).toBe(event)
       }),
-      { numRuns: runs(170) },
+      { numRuns: runs(34) },
     )
   })
 
@@ -71,7 +71,7 @@ describe('usage that is put into an event', () => {
         expect(out.length).toBe(event.length - 'null'.length + USAGE.length)
         expect(out.replace(USAGE, 'null')).toBe(event)
       }),
-      { numRuns: runs(170) },
+      { numRuns: runs(34) },
     )
   })
 })

@@ -11,14 +11,14 @@ import { running } from '../service/running.ts'
 import { ADMIN_ENV } from './admin-client.ts'
 import { type ExplainBody, explained } from './explained.ts'
 
-/** For so many random bundles, and so many random requests to each. */
-export function explainedRequestsSuite(bundles: number, requests: number): void {
+/** For so many random bundles, and so many random requests to each; with a seed, always the same. */
+export function explainedRequestsSuite(bundles: number, requests: number, seed?: number): void {
   test('an explanation in decision_service foretells the response, and changes nothing', async () => {
     const clock = new ManualClock()
     const edge = await running({ bundle: bundle(1), clock, env: { ...ADMIN_ENV, EDGE_GATEWAY_HINTS: 'on' } })
     const respond = ({ method, uri, host, headers = {} }: ExplainBody): Promise<Answer> =>
       edge.decide({ method, uri, fields: linesOf(headers), ...(host !== undefined && { host }) })
-    await expectForetold(edge, clock, respond, bundles, requests)
+    await expectForetold(edge, clock, respond, { bundles, requests, seed })
   })
 
   test('an explanation in reverse_proxy foretells the response, and changes nothing', async () => {
@@ -30,17 +30,23 @@ export function explainedRequestsSuite(bundles: number, requests: number): void 
     const nobody = [['X-Forwarded-For', 'nobody']] as const
     const respond = ({ method, uri, headers = {}, body }: ExplainBody): Promise<Answer> =>
       ask(edge.port, method, uri, [...linesOf(headers), ...(headers['x-forwarded-for'] === undefined ? nobody : [])], body)
-    await expectForetold(edge, clock, respond, bundles, requests, { host })
+    await expectForetold(edge, clock, respond, { bundles, requests, seed, given: { host } })
   })
+}
+
+interface Trial {
+  readonly bundles: number
+  readonly requests: number
+  readonly seed: number | undefined
+  /** What all requests have in common. */
+  readonly given?: Partial<ExplainBody>
 }
 
 async function expectForetold(
   edge: Edge,
   clock: ManualClock,
   respond: (request: ExplainBody) => Promise<Answer>,
-  bundles: number,
-  requests: number,
-  given: Partial<ExplainBody> = {},
+  { bundles, requests, seed, given = {} }: Trial,
 ): Promise<void> {
   let version = 1
   const actions = new Set<string>()
@@ -63,7 +69,7 @@ async function expectForetold(
         clock.advance(700)
       }
     }),
-    { numRuns: bundles },
+    { numRuns: bundles, ...(seed !== undefined && { seed }) },
   )
   expect(actions.has('allow') && actions.size > 1).toBe(true)
 }

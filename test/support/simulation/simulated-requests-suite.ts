@@ -16,14 +16,14 @@ import { simulating } from './simulating.ts'
 
 const USED = { prompt_tokens: 3, completion_tokens: 4 }
 
-/** For so many random bundles, and so many random requests to each. */
-export function simulatedRequestsSuite(bundles: number, requests: number): void {
+/** For so many random bundles, and so many random requests to each; with a seed, always the same. */
+export function simulatedRequestsSuite(bundles: number, requests: number, seed?: number): void {
   test('a simulation of decision_service responds as the server does', async () => {
     const clock = new ManualClock()
     const edge = await running({ bundle: bundle(1), clock, env: { EDGE_GATEWAY_HINTS: 'on' } })
     const respond = ({ method, uri, host, headers = {} }: ExplainBody): Promise<Answer> =>
       edge.decide({ method, uri, fields: linesOf(headers), ...(host !== undefined && { host }) })
-    await expectAgreement(edge, clock, respond, { bundles, requests, options: { hasHints: true } })
+    await expectAgreement(edge, clock, respond, { bundles, requests, seed, options: { hasHints: true } })
   })
 
   test('a simulation of reverse_proxy responds as the proxy does, and settles as it does', async () => {
@@ -40,13 +40,14 @@ export function simulatedRequestsSuite(bundles: number, requests: number): void 
       ask(edge.port, method, uri, [...linesOf(headers), ...(headers['x-forwarded-for'] === undefined ? nobody : [])], body)
     const usage = { tokens: { prompt: USED.prompt_tokens, completion: USED.completion_tokens }, isStreamed: false }
     const options = { mode: 'reverse_proxy', maxBodyBytes: 500 } as const
-    await expectAgreement(edge, clock, respond, { bundles, requests, given, usage, options })
+    await expectAgreement(edge, clock, respond, { bundles, requests, seed, given, usage, options })
   })
 }
 
 interface Trial {
   readonly bundles: number
   readonly requests: number
+  readonly seed: number | undefined
   readonly options: Partial<SimulationOptions>
   /** What the backend says that each has used. */
   readonly usage?: Usage
@@ -58,7 +59,7 @@ async function expectAgreement(
   edge: Edge,
   clock: ManualClock,
   respond: (request: ExplainBody) => Promise<Answer>,
-  { bundles, requests, options, usage, given = {} }: Trial,
+  { bundles, requests, seed, options, usage, given = {} }: Trial,
 ): Promise<void> {
   let version = 1
   const statuses = new Set<number>()
@@ -82,7 +83,7 @@ async function expectAgreement(
         statuses.add(real.status)
       }
     }),
-    { numRuns: bundles },
+    { numRuns: bundles, ...(seed !== undefined && { seed }) },
   )
   expect(statuses.has(200) && statuses.size > 1).toBe(true)
 }

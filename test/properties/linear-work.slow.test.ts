@@ -6,8 +6,7 @@ const LENGTH = 1000
 /** Exactly 2, but for what each text costs whatever its length, and for buffers that double now and then. */
 const MOST_TIMES_THE_WORK = 2.4
 
-// A process of its own counts for seconds, and longer on a busy machine.
-test('what reads foreign bytes does twice the work for twice as many, and no more', { timeout: 120_000 }, () => {
+test('what reads foreign bytes does twice the work for twice as many, and no more', () => {
   const script = path('count-steps.mjs')
   const { stdout, stderr } = spawnSync(process.execPath, [script, String(LENGTH), path('readers.mjs')], { encoding: 'utf8' })
   expect(stderr).toBe('')
