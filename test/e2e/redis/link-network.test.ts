@@ -77,6 +77,7 @@ describeWithRedis('a link over a bad network', () => {
     // Probes, one after another: each is answered when it has been given up.
     for (let lateAnswers = 1; lateAnswers < 4; lateAnswers++) {
       await deadlines.passUntil(BRIEF_MS, () => errors.length > lateAnswers)
+      await deadlines.giveUp(BRIEF_MS)
       gate.release()
       gate.hold('answers')
     }

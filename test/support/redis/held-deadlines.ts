@@ -29,6 +29,13 @@ export class HeldDeadlines implements Deadlines {
     }
   }
 
+  /** The same, and it is done when all calls under way are given up, and before another one is sent. */
+  async giveUp(ms: number): Promise<void> {
+    this.pass(ms)
+    // The link reads its sockets once more before it gives up.
+    await new Promise(setImmediate)
+  }
+
   /** Lets so much pass whenever something is waited for, again and again: for what is given up several times, or is yet to begin. */
   async passUntil(ms: number, isTrue: () => boolean | Promise<boolean>): Promise<void> {
     await until(async () => {

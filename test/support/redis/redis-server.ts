@@ -35,11 +35,11 @@ export async function runningRedis(options: RedisOptions = {}, owner: Owner = th
  * One Redis for all tests of a `describe`, which run one after another: each finds it running and empty. Call it in the body of that. A
  * test that changes its configuration changes it back, or has a Redis of its own.
  */
-export function redisOfSuite(): () => RedisServer {
+export function redisOfSuite(options: RedisOptions = {}): () => RedisServer {
   const suite = thisSuite()
   let redis: RedisServer | undefined
   beforeAll(async () => {
-    redis = await runningRedis({}, suite)
+    redis = await runningRedis(options, suite)
   })
   beforeEach(async () => {
     if (redis!.isRunning) redis!.resume()

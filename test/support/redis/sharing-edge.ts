@@ -1,5 +1,5 @@
 import type { Edge, EdgeOptions } from '../service/edge.ts'
-import type { Answer } from '../service/http.ts'
+import { type Answer, ask } from '../service/http.ts'
 import { type Owner, running, thisTest } from '../service/running.ts'
 import { HeldDeadlines } from './held-deadlines.ts'
 
@@ -42,7 +42,7 @@ export async function answersBy(edge: Edge): Promise<{ redis: number; failureMod
   }
 }
 
-/** Whether all circuits are closed, as it tells itself. */
-export async function hasRedis(edge: Edge): Promise<boolean> {
-  return (JSON.parse((await edge.get('/readyz')).body) as { redis: string }).redis === 'connected'
+/** Whether all circuits are closed, as an instance tells itself, in this process or in one of its own. */
+export async function hasRedis({ port }: { readonly port: number }): Promise<boolean> {
+  return (JSON.parse((await ask(port, 'GET', '/readyz')).body) as { redis: string }).redis === 'connected'
 }
