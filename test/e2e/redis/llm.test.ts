@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, HELLO, HELLO_TOKENS, LlmProxy, proxyEnv, type Spent } from '../../support/llm/llm-proxy.ts'
 import { type ScriptedCall, type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { awayFromMidnight } from '../../support/redis/away-from-midnight.ts'
 import { type RedisServer, redisOfSuite, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { answersBy, hasRedis, sharing } from '../../support/redis/sharing-edge.ts'
@@ -24,6 +25,7 @@ const NOTHING = spent(0)
 
 describeWithRedis('token budgets that two proxies share', () => {
   const shared = redisOfSuite()
+  beforeEach(awayFromMidnight)
 
   test('what one reserves and settles, the other sees, minute and day', async () => {
     const { one, other, llm } = await twoProxies(shared())
@@ -137,6 +139,7 @@ describeWithRedis(
 
 describeWithRedis('a reservation and an outage', () => {
   const shared = redisOfSuite()
+  beforeEach(awayFromMidnight)
 
   test('taken from Redis, used up while it is away: settled there when it is back, once', async () => {
     const { one, other, llm, gate } = await gatedProxies(shared())

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
+import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -21,7 +22,7 @@ describeWithRedis('a Redis user with the documented rights', () => {
 
   test.for([
     ['bucket', bucketLimit(1e-9, SIZE)],
-    ['day', dayLimit(SIZE)],
+    ['window', { ...dayLimit(SIZE), calendar: calendarOf('1y', 'UTC') }],
   ] as const)('can take from a %s, check, settle, give back and reset it', async ([, limit]) => {
     const { link, errors } = await linkOfUser(shared())
     const counters = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })

@@ -6,7 +6,7 @@ import { ADMIN_ENV, adminPortOf } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import { ALL_KINDS, goOnOfEveryKind } from '../../support/state/every-kind.ts'
-import { decide, KeptCounters, take } from '../../support/state/kept-counters.ts'
+import { BURST, decide, KeptCounters, take } from '../../support/state/kept-counters.ts'
 import { until } from '../../support/until.ts'
 
 const DAY_MS = 86_400_000
@@ -52,14 +52,16 @@ describe.concurrent('a state file of processes', () => {
     expect((await stat(kept.statePath)).mode & 0o777).toBe(0o600)
   })
 
-  test('a table that is too small is refused by the program too, which names the setting', async (t) => {
+  test('a table that is too small is refused by the program too, which names the setting and a size that will do', async (t) => {
     const kept = await KeptCounters.of(t)
     const first = await kept.run()
     for (let i = 0; i < 40; i++) await take(first, 1, `caller-${i}`)
     await first.stop()
-    expect(await kept.refusal({ EDGE_STORE_SIZE: String(MIN_TABLE_BYTES) })).toMatch(
-      /^EDGE_STORE_SIZE: \S+ has 40 live counters, and there is no room for 8 of them; \d+ bytes are enough$/,
-    )
+    const problem = await kept.refusal({ EDGE_STORE_SIZE: String(MIN_TABLE_BYTES) })
+    expect(problem).toMatch(/^EDGE_STORE_SIZE: \S+ has 40 live counters, and there is no room for 8 of them; \d+ bytes are enough$/)
+    const second = await kept.run({ EDGE_STORE_SIZE: /(\d+) bytes are enough/.exec(problem)![1]! })
+    expect(second.logged('state_evicted')).toEqual([])
+    for (let i = 0; i < 40; i++) expect(await take(second, 1, `caller-${i}`)).toBe(BURST - 2)
   })
 
   test('one that cannot be one is refused by the program too, which names the setting and leaves nothing behind', async (t) => {
