@@ -40,6 +40,7 @@ import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './runtime/threads/worker-host.ts'
 import { logUnservedDomains } from './runtime/unserved-domains-log.ts'
+import type { Deadlines } from './store/redis/link/deadlines.ts'
 import type { EventTap } from './telemetry/events/event-tap.ts'
 import { CounterFamily } from './telemetry/metrics/counter-family.ts'
 import { MetricMemory } from './telemetry/metrics/metric-memory.ts'
@@ -77,6 +78,8 @@ export interface StartOptions {
   readonly interrupt?: AbortSignal
   /** How the drain passes, the wait for the first bundle, and the time before a worker is replaced. */
   readonly pause?: (ms: number) => Promise<unknown>
+  /** How long Redis is waited for; real time unless a test holds it. */
+  readonly redisDeadlines?: Deadlines | undefined
   /** How bundles are read; else on this thread. */
   readonly readBundle?: ReadBundle
   /** Of the logger, for those who watch events. */
@@ -87,7 +90,14 @@ export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle, tap }: StartOptions = {},
+  {
+    clock = systemClock,
+    interrupt = new AbortController().signal,
+    pause = unobtrusively,
+    redisDeadlines,
+    readBundle,
+    tap,
+  }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog)
@@ -207,7 +217,14 @@ export async function startService(
     if (redis === undefined)
       return new FileShelf({ book, clock, logger, kept, askThreads: () => supervisor.askWorkers('know_overrides', undefined) })
     const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
-    fleetDesk = openFleetDesk(redis, { config, book, clock, logger, tell: (news, all) => void tellFleet(news, all) })
+    fleetDesk = openFleetDesk(redis, {
+      config,
+      book,
+      clock,
+      logger,
+      deadlines: redisDeadlines,
+      tell: (news, all) => void tellFleet(news, all),
+    })
     return fleetDesk
   }
 

@@ -13,6 +13,7 @@ import { counterScript } from '../store/redis/counter-script.ts'
 import { DeskScript, newEpoch } from '../store/redis/desk-script.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
 import { Leases } from '../store/redis/leases/leases.ts'
+import type { Deadlines } from '../store/redis/link/deadlines.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
 import { OverrideMoments } from '../store/redis/override-moments.ts'
@@ -35,6 +36,8 @@ export interface FleetParts {
   readonly reservations: ReservationMemory
   readonly clock: Clock
   readonly logger: Logger
+  /** Real time unless a test holds it. */
+  readonly deadlines?: Deadlines | undefined
 }
 
 /** How long a start waits for Redis. */
@@ -66,7 +69,7 @@ export class Fleet {
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
 
-  constructor(address: RedisAddress, { config, worker, local, metricMemory, desk, reservations, clock, logger }: FleetParts) {
+  constructor(address: RedisAddress, { config, worker, local, metricMemory, desk, reservations, clock, logger, deadlines }: FleetParts) {
     const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
     const metrics = new RedisMetrics(metricMemory)
     const script = counterScript()
@@ -81,6 +84,7 @@ export class Fleet {
       timeoutMs,
       prefix,
       probe: (key) => counterProbe(script, key),
+      deadlines,
       listener: {
         onNode: (node) => metrics.addNode(node),
         onRoundTrip: (seconds) => metrics.countRoundTrip(seconds),

@@ -73,7 +73,7 @@ describe('counters that are kept', () => {
   })
 
   test('are not waited for on a disk that hangs', async (t) => {
-    const kept = await keeping(t, 3000, 3_600_000)
+    const kept = await keeping(t, 3_600_000, 3_600_000, 500)
     expect(await kept.keeper.saveNow()).toBe(false)
     expect([kept.keeper.savedUpToMs, kept.log]).toEqual([Number.NEGATIVE_INFINITY, []])
   })
@@ -92,7 +92,7 @@ describe('counters that are kept', () => {
 })
 
 /** A table with one counter, saved every few milliseconds for as long as the test runs; each save begins so late. */
-async function keeping(t: TestContext, delayMs = 0, intervalMs = 10) {
+async function keeping(t: TestContext, delayMs = 0, intervalMs = 10, patienceMs = 600_000) {
   const directory = join(await scratchDirectory(t), 'state')
   const path = join(directory, 'counters')
   await mkdir(directory)
@@ -106,10 +106,10 @@ async function keeping(t: TestContext, delayMs = 0, intervalMs = 10) {
   let [saving, mostSaving] = [0, 0]
   file.save = async () => {
     mostSaving = Math.max(mostSaving, ++saving)
-    if (delayMs > 0) await sleep(delayMs)
+    if (delayMs > 0) await sleep(delayMs, undefined, { ref: false })
     return save().finally(() => saving--)
   }
-  const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs, patienceMs: 500 })
+  const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs, patienceMs })
   t.onTestFinished(() => keeper.close())
   keeper.start()
   const family = new CounterFamily(metrics, 'edge_state_saves_total')

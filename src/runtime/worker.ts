@@ -23,6 +23,7 @@ import { BodyMemory } from '../proxy/body-memory.ts'
 import { inSlices } from '../slices.ts'
 import { CallerDigest } from '../store/caller-digest.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
+import type { Deadlines } from '../store/redis/link/deadlines.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import type { EventTap } from '../telemetry/events/event-tap.ts'
 import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
@@ -53,6 +54,8 @@ export interface WorkerParts {
   /** Of the logger; undefined where the main thread hears what it logs, or nobody can watch. */
   readonly tap?: EventTap | undefined
   readonly send: (message: FromWorker) => void
+  /** Of calls to Redis; real time unless a test holds it. */
+  readonly deadlines?: Deadlines | undefined
 }
 
 /** How often what is kept of callers is looked through for what is too old. */

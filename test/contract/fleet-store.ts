@@ -25,7 +25,7 @@ export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<
     let stores = 0
 
     beforeAll(async () => {
-      link = (await usableLink(await urlOf(suite), 5000, suite)).link
+      link = (await usableLink(await urlOf(suite), undefined, suite)).link
       await link.firstUse(10_000)
     })
 

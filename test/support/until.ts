@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 5
+/** What takes longer is looked at less often: a look may cost a request. */
+const MAX_POLL_MS = 40
 /** Only ends what hangs, before the test's own limit would, which could not say what it was waiting for. */
 const LIMIT_MS = Number(process.env['EDGE_TEST_UNTIL_MS'] ?? 60_000)
 
@@ -9,8 +11,9 @@ export async function until(isTrue: () => boolean | Promise<boolean>): Promise<v
   const calledFrom = new Error('called from')
   const startedMs = performance.now()
   while (!(await isTrue())) {
-    if (performance.now() - startedMs > LIMIT_MS) throw new Error(`waited in vain ${describeWait(isTrue, calledFrom)}`)
-    await sleep(POLL_MS)
+    const waitedMs = performance.now() - startedMs
+    if (waitedMs > LIMIT_MS) throw new Error(`waited in vain ${describeWait(isTrue, calledFrom)}`)
+    await sleep(Math.min(MAX_POLL_MS, POLL_MS + waitedMs / 20))
   }
 }
 

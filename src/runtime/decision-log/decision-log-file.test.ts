@@ -40,7 +40,7 @@ test('a disk that hangs is reported and delays neither workers nor the shutdown;
   await closed
   expect(said).toHaveLength(1)
   await resume()
-  await vi.waitUntil(() => taken.length > 0)
+  await vi.waitUntil(() => taken.length > 0, { timeout: 60_000 })
   expect(taken).toEqual([1])
   expect(await readFile(path, 'utf8')).toBe('{"uri":"/one"}\n')
   expect(said.at(-1)).toMatchObject({ event: 'decision_log_written_again' })

@@ -4,6 +4,7 @@ import type { ServerConfig } from '../../config/config.ts'
 import type { OverrideBook } from '../../overrides/override-book.ts'
 import { counterProbe } from '../../store/redis/counter-probe.ts'
 import { counterScript } from '../../store/redis/counter-script.ts'
+import type { Deadlines } from '../../store/redis/link/deadlines.ts'
 import type { RedisAddress } from '../../store/redis/link/redis-address.ts'
 import { RedisLink } from '../../store/redis/link/redis-link.ts'
 import { FleetDesk } from './fleet-desk.ts'
@@ -14,6 +15,8 @@ export interface OpenFleetDeskParts {
   readonly book: OverrideBook
   readonly clock: Clock
   readonly logger: Logger
+  /** Real time unless a test holds it. */
+  readonly deadlines?: Deadlines | undefined
   readonly tell: (news: FleetNews, all: FleetNews) => void
 }
 
@@ -21,7 +24,7 @@ export interface OpenFleetDeskParts {
 const TIMEOUT_MS = 1000
 
 /** The main thread's part in a fleet, on a connection of its own. Workers report whether Redis can be reached. */
-export function openFleetDesk(address: RedisAddress, { config, ...parts }: OpenFleetDeskParts): FleetDesk {
+export function openFleetDesk(address: RedisAddress, { config, deadlines, ...parts }: OpenFleetDeskParts): FleetDesk {
   const { redisPrefix: prefix, redisTimeoutMs } = config
   const script = counterScript()
   const link = new RedisLink({
@@ -29,6 +32,7 @@ export function openFleetDesk(address: RedisAddress, { config, ...parts }: OpenF
     prefix,
     timeoutMs: Math.max(redisTimeoutMs, TIMEOUT_MS),
     probe: (key) => counterProbe(script, key),
+    deadlines,
     listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit() {} },
   })
   return new FleetDesk({ ...parts, link, prefix })

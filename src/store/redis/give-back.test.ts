@@ -1,9 +1,10 @@
 import { beforeEach, expect, test } from 'vitest'
 import { usableLink } from '../../../test/support/redis/recorded-link.ts'
-import { type RedisServer, runningRedis } from '../../../test/support/redis/redis-server.ts'
+import { type RedisServer, redisOfSuite } from '../../../test/support/redis/redis-server.ts'
 import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { bucketLimit, checkRows, dayLimit, inFlightLimit, takeRows } from '../../../test/support/store/charging.ts'
 import { systemClock } from '../../clock.ts'
+import { calendarOf } from '../../limiter/calendar.ts'
 import type { BucketLimit, Limit } from '../../limiter/limit.ts'
 import { ChargeResults } from '../charge-results.ts'
 import { Charges } from '../charges.ts'
@@ -18,15 +19,23 @@ import { grantOf, type QuestionCall } from './question-call.ts'
 import { SharedCounters } from './shared-counters.ts'
 
 const SIZE = 60
-const LIMITS = { bucket: bucketLimit(1e-9, SIZE), day: dayLimit(SIZE) }
-const KINDS = ['bucket', 'day'] as const
+/** So long a window that hardly ever a test sees one end. */
+const LIMITS = { bucket: bucketLimit(1e-9, SIZE), window: { ...dayLimit(SIZE), calendar: calendarOf('1y', 'UTC') } }
+const KINDS = ['bucket', 'window'] as const
 
 let redis: RedisServer
-beforeEach(async () => {
-  redis = await runningRedis()
-})
+
+/** One for all tests of a `describe`, empty at the start of each. */
+function useRedis(): void {
+  const shared = redisOfSuite()
+  beforeEach(() => {
+    redis = shared()
+  })
+}
 
 describeWithRedis('what Redis granted before it forgot', () => {
+  useRedis()
+
   test.for(KINDS)('is not given back to a %s that was begun afterwards', async (kind) => {
     const [late, other] = [await instance(LIMITS[kind]), await instance(LIMITS[kind])]
     const calls = await late.ask(40)
@@ -115,6 +124,8 @@ describeWithRedis('what Redis granted before it forgot', () => {
 })
 
 describeWithRedis('what Redis grants again because it forgot, and the own count does not cover', () => {
+  useRedis()
+
   test.for([...KINDS, 'in_flight'] as const)('is rejected with the wait of the own count: %s', async (kind) => {
     const { link } = await usableLink(redis.url)
     let earlier = Promise.resolve()
@@ -139,6 +150,8 @@ describeWithRedis('what Redis grants again because it forgot, and the own count 
 })
 
 describeWithRedis('a lease of more than 14 digits', () => {
+  useRedis()
+
   test('is as large as what Redis has taken for it', async () => {
     const burst = 2 ** 53
     const limit = bucketLimit(1e-9, burst)

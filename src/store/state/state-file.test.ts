@@ -184,7 +184,7 @@ describe('a save that fails', () => {
 
 describe('a save while threads write', () => {
   test('never has half of a record', async () => {
-    await expectWholeRecords(join(await newFolder(), 'state'), 20)
+    await expectWholeRecords(join(await newFolder(), 'state'), 5)
   })
 
   test('waits for no lock of a dead thread in a way that keeps it from being freed', async () => {

@@ -6,38 +6,15 @@ import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { Edge } from '../../support/service/edge.ts'
 import { HoldingHost } from '../../support/service/holding-host.ts'
 import { ask } from '../../support/service/http.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
 import { portOf } from '../../support/service/port-of.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
-import type { MortalHost } from '../../support/workers/mortal-host.ts'
 
 const LISTENERS = ['admin', 'main'] as const
 
 describe.each(LISTENERS)('while the %s listener is being opened', (listener) => {
-  test('a worker that dies is replaced, and the start goes on', async () => {
-    const held = holding(listener)
-    let mortalHost: MortalHost | undefined
-    const starting = mortalEdge(
-      2,
-      { bundle: bundle(1), env: { EDGE_ADMIN_PORT: '0' }, aroundHost: (host) => held.around(host) },
-      (host) => {
-        mortalHost = host
-      },
-    )
-    await until(() => held.isHolding)
-    await mortalHost!.terminate(2)
-    held.letGo()
-    const mortal = await starting
-    await mortal.untilReplaced()
-    expect(mortal.events('worker_died')).toMatchObject([{ worker: 2 }])
-    expect((await metricsOf(mortal.edge.adminPort)).value('edge_workers')).toBe(2)
-    expect((await mortal.edge.decide()).status).toBe(200)
-  })
-
   test('a signal ends the start, and no listener is left open', async () => {
     const held = holding(listener)
     const [port, adminPort] = [await serverPort(), await serverPort()]

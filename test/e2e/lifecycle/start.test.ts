@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
-import { Cli } from '../../support/service/cli.ts'
+import { silentServer } from '../../support/bundles/silent-server.ts'
 import { Edge } from '../../support/service/edge.ts'
 import { HoldingHost } from '../../support/service/holding-host.ts'
 import { ask } from '../../support/service/http.ts'
@@ -13,7 +13,6 @@ import { scratchDirectory } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
 describe.concurrent('the port opens', () => {
   test.for(['file', 'URL'])('when the first bundle is active, however long that takes after it has come from a %s', async (source, t) => {
@@ -75,7 +74,9 @@ describe.concurrent('the port opens', () => {
     const port = await serverPort()
     const adminPort = await serverPort()
     const env = urlEnv(server.url, { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String(adminPort) })
-    const starting = Edge.start({ env })
+    // No answer is waited for too long.
+    const pause = async (ms: number): Promise<void> => (ms > 0 ? new Promise(() => {}) : undefined)
+    const starting = Edge.start({ env, pause })
     t.onTestFinished(async () => (await starting).stop())
     await until(async () => (await livez(adminPort))?.status === 200)
     expect(await ask(adminPort, 'GET', '/readyz')).toMatchObject({
@@ -92,22 +93,6 @@ describe.concurrent('the port opens', () => {
   })
 })
 
-test('a worker that dies while the first bundle is waited for is replaced, and the start goes on', async (t) => {
-  const { server, answer } = await silentServer(t)
-  const adminPort = await serverPort()
-  const env = urlEnv(server.url, { EDGE_ADMIN_PORT: String(adminPort), EDGE_WORKERS: '2' })
-  const starting = mortalEdge(2, { env }, (host) => {
-    void until(async () => (await livez(adminPort))?.status === 200)
-      .then(() => host.terminate(2))
-      .then(() => until(() => server.requests.length > 0))
-      .then(answer)
-  })
-  const mortal = await starting
-  expect(mortal.events('worker_died')).toMatchObject([{ worker: 2 }])
-  expect(mortal.events('worker_replaced')).toMatchObject([{ worker: 2 }])
-  expect((await mortal.edge.decide()).status).toBe(200)
-})
-
 test.concurrent('the service is not ready before its port is open, though its bundle is active', async (t) => {
   const adminPort = await serverPort()
   const held = new HoldingHost((message) => message.type === 'listen' && message.listener === 'main')
@@ -120,42 +105,6 @@ test.concurrent('the service is not ready before its port is open, though its bu
   await starting
   expect((await ask(adminPort, 'GET', '/readyz')).status).toBe(200)
 })
-
-test.concurrent('a signal while the first bundle is waited for ends the process, and the port never opens', {
-  timeout: 9000,
-}, async (t) => {
-  const { server } = await silentServer(t)
-  const cli = new Cli(['serve'], {
-    EDGE_PORT: '0',
-    EDGE_HOST: '127.0.0.1',
-    EDGE_DRAIN_MS: '60000',
-    ...urlEnv(server.url, { EDGE_ADMIN_PORT: '0' }),
-  })
-  t.onTestFinished(() => void cli.process.kill('SIGKILL'))
-  await until(() => server.requests.length > 0 && cli.logged('waiting_for_bundle').length > 0)
-  expect(await cli.stop()).toBe(0)
-  expect(cli.log.map(({ event }) => event)).toEqual(['admin_listening', 'waiting_for_bundle', 'stopping', 'stopped'])
-  expect(cli.logged('stopping')).toMatchObject([{ reason: 'SIGTERM', drain_ms: 0 }])
-  expect(cli.stdout).toBe('')
-})
-
-interface SilentServer {
-  readonly server: BundleServer
-  /** Whoever has asked gets the bundle. */
-  readonly answer: () => void
-}
-
-async function silentServer(t: { onTestFinished(end: () => void | Promise<void>): void }): Promise<SilentServer> {
-  const server = await BundleServer.start(t)
-  const waiting: (() => void)[] = []
-  server.respond = (_req, res) => {
-    waiting.push(() => res.writeHead(200, { 'Content-Type': 'application/json' }).end(known(1)))
-  }
-  const answer = (): void => {
-    for (const respond of waiting.splice(0)) respond()
-  }
-  return { server, answer }
-}
 
 /** Undefined where nobody listens. */
 function livez(port: number) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { Admissions, worstWindow } from '../../support/fleet/admissions.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
+import { redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -17,8 +17,10 @@ const FAST = bundle(1, policy('p', { rules: [bucketRule('fast', [], LIMIT, FAST_
 describeWithRedis(
   "Redis's clock",
   () => {
+    const shared = redisOfSuite({ hasSteppingClock: true })
+
     test('steps forward: an instance alone gets nothing for it', async () => {
-      const redis = await runningRedis({ hasSteppingClock: true })
+      const redis = shared()
       const edge = await sharing(redis.url, { bundle: SLOW })
       expect(admitted(await edge.decideTimes(LIMIT + 1))).toBe(LIMIT)
       for (let steps = 0; steps < 3; steps++) {
@@ -28,7 +30,7 @@ describeWithRedis(
     })
 
     test('steps forward: a fleet gets a burst more at most, and each of its instances none', async () => {
-      const redis = await runningRedis({ hasSteppingClock: true })
+      const redis = shared()
       const [one, other] = await twoSharing(redis.url, { bundle: SLOW })
       const before = [await one.decideTimes(4), await other.decideTimes(LIMIT)]
       expect(before).toEqual([Array(4).fill(200), [...Array(6).fill(200), ...Array(4).fill(429)]])
@@ -41,7 +43,7 @@ describeWithRedis(
     })
 
     test('steps back a little: it is waited for, nothing is granted twice, and then the refill goes on', async () => {
-      const redis = await runningRedis({ hasSteppingClock: true })
+      const redis = shared()
       const edges = await twoSharing(redis.url, { bundle: FAST })
       const admissions = new Admissions()
       await drain(edges, admissions)
@@ -57,7 +59,7 @@ describeWithRedis(
     })
 
     test('goes forth and back again and again: what a step brings is granted once', async () => {
-      const redis = await runningRedis({ hasSteppingClock: true })
+      const redis = shared()
       const [burst, perSecond, stepMs] = [20, 10, 900]
       const rules = [bucketRule('r', [], burst, perSecond)]
       const edges = await twoSharing(redis.url, { bundle: bundle(1, policy('p', { rules })) })
@@ -77,7 +79,7 @@ describeWithRedis(
     })
 
     test('steps back by an hour: it is believed, the refill goes on, and nothing is granted twice', async () => {
-      const redis = await runningRedis({ hasSteppingClock: true })
+      const redis = shared()
       const edges = await twoSharing(redis.url, { bundle: FAST })
       const admissions = new Admissions()
       await drain(edges, admissions)
@@ -91,7 +93,7 @@ describeWithRedis(
     })
 
     test('steps back by an hour while something is left: that stays, and the refill goes on', async () => {
-      const redis = await runningRedis({ hasSteppingClock: true })
+      const redis = shared()
       const [one, other] = await twoSharing(redis.url, { bundle: SLOW })
       await one.decideTimes(4)
       redis.stepClock(-HOUR_MS)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { debugFacts, logIn, SECRET_ENV } from '../../conformance/debug-login.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
+import { redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { HARDLY_ANY, hasRedis, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
@@ -11,9 +11,11 @@ import { until } from '../../support/until.ts'
 const OPTIONS = { bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 1000, HARDLY_ANY)] })), env: SECRET_ENV }
 
 describeWithRedis('a debug session on several instances', () => {
-  test.concurrent('that one instance opened works on the other, and one that logs out is out on both, alone', async (owner) => {
-    const redis = await runningRedis({}, owner)
-    const [one, other] = await twoSharing(redis.url, OPTIONS, owner)
+  const shared = redisOfSuite()
+
+  test('that one instance opened works on the other, and one that logs out is out on both, alone', async () => {
+    const redis = shared()
+    const [one, other] = await twoSharing(redis.url, OPTIONS)
     const [mine, yours] = [(await logIn(one)).pair, (await logIn(one)).pair]
     expect([await isDebugged(one, mine), await isDebugged(other, mine)]).toEqual([true, true])
     await logOut(one, mine)
@@ -24,11 +26,11 @@ describeWithRedis('a debug session on several instances', () => {
     expect(await redis.command('PTTL', 'edge:logouts')).toBeGreaterThan(0)
   })
 
-  test.concurrent('that logs out while Redis is away is out there at once, and on the other when Redis is back', async (owner) => {
-    const redis = await runningRedis({}, owner)
-    const gate = await gateTo(redis.port, owner)
-    const one = await sharing(`redis://${gate.address}`, OPTIONS, owner)
-    const other = await sharing(redis.url, OPTIONS, owner)
+  test('that logs out while Redis is away is out there at once, and on the other when Redis is back', async () => {
+    const redis = shared()
+    const gate = await gateTo(redis.port)
+    const one = await sharing(`redis://${gate.address}`, OPTIONS)
+    const other = await sharing(redis.url, OPTIONS)
     const { pair } = await logIn(one)
     gate.refuse()
     gate.cut()
@@ -39,10 +41,10 @@ describeWithRedis('a debug session on several instances', () => {
     await until(async () => !(await isDebugged(other, pair)))
   })
 
-  test.concurrent('where Redis refuses to share logouts, that is said once, and decisions do not suffer', async (owner) => {
-    const redis = await runningRedis({}, owner)
+  test('where Redis refuses to share logouts, that is said once, and decisions do not suffer', async () => {
+    const redis = shared()
     await redis.command('ACL', 'SETUSER', 'edge', 'on', '>pw', '~*', '+@all', '-@sortedset')
-    const edge = await sharing(`redis://edge:pw@${redis.address}`, OPTIONS, owner)
+    const edge = await sharing(`redis://edge:pw@${redis.address}`, OPTIONS)
     await until(async () => (await edge.metric('edge_redis_errors_total{kind="reply"}')) > 1)
     expect(logged(edge, 'logouts_not_shared')).toMatchObject([{ worker: 1, reason: expect.stringContaining('NOPERM') }])
     expect(await edge.metric('edge_redis_circuit_changes_total{to="open"}')).toBe(0)
@@ -51,12 +53,12 @@ describeWithRedis('a debug session on several instances', () => {
     expect(logged(edge, 'logouts_not_shared')).toHaveLength(1)
   })
 
-  test.concurrent('an instance that starts after the logout knows of it', async (owner) => {
-    const redis = await runningRedis({}, owner)
-    const one = await sharing(redis.url, OPTIONS, owner)
+  test('an instance that starts after the logout knows of it', async () => {
+    const redis = shared()
+    const one = await sharing(redis.url, OPTIONS)
     const { pair } = await logIn(one)
     await logOut(one, pair)
-    const late = await sharing(redis.url, OPTIONS, owner)
+    const late = await sharing(redis.url, OPTIONS)
     await until(async () => !(await isDebugged(late, pair)))
   })
 })

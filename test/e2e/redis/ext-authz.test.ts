@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { authorization, check, checkFailure } from '../../support/grpc/ext-authz.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
+import { redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { HARDLY_ANY, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 
@@ -9,8 +9,10 @@ const TEN = bundle(1, policy('p', { rules: [bucketRule('ten', ['header:x-caller'
 const GRPC = { EDGE_GRPC_PORT: '0' }
 
 describeWithRedis('ext_authz over gRPC on Redis', () => {
+  const shared = redisOfSuite()
+
   test.each(['exact', 'leased'])('two instances and two doors admit one limit together: %s', async (mode) => {
-    const redis = await runningRedis()
+    const redis = shared()
     const edges = await twoSharing(redis.url, { bundle: TEN, env: { ...GRPC, EDGE_REDIS_MODE: mode } })
     const clients = edges.map(({ grpcPort }) => authorization(grpcPort))
     const request = { headers: { 'x-caller': 'alice' } }
@@ -22,7 +24,7 @@ describeWithRedis('ext_authz over gRPC on Redis', () => {
   })
 
   test('without Redis, and closed, the call fails with status 14', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const edge = await sharing(redis.url, { bundle: TEN, env: { ...GRPC, EDGE_REDIS_FAILURE_MODE: 'closed' } })
     const client = authorization(edge.grpcPort)
     await redis.stop()

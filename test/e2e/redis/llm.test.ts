@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, HELLO, HELLO_TOKENS, LlmProxy, proxyEnv, type Spent } from '../../support/llm/llm-proxy.ts'
 import { type ScriptedCall, type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
-import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
+import { awayFromMidnight } from '../../support/redis/away-from-midnight.ts'
+import { type RedisServer, redisOfSuite, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { answersBy, hasRedis, sharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn } from '../../support/redis/stored-counters.ts'
@@ -23,8 +24,11 @@ const BUDGET = { tokens_per_minute: 1, burst_tokens: MINUTE_TOKENS, tokens_per_d
 const NOTHING = spent(0)
 
 describeWithRedis('token budgets that two proxies share', () => {
+  const shared = redisOfSuite()
+  beforeEach(awayFromMidnight)
+
   test('what one reserves and settles, the other sees, minute and day', async () => {
-    const { one, other, llm } = await twoProxies()
+    const { one, other, llm } = await twoProxies(shared())
     const { answer, call } = await asked(one, llm)
     expect(await other.held()).toEqual(spent(RESERVED))
     finish(call, USED)
@@ -34,7 +38,7 @@ describeWithRedis('token budgets that two proxies share', () => {
   })
 
   test('they reserve at once no more than there is', async () => {
-    const { one, other, llm } = await twoProxies()
+    const { one, other, llm } = await twoProxies(shared())
     const body = { model: 'm', messages: HELLO }
     const answers = Array.from({ length: 10 }, (_, i) => [one, other][i % 2]!.post(CHAT, body))
     const fitting = Math.floor(DAY_TOKENS / RESERVED)
@@ -47,7 +51,7 @@ describeWithRedis('token budgets that two proxies share', () => {
   })
 
   test('a call that used more than was reserved is charged for it', async () => {
-    const { one, other, llm } = await twoProxies()
+    const { one, other, llm } = await twoProxies(shared())
     const { answer, call } = await asked(one, llm)
     finish(call, RESERVED + 400)
     await answer
@@ -56,7 +60,7 @@ describeWithRedis('token budgets that two proxies share', () => {
   })
 
   test('a settlement after its key expired lifts nothing above the burst', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const llm = await scriptedLlm()
     const budget = { tokens_per_minute: 600_000, burst_tokens: MINUTE_TOKENS, max_completion_tokens: MAX_COMPLETION }
     const edge = await sharing(redis.url, { bundle: bundleOf(budget), env: proxyEnv(llm) })
@@ -74,13 +78,13 @@ describeWithRedis('token budgets that two proxies share', () => {
   })
 
   test('an instance that ends with its last answer has settled it, however slow Redis is', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const gate = await gateTo(redis.port)
     const llm = await scriptedLlm()
     const url = `redis://${gate.address}`
     const edge = await sharing(
       url,
-      { bundle: bundleOf(BUDGET), env: { EDGE_SHUTDOWN_MS: '5000', ...proxyEnv(llm) } },
+      { bundle: bundleOf(BUDGET), env: { EDGE_SHUTDOWN_MS: '600000', ...proxyEnv(llm) } },
       { onTestFinished() {} },
     )
     const { answer, call } = await asked(new LlmProxy(edge, new ManualClock(), MINUTE_TOKENS, DAY_TOKENS), llm)
@@ -96,7 +100,7 @@ describeWithRedis('token budgets that two proxies share', () => {
   })
 
   test('a failed call gives all of it back', async () => {
-    const { one, other, llm } = await twoProxies()
+    const { one, other, llm } = await twoProxies(shared())
     const { answer, call } = await asked(one, llm)
     call.answer(500, { error: {} })
     expect((await answer).status).toBe(500)
@@ -134,8 +138,11 @@ describeWithRedis(
 )
 
 describeWithRedis('a reservation and an outage', () => {
+  const shared = redisOfSuite()
+  beforeEach(awayFromMidnight)
+
   test('taken from Redis, used up while it is away: settled there when it is back, once', async () => {
-    const { one, other, llm, gate } = await gatedProxies()
+    const { one, other, llm, gate } = await gatedProxies(shared())
     const { answer, call } = await asked(one, llm)
     await loseRedis(one.edge, gate)
     finish(call, USED)
@@ -151,7 +158,7 @@ describeWithRedis('a reservation and an outage', () => {
   })
 
   test('taken without Redis: settled where it was taken, and Redis hears nothing of it', async () => {
-    const { one, other, llm, gate } = await gatedProxies()
+    const { one, other, llm, gate } = await gatedProxies(shared())
     const theirs = await asked(other, llm)
     await loseRedis(one.edge, gate)
     const { answer, call } = await asked(one, llm)
@@ -172,7 +179,7 @@ describeWithRedis('a reservation and an outage', () => {
   })
 
   test('taken while all may pass: nothing was taken, and nothing is given back', async () => {
-    const { one, other, llm, gate } = await gatedProxies({ EDGE_REDIS_FAILURE_MODE: 'open' })
+    const { one, other, llm, gate } = await gatedProxies(shared(), { EDGE_REDIS_FAILURE_MODE: 'open' })
     const first = await asked(other, llm)
     await loseRedis(one.edge, gate)
     const { answer, call } = await asked(one, llm)
@@ -187,7 +194,7 @@ describeWithRedis('a reservation and an outage', () => {
   })
 
   test('a client that goes away before Redis has answered pays nothing that it has not had', async () => {
-    const { one, other, llm, gate } = await gatedProxies()
+    const { one, other, llm, gate } = await gatedProxies(shared())
     gate.hold('answers')
     const client = one.open(CHAT, { model: 'm', messages: HELLO })
     await until(async () => (await other.held()).day === RESERVED)
@@ -200,7 +207,7 @@ describeWithRedis('a reservation and an outage', () => {
   })
 
   test('a settlement whose reply is lost was done once and is not repeated; the unknown outcome is counted', async () => {
-    const { one, other, llm, gate } = await gatedProxies()
+    const { one, other, llm, gate } = await gatedProxies(shared())
     const { answer, call } = await asked(one, llm)
     const blown = gate.cutAfterAnswerBytes(0)
     finish(call, USED)
@@ -213,7 +220,7 @@ describeWithRedis('a reservation and an outage', () => {
   })
 
   test('a settlement that never arrived, for all that is known, is not repeated: too little is left, and the unknown outcome is counted', async () => {
-    const { one, other, llm, gate } = await gatedProxies()
+    const { one, other, llm, gate } = await gatedProxies(shared())
     const { answer, call } = await asked(one, llm)
     const blown = gate.cutBeforeNextRequest()
     finish(call, USED)
@@ -226,7 +233,7 @@ describeWithRedis('a reservation and an outage', () => {
   })
 
   test('Redis has forgotten it: what comes back is not more than there can be', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const { one, other, llm } = await twoProxies(redis)
     const { answer, call } = await asked(one, llm)
     await redis.command('FLUSHALL')
@@ -240,7 +247,7 @@ describeWithRedis('a reservation and an outage', () => {
   })
 
   test('a day in Redis that holds no number counts as lost, and nobody falls back for it', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const { one, other, llm } = await twoProxies(redis)
     const { answer, call } = await asked(one, llm)
     const damage = `for _, key in ipairs(KEYS) do
@@ -269,16 +276,17 @@ interface TwoProxies {
   readonly llm: ScriptedLlm
 }
 
-async function twoProxies(shared?: RedisServer): Promise<TwoProxies> {
-  const redis = shared ?? (await runningRedis())
+async function twoProxies(redis: RedisServer): Promise<TwoProxies> {
   const llm = await scriptedLlm()
   const proxies = [await proxyTo(llm, redis.url), await proxyTo(llm, redis.url)] as const
   return { one: proxies[0], other: proxies[1], llm }
 }
 
 /** The first of them has a gate between itself and Redis. */
-async function gatedProxies(env: Readonly<Record<string, string>> = {}): Promise<TwoProxies & { readonly gate: TcpGate }> {
-  const redis = await runningRedis()
+async function gatedProxies(
+  redis: RedisServer,
+  env: Readonly<Record<string, string>> = {},
+): Promise<TwoProxies & { readonly gate: TcpGate }> {
   const gate = await gateTo(redis.port)
   const llm = await scriptedLlm()
   return { one: await proxyTo(llm, `redis://${gate.address}`, env), other: await proxyTo(llm, redis.url), llm, gate }

@@ -3,7 +3,7 @@ import { bucketRule, budgetRule, bundle, policy } from '../../support/bundles/bu
 import { CHAT, HELLO, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { MoneyProxy, moneyBundle } from '../../support/llm/money-proxy.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
+import { redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, HARDLY_ANY, twoSharing } from '../../support/redis/sharing-edge.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -11,9 +11,11 @@ import { ManualClock } from '../../support/service/manual-clock.ts'
 import { until } from '../../support/until.ts'
 
 describeWithRedis('a budget of money that two instances share', () => {
+  const shared = redisOfSuite()
+
   test('what one reserves and settles, the other sees to the hundredth', async () => {
-    const [{ url }, llm] = [await runningRedis(), await scriptedLlm()]
-    const edges = await twoSharing(url, {
+    const llm = await scriptedLlm()
+    const edges = await twoSharing(shared().url, {
       bundle: moneyBundle(1, { config: { period: '1y' } }),
       env: { ...proxyEnv(llm), EDGE_SHUTDOWN_MS: '0' },
     })
@@ -29,10 +31,9 @@ describeWithRedis('a budget of money that two instances share', () => {
   })
 
   test.each(['exact', 'leased'])('admits exactly what it holds, beside a bucket, and warns once: %s', async (mode) => {
-    const { url } = await runningRedis()
     const budget = { budget: 1, cost: { header: 'x-cost', default: 0.05 }, period: '1y', warn_at_percent: [50, 100] }
     const rules = [bucketRule('requests', [], 1000, HARDLY_ANY), budgetRule('dollars', [], budget)]
-    const edges = await twoSharing(url, { bundle: bundle(1, policy('money', { rules })), env: { EDGE_REDIS_MODE: mode } })
+    const edges = await twoSharing(shared().url, { bundle: bundle(1, policy('money', { rules })), env: { EDGE_REDIS_MODE: mode } })
     const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => edges[i % 2]!.decide()))
     expect(admitted(answers)).toBe(20)
     expect(answers.filter(({ headers }) => headers['x-edge-reason'] === 'budget_exceeded')).toHaveLength(20)

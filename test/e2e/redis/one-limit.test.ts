@@ -2,26 +2,27 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { runningFleet } from '../../support/fleet/fleet.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'
-import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
+import { type RedisServer, redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn, storedBucket } from '../../support/redis/stored-counters.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
 import { ask, exchange } from '../../support/service/http.ts'
-import { Load } from '../../support/service/load.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 
+const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const TEN = bundle(1, policy('p', { rules: [bucketRule('ten', ['header:x-caller'], 10, HARDLY_ANY)] }))
 const ALICE = { fields: [['X-Caller', 'alice']] } as const
 
 describeWithRedis('one limit for several instances', () => {
+  const shared = redisOfSuite()
+
   test('two instances that are asked at once admit it together, and each answer tells what is left for all', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const edges = await twoSharing(redis.url, { bundle: TEN })
     const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => edges[i % 2]!.decide(ALICE)))
 
@@ -39,32 +40,15 @@ describeWithRedis('one limit for several instances', () => {
   })
 
   test('two proxies let as many requests through to the backend as the limit says', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const backend = await HttpBackend.start()
     const edges = await twoSharing(redis.url, { bundle: TEN, env: proxyEnv(backend.url) })
     const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(edges[i % 2]!.port, 'GET', '/', ALICE.fields)))
     expect([admitted(answers), answers.filter(({ status }) => status === 429).length, backend.seen.length]).toEqual([10, 20, 10])
   })
 
-  test('two processes of two workers each admit it together', async () => {
-    const redis = await runningRedis()
-    const rules = [bucketRule('hundred', [], 100, HARDLY_ANY)]
-    const env = { EDGE_REDIS_URL: redis.url, EDGE_REDIS_TIMEOUT_MS: '3000', EDGE_WORKERS: '2' }
-    const fleet = await runningFleet({ size: 2, bundle: bundle(1, policy('p', { rules })), env })
-    const loads = fleet.instances.map(({ port }) => new Load(port, original('/'), 16))
-    onTestFinished(async () => void (await Promise.all(loads.map((load) => load.stop()))))
-    await until(() => loads.every((load) => load.count(429) > 100))
-    await Promise.all(loads.map((load) => load.stop()))
-
-    expect(loads.reduce((sum, load) => sum + load.count(200), 0)).toBe(100)
-    expect(loads.map((load) => [load.total - load.count(200) - load.count(429), load.errors])).toEqual([
-      [0, []],
-      [0, []],
-    ])
-  })
-
   test('questions that follow one another on a connection are answered in their order', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const gate = await gateTo(redis.port)
     const edge = await sharing(`redis://${gate.address}`, { bundle: TEN })
     gate.delayMs = 20
@@ -84,7 +68,7 @@ describeWithRedis('one limit for several instances', () => {
   })
 
   test('another prefix is another fleet', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const one = await sharing(redis.url, { bundle: TEN })
     const other = await sharing(redis.url, { bundle: TEN, env: { EDGE_REDIS_PREFIX: 'other:' } })
     expect(admitted(await one.decideTimes(12, ALICE))).toBe(10)
@@ -93,7 +77,7 @@ describeWithRedis('one limit for several instances', () => {
   })
 
   test('a new limit in the bundle holds on both, and what was spent stays spent', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const edges = await twoSharing(redis.url, { bundle: TEN })
     await edges[0].decideTimes(4, ALICE)
     const five = bundle(2, policy('p', { rules: [bucketRule('ten', ['header:x-caller'], 5, HARDLY_ANY)] }))
@@ -105,8 +89,10 @@ describeWithRedis('one limit for several instances', () => {
 })
 
 describeWithRedis('what Redis gets to see', () => {
+  const shared = redisOfSuite()
+
   test('keys are the prefix and 32 hex digits, and nothing that a caller sent is in what is asked or kept', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const rules = [
       bucketRule('by-key', ['header:x-api-key'], 10, HARDLY_ANY),
       bucketRule('by-claim', ['jwt:sub'], 10, HARDLY_ANY),
@@ -143,21 +129,23 @@ describeWithRedis('what Redis gets to see', () => {
 })
 
 describeWithRedis('keys expire', () => {
+  const shared = redisOfSuite()
+
   test('a bucket when it is full again, and not earlier', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     // The slow one stays long enough to be looked at on any machine, the fast one can be waited for.
-    const [slow, fast] = [0.3, 20].map((perSecond) =>
+    const [slow, fast] = [0.001, 20].map((perSecond) =>
       policy(`p${perSecond}`, { selector: { pathPrefix: `/${perSecond}` }, rules: [bucketRule('r', [], 10, perSecond)] }),
     )
     const edge = await sharing(redis.url, { bundle: bundle(1, slow!, fast!) })
     for (let i = 0; i < 10; i++) {
-      await edge.decide({ uri: '/0.3' })
+      await edge.decide({ uri: '/0.001' })
       const [key] = await countersIn(redis)
       const { level, atMs, expiresMs } = await storedBucket(redis, key!)
-      const fullMs = atMs + ((10 - level) / 0.3) * 1000
-      // Redis keeps a key through all of its last millisecond; the half is between two looks at its clock, which a busy machine draws out.
+      const fullMs = atMs + ((10 - level) / 0.001) * 1000
+      // Redis keeps a key through all of its last millisecond. Between two looks at its clock a busy machine may stand still.
       expect(expiresMs + 1).toBeGreaterThan(fullMs - 0.5)
-      expect(expiresMs).toBeLessThan(fullMs + 500)
+      expect(expiresMs).toBeLessThan(fullMs + MINUTE_MS)
     }
     const kept = await countersIn(redis)
     await until(async () => {
@@ -170,7 +158,7 @@ describeWithRedis('keys expire', () => {
   })
 
   test("a day's key at the UTC midnight that ends it", async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const rule = llmRule('r', [], { tokens_per_day: 1000, max_completion_tokens: 10 })
     const edge = await sharing(redis.url, { bundle: bundle(1, policy('p', { rules: [rule] })) })
     expect((await edge.decide()).status).toBe(200)
@@ -180,11 +168,11 @@ describeWithRedis('keys expire', () => {
     const midnightMs = (Number(day) + 1) * DAY_MS
     const expiresMs = (await redis.command('PEXPIRETIME', key!)) as number
     expect(expiresMs).toBeGreaterThanOrEqual(midnightMs)
-    expect(expiresMs).toBeLessThan(midnightMs + 500)
+    expect(expiresMs).toBeLessThan(midnightMs + MINUTE_MS)
   })
 
   test('a rejected request leaves nothing', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const rules = [bucketRule('wide', [], 10, HARDLY_ANY), llmRule('narrow', [], { tokens_per_minute: 5, max_completion_tokens: 6 })]
     const edge = await sharing(redis.url, { bundle: bundle(1, policy('p', { rules })) })
     expect((await edge.decide()).status).toBe(429)

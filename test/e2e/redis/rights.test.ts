@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
+import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
@@ -10,20 +11,22 @@ import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import { ReservationScript } from '../../../src/store/redis/reservation-script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { usableLink } from '../../support/redis/recorded-link.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
+import { type RedisServer, redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { bucketLimit, dayLimit } from '../../support/store/charging.ts'
 
 const SIZE = 100
 
 describeWithRedis('a Redis user with the documented rights', () => {
+  const shared = redisOfSuite()
+
   test.for([
     ['bucket', bucketLimit(1e-9, SIZE)],
-    ['day', dayLimit(SIZE)],
+    ['window', { ...dayLimit(SIZE), calendar: calendarOf('1y', 'UTC') }],
   ] as const)('can take from a %s, check, settle, give back and reset it', async ([, limit]) => {
-    const { link, errors } = await linkOfUser()
-    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
-    const parts = { shared, local: newEmbeddedStore(64 * 1024), failureMode: 'closed', clock: systemClock } as const
+    const { link, errors } = await linkOfUser(shared())
+    const counters = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const parts = { shared: counters, local: newEmbeddedStore(64 * 1024), failureMode: 'closed', clock: systemClock } as const
     const store = new FleetStore({ ...parts, listener: { onDecided() {} } })
     const counter = store.open({ identity: ['rule'], limit, sinceMs: 0 })
     const chargesOf = (cost: number) => {
@@ -42,9 +45,9 @@ describeWithRedis('a Redis user with the documented rights', () => {
     expect(await left()).toBe(SIZE - 50)
     const own = { levels: new Float64Array([SIZE]), resetsMs: new Float64Array(1) }
     const [nowMs, wallMs] = at()
-    const calls = shared.callsFor('take', { charges: chargesOf(10), own, rows: [0], nowMs, wallMs })!
-    expect(await shared.ask(calls, chargesOf(10), results)).toBe(true)
-    await shared.giveBack(calls)
+    const calls = counters.callsFor('take', { charges: chargesOf(10), own, rows: [0], nowMs, wallMs })!
+    expect(await counters.ask(calls, chargesOf(10), results)).toBe(true)
+    await counters.giveBack(calls)
     expect(await left()).toBe(SIZE - 50)
     await store.resetAll(chargesOf(0), ...at())
     expect(await left()).toBe(SIZE)
@@ -52,7 +55,7 @@ describeWithRedis('a Redis user with the documented rights', () => {
   })
 
   test('can mark reservations as settled, and leave and read corrections', async () => {
-    const { link, errors } = await linkOfUser()
+    const { link, errors } = await linkOfUser(shared())
     const script = new ReservationScript(link)
     expect(await script.mark('edge:settled:1', 7, 60_000)).toBe(false)
     expect(await script.mark('edge:settled:1', 7, 60_000)).toBe(true)
@@ -63,7 +66,7 @@ describeWithRedis('a Redis user with the documented rights', () => {
   })
 
   test('can share overrides and resets', async () => {
-    const { link, errors } = await linkOfUser()
+    const { link, errors } = await linkOfUser(shared())
     const script = new DeskScript(link, 'edge:')
     const forgetMs = Date.now() + 60_000
     const entry = deskEntryText({ momentMs: 1, forgetMs, untilMs: forgetMs, id: 'id', text: 'text' })
@@ -82,12 +85,11 @@ describeWithRedis('a Redis user with the documented rights', () => {
   })
 })
 
-async function linkOfUser() {
-  const redis = await runningRedis()
+async function linkOfUser(redis: RedisServer) {
   await redis.command('ACL', ...documentedUser())
   // The probes of this link count a key of their own, which decisions do not.
   await redis.command('ACL', 'SETUSER', 'edge', '+incr')
-  return usableLink(`redis://edge:PASSWORD@127.0.0.1:${redis.port}`, 5000)
+  return usableLink(`redis://edge:PASSWORD@127.0.0.1:${redis.port}`)
 }
 
 /** What the documentation has behind `ACL`. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv, RawClient } from '../../support/proxy/proxy.ts'
-import { type RedisServer, runningRedis } from '../../support/redis/redis-server.ts'
+import { type RedisServer, redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import { countersIn, storedBucket } from '../../support/redis/stored-counters.ts'
@@ -16,8 +16,10 @@ const CLOSED = { EDGE_REDIS_FAILURE_MODE: 'closed' }
 const WOULD_REJECT = 'edge_would_reject_total{policy="shadow",rule="two",reason="token_bucket_exceeded"}'
 
 describeWithRedis('a shadow policy on Redis', () => {
+  const shared = redisOfSuite()
+
   test('counts what the fleet would reject, and changes no answer', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const edges = await twoSharing(redis.url, { bundle: bundle(1, SHADOW, ENFORCED) })
     const answers = [await edges[0].decide(), await edges[1].decide(), await edges[0].decide(), await edges[1].decide()]
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
@@ -26,7 +28,7 @@ describeWithRedis('a shadow policy on Redis', () => {
   })
 
   test.each(['local', 'open', 'closed'])('alone, while Redis is away in mode %s, changes no answer', async (mode) => {
-    const redis = await runningRedis()
+    const redis = shared()
     const edge = await sharing(redis.url, { bundle: bundle(1, SHADOW), env: { EDGE_REDIS_FAILURE_MODE: mode } })
     const before = await edge.decide()
     await lose(redis, edge)
@@ -36,7 +38,7 @@ describeWithRedis('a shadow policy on Redis', () => {
   })
 
   test('beside one that enforces, while Redis is away in mode closed: the one that enforces decides', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const edge = await sharing(redis.url, { bundle: bundle(1, SHADOW, ENFORCED), env: CLOSED })
     await lose(redis, edge)
     expect(await edge.decideTimes(3)).toEqual([503, 503, 503])
@@ -44,7 +46,7 @@ describeWithRedis('a shadow policy on Redis', () => {
   })
 
   test('with a token budget, in a proxy, while Redis is away in mode closed: all passes', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const backend = await HttpBackend.start()
     const rules = [llmRule('budget', [], { tokens_per_minute: 10, tokens_per_day: 20 })]
     const shadow = policy('shadow', { mode: 'shadow', rules })
@@ -58,12 +60,13 @@ describeWithRedis('a shadow policy on Redis', () => {
 })
 
 describeWithRedis('a proxy that must read the body before it can decide', () => {
+  const shared = redisOfSuite()
   const HEAD = 'POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n'
   const rules = [bucketRule('two', [], 2, HARDLY_ANY), llmRule('budget', [], { tokens_per_day: 1_000_000, max_completion_tokens: 5 })]
   const BUNDLE = bundle(1, policy('p', { rules }))
 
   test('rejects by the head what the fleet has no tokens for, and the look costs nothing', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const backend = await HttpBackend.start()
     const edges = await twoSharing(redis.url, { bundle: BUNDLE, env: proxyEnv(backend.url) })
     const statuses: number[] = []
@@ -86,7 +89,7 @@ describeWithRedis('a proxy that must read the body before it can decide', () => 
   })
 
   test('lets the body come while Redis is away in mode closed, and then says 503', async () => {
-    const redis = await runningRedis()
+    const redis = shared()
     const backend = await HttpBackend.start()
     const edge = await sharing(redis.url, { bundle: BUNDLE, env: { ...proxyEnv(backend.url), ...CLOSED } })
     await lose(redis, edge)

@@ -1,30 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { metric } from '../../support/service/metrics.ts'
-import { budgetBundle, errorOf, left, reserve, reserved, settle } from '../../support/settle/settling.ts'
-import { KeptCounters, saves } from '../../support/state/kept-counters.ts'
-import { until } from '../../support/until.ts'
+import { BUDGET, settledOnce } from '../../support/settle/settled-once.ts'
+import { errorOf, left, reserve, reserved, settle } from '../../support/settle/settling.ts'
+import { KeptCounters } from '../../support/state/kept-counters.ts'
 
-const BUDGET = budgetBundle(10_000)
 const SECRET = { EDGE_RESERVATION_SECRET: 'a secret that is long enough for all of us' }
 
-describe.concurrent('after a restart with a state file', { timeout: 60_000 }, () => {
-  test('what was reserved before can be settled, once, by any number of workers, also after one more restart', async (t) => {
+describe.concurrent('after a restart with a state file', () => {
+  test('what was reserved before can be settled, once, also after one more restart', async (t) => {
     const kept = await KeptCounters.of(t, BUDGET)
-    const first = await kept.run()
-    const [settled, open, second] = [await reserved(first), await reserved(first), await reserved(first)]
-    await settle(first.port, settled)
-    await first.stop()
-
-    const next = await kept.serve({ EDGE_WORKERS: '3' })
-    expect(errorOf(await settle(next.port, settled))).toMatchObject({ status: 409, code: 'already_settled' })
-    expect((await settle(next.port, open, { completion_tokens: 1 })).status).toBe(204)
-    expect((await settle(next.port, open)).status).toBe(409)
-    expect(await next.stop()).toBe(0)
-
-    const last = await kept.run()
-    expect((await settle(last.port, open)).status).toBe(409)
-    expect((await settle(last.port, second, { completion_tokens: 2 })).status).toBe(204)
-    expect(await left(last)).toBe(10_000 - 3)
+    await settledOnce(kept, () => kept.run())
   })
 
   test('new reservations are no old ones', async (t) => {
@@ -49,23 +34,6 @@ describe.concurrent('after a restart with a state file', { timeout: 60_000 }, ()
     await next.stop()
     const other = await kept.run({ EDGE_RESERVATION_SECRET: 'b'.repeat(32) })
     expect(errorOf(await settle(other.port, two))).toMatchObject({ status: 400, code: 'bad_reservation' })
-  })
-
-  test('a crash loses what was reserved after the last save: its counter does not include it, and it gets 410', async (t) => {
-    const kept = await KeptCounters.of(t, BUDGET)
-    const first = await kept.run()
-    const saved = await reserved(first)
-    await first.stop()
-    const second = await kept.serve()
-    await until(async () => (await saves(second)) > 0)
-    const lost = await reserved(second)
-    await second.stop('SIGKILL')
-
-    const third = await kept.run()
-    expect(errorOf(await settle(third.port, lost))).toMatchObject({ status: 410, code: 'expired_reservation' })
-    expect(await left(third)).toBe(9900)
-    expect((await settle(third.port, saved)).status).toBe(204)
-    expect(await left(third)).toBe(10_000)
   })
 })
 

@@ -1,9 +1,8 @@
 import { readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV, adminPortOf } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import type { Cli } from '../../support/service/cli.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { BURST, decide, HARDLY_ANY, KeptCounters, take } from '../../support/state/kept-counters.ts'
 import { sectionBytes, sectionsOf, withSections } from '../../support/state/sections.ts'
@@ -14,37 +13,7 @@ const ALICE = { ...RULE, values: { 'header:x-caller': 'alice' } }
 /** The type of their sections. */
 const OVERRIDES = 502
 
-describe.concurrent('overrides', { timeout: 60_000 }, () => {
-  test('are there after a crash right after the response; those that were ended, or are over, are not', async (t) => {
-    const kept = await KeptCounters.of(t)
-    const first = await served(kept, '2')
-    const block = await first.operator.override({ ...ALICE, block: true })
-    expect(block).toMatchObject({ durable: true, in_force: true })
-    const ended = await first.operator.override({ ...RULE, values: { 'header:x-caller': 'bob' }, block: true })
-    await first.operator.end(ended.id)
-    const brief = await first.operator.override({ ...RULE, values: { 'header:x-caller': 'carol' }, block: true, until: '2s' })
-    await first.cli.stop('SIGKILL')
-
-    await until(() => new Date().toISOString() > (brief.until as string))
-    const second = await served(kept)
-    expect(await second.operator.overrides()).toEqual([block])
-    // A machine that is busy enough ends it before the crash.
-    const over = [first, second].flatMap(({ cli }) => cli.logged('override_ended')).filter(({ id }) => id === brief.id)
-    expect(over[0]).toMatchObject({ why: 'over' })
-    expect((await decide(second.cli, 'X-Caller', 'carol')).status).toBe(200)
-    expect(second.cli.logged('overrides_loaded')).toMatchObject([{ overrides: 1 }])
-    expect(second.cli.logged('override_set')).toEqual([])
-    expect((await decide(second.cli, 'X-Caller', 'alice')).status).toBe(403)
-    expect((await decide(second.cli, 'X-Caller', 'bob')).status).toBe(200)
-    await second.operator.end(block.id)
-    await second.cli.stop('SIGKILL')
-
-    const third = await served(kept)
-    expect(await third.operator.overrides()).toEqual([])
-    expect((await decide(third.cli, 'X-Caller', 'alice')).status).toBe(200)
-    expect((await stat(kept.statePath)).mode & 0o777).toBe(0o600)
-  })
-
+describe.concurrent('overrides', () => {
   test('hold without an admin API too', async (t) => {
     const kept = await KeptCounters.of(t)
     const { cli, operator } = await ran(kept)
@@ -137,12 +106,6 @@ describe.concurrent('overrides', { timeout: 60_000 }, () => {
   })
 })
 
-async function served(kept: KeptCounters, workers = '1'): Promise<{ cli: Cli; operator: Operator }> {
-  const cli = await kept.serve({ ...ADMIN_ENV, EDGE_WORKERS: workers })
-  return { cli, operator: new Operator(adminPortOf(cli)) }
-}
-
-/** The same in this process, which is faster. */
 async function ran(kept: KeptCounters): Promise<{ cli: Edge; operator: Operator }> {
   const cli = await kept.run(ADMIN_ENV)
   return { cli, operator: new Operator(cli.adminPort) }

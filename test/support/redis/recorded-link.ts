@@ -5,12 +5,15 @@ import { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
 import type { Script } from '../../../src/store/redis/link/script.ts'
 import { type Owner, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
+import { HeldDeadlines } from './held-deadlines.ts'
 
 /** Increments a key and returns the count. */
 const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")
 
 export interface RecordedLink {
   readonly link: RedisLink
+  /** Nothing is given up before they pass. */
+  readonly deadlines: HeldDeadlines
   /** "kind node: message" of each error. */
   readonly errors: string[]
   /** "node opened: reason" and "node closed: reason". */
@@ -23,10 +26,12 @@ export interface RecordedLink {
 export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest, prefix = 'edge:'): RecordedLink {
   const errors: string[] = []
   const circuits: string[] = []
+  const deadlines = new HeldDeadlines()
   const link = new RedisLink({
     address: parseRedisAddress(url),
     timeoutMs,
     prefix,
+    deadlines,
     probe: (key) => ({ ...counterProbe(COUNT_UP, key), isValidReply: isCount }),
     listener: {
       onRoundTrip: () => {
@@ -37,7 +42,7 @@ export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest,
       onCircuit: (node, isOpen, reason) => circuits.push(`${node} ${isOpen ? 'opened' : 'closed'}: ${reason}`),
     },
   })
-  const recorded: RecordedLink = { link, errors, circuits, roundTrips: 0, countUp: (key) => link.run(COUNT_UP, [key], []) }
+  const recorded: RecordedLink = { link, deadlines, errors, circuits, roundTrips: 0, countUp: (key) => link.run(COUNT_UP, [key], []) }
   owner.onTestFinished(() => link.close())
   return recorded
 }

@@ -1,10 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, beforeEach } from 'vitest'
 import { type Owner, thisTest } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
+import { thisSuite } from '../service/suite-owner.ts'
 import { type RedisReply, RespConnection } from './resp.ts'
 import { SteppingClock } from './stepping-clock.ts'
 
@@ -27,6 +29,24 @@ export async function runningRedis(options: RedisOptions = {}, owner: Owner = th
   const redis = await RedisServer.start(options)
   owner.onTestFinished(() => redis.close())
   return redis
+}
+
+/**
+ * One Redis for all tests of a `describe`, which run one after another: each finds it running and empty. Call it in the body of that. A
+ * test that changes its configuration changes it back, or has a Redis of its own.
+ */
+export function redisOfSuite(options: RedisOptions = {}): () => RedisServer {
+  const suite = thisSuite()
+  let redis: RedisServer | undefined
+  beforeAll(async () => {
+    redis = await runningRedis(options, suite)
+  })
+  beforeEach(async () => {
+    if (redis!.isRunning) redis!.resume()
+    else await redis!.start()
+    await redis!.command('FLUSHALL')
+  })
+  return () => redis!
 }
 
 /** A real `redis-server` on a loopback port, in a directory of its own; it forgets all when it ends, unless told otherwise. */
@@ -156,6 +176,12 @@ export class RedisServer {
 
   resume(): void {
     this.#process!.kill('SIGCONT')
+  }
+
+  /** Keeps our event loop from turning until replies to all that it was sent are written. */
+  standStillUntilServed(): void {
+    // It writes the replies of one turn of its own event loop together; the second PING is sent when the first is answered.
+    execFileSync('redis-cli', ['-s', this.#socketPath, '-r', '2', 'PING'])
   }
 
   /** Moves its wall clock, and so its `TIME` and what expires, forward or back; `hasSteppingClock` must be set. */

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../../src/clock.ts'
 import { hasEvents, readConfig } from '../../../src/config/config.ts'
 import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
 import { type Service, type StartOptions, startService } from '../../../src/service.ts'
+import type { Deadlines } from '../../../src/store/redis/link/deadlines.ts'
 import { EventTap } from '../../../src/telemetry/events/event-tap.ts'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import { PROXY_WIRE } from '../run/proxy-wire.ts'
@@ -30,6 +31,7 @@ export interface EdgeOptions {
   readonly clock?: Clock
   readonly pause?: StartOptions['pause']
   readonly interrupt?: AbortSignal
+  readonly redisDeadlines?: Deadlines
   /** Where workers live, told of the settings; else in this thread. */
   readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
   /** Stands between the service and where its workers live. */
@@ -71,14 +73,15 @@ export class Edge {
     const stream = { write: (line: string) => void log.push(JSON.parse(line)) }
     const tap = hasEvents(config.config) ? new EventTap(stream, level) : undefined
     const logger = pino({ level: tap?.level ?? level }, tap ?? stream)
-    const { clock = systemClock, pause, interrupt } = options
-    const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock)
+    const { clock = systemClock, pause, interrupt, redisDeadlines } = options
+    const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock, redisDeadlines)
     try {
       const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, {
         clock,
         tap,
         ...(pause && { pause }),
         ...(interrupt && { interrupt }),
+        redisDeadlines,
       })
       return new Edge(service, log, directory, bundlePath)
     } catch (error) {

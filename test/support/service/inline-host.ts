@@ -6,17 +6,20 @@ import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
 import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
 import { Worker } from '../../../src/runtime/worker.ts'
+import type { Deadlines } from '../../../src/store/redis/link/deadlines.ts'
 
 /** The one worker of a service lives in the test's own thread, where a test can hold its clock and read its log. */
 export class InlineHost implements WorkerHost {
   readonly #config: ServerConfig
   readonly #logger: Logger
   readonly #clock: Clock
+  readonly #deadlines: Deadlines | undefined
 
-  constructor(config: ServerConfig, logger: Logger, clock: Clock) {
+  constructor(config: ServerConfig, logger: Logger, clock: Clock, deadlines?: Deadlines) {
     this.#config = config
     this.#logger = logger
     this.#clock = clock
+    this.#deadlines = deadlines
   }
 
   async bind(address: ListenAddress): Promise<SharedSocket> {
@@ -33,6 +36,7 @@ export class InlineHost implements WorkerHost {
       worker,
       clock: this.#clock,
       logger: this.#logger,
+      deadlines: this.#deadlines,
       send: (message) => void setImmediate(() => listener.onMessage(structuredClone(message))),
     })
     return {

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { type Clock, systemClock } from '../../../src/clock.ts'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import type { Cli } from '../service/cli.ts'
@@ -49,8 +50,8 @@ export class KeptCounters {
   }
 
   /** A service in this process. */
-  run(env: Environment = {}): Promise<Edge> {
-    return running({ env: { ...this.#env, ...env } }, this.#owner)
+  run(env: Environment = {}, clock: Clock = systemClock): Promise<Edge> {
+    return running({ env: { ...this.#env, ...env }, clock }, this.#owner)
   }
 
   /** A process that must come up. */

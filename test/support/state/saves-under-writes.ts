@@ -22,6 +22,7 @@ export async function expectWholeRecords(path: string, saves: number): Promise<v
     }
   }
   Atomics.store(stop, 0, 1)
-  for (const writes of await Promise.all(threads)) expect(writes).toBeGreaterThan(1000)
+  const writes = (await Promise.all(threads)) as number[]
+  expect(writes[0]! + writes[1]!).toBeGreaterThan(table.slotCount)
   expect(seen).toBeGreaterThan(10 * saves)
 }

@@ -4,6 +4,8 @@ import type { Script } from './script.ts'
 /** The calls of one turn of the event loop: sent in one write, with one deadline. */
 export interface WriteBatch {
   readonly sentMs: number
+  /** When its calls are given up, by the clock of the deadlines. */
+  readonly dueMs: number
   /** Empty once all of them are done. */
   calls: readonly Call[]
   pendingCount: number

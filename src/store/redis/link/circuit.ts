@@ -1,4 +1,5 @@
 import { Backoff } from '../../../backoff.ts'
+import type { Deadlines } from './deadlines.ts'
 
 /** How long the first connection may take before it is reported. What fails sooner is reported with its reason. */
 const QUIET_START_MS = 2000
@@ -14,17 +15,17 @@ export class Circuit {
   readonly #probe: () => void
   readonly #backoff = new Backoff(100, 1000)
   #probeTimer: NodeJS.Timeout | undefined
-  #quietTimer: NodeJS.Timeout | undefined
+  readonly #endQuietStart: () => void
 
-  constructor(report: (isOpen: boolean, reason: string) => void, probe: () => void) {
+  constructor(report: (isOpen: boolean, reason: string) => void, probe: () => void, deadlines: Deadlines) {
     this.#report = report
     this.#probe = probe
-    this.#quietTimer = setTimeout(() => this.open('connecting'), QUIET_START_MS)
+    this.#endQuietStart = deadlines.after(QUIET_START_MS, () => this.open('connecting'))
     this.#probeLater()
   }
 
   open(reason: string): void {
-    clearTimeout(this.#quietTimer)
+    this.#endQuietStart()
     if (!this.isOpen) {
       this.isOpen = true
       this.#probeLater()
@@ -45,7 +46,7 @@ export class Circuit {
 
   /** Ends the probes, without a report. */
   stop(): void {
-    clearTimeout(this.#quietTimer)
+    this.#endQuietStart()
     clearTimeout(this.#probeTimer)
   }
 

@@ -39,7 +39,7 @@ export class ClusterServers implements Servers {
     this.#options = options
     this.#address = address
     const name = describeRedisAddress(address)
-    this.#circuit = new Circuit((isOpen, reason) => options.listener.onCircuit(name, isOpen, reason), this.#refresh)
+    this.#circuit = new Circuit((isOpen, reason) => options.listener.onCircuit(name, isOpen, reason), this.#refresh, options.deadlines)
     this.#refresh()
   }
 
@@ -72,7 +72,7 @@ export class ClusterServers implements Servers {
     let failure = 'no node responds'
     for (const endpoint of this.#mapSources()) {
       try {
-        const map = await fetchClusterMap(this.#address, endpoint, this.#closing.signal)
+        const map = await fetchClusterMap(this.#address, endpoint, { signal: this.#closing.signal, deadlines: this.#options.deadlines })
         if (this.#closing.signal.aborted) return
         // A node that was reset or has not joined yet has an empty map; others may not.
         if (map.ranges.length === 0) throw new Error('its map has no slots')

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import type { Deadlines } from './deadlines.ts'
 
 /** How long each step to a connection may take. Shorter than the circuit's quiet startup, so that the first report has the reason. */
 export const CONNECT_STEP_MS = 1500
@@ -7,12 +8,14 @@ export const CONNECT_STEP_MS = 1500
 export class ConnectWatch {
   readonly #client: Redis
   readonly #isTls: boolean
-  #timer: NodeJS.Timeout | undefined
+  readonly #deadlines: Deadlines
+  #cancel: (() => void) | undefined
 
   /** `hasSentinels`: they are asked before there is a connection, with timeouts of their own. */
-  constructor(client: Redis, isTls: boolean, hasSentinels: boolean) {
+  constructor(client: Redis, isTls: boolean, hasSentinels: boolean, deadlines: Deadlines) {
     this.#client = client
     this.#isTls = isTls
+    this.#deadlines = deadlines
     if (!hasSentinels) client.on('connecting', () => this.#arm('connecting'))
     client.on('connect', () => this.#arm('connect'))
     client.on('ready', () => this.stop())
@@ -20,13 +23,13 @@ export class ConnectWatch {
   }
 
   stop(): void {
-    clearTimeout(this.#timer)
+    this.#cancel?.()
   }
 
   #arm(step: 'connecting' | 'connect'): void {
-    clearTimeout(this.#timer)
+    this.#cancel?.()
     // The sockets are read once more before: it may be our own event loop that was late.
-    this.#timer = setTimeout(() => setImmediate(() => this.#check(step)), CONNECT_STEP_MS)
+    this.#cancel = this.#deadlines.after(CONNECT_STEP_MS, () => setImmediate(() => this.#check(step)))
   }
 
   #check(step: string): void {

@@ -1,11 +1,21 @@
 import { type ClusterMap, readClusterSlots } from './cluster-map.ts'
+import type { Deadlines } from './deadlines.ts'
 import { createNodeClient, endClient } from './node-client.ts'
 import type { ClusterAddress, Endpoint } from './redis-address.ts'
 
 const REPLY_MS = 1000
 
+interface FetchOptions {
+  readonly signal: AbortSignal
+  readonly deadlines: Deadlines
+}
+
 /** Asks a node of a cluster for its map, over a connection of its own: the node need not be one that we use. */
-export async function fetchClusterMap(address: ClusterAddress, endpoint: Endpoint, signal: AbortSignal): Promise<ClusterMap> {
+export async function fetchClusterMap(
+  address: ClusterAddress,
+  endpoint: Endpoint,
+  { signal, deadlines }: FetchOptions,
+): Promise<ClusterMap> {
   const client = createNodeClient(address, endpoint)
   let cause: Error | undefined
   client.on('error', (error: Error) => {
@@ -16,7 +26,7 @@ export async function fetchClusterMap(address: ClusterAddress, endpoint: Endpoin
     client.disconnect()
     client.stream?.destroy()
   }
-  const timer = setTimeout(() => stop(`no answer within ${REPLY_MS} ms`), REPLY_MS)
+  const cancel = deadlines.after(REPLY_MS, () => stop(`no answer within ${REPLY_MS} ms`))
   const onAbort = () => stop('closed')
   signal.addEventListener('abort', onAbort)
   try {
@@ -26,7 +36,7 @@ export async function fetchClusterMap(address: ClusterAddress, endpoint: Endpoin
     // ioredis rejects with "Connection is closed", whatever closed it.
     throw cause ?? error
   } finally {
-    clearTimeout(timer)
+    cancel()
     signal.removeEventListener('abort', onAbort)
     await endClient(client)
   }

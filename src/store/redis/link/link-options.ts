@@ -1,3 +1,4 @@
+import type { Deadlines } from './deadlines.ts'
 import type { Probe } from './probe.ts'
 import type { RedisAddress } from './redis-address.ts'
 
@@ -9,6 +10,8 @@ export interface LinkOptions {
   readonly listener: LinkListener
   /** The probe for a key of the node in question. */
   readonly probe: (key: string) => Probe
+  /** Real time unless a test holds it. */
+  readonly deadlines?: Deadlines | undefined
 }
 
 /** Called on what happens to the connections. `node` is a host and port, or the master's name at its sentinels. */

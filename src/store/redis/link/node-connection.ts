@@ -1,6 +1,7 @@
 import { Command, type Redis } from 'ioredis'
 import { Backoff } from '../../../backoff.ts'
 import { ConnectWatch } from './connect-watch.ts'
+import type { Deadlines } from './deadlines.ts'
 import { errorText } from './error-text.ts'
 import type { LinkListener } from './link-options.ts'
 import { createNodeClient, endClient } from './node-client.ts'
@@ -12,6 +13,7 @@ export interface ConnectionOptions {
   /** Undefined: the master that the sentinels name. */
   readonly endpoint: Endpoint | undefined
   readonly listener: LinkListener
+  readonly deadlines: Deadlines
 }
 
 const CLOSED = 'the connection was closed'
@@ -41,7 +43,7 @@ export class NodeConnection {
     })
     this.#client.on('ready', onReady)
     this.#client.on('end', this.#onEnd)
-    this.#connectWatch = new ConnectWatch(this.#client, address.isTls, endpoint === undefined)
+    this.#connectWatch = new ConnectWatch(this.#client, address.isTls, endpoint === undefined, options.deadlines)
     this.#connect()
   }
 

@@ -1,5 +1,6 @@
 import { Call } from './call.ts'
 import { ClusterServers } from './cluster-servers.ts'
+import { type Deadlines, realDeadlines } from './deadlines.ts'
 import { LinkError } from './link-error.ts'
 import type { LinkOptions } from './link-options.ts'
 import { OneServer } from './one-server.ts'
@@ -9,6 +10,7 @@ import { WriteBatches } from './write-batches.ts'
 
 /** One worker's connection to Redis: one server, a Sentinel's master, or a cluster. No command is ever sent twice. */
 export class RedisLink {
+  readonly #deadlines: Deadlines
   readonly #batches: WriteBatches
   readonly #servers: Servers
   readonly #firstUse = new Set<() => void>()
@@ -16,9 +18,10 @@ export class RedisLink {
   #isClosed = false
 
   constructor(options: LinkOptions) {
-    this.#batches = new WriteBatches(options.timeoutMs)
-    const { address } = options
-    const serversOptions = { ...options, batches: this.#batches, onChange: () => this.#onChange() }
+    const { address, timeoutMs, deadlines = realDeadlines } = options
+    this.#deadlines = deadlines
+    this.#batches = new WriteBatches(timeoutMs, deadlines)
+    const serversOptions = { ...options, deadlines, batches: this.#batches, onChange: () => this.#onChange() }
     this.#servers = address.kind === 'cluster' ? new ClusterServers(serversOptions, address) : new OneServer(serversOptions, address)
   }
 
@@ -47,11 +50,11 @@ export class RedisLink {
     if (this.#wasWhole || this.#isClosed) return Promise.resolve()
     return new Promise((resolve) => {
       const done = () => {
-        clearTimeout(timer)
+        cancel()
         this.#firstUse.delete(done)
         resolve()
       }
-      const timer = setTimeout(done, waitMs)
+      const cancel = this.#deadlines.after(waitMs, done)
       this.#firstUse.add(done)
     })
   }

@@ -54,6 +54,7 @@ export class RedisNode {
         this.#probe()
         options.onTrouble()
       },
+      options.deadlines,
     )
     this.#idleWatch = new IdleWatch(() => {
       // Pending calls find out by themselves.
@@ -128,7 +129,7 @@ export class RedisNode {
 
   readonly #onTimeout = (call: Call): void => {
     const message = `no answer within ${this.#options.timeoutMs} ms`
-    this.#silentSinceMs ??= call.batch!.sentMs
+    this.#silentSinceMs ??= call.batch!.dueMs - this.#options.timeoutMs
     this.#options.listener.onError('timeout', this.name, message)
     this.#openCircuit(message)
     call.fail(new LinkError('unknown', 'timeout', `${this.name}: ${message}`))
@@ -185,7 +186,8 @@ export class RedisNode {
       () => {
         this.#isProbing = false
         const sinceMs = this.#silentSinceMs ?? Infinity
-        if (this.isConnected && performance.now() - sinceMs >= SILENCE_MS) this.#connection.abort('it is connected but silent')
+        if (this.isConnected && this.#options.deadlines.nowMs() - sinceMs >= SILENCE_MS)
+          this.#connection.abort('it is connected but silent')
       },
     )
     this.send(call)

@@ -1,3 +1,4 @@
+import type { Deadlines } from './deadlines.ts'
 import type { LinkOptions } from './link-options.ts'
 import type { RedisNode } from './redis-node.ts'
 import type { WriteBatches } from './write-batches.ts'
@@ -14,6 +15,7 @@ export interface Servers {
 
 export interface ServersOptions extends LinkOptions {
   readonly batches: WriteBatches
+  readonly deadlines: Deadlines
   /** Called when `isWhole` may have changed. */
   readonly onChange: () => void
 }

@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Call, WriteBatch } from './call.ts'
+import type { Deadlines } from './deadlines.ts'
 
 /**
  * Writes all calls of a turn of the event loop at once, and times out those without a reply, with one timer for all. Before a call
@@ -7,15 +8,17 @@ import type { Call, WriteBatch } from './call.ts'
  */
 export class WriteBatches {
   readonly #timeoutMs: number
+  readonly #deadlines: Deadlines
   #next: Call[] = []
   #corked: Writable[] = []
   #isScheduled = false
   /** In the order in which they were sent. Finished ones are dropped with the next batch, or by the timer. */
   readonly #sent: WriteBatch[] = []
-  #timer: NodeJS.Timeout | undefined
+  #cancelTimer: (() => void) | undefined
 
-  constructor(timeoutMs: number) {
+  constructor(timeoutMs: number, deadlines: Deadlines) {
     this.#timeoutMs = timeoutMs
+    this.#deadlines = deadlines
   }
 
   /** The caller writes the call to the stream next. */
@@ -38,7 +41,7 @@ export class WriteBatches {
 
   /** Stops waiting. Returns the calls that have no reply. */
   close(): Call[] {
-    clearTimeout(this.#timer)
+    this.#cancelTimer?.()
     const pending = [...this.#sent.splice(0).flatMap(({ calls }) => calls), ...this.#next]
     this.#next = []
     return pending.filter(({ isDone }) => !isDone)
@@ -52,31 +55,32 @@ export class WriteBatches {
     const calls = this.#next.filter(({ isDone }) => !isDone)
     this.#next = []
     if (calls.length === 0) return
-    const batch = { sentMs: performance.now(), calls, pendingCount: calls.length }
+    const nowMs = this.#deadlines.nowMs()
+    const batch = { sentMs: performance.now(), dueMs: nowMs + this.#timeoutMs, calls, pendingCount: calls.length }
     for (const call of calls) call.batch = batch
     while (this.#sent[0]?.pendingCount === 0) this.#sent.shift()
     this.#sent.push(batch)
-    if (this.#timer === undefined) this.#arm(batch.sentMs)
+    if (this.#cancelTimer === undefined) this.#arm(nowMs)
   }
 
   #arm(nowMs: number): void {
     const first = this.#sent[0]
-    this.#timer = first === undefined ? undefined : setTimeout(this.#onTimer, Math.ceil(first.sentMs + this.#timeoutMs - nowMs))
+    this.#cancelTimer = first === undefined ? undefined : this.#deadlines.after(Math.ceil(first.dueMs - nowMs), this.#onTimer)
   }
 
   readonly #onTimer = (): void => {
     // Timers may fire up to a millisecond early.
-    const nowMs = performance.now() + 1
+    const nowMs = this.#deadlines.nowMs() + 1
     setImmediate(() => this.#expire(nowMs))
   }
 
   #expire(nowMs: number): void {
     for (;;) {
       const first = this.#sent[0]
-      if (first === undefined || (first.pendingCount > 0 && first.sentMs + this.#timeoutMs > nowMs)) break
+      if (first === undefined || (first.pendingCount > 0 && first.dueMs > nowMs)) break
       this.#sent.shift()
       for (const call of first.calls) if (!call.isDone) call.onTimeout?.(call)
     }
-    this.#arm(performance.now())
+    this.#arm(this.#deadlines.nowMs())
   }
 }

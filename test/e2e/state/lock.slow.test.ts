@@ -5,7 +5,7 @@ import type { Cli } from '../../support/service/cli.ts'
 import { serving } from '../../support/service/running.ts'
 import { BURST, KeptCounters, take } from '../../support/state/kept-counters.ts'
 
-describe.concurrent('one process at a time on a state file', { timeout: 60_000 }, () => {
+describe.concurrent('one process at a time on a state file', () => {
   test('a second is refused and told who has it, by whatever name it comes, and the first goes on', async (t) => {
     const kept = await KeptCounters.of(t)
     const link = join(kept.stateDirectory, '..', 'link')

@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { CounterWatch } from '../../support/service/counter-watch.ts'
-import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { original } from '../../support/service/wire.ts'
@@ -21,16 +20,6 @@ describe('the metrics of several workers', () => {
   let cli: Workers
   beforeAll(async () => {
     cli = await servingOn(WORKERS, withPolicy(1), {}, suite)
-  })
-
-  test('all workers give the same account', async () => {
-    for (let i = 0; i < 30; i++) await ask(cli.port, 'POST', '/v1/decision', original('/'))
-    await ask(cli.port, 'POST', '/v1/decision')
-    const accounts = await Promise.all(Array.from({ length: 4 * WORKERS }, () => metricsOf(cli.port)))
-    const counted = accounts.map((metrics) => [...metrics.counters()].filter(([series]) => !series.startsWith('process_')))
-    for (const account of counted) expect(account).toEqual(counted[0])
-    expect(accounts[0]!.sum('edge_decisions_total')).toBe(30)
-    expect(accounts[0]!.value('edge_refused_requests_total{reason="missing_original_method"}')).toBe(1)
   })
 
   test('whoever is asked tells of all workers, never of less than before, and in the end of every answer', async () => {

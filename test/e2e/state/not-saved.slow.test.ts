@@ -6,7 +6,7 @@ import { BURST, KeptCounters, saves, take } from '../../support/state/kept-count
 import { until } from '../../support/until.ts'
 
 // How often it is told, and that it is told when they are saved again: src/runtime/state-keeper.test.ts.
-describe.concurrent('counters that cannot be saved', { timeout: 60_000 }, () => {
+describe.concurrent('counters that cannot be saved', () => {
   test('because their directory has gone do not keep it from serving, nor from stopping', async (t) => {
     const kept = await KeptCounters.of(t)
     await spendAndStop(kept)

@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts'
 const hasTaskset = spawnSync('taskset', ['--version']).status === 0
 
 describe.concurrent('there are as many workers', () => {
-  test.for([1, 2, 5])('as EDGE_WORKERS says: %i', async (workers, t) => {
+  test.for([1, 5])('as EDGE_WORKERS says: %i', async (workers, t) => {
     const cli = await serving({ EDGE_WORKERS: String(workers) }, [], t)
     await expectWorkers(cli, workers)
   })

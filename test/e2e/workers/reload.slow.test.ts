@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { offer, verdictAfter } from '../../support/bundles/bundle-file.ts'
+import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
@@ -25,13 +25,6 @@ describe('on several workers', () => {
   let cli: Workers
   beforeAll(async () => {
     cli = await servingOn(WORKERS, named(1), {}, suite)
-  })
-
-  test('SIGHUP makes all workers look at the bundle once', async () => {
-    expect(await verdictAfter(cli, async () => cli.process.kill('SIGHUP'))).toMatchObject({ event: 'bundle_unchanged' })
-    const reloads = await metricsOf(cli.port)
-    expect(reloads.value('edge_bundle_reloads_total{result="unchanged"}')).toBe(1)
-    expect(reloads.value('edge_bundle_reloads_total{result="applied"}')).toBe(1)
   })
 
   test('a refused bundle changes nothing on any worker', async () => {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { replaceFile } from '../../support/bundles/bundle-file.ts'
-import { describeWithProc, memoryKib, untilCalm } from '../../support/service/process-facts.ts'
-import { scratchDirectory, serving } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
+import { replaceFile } from '../support/bundles/bundle-file.ts'
+import { describeWithProc, memoryKib, untilCalm } from '../support/service/process-facts.ts'
+import { scratchDirectory, serving } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 
 const WORKERS = 6
 /** As far apart as can be: each address takes about 1.3 KB of the map. */
