@@ -1,8 +1,12 @@
 import { connect, type Socket } from 'node:net'
+import type { Writable } from 'node:stream'
 import { bundle } from '../bundles/bundles.ts'
 import type { Edge, EdgeOptions } from '../service/edge.ts'
 import { running, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
+
+/** What is not taken within so many turns of this process, in which all sides of a test live, is not going to be. */
+const STUCK_POLLS = 20
 
 /** Edge in reverse_proxy before this backend, for as long as the test runs. Without a bundle of its own, every request is allowed. */
 export function proxying(backend: { readonly url: string }, options: EdgeOptions = {}, owner = thisTest): Promise<Edge> {
@@ -155,6 +159,22 @@ export function pairs(rawHeaders: readonly string[]): [string, string][] {
 
 function statusOf(text: string): number {
   return Number(text.slice(9, 12))
+}
+
+/** Writes until nothing more is taken, by the other side or by any buffer on the way, whatever their sizes are. Returns how much was written. */
+export async function writeUntilStuck(to: Pick<Writable, 'write' | 'writableLength'>, piece = Buffer.alloc(1 << 20, 'x')): Promise<number> {
+  let [written, stuckFor, left]: [written: number, stuckFor: number, left: number] = [0, 0, 0]
+  await until(() => {
+    const { writableLength } = to
+    stuckFor = writableLength > 0 && writableLength === left ? stuckFor + 1 : 0
+    left = writableLength
+    if (writableLength === 0) {
+      to.write(piece)
+      written += piece.length
+    }
+    return stuckFor >= STUCK_POLLS
+  })
+  return written
 }
 
 /** A body in one chunk, with its end. */
