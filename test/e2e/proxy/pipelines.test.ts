@@ -1,8 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn, writeUntilStuck } from '../../support/proxy/proxy.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -13,11 +15,11 @@ const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 const pathsIn = (received: string): string[] => [...received.matchAll(/^[A-Z]+ (\S+) HTTP/gm)].map(([, path]) => path!)
 
 describe('one request of a connection is under way', () => {
-  test('300 pipelined requests need one connection to the backend, and all are answered in order', async () => {
+  test('100 pipelined requests need one connection to the backend, and all are answered in order', async () => {
     const backend = await HttpBackend.start((req, res) => void res.setHeader('Content-Length', req.url!.length).end(req.url))
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
-    const paths = Array.from({ length: 300 }, (_, i) => `/${i}`)
+    const paths = Array.from({ length: 100 }, (_, i) => `/${i}`)
     client.send(paths.map(get).join(''))
     for (const path of paths) expect((await client.next()).body).toBe(path)
     expect(backend.connections).toBe(1)
@@ -153,14 +155,24 @@ describe('what is malformed behind complete requests costs none of them its answ
   ]
   const behind = [1, 2, 40].flatMap((count) => rows.map(([what, bytes, status]) => [what, count, bytes, status] as const))
 
+  const suite = thisSuite()
+  const clock = new ManualClock()
+  let [backend, edge]: [backend: HttpBackend, edge: Edge] = [] as never
+  beforeAll(async () => {
+    backend = await HttpBackend.start(async (_req, res, seen) => void res.end((await seen.body()).toString()), 0, suite)
+    edge = await proxying(backend, { clock }, suite)
+  })
+
   test.each(behind)('%s behind %i', async (_what, count, bytes, status) => {
-    const backend = await HttpBackend.start(async (_req, res, seen) => void res.end((await seen.body()).toString()))
-    const edge = await proxying(backend)
+    backend.seen.length = 0
+    // Refusals are logged once a second.
+    clock.advance(1000)
+    const refused = edge.logged('refused').length
     const received = await answerBytes(edge.port, POST.repeat(count) + bytes)
     expect(statusesIn(received)).toEqual([...Array<number>(count).fill(200), status])
     expect(received.split('\r\n\r\nhi').length).toBe(count + 1)
     expect(backend.seen.map(({ url }) => url)).toEqual(Array(count).fill('/a'))
-    expect(edge.logged('refused')).toHaveLength(1)
+    expect(edge.logged('refused')).toHaveLength(refused + 1)
   })
 
   test('a response that is under way comes whole', async () => {

@@ -302,6 +302,8 @@ function asking(edge: Edge, bytes: string): RawClient {
 }
 
 async function expectTimeout(edge: Edge, client: RawClient, pass: () => void): Promise<void> {
+  // A client of which nothing has come yet would be cut.
+  await until(async () => (await edge.metric('edge_proxy_open_requests')) === 1)
   await until(() => {
     pass()
     return client.received.endsWith('}}')

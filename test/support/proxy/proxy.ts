@@ -1,8 +1,11 @@
+import { writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { bundle } from '../bundles/bundles.ts'
+import type { Cli } from '../service/cli.ts'
 import type { Edge, EdgeOptions } from '../service/edge.ts'
-import { running, thisTest } from '../service/running.ts'
+import { type Environment, running, scratchDirectory, serving, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 
 /** What is not taken within so many turns of this process, in which all sides of a test live, is not going to be. */
@@ -11,6 +14,13 @@ const STUCK_POLLS = 20
 /** Edge in reverse_proxy before this backend, for as long as the test runs. Without a bundle of its own, every request is allowed. */
 export function proxying(backend: { readonly url: string }, options: EdgeOptions = {}, owner = thisTest): Promise<Edge> {
   return running(proxyOptions(backend, options), owner)
+}
+
+/** The same as a process: `edge serve`, where every request is allowed. */
+export async function servingProxy(backend: { readonly url: string }, env: Environment = {}, owner = thisTest): Promise<Cli> {
+  const path = join(await scratchDirectory(owner), 'bundle.json')
+  await writeFile(path, JSON.stringify(bundle(1)))
+  return serving({ ...proxyEnv(backend.url), EDGE_CONFIG_FILE: path, ...env }, [], owner)
 }
 
 export function proxyOptions(backend: { readonly url: string }, options: EdgeOptions = {}): EdgeOptions {
