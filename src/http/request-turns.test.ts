@@ -7,6 +7,10 @@ import { until } from '../../test/support/until.ts'
 import { RequestTurns } from './request-turns.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+/** On all connections. */
+const MAX_WAITING = 1000
+/** On one: all of them come in one read. */
+const PIPELINED = 200
 
 describe('pipelined requests', () => {
   test('begin one at a time, each when the response before it is sent', async () => {
@@ -31,7 +35,7 @@ describe('pipelined requests', () => {
     const { port, open, answerAll } = await serving()
     for (let round = 0; round < 8; round++) {
       const client = RawClient.connect(port)
-      client.send(GET.repeat(2000))
+      client.send(GET.repeat(PIPELINED))
       await until(() => open.length === round + 1)
       client.socket.destroy()
       // A connection that is not read learns of that when it writes.
@@ -39,17 +43,17 @@ describe('pipelined requests', () => {
       await until(() => open[round]!.destroyed)
     }
     const last = RawClient.connect(port)
-    last.send(GET.repeat(2000))
+    last.send(GET.repeat(PIPELINED))
     await until(() => open.length === 9)
     answerAll()
-    await until(() => statusesIn(last.received).length === 2000)
+    await until(() => statusesIn(last.received).length === PIPELINED)
   })
 
   test('behind a response that is none of theirs are forgotten, too', async () => {
     const { port, open, answerAll } = await serving()
     for (let round = 0; round < 7; round++) {
       const client = RawClient.connect(port)
-      client.send(`${GET.replace('/', '/before')}${GET.repeat(2000)}`)
+      client.send(`${GET.replace('/', '/before')}${GET.repeat(PIPELINED)}`)
       await until(() => open.length === 2 * round + 2)
       client.socket.destroy()
       const before = open[2 * round]!
@@ -57,23 +61,23 @@ describe('pipelined requests', () => {
       await until(() => before.destroyed)
     }
     const last = RawClient.connect(port)
-    last.send(GET.repeat(2000))
+    last.send(GET.repeat(PIPELINED))
     await until(() => open.length === 15)
     answerAll()
-    await until(() => statusesIn(last.received).length === 2000)
+    await until(() => statusesIn(last.received).length === PIPELINED)
   })
 
   test('beyond what all connections may have waiting are cut with their connection; those that wait are served in time', async () => {
     const { port, open, answerAll } = await serving()
     const clients = Array.from({ length: 10 }, () => RawClient.connect(port))
-    for (const client of clients) client.send(GET.repeat(2000))
+    for (const client of clients) client.send(GET.repeat(PIPELINED))
     await until(() => open.length > 0 && clients.some(({ isClosed }) => isClosed))
     const modest = RawClient.connect(port)
     modest.send(GET.repeat(5))
     await until(() => open.length > clients.filter(({ isClosed }) => !isClosed).length)
     answerAll()
     await until(() => statusesIn(modest.received).length === 5)
-    await until(() => clients.every(({ received, isClosed }) => isClosed || statusesIn(received).length === 2000))
+    await until(() => clients.every(({ received, isClosed }) => isClosed || statusesIn(received).length === PIPELINED))
     expect(clients.filter(({ isClosed }) => !isClosed).length).toBeGreaterThan(0)
   })
 
@@ -98,7 +102,7 @@ interface Served {
 }
 
 async function serving(): Promise<Served> {
-  const turns = new RequestTurns()
+  const turns = new RequestTurns(MAX_WAITING)
   const open: ServerResponse[] = []
   let isAnswering = false
   const server = createServer((req: IncomingMessage, res: ServerResponse) => {

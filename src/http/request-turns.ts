@@ -5,7 +5,12 @@ import { MAX_WAITING, READ_AHEAD, ReadHold } from './read-ahead.ts'
 /** One request of a connection at a time: pipelined ones begin when the response before theirs is sent. */
 export class RequestTurns {
   readonly #connections = new WeakMap<Socket, Connection>()
+  readonly #maxWaiting: number
   #waiting = 0
+
+  constructor(maxWaiting = MAX_WAITING) {
+    this.#maxWaiting = maxWaiting
+  }
 
   /** `begin` is called at once or later, or never where the connection ends before. */
   take({ socket }: IncomingMessage, res: ServerResponse, begin: () => void): void {
@@ -28,7 +33,7 @@ export class RequestTurns {
 
   #wait(connection: Connection, res: ServerResponse, begin: () => void): void {
     const { waiting, socket } = connection
-    if (waiting.length >= READ_AHEAD && this.#waiting >= MAX_WAITING) return void socket.destroy()
+    if (waiting.length >= READ_AHEAD && this.#waiting >= this.#maxWaiting) return void socket.destroy()
     if (waiting.length === 0) connection.current!.once('close', () => this.#next(connection))
     waiting.push({ res, begin })
     this.#waiting++

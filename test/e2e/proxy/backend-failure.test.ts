@@ -1,10 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, proxying, type RawAnswer, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { serverPort } from '../../support/service/server-port.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -42,7 +43,7 @@ describe('a backend that does not answer', () => {
     const backend = await RawBackend.start(({ socket }) => socket.resetAndDestroy())
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
-    await client.uploads(20_000_000)
+    await client.uploads(12_000_000)
     expect([statusesIn(client.received), client.errorCode]).toEqual([[502], undefined])
   })
 
@@ -103,12 +104,15 @@ describe('a backend that sends rubbish: 502 backend_invalid', () => {
     ['a head that never ends', `HTTP/1.1 200 OK\r\n${'X-A: b\r\n'.repeat(20_000)}`],
   ]
 
+  const shared = sharedProxy()
+
   test.each(RUBBISH)('%s', async (_what, bytes) => {
-    const backend = await RawBackend.saying(bytes)
-    const edge = await proxying(backend)
+    const { backend, edge } = shared
+    const heads = backend.heads
+    backend.script = ({ socket }) => void socket.write(Buffer.from(bytes, 'latin1'))
     await expectFailure(edge, GET, 502, 'backend_invalid')
     await until(() => backend.openConnections === 0)
-    expect(backend.heads).toBe(1)
+    expect(backend.heads).toBe(heads + 1)
   })
 })
 
@@ -136,9 +140,12 @@ describe('half an answer is broken off, not completed as if it were whole', () =
     ['no length and a reset', ENDLESS, (backend) => reset(backend), 'backend_reset'],
   ]
 
+  const shared = sharedProxy()
+
   test.each(BROKEN)('%s', async (_what, begin, fail, reason) => {
-    const backend = await RawBackend.saying(begin)
-    const edge = await proxying(backend)
+    const { backend, edge } = shared
+    const failures = await edge.metric(`edge_backend_failures_total{reason="${reason}"}`)
+    backend.script = ({ socket }) => void socket.write(begin)
     const client = RawClient.connect(edge.port)
     client.send(GET)
     await client.sees('half')
@@ -147,7 +154,7 @@ describe('half an answer is broken off, not completed as if it were whole', () =
     expect([client.errorCode, client.hasEnded]).toEqual(['ECONNRESET', false])
     expect(received).not.toContain('\r\n0\r\n')
     await until(() => backend.openConnections === 0)
-    expect(await edge.metric(`edge_backend_failures_total{reason="${reason}"}`)).toBe(1)
+    expect(await edge.metric(`edge_backend_failures_total{reason="${reason}"}`)).toBe(failures + 1)
     expect(await edge.metric('edge_proxy_open_requests')).toBe(0)
     expect((await edge.get('/livez')).body).toBe('ok')
   })
@@ -267,6 +274,17 @@ describe('a failure', () => {
   })
 })
 
+/** One for a table whose rows change nothing but what the backend says. */
+function sharedProxy(): { readonly backend: RawBackend; readonly edge: Edge } {
+  const suite = thisSuite()
+  const shared = {} as { backend: RawBackend; edge: Edge }
+  beforeAll(async () => {
+    shared.backend = await RawBackend.start(() => {}, undefined, suite)
+    shared.edge = await proxying(shared.backend, {}, suite)
+  })
+  return shared
+}
+
 /** Asks twice on one connection: a failure ends no connection that a client keeps. */
 async function expectFailure(edge: Edge, request: string, status: number, reason: string): Promise<void> {
   const answer = await askRaw(edge.port, request.replace('Host: a', 'Host: a\r\nConnection: close'))
@@ -285,13 +303,13 @@ function expectReason(answer: RawAnswer, status: number, reason: string): void {
 }
 
 function say(backend: RawBackend, bytes: string): void {
-  backend.connections[0]!.socket.write(bytes)
+  backend.connections.at(-1)!.socket.write(bytes)
 }
 
 function end(backend: RawBackend, bytes: string): void {
-  backend.connections[0]!.socket.end(bytes)
+  backend.connections.at(-1)!.socket.end(bytes)
 }
 
 function reset(backend: RawBackend): void {
-  backend.connections[0]!.socket.resetAndDestroy()
+  backend.connections.at(-1)!.socket.resetAndDestroy()
 }

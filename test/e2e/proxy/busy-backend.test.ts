@@ -1,10 +1,7 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
-import { proxyEnv, proxying, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { proxying, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -92,23 +89,6 @@ describe('when all connections to the backend are in use', () => {
     const [first, second] = [asking(edge.port, '/1'), asking(edge.port, '/2')]
     expect([(await first.next()).status, (await second.next()).status]).toEqual([200, 200])
     expect(await edge.metric('edge_backend_retries_total{reason="backend_reset"}')).toBe(1)
-  })
-
-  test('the bound holds for all workers together, and none of them keeps the others waiting', async () => {
-    let [open, most] = [0, 0]
-    const backend = await HttpBackend.start(async (_req, res) => {
-      most = Math.max(most, ++open)
-      res.on('close', () => open--)
-      await new Promise((resolve) => setImmediate(resolve))
-      res.end('hello')
-    })
-    const path = join(await scratchDirectory(), 'bundle.json')
-    await writeFile(path, JSON.stringify(bundle(1)))
-    const limits = { EDGE_WORKERS: '3', EDGE_BACKEND_MAX_CONNECTIONS: '1', EDGE_BACKEND_QUEUE_MS: LONG }
-    const cli = await serving({ ...proxyEnv(backend.url), ...limits, EDGE_CONFIG_FILE: path })
-    const clients = Array.from({ length: 30 }, () => asking(cli.port, '/'))
-    for (const client of clients) await client.sees('hello')
-    expect(most).toBe(1)
   })
 
   test('a token budget gets its reservation back', async () => {

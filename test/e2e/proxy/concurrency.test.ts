@@ -2,27 +2,19 @@ import { describe, expect, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, concurrencyRule, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, HELLO } from '../../support/llm/llm-proxy.ts'
-import { RawBackend } from '../../support/proxy/backend.ts'
-import { proxyEnv, proxying, RawClient } from '../../support/proxy/proxy.ts'
+import type { RawBackend } from '../../support/proxy/backend.ts'
+import { AN_HOUR, openHolds, openTunnel, placesBackend, placesBundle, send, wait } from '../../support/proxy/places.ts'
+import { proxying, type RawClient } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { heldTime } from '../../support/service/held-time.ts'
 import { ask } from '../../support/service/http.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
 import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-const SWITCHED = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
-const STREAM_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
-/** So long that nothing here ends by itself. */
-const AN_HOUR = 3600
-
-function rules(max: number, holdSeconds = AN_HOUR): object {
-  return bundle(1, policy('p', { rules: [concurrencyRule('five', [], max, holdSeconds)] }))
-}
 
 test('five at a time: the sixth is told to come back in a second, and passes when one of them is done', async () => {
-  const backend = await newBackend()
-  const edge = await proxying(backend, { bundle: rules(5) })
+  const backend = await placesBackend()
+  const edge = await proxying(backend, { bundle: placesBundle(5) })
   const clients = [await wait(edge, backend)]
   for (let i = 1; i < 5; i++) clients.push(await wait(edge, backend))
   const { status, headers, body } = await edge.get('/')
@@ -53,7 +45,7 @@ test('five at a time: the sixth is told to come back in a second, and passes whe
 })
 
 test('each caller has places of its own', async () => {
-  const backend = await newBackend()
+  const backend = await placesBackend()
   const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [concurrencyRule('r', ['header:x-team'], 1)] })) })
   await wait(edge, backend, 'X-Team: a\r\n')
   expect((await edge.get('/', [['X-Team', 'a']])).status).toBe(429)
@@ -62,7 +54,7 @@ test('each caller has places of its own', async () => {
 })
 
 test('places may be counted for each model, which the body names', async () => {
-  const backend = await newBackend()
+  const backend = await placesBackend()
   const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [concurrencyRule('r', ['llm:model'], 1, AN_HOUR)] })) })
   const request = (path: string, model: string): string => {
     const body = JSON.stringify({ model, messages: HELLO })
@@ -80,11 +72,6 @@ test('places may be counted for each model, which the body names', async () => {
 })
 
 type Scenario = (edge: Edge, backend: RawBackend) => Promise<unknown>
-
-const CHUNK = 'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
-const chunked = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`
-const COMPLETION_BODY = '{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}'
-const COMPLETION = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${COMPLETION_BODY.length}\r\n\r\n${COMPLETION_BODY}`
 
 function chat(edge: Edge, query = ''): RawClient {
   const body = JSON.stringify({ messages: HELLO, stream: query !== '' })
@@ -210,7 +197,7 @@ const ENDS: readonly (readonly [string, Scenario])[] = [
 
 describe('a place is free again, once, after', () => {
   test.each(ENDS)('%s', async (_, scenario) => {
-    const backend = await newBackend()
+    const backend = await placesBackend()
     const config = { tokens_per_minute: 1_000_000, max_completion_tokens: 20, streaming: { buffer_tokens: 1 } }
     const all = [concurrencyRule('three', [], 3, AN_HOUR), bucketRule('spent', ['header:x-spent'], 1, 0.0001)]
     const edge = await proxying(backend, {
@@ -234,62 +221,63 @@ describe('a place is free again, once, after', () => {
   })
 })
 
-test('what is under way longer than hold_seconds keeps its place, and what is not under way any more loses it', async () => {
-  const backend = await newBackend()
-  const edge = await proxying(backend, { bundle: rules(3, 1) })
-  const streaming = send(edge, 'GET /stream HTTP/1.1\r\nHost: a\r\n\r\n')
-  await streaming.sees('one')
-  await openTunnel(edge)
-  await wait(edge, backend)
-  // Each is renewed when a quarter of a second is over, so this takes more than two seconds.
-  await until(async () => {
-    expect((await edge.get('/')).status).toBe(429)
-    return (await edge.metric('edge_hold_renewals_total{result="renewed"}')) >= 27
+describe('in time that the test holds', () => {
+  const time = heldTime()
+
+  test('what is under way longer than hold_seconds keeps its place, and what is not under way any more loses it', async () => {
+    const backend = await placesBackend()
+    const edge = await proxying(backend, { bundle: placesBundle(3, 1) })
+    const streaming = send(edge, 'GET /stream HTTP/1.1\r\nHost: a\r\n\r\n')
+    await streaming.sees('one')
+    await openTunnel(edge)
+    await wait(edge, backend)
+    // Each is renewed when a quarter of a second is over.
+    for (let passedMs = 0; passedMs < 3000; passedMs += 200) {
+      time.pass(200)
+      expect((await edge.get('/')).status).toBe(429)
+    }
+    expect(await edge.metric('edge_hold_renewals_total{result="renewed"}')).toBeGreaterThanOrEqual(27)
+    streaming.socket.destroy()
+    await until(async () => (await edge.get('/')).status === 200)
+    expect(await openHolds(edge)).toBe(2)
   })
-  streaming.socket.destroy()
-  await until(async () => (await edge.get('/')).status === 200)
-  expect(await openHolds(edge)).toBe(2)
-}, 30_000)
 
-test('a new bundle keeps the places of requests in flight, also of a rule that is gone for a while', async () => {
-  const backend = await newBackend()
-  const edge = await proxying(backend, { bundle: rules(2, 2) })
-  const [first] = [await wait(edge, backend), await wait(edge, backend)]
-  expect(await offer(edge, bundle(2))).toMatchObject({ event: 'bundle_applied' })
-  expect((await edge.get('/')).status).toBe(200)
-  const renewals = 'edge_hold_renewals_total{result="renewed"}'
-  await until(async () => (await edge.metric(renewals)) >= 10)
-  const again = { ...rules(2, 2), bundle_version: 3 }
-  expect(await offer(edge, again)).toMatchObject({ event: 'bundle_applied' })
-  expect((await edge.get('/')).status).toBe(429)
-  expect(await offer(edge, { ...rules(3, 2), bundle_version: 4 })).toMatchObject({ event: 'bundle_applied' })
-  expect((await edge.get('/')).headers).toMatchObject({ 'ratelimit-limit': '3', 'ratelimit-remaining': '0' })
-  first!.socket.destroy()
-  await until(async () => (await edge.get('/')).headers['ratelimit-remaining'] === '1')
-}, 30_000)
+  test('a new bundle keeps the places of requests in flight, also of a rule that is gone for a while', async () => {
+    const backend = await placesBackend()
+    const edge = await proxying(backend, { bundle: placesBundle(2, 2) })
+    const [first] = [await wait(edge, backend), await wait(edge, backend)]
+    expect(await offering(edge, bundle(2))).toMatchObject({ event: 'bundle_applied' })
+    expect((await edge.get('/')).status).toBe(200)
+    const renewals = 'edge_hold_renewals_total{result="renewed"}'
+    await until(async () => {
+      time.pass(100)
+      return (await edge.metric(renewals)) >= 10
+    })
+    const again = { ...placesBundle(2, 2), bundle_version: 3 }
+    expect(await offering(edge, again)).toMatchObject({ event: 'bundle_applied' })
+    expect((await edge.get('/')).status).toBe(429)
+    expect(await offering(edge, { ...placesBundle(3, 2), bundle_version: 4 })).toMatchObject({ event: 'bundle_applied' })
+    expect((await edge.get('/')).headers).toMatchObject({ 'ratelimit-limit': '3', 'ratelimit-remaining': '0' })
+    first!.socket.destroy()
+    await until(async () => (await edge.get('/')).headers['ratelimit-remaining'] === '1')
+  })
 
-test('a worker that dies frees its places within hold_seconds', async () => {
-  const backend = await newBackend()
-  const mortal = await mortalEdge(1, { bundle: rules(2, 1), env: proxyEnv(backend.url) })
-  await wait(mortal.edge, backend)
-  await openTunnel(mortal.edge)
-  expect((await mortal.edge.get('/')).status).toBe(429)
-  mortal.age()
-  await mortal.host.terminate(1)
-  await mortal.untilReplaced()
-  await until(async () => (await mortal.edge.get('/')).headers['ratelimit-remaining'] === '1')
-  expect(await openHolds(mortal.edge)).toBe(0)
-}, 60_000)
-
-test('workers count together', async () => {
-  const backend = await newBackend()
-  const mortal = await mortalEdge(2, { bundle: rules(4, 2), env: proxyEnv(backend.url) })
-  for (let i = 0; i < 4; i++) await wait(mortal.edge, backend)
-  for (let i = 0; i < 6; i++) expect((await mortal.edge.get('/')).status).toBe(429)
-}, 60_000)
+  /** Publishes while time passes, in steps: files are looked at by timers. */
+  async function offering(edge: Edge, text: object): Promise<unknown> {
+    let result: unknown
+    void offer(edge, text).then((event) => {
+      result = event
+    })
+    await until(() => {
+      time.pass(20)
+      return result !== undefined
+    })
+    return result
+  }
+})
 
 test('in shadow mode it changes no response, counts what it would reject, and its places are freed as well', async () => {
-  const backend = await newBackend()
+  const backend = await placesBackend()
   const edge = await proxying(backend, {
     bundle: bundle(1, policy('p', { mode: 'shadow', rules: [concurrencyRule('one', [], 1, AN_HOUR)] })),
   })
@@ -304,51 +292,9 @@ test('in shadow mode it changes no response, counts what it would reject, and it
 })
 
 test('a shutdown frees the places of what it cuts', async () => {
-  const backend = await newBackend()
-  const edge = await proxying(backend, { bundle: rules(3) })
+  const backend = await placesBackend()
+  const edge = await proxying(backend, { bundle: placesBundle(3) })
   const clients = [await wait(edge, backend), await openTunnel(edge)]
   await edge.stop()
   await until(() => clients.every(({ isClosed }) => isClosed) && backend.openConnections === 0)
 })
-
-async function openHolds(edge: Edge): Promise<number> {
-  return (await metricsOf(edge.port)).value('edge_proxy_open_holds')
-}
-
-function send({ port }: Edge, bytes: string): RawClient {
-  const client = RawClient.connect(port)
-  client.send(bytes)
-  return client
-}
-
-/** A request that the backend has, and does not respond to. */
-async function wait(edge: Edge, backend: RawBackend, fields = ''): Promise<RawClient> {
-  const heads = backend.heads
-  const client = send(edge, `GET /wait HTTP/1.1\r\nHost: a\r\n${fields}\r\n`)
-  await until(() => backend.heads === heads + 1)
-  return client
-}
-
-async function openTunnel(edge: Edge): Promise<RawClient> {
-  const client = send(edge, 'GET /tunnel HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
-  await client.sees(' 101 ')
-  return client
-}
-
-/** The target says what it does. */
-function newBackend(): Promise<RawBackend> {
-  return RawBackend.start(({ socket, received }) => {
-    const [, method, target] = [...received.matchAll(/(GET|HEAD|POST) (\/\S*) HTTP\/1\.1\r\n/g)].at(-1)!
-    if (target === '/') socket.write(method === 'HEAD' ? OK.slice(0, -2) : OK)
-    else if (target === '/500') socket.write('HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n')
-    else if (target === '/hang-up') socket.destroy()
-    else if (target === '/half') socket.end('HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhalf')
-    else if (target === '/nonsense') socket.end('nonsense\r\n\r\n')
-    else if (target === '/stream') socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n')
-    else if (target === '/tunnel') socket.write(SWITCHED)
-    else if (target === CHAT) socket.write(COMPLETION)
-    else if (target === `${CHAT}?stream`) socket.write(`${STREAM_HEAD}${chunked(CHUNK)}${chunked('data: [DONE]\n\n')}0\r\n\r\n`)
-    else if (target === `${CHAT}?long`) socket.write(STREAM_HEAD + chunked(CHUNK).repeat(100))
-    else if (target === `${CHAT}?open`) socket.write(STREAM_HEAD + chunked(CHUNK))
-  })
-}

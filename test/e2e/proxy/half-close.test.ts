@@ -2,11 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { heldTime } from '../../support/service/held-time.ts'
 import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 /** What no backend here answers. */
 const WITNESS = '/witness'
+
+/** A client that has half-closed is asked after some time, and then again, whether it is still there. */
+const time = heldTime()
+const STEP_MS = 50
 
 describe('a client that half-closes after its request', () => {
   test.each([
@@ -16,7 +21,10 @@ describe('a client that half-closes after its request', () => {
     let client: RawClient | undefined
     const backend = await HttpBackend.start(async (_req, res, seen) => {
       await seen.body()
-      await until(() => statusesIn(client!.received).length >= probes)
+      await until(() => {
+        if (probes > 0) time.pass(STEP_MS)
+        return statusesIn(client!.received).length >= probes
+      })
       res.end('hello')
     })
     const edge = await proxying(backend)
@@ -67,8 +75,9 @@ describe('a client that half-closes after its request', () => {
   })
 
   test('gets a long answer whole, and a slow one', async () => {
+    const LONG = 8_000_000
     const backend = await HttpBackend.start(async (req, res) => {
-      if (req.url === '/long') return void res.end(Buffer.alloc(20_000_000))
+      if (req.url === '/long') return void res.end(Buffer.alloc(LONG))
       if (req.url === WITNESS) return
       for (let i = 0; i < 3; i++) {
         res.write('x')
@@ -78,7 +87,7 @@ describe('a client that half-closes after its request', () => {
     })
     const edge = await proxying(backend)
     for (const [path, length] of [
-      ['/long', 20_000_000],
+      ['/long', LONG],
       ['/slow', 3],
     ] as const) {
       const client = RawClient.connect(edge.port)
@@ -104,7 +113,7 @@ describe('a client that half-closes after its request', () => {
   test('and pipelined gets all of its answers', async () => {
     const backend = await HttpBackend.start(async (req, res) => {
       // Long enough for it to be asked whether it is still there.
-      if (req.url === '/1') await until(() => client.received.includes(' 100 '))
+      if (req.url === '/1') await untilProbed(client)
       res.end(req.url)
     })
     const edge = await proxying(backend)
@@ -120,7 +129,7 @@ describe('a client that half-closes after its request', () => {
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
     client.socket.end(GET)
-    await client.sees(' 100 ')
+    await untilProbed(client)
     backend.connections[0]!.socket.resetAndDestroy()
     expect(statusesIn(await client.closed()).filter((status) => status >= 200)).toEqual([502])
   })
@@ -156,10 +165,20 @@ describe('a client that half-closes after its request', () => {
   })
 })
 
+async function untilProbed(client: RawClient): Promise<void> {
+  await until(() => {
+    time.pass(STEP_MS)
+    return client.received.includes(' 100 ')
+  })
+}
+
 /** Waits until somebody who half-closed only now was asked twice whether he is still there: others who did were, too, if they can be. */
 async function untilAsked(edge: Edge): Promise<void> {
   const witness = RawClient.connect(edge.port)
   witness.socket.end(`GET ${WITNESS} HTTP/1.1\r\nHost: a\r\n\r\n`)
-  await until(() => statusesIn(witness.received).length === 2)
+  await until(() => {
+    time.pass(STEP_MS)
+    return statusesIn(witness.received).length === 2
+  })
   witness.socket.destroy()
 }

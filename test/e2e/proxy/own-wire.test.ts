@@ -1,11 +1,13 @@
 import { Socket } from 'node:net'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { NodeDownstream } from '../../../src/proxy/node-http/node-downstream.ts'
 import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import { PROXY_WIRES } from '../../support/run/proxy-wire.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { heldTime } from '../../support/service/held-time.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const OWN = { EDGE_PROXY_WIRE: 'own' }
@@ -66,9 +68,14 @@ test.each(['Content-Length: 5\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n', 'T
 )
 
 describe('what is no plain request is left to node:http, for good', () => {
+  const suite = thisSuite()
+  let edge: Edge
+  beforeAll(async () => {
+    const backend = await HttpBackend.start(async (_req, res, seen) => void res.end(await seen.body()), 0, suite)
+    edge = await proxying(backend, { env: OWN }, suite)
+  })
+
   test.each(ODD)('%s', async (_what, bytes, status) => {
-    const backend = await HttpBackend.start(async (_req, res, seen) => void res.end(await seen.body()))
-    const edge = await proxying(backend, { env: OWN })
     const alone = statusesIn(await answerBytes(edge.port, `${bytes}${LAST}`)).filter((each) => each >= 200)
     expect(alone[0]).toBe(status)
     // Behind plain requests it is the same, with all that follows, in the order in which they came.
@@ -81,7 +88,7 @@ describe('what is no plain request is left to node:http, for good', () => {
     const edge = await proxying(backend, { env: OWN })
     const upload = 'POST /odd HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nContent-Length: 10\r\n\r\n0123456789'
     const bytes = `${PLAIN}${upload}`
-    for (let at = 1; at < bytes.length; at += 7) {
+    for (let at = 1; at < bytes.length; at += 11) {
       const client = RawClient.connect(edge.port)
       client.send(bytes.slice(0, at))
       await new Promise(setImmediate)
@@ -146,25 +153,34 @@ describe('an answer that fits leaves in one write', () => {
 })
 
 describe('a sweep ends what takes too long', () => {
-  const env = { ...OWN, EDGE_HEADERS_TIMEOUT_MS: '300', EDGE_REQUEST_TIMEOUT_MS: '300', EDGE_KEEPALIVE_MS: '60000' }
+  const time = heldTime()
+  const env = { ...OWN, EDGE_HEADERS_TIMEOUT_MS: '60000', EDGE_REQUEST_TIMEOUT_MS: '60000', EDGE_KEEPALIVE_MS: '600000' }
+  const TOO_LONG_MS = 90_000
 
   test('a head that does not come whole gets 408, on a new connection and behind a request', async () => {
     const edge = await proxying(await HttpBackend.start(), { env })
     const half = 'GET / HTTP/1.1\r\nHost: a\r\n'
     const first = RawClient.connect(edge.port)
     first.send(half)
+    await untilRead(edge)
+    time.pass(TOO_LONG_MS)
     expect(statusesIn(await first.closed())).toEqual([408])
     const second = RawClient.connect(edge.port)
     second.send(PLAIN)
     await second.sees('hello')
     second.send(half)
+    await untilRead(edge)
+    time.pass(TOO_LONG_MS)
     expect(statusesIn(await second.closed())).toEqual([200, 408])
     expect(edge.logged('refused')[0]).toMatchObject({ reason: 'bad_request', detail: 'Request timeout' })
   })
 
   test('a connection on which nothing comes is closed without a word', async () => {
     const edge = await proxying(await HttpBackend.start(), { env })
-    expect(await RawClient.connect(edge.port).closed()).toBe('')
+    const silent = RawClient.connect(edge.port)
+    await untilRead(edge)
+    time.pass(TOO_LONG_MS)
+    expect(await silent.closed()).toBe('')
     expect(edge.logged('refused')).toEqual([])
   })
 })
@@ -222,6 +238,11 @@ test('the same where this version of Node cannot share read buffers', async () =
   expect(statusesIn(received)).toEqual([200, 200, 200, 200])
   expect(received.split('x').length).toBe(body.length + 1)
 })
+
+/** Whoever asks now is answered after everything was read that had been sent before. */
+async function untilRead(edge: Edge): Promise<void> {
+  for (let i = 0; i < 2; i++) await edge.get('/livez')
+}
 
 /** Accepted sockets cannot share a buffer; those that connect to the backend have it by a public option. */
 function hideFromSharing(): void {

@@ -1,16 +1,11 @@
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { bundle } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
-import { proxyEnv, proxyOptions, RawClient, readAnswer, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import type { Cli } from '../../support/service/cli.ts'
+import { proxyOptions, RawClient, readAnswer, servingProxy, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { portOf } from '../../support/service/port-of.ts'
-import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -20,30 +15,10 @@ const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r
 /** Longer than any test. */
 const LONG = '600000'
 
-describe('while the proxy drains', () => {
-  test('it is not ready and serves on; every answer is the last of its connection', async () => {
-    const backend = await HttpBackend.start()
-    const cli = await serve(backend, { EDGE_DRAIN_MS: LONG })
-    const client = RawClient.connect(cli.port)
-    client.send(GET)
-    expect(valuesOf(await firstAnswer(client), 'Connection')).toEqual(['keep-alive'])
-    cli.process.kill('SIGTERM')
-    await until(() => hasLogged(cli, 'stopping'))
-    expect(await ask(cli.port, 'GET', '/readyz')).toMatchObject({ status: 503, body: '{"status":"not_ready","reason":"shutting_down"}' })
-    expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
-    client.received = ''
-    client.send(GET)
-    const answer = readAnswer(await client.closed())
-    expect([answer.status, valuesOf(answer, 'Connection')]).toEqual([200, ['close']])
-    expect(await ask(cli.port, 'POST', '/', [], 'x')).toMatchObject({ status: 200, body: 'hello' })
-    expect(cli.process.exitCode).toBeNull()
-  })
-})
-
 describe('when the proxy stops', () => {
   test('a request that waits for the backend gets its answer first, then the process ends with 0', async () => {
     const backend = await RawBackend.start(() => {})
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
+    const cli = await servingProxy(backend, { EDGE_SHUTDOWN_MS: LONG })
     const client = RawClient.connect(cli.port)
     client.send(GET)
     await until(() => backend.heads === 1)
@@ -113,22 +88,21 @@ describe('when the proxy stops', () => {
     await stopped
   })
 
-  test('what is still open after EDGE_SHUTDOWN_MS is cut, on both sides, and the exit status is 0', async () => {
+  test('what is still open after EDGE_SHUTDOWN_MS is cut, on both sides', async () => {
     const backend = await RawBackend.start(({ socket }, index) => void socket.write(['', CHUNKED, SWITCHED][index]!))
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: '300' })
-    const waiting = RawClient.connect(cli.port)
+    const edge = await start(backend, { EDGE_SHUTDOWN_MS: '300' })
+    const waiting = RawClient.connect(edge.port)
     waiting.send(GET)
     await until(() => backend.heads === 1)
-    const streaming = RawClient.connect(cli.port)
+    const streaming = RawClient.connect(edge.port)
     streaming.send(GET)
     await streaming.sees('one')
-    const socket = RawClient.connect(cli.port)
+    const socket = RawClient.connect(edge.port)
     socket.send(WEBSOCKET)
     await socket.sees(' 101 ')
-    expect(await cli.stop()).toBe(0)
+    await edge.stop()
     await until(() => waiting.isClosed && streaming.isClosed && socket.isClosed && backend.openConnections === 0)
     expect(streaming.received).not.toContain('\r\n0\r\n')
-    expect(cli.log.at(-1)).toMatchObject({ event: 'stopped' })
   })
 
   test('a WebSocket goes on until one of its sides ends it', async () => {
@@ -195,18 +169,6 @@ describe('when the proxy stops', () => {
     backend.connections[0]!.socket.write('0\r\n\r\n')
     await stopped
   })
-
-  test('a second signal ends it at once', async () => {
-    const backend = await RawBackend.saying(CHUNKED)
-    const cli = await serve(backend, { EDGE_SHUTDOWN_MS: LONG })
-    const client = RawClient.connect(cli.port)
-    client.send(GET)
-    await client.sees('one')
-    cli.process.kill('SIGTERM')
-    await until(() => hasLogged(cli, 'stopping'))
-    await until(() => cli.process.exitCode !== null || !cli.process.kill('SIGTERM'))
-    await until(() => client.isClosed && backend.openConnections === 0)
-  })
 })
 
 interface StoppingEdge {
@@ -217,7 +179,7 @@ interface StoppingEdge {
   stop(): Promise<void>
 }
 
-/** The proxy in this process. That the end of one follows from `stop` is what the tests with `serve` show. */
+/** The proxy in this process. That the end of a process follows from `stop` is what the tests of processes show: one here, the others in `shutdown.slow.test.ts`. */
 async function start(backend: { readonly url: string }, env: Readonly<Record<string, string>>): Promise<StoppingEdge> {
   const edge = await Edge.start(proxyOptions(backend, { env }))
   let [isStopped, stopped]: [isStopped: boolean, stopped: Promise<void> | undefined] = [false, undefined]
@@ -238,17 +200,6 @@ async function start(backend: { readonly url: string }, env: Readonly<Record<str
   }
 }
 
-async function serve(backend: { readonly url: string }, env: Readonly<Record<string, string>>): Promise<Cli> {
-  const path = join(await scratchDirectory(), 'bundle.json')
-  await writeFile(path, JSON.stringify(bundle(1)))
-  return serving({ ...proxyEnv(backend.url), EDGE_CONFIG_FILE: path, EDGE_WORKERS: '2', ...env })
-}
-
-async function firstAnswer(client: RawClient): Promise<ReturnType<typeof readAnswer>> {
-  await client.sees('hello')
-  return readAnswer(client.received)
-}
-
 /** Connects and asks nothing: a question would go to the backend, and might never be answered. */
 function isClosedPort(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -258,8 +209,4 @@ function isClosedPort(port: number): Promise<boolean> {
     })
     socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
   })
-}
-
-function hasLogged(cli: Cli, name: string): boolean {
-  return cli.log.some(({ event }) => event === name)
 }

@@ -1,76 +1,65 @@
-import { writeFile } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { bundle } from '../bundles/bundles.ts'
 import type { Cli } from '../service/cli.ts'
 import { metric } from '../service/metrics.ts'
 import { describeWithProc, memoryKib, untilCalm } from '../service/process-facts.ts'
-import { type Environment, type Owner, scratchDirectory, serving, thisTest } from '../service/running.ts'
+import type { Owner } from '../service/running.ts'
 import { thisSuite } from '../service/suite-owner.ts'
-import { proxyEnv, RawClient } from './proxy.ts'
+import { RawClient, servingProxy } from './proxy.ts'
 
 const PIECE = Buffer.alloc(1 << 20, 'x')
 const MIB = 1 << 20
 
 /** What bodies of this size may add to the memory of a proxy that has served small ones. One process for all: the bound holds for their sum. */
-export function largeBodySuite(bodyMib: number, allowedMib: number, timeoutMs: number): void {
+export function largeBodySuite(bodyMib: number, allowedMib: number): void {
   const bytes = bodyMib * MIB
 
   describeWithProc(`a body of ${bodyMib} MiB passes in constant memory`, () => {
     const proxy = proxySuite(allowedMib)
 
-    test.each(['by its length', 'in chunks'])(
-      'up, %s',
-      async (framing) => {
-        const isChunked = framing === 'in chunks'
-        let received = 0
-        proxy.backend = (socket) => {
-          let head = ''
-          socket.on('data', (chunk: Buffer) => {
-            if (head.endsWith('\r\n\r\n')) received += chunk.length
-            else {
-              const end = chunk.indexOf('\r\n\r\n')
-              head += chunk.toString('latin1', 0, end < 0 ? chunk.length : end + 4)
-              if (end >= 0) received += chunk.length - end - 4
-            }
-            if (received >= bytes && chunk.subarray(-5).toString('latin1') === (isChunked ? '0\r\n\r\n' : 'xxxxx')) {
-              socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok')
-            }
-          })
-        }
-        const client = RawClient.connect(proxy.cli.port)
-        const size = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${bytes}`
-        client.send(`POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${size}\r\n\r\n`)
-        await writeBody(client.socket, bytes, isChunked)
-        if (isChunked) client.send('0\r\n\r\n')
-        await client.sees('ok')
-        expect(received).toBeGreaterThanOrEqual(bytes)
-        await proxy.expectBounded()
-      },
-      timeoutMs,
-    )
+    test.each(['by its length', 'in chunks'])('up, %s', async (framing) => {
+      const isChunked = framing === 'in chunks'
+      let received = 0
+      proxy.backend = (socket) => {
+        let head = ''
+        socket.on('data', (chunk: Buffer) => {
+          if (head.endsWith('\r\n\r\n')) received += chunk.length
+          else {
+            const end = chunk.indexOf('\r\n\r\n')
+            head += chunk.toString('latin1', 0, end < 0 ? chunk.length : end + 4)
+            if (end >= 0) received += chunk.length - end - 4
+          }
+          if (received >= bytes && chunk.subarray(-5).toString('latin1') === (isChunked ? '0\r\n\r\n' : 'xxxxx')) {
+            socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok')
+          }
+        })
+      }
+      const client = RawClient.connect(proxy.cli.port)
+      const size = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${bytes}`
+      client.send(`POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${size}\r\n\r\n`)
+      await writeBody(client.socket, bytes, isChunked)
+      if (isChunked) client.send('0\r\n\r\n')
+      await client.sees('ok')
+      expect(received).toBeGreaterThanOrEqual(bytes)
+      await proxy.expectBounded()
+    })
 
-    test.each(['by its length', 'in chunks', 'to its end'])(
-      'down, %s',
-      async (framing) => {
-        const isChunked = framing === 'in chunks'
-        const size = isChunked ? 'Transfer-Encoding: chunked\r\n' : framing === 'by its length' ? `Content-Length: ${bytes}\r\n` : ''
-        proxy.backend = (socket) => {
-          socket.once('data', async () => {
-            socket.write(`HTTP/1.1 200 OK\r\nConnection: close\r\n${size}\r\n`)
-            await writeBody(socket, bytes, isChunked)
-            socket.end(isChunked ? '0\r\n\r\n' : '')
-          })
-        }
-        const client = RawClient.connect(proxy.cli.port)
-        client.send('GET / HTTP/1.0\r\n\r\n')
-        expect(await client.countsRest()).toBeGreaterThanOrEqual(bytes)
-        expect(client.errorCode).toBeUndefined()
-        await proxy.expectBounded()
-      },
-      timeoutMs,
-    )
+    test.each(['by its length', 'in chunks', 'to its end'])('down, %s', async (framing) => {
+      const isChunked = framing === 'in chunks'
+      const size = isChunked ? 'Transfer-Encoding: chunked\r\n' : framing === 'by its length' ? `Content-Length: ${bytes}\r\n` : ''
+      proxy.backend = (socket) => {
+        socket.once('data', async () => {
+          socket.write(`HTTP/1.1 200 OK\r\nConnection: close\r\n${size}\r\n`)
+          await writeBody(socket, bytes, isChunked)
+          socket.end(isChunked ? '0\r\n\r\n' : '')
+        })
+      }
+      const client = RawClient.connect(proxy.cli.port)
+      client.send('GET / HTTP/1.0\r\n\r\n')
+      expect(await client.countsRest()).toBeGreaterThanOrEqual(bytes)
+      expect(client.errorCode).toBeUndefined()
+      await proxy.expectBounded()
+    })
   })
 }
 
@@ -116,11 +105,8 @@ async function listen(onConnection: (socket: Socket) => void, owner: Owner): Pro
   return { url: `http://127.0.0.1:${(server.address() as { port: number }).port}` }
 }
 
-async function serve(backend: { readonly url: string }, owner: Owner = thisTest): Promise<Cli> {
-  const path = join(await scratchDirectory(owner), 'bundle.json')
-  await writeFile(path, JSON.stringify(bundle(1)))
-  const env: Environment = { ...proxyEnv(backend.url), EDGE_CONFIG_FILE: path, EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1' }
-  const cli = await serving(env, [], owner)
+async function serve(backend: { readonly url: string }, owner: Owner): Promise<Cli> {
+  const cli = await servingProxy(backend, { EDGE_STORE_SIZE: '1m' }, owner)
   // What a process needs for its first requests is not the body's.
   for (let i = 0; i < 20; i++) await metric(cli.port, 'edge_proxy_open_requests')
   await untilCalm(cli)

@@ -1,12 +1,26 @@
+import { writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import type { Writable } from 'node:stream'
 import { bundle } from '../bundles/bundles.ts'
+import type { Cli } from '../service/cli.ts'
 import type { Edge, EdgeOptions } from '../service/edge.ts'
-import { running, thisTest } from '../service/running.ts'
+import { type Environment, running, scratchDirectory, serving, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
+
+/** What is not taken within so many turns of this process, in which all sides of a test live, is not going to be. */
+const STUCK_POLLS = 20
 
 /** Edge in reverse_proxy before this backend, for as long as the test runs. Without a bundle of its own, every request is allowed. */
 export function proxying(backend: { readonly url: string }, options: EdgeOptions = {}, owner = thisTest): Promise<Edge> {
   return running(proxyOptions(backend, options), owner)
+}
+
+/** The same as a process: `edge serve`, where every request is allowed. */
+export async function servingProxy(backend: { readonly url: string }, env: Environment = {}, owner = thisTest): Promise<Cli> {
+  const path = join(await scratchDirectory(owner), 'bundle.json')
+  await writeFile(path, JSON.stringify(bundle(1)))
+  return serving({ ...proxyEnv(backend.url), EDGE_CONFIG_FILE: path, ...env }, [], owner)
 }
 
 export function proxyOptions(backend: { readonly url: string }, options: EdgeOptions = {}): EdgeOptions {
@@ -155,6 +169,22 @@ export function pairs(rawHeaders: readonly string[]): [string, string][] {
 
 function statusOf(text: string): number {
   return Number(text.slice(9, 12))
+}
+
+/** Writes until nothing more is taken, by the other side or by any buffer on the way, whatever their sizes are. Returns how much was written. */
+export async function writeUntilStuck(to: Pick<Writable, 'write' | 'writableLength'>, piece = Buffer.alloc(1 << 20, 'x')): Promise<number> {
+  let [written, stuckFor, left]: [written: number, stuckFor: number, left: number] = [0, 0, 0]
+  await until(() => {
+    const { writableLength } = to
+    stuckFor = writableLength > 0 && writableLength === left ? stuckFor + 1 : 0
+    left = writableLength
+    if (writableLength === 0) {
+      to.write(piece)
+      written += piece.length
+    }
+    return stuckFor >= STUCK_POLLS
+  })
+  return written
 }
 
 /** A body in one chunk, with its end. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
+import { timeByTurns } from '../../service/held-time.ts'
 import { expectSame, expectSameResult } from './comparison.ts'
 import { DownstreamPair } from './downstream-pair.ts'
 import { randomTalk } from './random-talks.ts'
@@ -21,6 +22,9 @@ export function twoDownstreamsSuite({ requests: minRequests, splitStep }: TwoDow
     pair = await DownstreamPair.start()
   })
   afterAll(() => pair.stop())
+
+  // A client that half-closed, or fell silent, is given up after some time: it must be the same on both sides.
+  timeByTurns()
 
   test('whatever comes, however cut: the same answers, the same requests at the backend, the same counts', {
     timeout: 900_000,

@@ -28,7 +28,10 @@ describe(`${CLIENTS} clients and ${MAX_OPEN_FILES} open files`, () => {
     const answered = (): RawClient[] => clients.filter(({ received }) => received !== '')
     await until(() => backend.seen.length + clients.filter(({ received, isClosed }) => isClosed || received !== '').length === CLIENTS)
     // The rest of the service has what it needs.
-    expect(await metric(admin, 'edge_connections_refused_total{port="main"}')).toBe(CLIENTS - backend.seen.length)
+    const refused = await metric(admin, 'edge_connections_refused_total{port="main"}')
+    expect(refused).toBeGreaterThan(0)
+    // A client that is slow to send its request may be cut instead, as a silent one: others want its place.
+    expect(refused).toBeLessThanOrEqual(CLIENTS - backend.seen.length)
     await replaceFile(bundlePath, JSON.stringify(bundle(2, POLICY)))
     await until(() => cli.logged('bundle_applied').length === 2)
     const turnedAway = answered()
@@ -71,8 +74,8 @@ describe(`${CLIENTS} clients and ${MAX_OPEN_FILES} open files`, () => {
     const clients: RawClient[] = []
     while (clients.length < CLIENTS) {
       const some = connectAll(cli.port, decisionBytes(original('/')), 50)
-      await until(() => some.every(({ received }) => received.includes('\r\n\r\n')))
-      clients.push(...some)
+      await until(() => some.every(({ received, isClosed }) => isClosed || received.includes('\r\n\r\n')))
+      clients.push(...some.filter(({ received }) => received !== ''))
     }
     expect(new Set(clients.flatMap(({ received }) => statusesIn(received)))).toEqual(new Set([200]))
     expect((await ask(admin, 'GET', '/readyz')).status).toBe(200)

@@ -11,7 +11,7 @@ const CLIENTS = 20
 const GIBIBYTE = 1 << 30
 
 // 1 GiB each: test/campaigns/proxy-memory.test.ts
-largeBodySuite(128, 80, 20_000)
+largeBodySuite(128, 80)
 
 describeWithProc('who does not read', () => {
   const proxy = proxySuite(80)
