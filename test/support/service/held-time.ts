@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { vi } from 'vitest'
 import { type Owner, thisTest } from './running.ts'
 
@@ -19,6 +20,16 @@ export class HeldTime {
 
   advance(ms: number): void {
     this.#nowMs += ms
+  }
+
+  /** Lets time pass, faster than it does, until this is there. */
+  async passUntil<Result>(done: Promise<Result>): Promise<Result> {
+    let isDone = false
+    void done.finally(() => {
+      isDone = true
+    })
+    for (; !isDone; await sleep(5)) this.advance(25)
+    return done
   }
 
   /** Time passes by itself again. */
