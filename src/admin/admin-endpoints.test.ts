@@ -1,9 +1,12 @@
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
+import { HeldNow } from '../../test/support/service/held-now.ts'
 import { AdminEndpoints, type AdminParts } from './admin-endpoints.ts'
 
 test('requests wait where bodies have taken their share of the time', () => {
+  // What was used up does not grow back.
+  new HeldNow()
   let handled = 0
   const route = { path: '/x', methods: undefined, handle: () => void handled++ }
   const endpoints = new AdminEndpoints([route], {} as AdminParts)

@@ -38,7 +38,7 @@ describe.concurrent('a bundle and its signature that are not replaced at once', 
   })
 
   test('the signature only when the bundle has gone: it is not taken', async (t) => {
-    const { path, intake, said } = await following(t)
+    const { path, intake, said } = await following(t, 20)
     await replaceFile(path, known(2))
     await until(() => said.includes('bundle_refused'))
     await rm(path)
@@ -81,8 +81,8 @@ class NotingIntake extends BundleIntake {
   }
 }
 
-/** A bundle file with version 1, signed and taken. */
-async function following(t: TestContext): Promise<{ path: string; intake: NotingIntake; said: unknown[] }> {
+/** A bundle file with version 1, signed and taken, of which a bundle that lacks its signature is reported after so long; else never. */
+async function following(t: TestContext, patienceMs = 3_600_000): Promise<{ path: string; intake: NotingIntake; said: unknown[] }> {
   const path = join(await scratchDirectory(t), 'bundle.json')
   await replaceFile(path, known(1))
   await replaceFile(`${path}.sig`, signer.sign(known(1)))
@@ -94,7 +94,8 @@ async function following(t: TestContext): Promise<{ path: string; intake: Noting
     readPublicKeys(signer.publicText),
   )
   const counts = { count: 0 }
-  const file = new BundleFile(path, true, intake, { logger, reloads: { series: () => counts }, active: () => intake.active })
+  const parts = { logger, reloads: { series: () => counts }, active: () => intake.active }
+  const file = new BundleFile(path, true, intake, parts, patienceMs)
   t.onTestFinished(() => file.stop())
   await file.start()
   expect(said).toEqual(['bundle_applied'])

@@ -16,6 +16,7 @@ export class BundleFile implements BundleSource {
   readonly #report: BundleReport
   readonly #file: WatchedFile
   readonly #signatureFile: WatchedFile | undefined
+  readonly #patienceMs: number
   #bytes: Buffer | undefined
   #signature: string | undefined
   /** The bundle was refused for its signature, and the next signature may be right. */
@@ -24,7 +25,8 @@ export class BundleFile implements BundleSource {
   /** Ends when the last offer does. */
   #offered: Promise<void> = Promise.resolve()
 
-  constructor(path: string, isSigned: boolean, intake: BundleIntake, parts: ReportParts) {
+  constructor(path: string, isSigned: boolean, intake: BundleIntake, parts: ReportParts, patienceMs = SIGNATURE_PATIENCE_MS) {
+    this.#patienceMs = patienceMs
     this.#format = formatOf(path)
     this.#intake = intake
     this.#report = new BundleReport({ path }, parts)
@@ -98,7 +100,7 @@ export class BundleFile implements BundleSource {
       clearTimeout(this.#patience)
       this.#patience = setTimeout(() => {
         this.#offer(false).catch((error: Error) => this.#report.unreadable(error))
-      }, SIGNATURE_PATIENCE_MS)
+      }, this.#patienceMs)
       this.#patience.unref()
     } else {
       this.#report.taken(taken)

@@ -1,4 +1,4 @@
-import { appendFile, stat, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, rename, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { replaceFile } from '../../test/support/bundles/bundle-file.ts'
@@ -6,10 +6,13 @@ import { scratchDirectory } from '../../test/support/service/running.ts'
 import { until } from '../../test/support/until.ts'
 import { type FileListener, WatchedFile } from './watched-file.ts'
 
+/** The clock stands still: no file grows older while a test runs. */
+const NOW_MS = Math.floor(Date.now() / 1000) * 1000
+
 test('a file that nobody has written to for ten seconds is taken at the first look', async () => {
   const { path, taken, pauses, start } = await watched()
   await writeFile(path, 'whole')
-  await age(path, 10.1)
+  await age(path, 10)
   await start()
   expect(taken).toEqual(['whole'])
   expect(pauses.count).toBe(0)
@@ -18,7 +21,7 @@ test('a file that nobody has written to for ten seconds is taken at the first lo
 test('one that is younger is taken when two looks agree', async () => {
   const { path, taken, pauses, start } = await watched()
   await writeFile(path, 'whole')
-  await age(path, 8)
+  await age(path, 9.9)
   await start()
   expect(taken).toEqual(['whole'])
   expect(pauses.count).toBe(1)
@@ -53,11 +56,13 @@ test('one that is replaced between the looks by one at rest is looked at twice a
 
 test('one at rest is seen to be replaced by another of the same size and time', async () => {
   const { path, taken, pauses, start } = await watched()
-  await replaceFile(path, 'first')
+  await writeFile(path, 'first')
+  await age(path, 60)
   const { atime, mtime } = await stat(path)
   await start()
-  await replaceFile(path, 'other')
-  await utimes(path, atime, mtime)
+  await writeFile(`${path}.new`, 'other')
+  await utimes(`${path}.new`, atime, mtime)
+  await rename(`${path}.new`, path)
   await until(() => taken.at(-1) === 'other')
   expect(pauses.count).toBe(0)
 })
@@ -105,13 +110,14 @@ async function watched(): Promise<Watched> {
       throw error
     },
   }
-  const file = new WatchedFile(path, 100, listener, async () => pauses.inEach[pauses.count++]?.())
+  const settle = async (): Promise<void> => pauses.inEach[pauses.count++]?.()
+  const file = new WatchedFile(path, 100, listener, settle, () => NOW_MS)
   onTestFinished(() => file.stop())
   return { path, taken, pauses, start: () => file.start(), reload: () => file.reload(), stop: () => file.stop() }
 }
 
 /** Written last so many seconds ago. */
 function age(path: string, seconds: number): Promise<void> {
-  const atS = Date.now() / 1000 - seconds
+  const atS = NOW_MS / 1000 - seconds
   return utimes(path, atS, atS)
 }

@@ -32,18 +32,20 @@ export class WatchedFile {
   readonly #listener: FileListener
   readonly #maxBytes: number
   readonly #settle: () => Promise<void>
+  readonly #wallMs: () => number
   #seen = ''
   #problem = ''
   #looking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
-  /** `settle` is the pause between two looks that must agree. */
-  constructor(path: string, maxBytes: number, listener: FileListener, settle = () => sleep(SETTLE_MS)) {
+  /** `settle` is the pause between two looks that must agree; the age of a file is measured by `wallMs`. */
+  constructor(path: string, maxBytes: number, listener: FileListener, settle = () => sleep(SETTLE_MS), wallMs = () => Date.now()) {
     this.#path = path
     this.#maxBytes = maxBytes
     this.#listener = listener
     this.#settle = settle
+    this.#wallMs = wallMs
   }
 
   /** Looks once, then keeps looking. */
@@ -119,7 +121,7 @@ export class WatchedFile {
     if (found.isDirectory()) throw new Error('it is a directory')
     if (!found.isFile()) throw new Error('it is not a regular file') // a pipe would be waited on for ever
     if (size > this.#maxBytes) throw new Error(`it has ${size} bytes, more than ${this.#maxBytes}`)
-    return { fingerprint: `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`, isAtRest: Date.now() - Number(mtimeMs) >= REST_MS }
+    return { fingerprint: `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`, isAtRest: this.#wallMs() - Number(mtimeMs) >= REST_MS }
   }
 
   #report(error: NodeJS.ErrnoException): void {

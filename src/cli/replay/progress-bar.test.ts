@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/until.ts'
 import { ProgressBar, progressText } from './progress-bar.ts'
 
 test('the share, the rate and the time that is left', () => {
@@ -16,7 +17,7 @@ test('it is drawn on a terminal, cut to its width, and cleared at the end', asyn
   const terminal = { isTTY: true as const, columns: 20, write: (text: string | Uint8Array) => written.push(String(text)) > 0 }
   const bar = new ProgressBar(terminal, undefined, () => ({ bytesRead: 0, requests: 1 }))
   bar.start(1)
-  await vi.waitFor(() => expect(written.length).toBeGreaterThan(1))
+  await until(() => written.length > 1)
   bar.stop()
   const atEnd = written.length
   expect(written[0]).toBe('\r\x1b[K0.0 MiB  1 requests')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
@@ -9,7 +9,6 @@ import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
-import { loadOnAll, servingOn } from '../../support/workers/workers.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
 const HARDLY_ANY = 0.0001
@@ -174,20 +173,6 @@ describe('GET activity', () => {
     expect(await askAdmin(edge.adminPort, 'GET', `activity${query}`)).toMatchObject({ status: 400, json: { error: { message } } })
   })
 
-  test('adds up all workers, and shows each', async () => {
-    const cli = await servingOn(2, BUNDLE, ADMIN_ENV)
-    const port = adminPortOf(cli)
-    await loadOnAll(cli.port, [['X-Original-Method', 'GET'], ['X-Original-URI', '/p'], ...alice], 8, port)
-    await until(async () => {
-      const { workers } = await activity(port)
-      return workers.length === 2 && workers.every(({ decisions, heap_bytes }: Record<string, number>) => decisions! > 0 && heap_bytes! > 0)
-    })
-    const { workers, samples } = await activity(port)
-    const last = samples.at(-1)
-    expect(workers[0].decisions + workers[1].decisions).toBeLessThanOrEqual(last.allowed + last.rejected + 16)
-    expect(workers.map(({ worker }: { worker: number }) => worker)).toEqual([1, 2])
-  })
-
   test('a worker that is replaced makes no count fall', async () => {
     const mortal = await mortalEdge(1, { bundle: BUNDLE, env: ADMIN_ENV })
     await mortal.edge.decideTimes(6, { uri: '/p', fields: alice })
@@ -206,7 +191,7 @@ describe('GET activity', () => {
 describeWithRedis('GET activity with counters in Redis', () => {
   test('has round trips, and what decided', async () => {
     const redis = await runningRedis()
-    const { edge, sample } = await sampled({ env: { EDGE_REDIS_URL: redis.url, EDGE_REDIS_MODE: 'exact', EDGE_REDIS_TIMEOUT_MS: '3000' } })
+    const { edge, sample } = await sampled({ env: { EDGE_REDIS_URL: redis.url, EDGE_REDIS_MODE: 'exact', EDGE_REDIS_TIMEOUT_MS: '60000' } })
     await edge.decideTimes(3, { uri: '/p', fields: alice })
     expect(await sample()).toMatchObject({
       redis: { round_trips: expect.any(Number), latency: expect.any(Object), checks: { redis: 3 }, errors: {}, open_circuits: 0 },

@@ -1,10 +1,12 @@
 import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const PATH = '/admin/v1/explain'
@@ -13,6 +15,12 @@ const HEAD = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${ADMIN_
 const GOOD = '{"method":"GET","uri":"/"}'
 
 describe('the body of a request to the admin API', () => {
+  const owner = thisSuite()
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await running({ bundle: bundle(1), env: ADMIN_ENV }, owner)
+  })
+
   test.each([
     ['', 'is empty'],
     ['{', 'not JSON'],
@@ -30,14 +38,12 @@ describe('the body of a request to the admin API', () => {
     ['['.repeat(60_000), 'more than 16 levels'],
     [Buffer.from('7b2261223a22ff227d', 'hex'), 'is not valid UTF-8'],
   ])('is refused with a sentence: %s', async (body, message) => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     const answer = await ask(edge.adminPort, 'POST', PATH, [BEARER], body)
     expect(JSON.parse(answer.body)).toMatchObject({ error: { code: 'bad_request', message: expect.stringContaining(message) } })
     expect(answer.status).toBe(400)
   })
 
   test('may have any Content-Type, and come in chunks', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=utf-8'])
       expect((await ask(edge.adminPort, 'POST', PATH, [BEARER, ['Content-Type', type]], GOOD)).status).toBe(200)
     const client = RawClient.connect(edge.adminPort)
@@ -48,13 +54,11 @@ describe('the body of a request to the admin API', () => {
   })
 
   test('must not be compressed', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     const answer = await ask(edge.adminPort, 'POST', PATH, [BEARER, ['Content-Encoding', 'gzip']], gzipSync(GOOD))
     expect([answer.status, answer.body]).toEqual([400, expect.stringContaining('Content-Encoding')])
   })
 
   test('of more than 64 KiB gets a response, and the connection goes on', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     const long = `{"method":"GET","uri":"/${'x'.repeat(100_000)}"}`
     const client = RawClient.connect(edge.adminPort)
     const chunk = `${long.length.toString(16)}\r\n${long}\r\n0\r\n\r\n`
@@ -66,19 +70,20 @@ describe('the body of a request to the admin API', () => {
   })
 
   test('that is never sent to its end leaves nothing behind', async () => {
-    const edge = await running({ bundle: bundle(1), env: { ...ADMIN_ENV, EDGE_REQUEST_TIMEOUT_MS: '300', EDGE_HEADERS_TIMEOUT_MS: '300' } })
-    const [gone, ended, slow] = [0, 1, 2].map(() => RawClient.connect(edge.adminPort))
-    for (const client of [gone!, ended!, slow!]) client.send(`${HEAD}Content-Length: 1000\r\n\r\n{"method":`)
-    gone!.socket.destroy()
-    ended!.socket.end()
-    expect(statusesIn(await ended!.closed())).toEqual([400])
-    expect(statusesIn(await slow!.closed())).toEqual([408])
+    const [gone, ended] = [RawClient.connect(edge.adminPort), RawClient.connect(edge.adminPort)]
+    for (const client of [gone, ended]) client.send(`${HEAD}Content-Length: 1000\r\n\r\n{"method":`)
+    gone.socket.destroy()
+    ended.socket.end()
+    expect(statusesIn(await ended.closed())).toEqual([400])
+    const strict = { ...ADMIN_ENV, EDGE_REQUEST_TIMEOUT_MS: '300', EDGE_HEADERS_TIMEOUT_MS: '300' }
+    const slow = RawClient.connect((await running({ bundle: bundle(1), env: strict })).adminPort)
+    slow.send(`${HEAD}Content-Length: 1000\r\n\r\n{"method":`)
+    expect(statusesIn(await slow.closed())).toEqual([408])
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).status).toBe(200)
     expect(edge.logged('admin_failed')).toEqual([])
   })
 
   test('is not waited for where the token is wrong', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     const client = RawClient.connect(edge.adminPort)
     client.send(`POST ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer wrong\r\nContent-Length: 1000\r\n\r\n{`)
     await client.sees('HTTP/1.1 401 ')

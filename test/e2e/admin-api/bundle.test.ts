@@ -1,12 +1,10 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
-import { replaceFile } from '../../support/bundles/bundle-file.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
-import { servingOn } from '../../support/workers/workers.ts'
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const HASH = /^[0-9a-f]{64}$/
@@ -161,17 +159,6 @@ describe('GET bundle', () => {
   test('of a URL shows no secret in it', async () => {
     const edge = await running({ env: { ...ADMIN_ENV, EDGE_CONFIG_FILE: '', EDGE_CONFIG_URL: 'http://127.0.0.1:1/b.json?key=secret' } })
     expect((await bundleOf(edge.adminPort)).source).toMatchObject({ path: null, url: 'http://127.0.0.1:1/b.json?…' })
-  })
-
-  // A large bundle, which a thread of its own compares: test/campaigns/bundle-changes.test.ts
-  test('says the same at each of two workers', async () => {
-    const edge = await servingOn(2, bundle(1, policy('a', { rules: [] }), policy('b', { rules: [] })), ADMIN_ENV)
-    await replaceFile(edge.bundlePath, JSON.stringify(bundle(2, policy('b', { rules: [] }), policy('a', { rules: [PER_KEY] }))))
-    await until(() => edge.logged('bundle_applied').length === 2)
-    for (let i = 0; i < 4; i++) {
-      const { changes } = await bundleOf(adminPortOf(edge))
-      expect(changes).toMatchObject({ policies: { changed: 1, unchanged: 1 }, reordered: true, complete: true })
-    }
   })
 
   test('needs the token, and takes no parameters', async () => {

@@ -272,7 +272,7 @@ describe('explain in reverse_proxy', () => {
 
   beforeAll(async () => {
     const env = { ...ADMIN_ENV, ...proxyEnv('http://127.0.0.1:9'), EDGE_MAX_BODY_BYTES: '2000' }
-    edge = await running({ bundle: bundle(1, ...PROXY_POLICIES), env }, owner)
+    edge = await running({ bundle: bundle(1, ...PROXY_POLICIES), env, clock: new ManualClock() }, owner)
   })
 
   test('reads the body as the proxy does: its estimate, and its model', async () => {

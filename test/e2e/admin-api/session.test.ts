@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV, ADMIN_TOKEN, type AdminResponse, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, ADMIN_TOKEN, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
-import { servingOn } from '../../support/workers/workers.ts'
 
 const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', [], 10)] }))
 const RESET = { policy: 'p', rule: 'r', reason: 'a test' }
@@ -115,18 +114,6 @@ describe('a session', () => {
     expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(200)
     clock.advance(1000)
     expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(401)
-  })
-
-  test('that is ended is ended on all workers, and others are not', async () => {
-    const edge = await servingOn(2, BUNDLE, ADMIN_ENV)
-    const port = adminPortOf(edge)
-    const [mine, yours] = [await login(port), await login(port)]
-    const ended = await askWith(mine.cookie, port, 'DELETE', 'session', { 'X-Edge-CSRF': mine.csrf })
-    expect([ended.status, setCookieOf(ended)]).toEqual([204, 'edge_admin=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict'])
-    // Each question has a connection of its own, and some worker accepts it.
-    const statuses = async (cookie: string) =>
-      new Set(await Promise.all(Array.from({ length: 12 }, async () => (await askWith(cookie, port, 'GET', 'session')).status)))
-    expect([await statuses(mine.cookie), await statuses(yours.cookie)]).toEqual([new Set([401]), new Set([200])])
   })
 
   test('cannot be made up, and a wrong token beside it is refused', async () => {

@@ -103,14 +103,6 @@ describe('the problems in GET status', () => {
     mayLive = true
     await until(async () => (await problems()).length === 0)
   })
-
-  test('of two workers are one', async () => {
-    const edge = await servingOn(2, BUNDLE, { ...ADMIN_ENV, EDGE_REDIS_URL: 'redis://127.0.0.1:1' })
-    const problems = async () => (await askAdmin(adminPortOf(edge), 'GET', 'status')).json.problems
-    await until(() => edge.logged('redis_unavailable').length >= 2)
-    await until(async () => (await problems()).length > 0)
-    expect(await problems()).toMatchObject([{ code: 'redis_unavailable' }])
-  })
 })
 
 describeWithRedis('GET status of an instance on Redis', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PERIOD_MS } from '../../../src/top/rejected-callers.ts'
-import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { blockRule, bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
 import { rateLimitService, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
@@ -12,7 +12,7 @@ import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
 import { original } from '../../support/service/wire.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
-import { loadOnAll, servingOn } from '../../support/workers/workers.ts'
+import { loadOnAll } from '../../support/workers/workers.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
 const HARDLY_ANY = 0.0001
@@ -231,18 +231,6 @@ describe('GET top', () => {
 })
 
 describe('GET top of several workers', () => {
-  test('adds up what all of them rejected, whichever is asked', async () => {
-    const cli = await servingOn(2, KEYED, ADMIN_ENV)
-    const load = await loadOnAll(cli.port, [...original('/p'), ['X-K', 'alice']], 8)
-    await load.stop()
-    for (let i = 0; i < 6; i++) {
-      const { json } = await askAdmin(adminPortOf(cli), 'GET', 'top')
-      expect(json.rejected).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, count: load.count(429) }])
-      expect(json.nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, kind: 'bucket', remaining: 0, limit: 4 }])
-    }
-    expect(load.count(200)).toBe(4)
-  })
-
   test('responds while one of them dies, with what the others know', async () => {
     const mortal = await mortalEdge(2, { bundle: KEYED, env: ADMIN_ENV })
     const load = await loadOnAll(mortal.port, [...original('/p'), ['X-K', 'alice']], 8)

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { listener } from '../../../src/listen/listeners.ts'
 import { Exposition } from '../../../src/telemetry/metrics/exposition.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
@@ -41,6 +42,11 @@ describe.each(PLACES)('in the middle of a scrape %s', (_where, options) => {
   })
 
   test('the service stops when the client has all of it', async () => {
+    // However long a busy machine takes for the rest
+    const spied = (['main', 'admin'] as const).map((name) => vi.spyOn(listener(name), 'closeMs').mockReturnValue(600_000))
+    onTestFinished(() => {
+      for (const closeMs of spied) closeMs.mockRestore()
+    })
     const { edge, client, scrape } = await scraping(options)
     const stopped = edge.stop()
     await until(() => edge.logged('stopping').length > 0)

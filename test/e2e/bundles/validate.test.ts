@@ -1,52 +1,14 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
-import { BAD_JSON } from '../../support/bundles/bad-json-bundles.ts'
-import { BAD_YAML } from '../../support/bundles/bad-yaml-bundles.ts'
+import { describe, expect, type TestContext, test } from 'vitest'
 import { blockRule, bucketRule, bundle, concurrencyRule, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
-import { Cli } from '../../support/service/cli.ts'
 import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 
+// What is said of each bad bundle: src/bundle/bundle-intake.test.ts. Through the program: validate.slow.test.ts.
 const GOOD = JSON.stringify(bundle(7, policy('p', { rules: [bucketRule('r', [], 10)] })))
 
-describe('edge validate on bundles that cannot be loaded', () => {
-  const cases = [
-    ...BAD_JSON.map((bad, i) => ({ ...bad, name: `${i}.json` })),
-    ...BAD_YAML.map((bad, i) => ({ ...bad, name: `${i}.yaml`, what: `YAML: ${bad.what}` })),
-  ]
-  let directory: string
-  let cli: Cli
-  beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
-    for (const { name, content } of cases) await writeFile(join(directory, name), content)
-    cli = new Cli(['validate', ...cases.map(({ name }) => join(directory, name))])
-    await cli.exited
-  })
-  afterAll(() => rm(directory, { recursive: true }))
-
-  test('answers 1 and calls none of them ok', () => {
-    expect(cli.process.exitCode).toBe(1)
-    expect(cli.stdout).toBe('')
-  })
-
-  test.each(cases)('$what: names file, path and problem', ({ name, problems }) => {
-    const prefix = `${join(directory, name)}: `
-    const said = cli.stderr.split('\n').filter((line) => line.startsWith(prefix) && !line.startsWith(`${prefix}warning: `))
-    for (const problem of problems)
-      expect(said.filter((line) => line.replace(prefix, '').replace('error: ', '').startsWith(problem))).toHaveLength(1)
-    expect(said).toHaveLength(problems.length)
-  })
-})
-
-describe.concurrent('the program edge validate', () => {
-  test('a good bundle: 0, with its version and number of policies', async (t) => {
-    const file = await fileWith(t, 'good.json', GOOD)
-    const { status, stdout, stderr } = await finished(['validate', file], {}, t)
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${file}: ok, version 7, 1 policy\n`, stderr: '' })
-  })
-
+describe('the program edge validate', () => {
   test('good and bad files in one call: 1, and each gets its own verdict', async (t) => {
     const good = await fileWith(t, 'good.json', GOOD)
     const bad = await fileWith(t, 'bad.json', '{}')
@@ -60,6 +22,11 @@ describe.concurrent('the program edge validate', () => {
 })
 
 describe('edge validate', () => {
+  test('a good bundle: 0, with its version and number of policies', async (t) => {
+    const file = await fileWith(t, 'good.json', GOOD)
+    expect(await command('validate', file)).toEqual({ status: 0, stdout: `${file}: ok, version 7, 1 policy\n`, stderr: '' })
+  })
+
   test('several good files: 0', async (t) => {
     const files = [await fileWith(t, 'a.json', GOOD), await fileWith(t, 'b.json', GOOD)]
     expect((await command('validate', ...files)).status).toBe(0)

@@ -12,6 +12,7 @@ import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
 import { selfSigned } from '../../support/service/self-signed.ts'
 
@@ -28,7 +29,7 @@ afterEach(() => {
 })
 
 async function service(env: Readonly<Record<string, string>> = {}): Promise<Edge> {
-  const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...env } })
+  const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...env }, clock: new ManualClock() })
   vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
   vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
   vi.stubEnv('USER', 'ada')

@@ -1,11 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { tested } from '../../support/cases/tested.ts'
-import { describeWith } from '../../support/describe-with.ts'
-import { ENTRY } from '../../support/service/cli.ts'
 import { command } from '../../support/service/command.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 
@@ -168,15 +165,6 @@ describe('the files', () => {
     ])
   })
 
-  test('the program reads standard input, and its exit status says what came of it', async () => {
-    const bundlePath = join(await scratchDirectory(), 'bundle.json')
-    await writeFile(bundlePath, JSON.stringify(BUNDLE))
-    const run = (cases: string) => spawnSync(process.execPath, [ENTRY, 'test', bundlePath, '-'], { input: cases, encoding: 'utf8' })
-    expect(run(FIVE_AT_ONCE)).toMatchObject({ status: 0, stdout: '-\n  ok    five at once\n\n1 case: it holds\n', stderr: '' })
-    expect(run(FIVE_AT_ONCE.replace('429', '200'))).toMatchObject({ status: 1, stderr: '' })
-    expect(run('')).toMatchObject({ status: 1, stdout: '', stderr: '-: error: it is empty: expected a list of cases\n' })
-  })
-
   test('a note says that cases do not reach policies of the rate limit service', async () => {
     const domain = policy('limits', { selector: { domain: 'd' }, rules: [bucketRule('r', ['descriptor:k'], 1)] })
     const { status, stderr } = await tested(bundle(1, domain), caseOf({ status: 200 }))
@@ -229,27 +217,5 @@ describe('what cannot be run', () => {
     const example = /A case:\n\n(.*?)\n\n(?=\S)/s.exec(stdout)![1]!
     const quick = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-api-key'], 5)] }))
     expect(await tested(quick, example.replace(/^ {2}/gm, ''))).toMatchObject({ status: 0 })
-  })
-})
-
-const hasScript = spawnSync('script', ['--version']).status === 0
-describeWith(hasScript ? undefined : 'script (util-linux) is not installed', 'colours', () => {
-  test.for<[string, Record<string, string>, boolean]>([
-    ['on a terminal', {}, true],
-    ['not with NO_COLOR', { NO_COLOR: '1' }, false],
-  ])('%s', async ([, env, isColoured]) => {
-    const directory = await scratchDirectory()
-    await writeFile(join(directory, 'bundle.json'), JSON.stringify(BUNDLE))
-    await writeFile(join(directory, 'cases.yaml'), FIVE_AT_ONCE)
-    const line = `'${process.execPath}' '${ENTRY}' test bundle.json cases.yaml`
-    const terminal = spawn('script', ['-qec', line, '/dev/null'], {
-      cwd: directory,
-      env: { PATH: process.env['PATH'] ?? '', TERM: 'xterm', ...env },
-      stdio: ['ignore', 'pipe', 'ignore'],
-    })
-    let shown = ''
-    for await (const chunk of terminal.stdout) shown += String(chunk)
-    expect(shown).toContain('five at once')
-    expect(shown.includes('\x1b[32mok  \x1b[0m')).toBe(isColoured)
   })
 })

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -7,9 +7,8 @@ import { promisify } from 'node:util'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { Cli } from '../../support/service/cli.ts'
-import { ask } from '../../support/service/http.ts'
-import { type Environment, finished, scratchDirectory, serving } from '../../support/service/running.ts'
-import { abandonSocket, decideAt, SOCKET_BUNDLE, socketPath } from '../../support/service/unix-socket.ts'
+import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { decideAt, SOCKET_BUNDLE, socketPath } from '../../support/service/unix-socket.ts'
 import { until } from '../../support/until.ts'
 
 const run = promisify(execFile)
@@ -32,42 +31,6 @@ describe.concurrent('a unix socket', () => {
     expect(readdirSync(dirname(path))).toEqual([])
   })
 
-  test('that a crash left behind is replaced', async (t) => {
-    const env = { EDGE_PORT: 'off', EDGE_SOCKET: await socketPath(t) }
-    const crashed = await serving(env, [], t)
-    await crashed.stop('SIGKILL')
-    expect(statSync(env.EDGE_SOCKET).isSocket()).toBe(true)
-    await serving(env, [], t)
-    expect((await ask(env.EDGE_SOCKET, 'GET', '/livez')).status).toBe(200)
-  })
-
-  test('on which another instance listens is refused, and the other goes on', async (t) => {
-    const path = await socketPath(t)
-    await serving({ EDGE_PORT: 'off', EDGE_SOCKET: path }, [], t)
-    const env = { EDGE_PORT: 'off', EDGE_GRPC_SOCKET: path }
-    expect(await refusal(env, t)).toBe(`EDGE_GRPC_SOCKET: ${path} is in use by another process`)
-    expect((await ask(path, 'GET', '/livez')).status).toBe(200)
-  })
-
-  test('that two take at the same moment is given to one of them, though an abandoned one is there', async (t) => {
-    const env = { EDGE_PORT: 'off', EDGE_SOCKET: await socketPath(t) }
-    await abandonSocket(env.EDGE_SOCKET)
-    const both = await Promise.all([serving(env, [], t), serving(env, [], t)])
-    const isUp = (cli: Cli): boolean => cli.stdout.includes('listens')
-    expect(both.filter(isUp)).toHaveLength(1)
-    const loser = both.find((cli) => !isUp(cli))!
-    expect(await loser.exited).toBe(1)
-    expect(loser.stderr).toContain(`EDGE_SOCKET: ${env.EDGE_SOCKET} is in use by another process\n`)
-    expect((await ask(env.EDGE_SOCKET, 'GET', '/livez')).status).toBe(200)
-  })
-
-  test('does not replace a file that is not one', async (t) => {
-    const path = await socketPath(t, 'precious')
-    writeFileSync(path, 'precious')
-    expect(await refusal({ EDGE_SOCKET: path }, t)).toBe(`EDGE_SOCKET: ${path} exists and is not a socket`)
-    expect(readFileSync(path, 'utf8')).toBe('precious')
-  })
-
   test('can carry gRPC alone', async (t) => {
     const path = await socketPath(t)
     const cli = new Cli(['serve'], { EDGE_PORT: 'off', EDGE_GRPC_SOCKET: path, EDGE_WORKERS: '1' })
@@ -84,12 +47,6 @@ async function bundleFile(t: TestContext): Promise<string> {
   const path = join(await scratchDirectory(t), 'bundle.json')
   await replaceFile(path, JSON.stringify(SOCKET_BUNDLE))
   return path
-}
-
-async function refusal(env: Environment, t: TestContext): Promise<string> {
-  const { status, stdout, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', ...env }, t)
-  expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-  return /^edge cannot start:\n {2}(.*)\n$/.exec(stderr)?.[1] ?? stderr
 }
 
 const NOT_SERVING = 2

@@ -71,7 +71,7 @@ describe.each(OTHERS.map((door) => [door.path, door] as const))('%s', (_path, do
   })
 
   test('takes from a token budget what the hints say, and lets it be settled', async () => {
-    const edge = await running({ bundle: budgetBundle(1000), env: { EDGE_GATEWAY_HINTS: 'on' } })
+    const edge = await running({ bundle: budgetBundle(1000), env: { EDGE_GATEWAY_HINTS: 'on' }, clock: new ManualClock() })
     const hints: Fields = [
       ['X-Key', 'a'],
       ['X-Edge-Prompt-Tokens', '30'],

@@ -40,7 +40,7 @@ test('a message without a request, as network filters send it, is denied', async
 })
 
 test('a request with thousands of fields is read', async () => {
-  const rules = [bucketRule('r', ['header:x-last'], 1)]
+  const rules = [bucketRule('r', ['header:x-last'], 1, 0.001)]
   const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: { EDGE_GRPC_PORT: '0' } })
   const client = authorization(edge.grpcPort)
   const fields = Array.from({ length: 5000 }, (_, i) => [`x-${i}`, 'x'.repeat(180)] as const)

@@ -5,6 +5,7 @@ import { callFields, data, frame, headers, hello, plainBlock } from '../../suppo
 import { call, grpcClient, grpcFields, prefixed } from '../../support/grpc/grpc-client.ts'
 import { RawHttp2 } from '../../support/grpc/raw-http2.ts'
 import { LAYERS, servingCalls } from '../../support/grpc/serving-calls.ts'
+import { HeldNow } from '../../support/service/held-now.ts'
 import { until } from '../../support/until.ts'
 
 const LAST_STREAM = 2 ** 31 - 1
@@ -77,19 +78,22 @@ describe.each(LAYERS)('on the %s layer', (layer) => {
   })
 
   test('connections without calls are closed after a while', async () => {
+    const time = new HeldNow()
     const { port } = await started({}, { keepAliveMs: 100 })
     const client = new RawHttp2(port)
     client.send(hello(), asked(1, ECHO, 'a'))
-    await client.closed()
-    expect(client.result(1)).toMatchObject({ messages: ['a'] })
+    expect(await client.ended(1)).toMatchObject({ messages: ['a'] })
+    await time.passUntil(client.closed())
   })
 
   test('an old connection is asked to go', async () => {
+    const time = new HeldNow()
     const { port } = await started({ maxAgeMs: 100 })
     const client = new RawHttp2(port)
     client.send(hello(), asked(1, ECHO, 'a'))
-    await client.closed()
-    expect([client.result(1).messages, goAways(client).at(-1)]).toEqual([['a'], 1])
+    expect(await client.ended(1)).toMatchObject({ messages: ['a'] })
+    await time.passUntil(client.closed())
+    expect(goAways(client).at(-1)).toBe(1)
   })
 
   test('a connection for which there is no place is told so, and idle ones make room', async () => {
@@ -127,10 +131,13 @@ describe.each(LAYERS)('on the %s layer', (layer) => {
 })
 
 test('a call that our own layer gets when it has just asked an idle client to go is served', async () => {
+  const time = new HeldNow()
   const echo = new EchoMethods()
   const { port } = await servingCalls('own', { methods: echo.methods, timeouts: { keepAliveMs: 50 } })
   const client = new RawHttp2(port)
   client.send(hello(), asked(1, ECHO, 'a'))
+  await client.ended(1)
+  time.advance(100)
   await until(() => goAways(client).length === 1)
   expect(goAways(client)).toEqual([LAST_STREAM])
   client.send(asked(3, ECHO, 'b'))
@@ -140,6 +147,8 @@ test('a call that our own layer gets when it has just asked an idle client to go
 })
 
 test('draining on our own layer also serves calls that were on their way when the client was asked to go', async () => {
+  // However long they are on their way
+  new HeldNow()
   const echo = new EchoMethods()
   const { server, port } = await servingCalls('own', { methods: echo.methods })
   const client = new RawHttp2(port)

@@ -1,24 +1,13 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
 import * as http2 from '../../../src/doors/grpc/http2/frame.ts'
+import { GrpcConnection } from '../../../src/doors/grpc/http2/grpc-connection.ts'
 import { ECHO, EchoMethods, NEVER, WATCH } from '../../support/grpc/echo-methods.ts'
-import {
-  callFields,
-  data,
-  frame,
-  headers,
-  hello,
-  integer,
-  ping,
-  plainBlock,
-  plainText,
-  reset,
-  settings,
-  windowUpdate,
-} from '../../support/grpc/frames.ts'
+import { callFields, data, frame, headers, hello, ping, plainBlock, plainText, reset, settings, windowUpdate } from '../../support/grpc/frames.ts'
 import { prefixed } from '../../support/grpc/grpc-client.ts'
 import { RawHttp2 } from '../../support/grpc/raw-http2.ts'
 import { LAYERS, type LayerName, servingCalls } from '../../support/grpc/serving-calls.ts'
+import { HeldNow } from '../../support/service/held-now.ts'
 import { until } from '../../support/until.ts'
 
 const HEADER_TABLE_SIZE = 1
@@ -282,29 +271,11 @@ test('a client that has no table for fields is told that ours is empty, once', a
 })
 
 test.each(LAYERS)('a reply that no window lets through is given up after a while on the %s layer', async (layer) => {
-  const { client } = await started({}, { keepAliveMs: 100 }, layer)
+  const time = new HeldNow()
+  const { client, echo } = await started({}, { keepAliveMs: 100 }, layer)
   client.send(hello([INITIAL_WINDOW, 0]), asked(1, ECHO, 'a'))
-  expect(await client.ended(1)).toMatchObject({ resetCode: http2.CANCEL })
-})
-
-test.each(LAYERS)('a client that does not read is not read from, and is cut after a while, on the %s layer', async (layer) => {
-  const { client, echo, other } = await started({}, { keepAliveMs: 200 }, layer)
-  client.socket.pause()
-  const block = integer(0x40, 6, 0)
-  const added = Buffer.concat([...callFields(ECHO).map(([name, value]) => Buffer.concat([block, plainText(name), plainText(value)]))])
-  client.send(hello([INITIAL_WINDOW, 2 ** 31 - 1]), windowUpdate(0, 2 ** 30), headers(1, added), data(1, prefixed('first')))
   await until(() => echo.handled === 1)
-  const again = Buffer.from([67, 66, 65, 64, 63, 62].map((index) => 0x80 | index))
-  const message = prefixed('x'.repeat(8000))
-  let id = 3
-  const feed = setInterval(() => {
-    for (let i = 0; i < 100 && client.socket.writableLength < 2 ** 20; i++, id += 2) client.send(headers(id, again), data(id, message))
-  }, 1)
-  await until(() => client.socket.destroyed || client.socket.errored !== null)
-  clearInterval(feed)
-  // No more than the system takes on both sides was answered.
-  expect(echo.handled).toBeLessThan(4000)
-  await other()
+  expect(await time.passUntil(client.ended(1))).toMatchObject({ resetCode: http2.CANCEL })
 })
 
 test.each<[what: string, bytes: Buffer]>([
@@ -328,23 +299,29 @@ test('a frame, and a head, that are never whole end the connection', async () =>
 
 test('a connection whose reads always end within a frame goes on', async () => {
   // Each call is whole long before a head may be late, all of them together are not.
-  const { client, echo } = await started({}, { headersTimeoutMs: 1000 })
-  const begunMs = performance.now()
+  const time = new HeldNow()
+  const { client, echo } = await started({}, { headersTimeoutMs: 100 })
+  const looks = vi.spyOn(GrpcConnection.prototype, 'check')
+  onTestFinished(() => looks.mockRestore())
   const half = (id: number): [Buffer, Buffer] => [asked(id, ECHO, 'a').subarray(0, 20), asked(id, ECHO, 'a').subarray(20)]
   client.send(hello(), half(1)[0])
-  for (let id = 1; performance.now() - begunMs < 1500; id += 2) {
+  for (let id = 1; id < 9; id += 2) {
     client.send(half(id)[1], half(id + 2)[0])
-    await until(() => client.isClosed || echo.handled === (id + 1) / 2)
+    await until(() => echo.handled === (id + 1) / 2)
+    time.advance(60)
+    const looked = looks.mock.calls.length
+    await until(() => looks.mock.calls.length > looked + 1)
     expect(client.isClosed).toBe(false)
   }
 })
 
 test('a connection without calls is closed after a while, pings or not', async () => {
+  const time = new HeldNow()
   const { client } = await started({}, { keepAliveMs: 200 })
   client.send(hello(), asked(1, ECHO, 'a'))
   await client.ended(1)
   const pings = setInterval(() => client.send(ping()), 20)
-  await client.closed()
+  await time.passUntil(client.closed())
   clearInterval(pings)
   expect(client.goAwayCodes()).toEqual([http2.NO_ERROR, http2.NO_ERROR])
 })

@@ -262,7 +262,7 @@ describe('a path that cannot be written stops the start with a sentence', () => 
 describeWithRedis('with counters in Redis', () => {
   test('lines are the same', async () => {
     const redis = await runningRedis()
-    const { edge, lines } = await logging({ env: { EDGE_REDIS_URL: redis.url } })
+    const { edge, lines } = await logging({ env: { EDGE_REDIS_URL: redis.url, EDGE_REDIS_TIMEOUT_MS: '60000' } })
     expect(await edge.decideTimes(3, { uri: '/r', fields: [['X-Api-Key', 'alice']] })).toEqual([200, 200, 429])
     for (const line of await lines(3)) expect(line).toMatchObject({ uri: '/r', headers: { 'x-api-key': 'alice' } })
   })

@@ -147,18 +147,6 @@ describe('the log of the program', () => {
     expect(entries.map(({ event }) => event)).toEqual(['bundle_applied', 'started', 'stopping', 'stopped'])
     expect(entries[1]).toMatchObject({ port: cli.port, mode: 'decision_service', version: expect.any(String) })
   })
-
-  test('is as silent as it is told', async () => {
-    const cli = await serving({ EDGE_LOG_LEVEL: 'silent', EDGE_CONFIG_FILE: '/nowhere/bundle.json', EDGE_WORKERS: '1' })
-    expect(await cli.stop()).toBe(0)
-    expect(cli.stderr).toBe('')
-  })
-
-  test('at level warn tells of what is wrong and nothing else', async () => {
-    const cli = await serving({ EDGE_LOG_LEVEL: 'warn', EDGE_CONFIG_FILE: '/nowhere/bundle.json', EDGE_WORKERS: '1' })
-    expect(await cli.stop()).toBe(0)
-    expect(cli.log.map(({ event }) => event)).toEqual(['bundle_unreadable'])
-  })
 })
 
 function perCaller(id: string, mode: string, pathPrefix = '/api'): PolicyText {

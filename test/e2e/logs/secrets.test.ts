@@ -66,14 +66,3 @@ test('no secret, token, cookie or key shows up in any output or metric of a run 
     expect({ name, isShown: output.includes(secret) }).toEqual({ name, isShown: false })
   }
 })
-
-test.each(['ftp', 'http'])('a start that fails shows no secret either, with a backend at %s', async (scheme) => {
-  const cli = await serving({
-    EDGE_DEBUG_SESSION_SECRET: SECRETS.debugSecret,
-    EDGE_BACKEND_URL: `${scheme}://user:${SECRETS.password}@127.0.0.1`,
-    EDGE_LOG_LEVEL: 'loud',
-  })
-  expect(await cli.exited).toBe(1)
-  expect(cli.stderr).toContain('EDGE_BACKEND_URL')
-  for (const secret of Object.values(SECRETS)) expect(cli.stdout + cli.stderr).not.toContain(secret)
-})

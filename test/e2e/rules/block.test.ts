@@ -13,7 +13,7 @@ const MATCH = { 'header:x-org': 'acme' }
 
 describe('a blocked request', () => {
   test('gets 403 blocked with no time to come back, and takes nothing', async () => {
-    const edge = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('all', [], 2), blockRule('acme', MATCH)] })) })
+    const edge = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('all', [], 2, 0.001), blockRule('acme', MATCH)] })) })
     for (let i = 0; i < 5; i++) {
       const { status, headers, body } = await edge.decide({ fields: [ACME] })
       expect([status, headers['x-edge-reason'], headers['x-should-retry'], body]).toEqual([403, 'blocked', 'false', ''])

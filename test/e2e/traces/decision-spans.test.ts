@@ -9,12 +9,14 @@ import type { Edge } from '../../support/service/edge.ts'
 import type { Fields } from '../../support/service/http.ts'
 import { running } from '../../support/service/running.ts'
 import { OtlpReceiver, type ReceivedSpan } from '../../support/traces/otlp-receiver.ts'
+import { closeTracesPatiently } from '../../support/traces/patient-traces.ts'
 import { type CallerSpan, callerSpan } from '../../support/traces/trace-contexts.ts'
 
 const SERVER = 2
-const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-key'], 1)] }))
+const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-key'], 1, 0.001)] }))
 
 async function traced(env: Readonly<Record<string, string>> = {}, published: object = BUNDLE): Promise<[Edge, OtlpReceiver]> {
+  closeTracesPatiently()
   const receiver = await OtlpReceiver.start()
   return [await running({ bundle: published, env: { ...receiver.env, ...env } }), receiver]
 }
@@ -84,6 +86,7 @@ describe('a decision that its caller traces', () => {
       status: { code: 0 },
       attributes: { 'edge.reason': 'blocked', 'http.response.status_code': 403 },
     })
+    closeTracesPatiently()
     const receiver = await OtlpReceiver.start()
     const empty = await running({ env: receiver.env })
     await empty.decide({ fields: fieldsOf(callerSpan()) })

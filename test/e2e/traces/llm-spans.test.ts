@@ -5,6 +5,7 @@ import { chatStream } from '../../support/llm/llm-streams.ts'
 import { answeringLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
 import type { Fields } from '../../support/service/http.ts'
 import { OtlpReceiver, type ReceivedSpan } from '../../support/traces/otlp-receiver.ts'
+import { closeTracesPatiently } from '../../support/traces/patient-traces.ts'
 import { callerSpan } from '../../support/traces/trace-contexts.ts'
 
 const SERVER = 2
@@ -13,6 +14,7 @@ const ASKED = { model: 'a-model', max_tokens: 40, messages: HELLO }
 const WORDS = Array.from({ length: 50 }, (_, i) => `w${String(i).padStart(3, '0')}`)
 
 async function traced(backend: { readonly port: number }, options: LlmProxyOptions = {}): Promise<[LlmProxy, OtlpReceiver]> {
+  closeTracesPatiently()
   const receiver = await OtlpReceiver.start()
   return [await llmProxy(backend, { ...options, env: receiver.env }), receiver]
 }
@@ -103,6 +105,7 @@ test('a request that is rejected for its tokens: the model, and no call', async 
 })
 
 test('a body that is too large has its reason on the span', async () => {
+  closeTracesPatiently()
   const receiver = await OtlpReceiver.start()
   const proxy = await llmProxy(await fakeLlm(), { env: { ...receiver.env, EDGE_MAX_BODY_BYTES: '16' } })
   expect((await proxy.post(CHAT, ASKED, tracing())).status).toBe(413)

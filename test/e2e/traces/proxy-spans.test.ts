@@ -6,6 +6,7 @@ import { askRaw, pairs, proxying, RawClient, valuesOf } from '../../support/prox
 import type { Edge, EdgeOptions } from '../../support/service/edge.ts'
 import { ask, type Fields } from '../../support/service/http.ts'
 import { OtlpReceiver, type ReceivedSpan } from '../../support/traces/otlp-receiver.ts'
+import { closeTracesPatiently } from '../../support/traces/patient-traces.ts'
 import { callerSpan } from '../../support/traces/trace-contexts.ts'
 import { until } from '../../support/until.ts'
 
@@ -22,6 +23,7 @@ interface Spans {
 }
 
 async function traced(backend: { readonly url: string }, options: EdgeOptions = {}): Promise<[Edge, OtlpReceiver]> {
+  closeTracesPatiently()
   const receiver = await OtlpReceiver.start()
   return [await proxying(backend, { ...options, env: { ...receiver.env, ...options.env } }), receiver]
 }
@@ -69,7 +71,7 @@ describe('a proxied request that its caller traces', () => {
 
   test('and rejected has no call to the backend; the reject is no error', async () => {
     const backend = await HttpBackend.start()
-    const rules = [bucketRule('r', [], 1)]
+    const rules = [bucketRule('r', [], 1, 0.001)]
     const [edge, receiver] = await traced(backend, { bundle: bundle(1, policy('p', { rules })) })
     await ask(edge.port, 'GET', '/')
     const { traceparent } = callerSpan()

@@ -8,6 +8,7 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { sharing } from '../../support/redis/sharing-edge.ts'
 import { DECISION, questionBytes } from '../../support/service/doors.ts'
 import { OtlpReceiver } from '../../support/traces/otlp-receiver.ts'
+import { closeTracesPatiently } from '../../support/traces/patient-traces.ts'
 import { callerSpan } from '../../support/traces/trace-contexts.ts'
 
 const BUNDLE = bundle(
@@ -18,6 +19,7 @@ const BUNDLE = bundle(
 
 describeWithRedis('decisions that wait for Redis', () => {
   test('have spans at every door, each of its own request', async () => {
+    closeTracesPatiently()
     const [redis, receiver] = await Promise.all([runningRedis(), OtlpReceiver.start()])
     const edge = await sharing(redis.url, { bundle: BUNDLE, env: { ...receiver.env, EDGE_GRPC_PORT: '0' } })
     const [first, second, check, limits] = [callerSpan(), callerSpan(), callerSpan(), callerSpan()]
@@ -40,6 +42,7 @@ describeWithRedis('decisions that wait for Redis', () => {
   })
 
   test('are errors where Redis is away and nothing may pass', async () => {
+    closeTracesPatiently()
     const [redis, receiver] = await Promise.all([runningRedis(), OtlpReceiver.start()])
     const edge = await sharing(redis.url, { bundle: BUNDLE, env: { ...receiver.env, EDGE_REDIS_FAILURE_MODE: 'closed' } })
     await redis.stop()

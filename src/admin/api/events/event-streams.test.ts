@@ -115,7 +115,8 @@ test('a reader that takes nothing for long is cut off, and its place is free', a
   const serving = await Serving.start(20)
   const res = await serving.read()
   res.on('error', () => {})
-  while (serving.dropped.count === 0) await serving.deliver()
+  // It may be cut off before there is more than it can be sent.
+  while (serving.dropped.count === 0 && serving.places > 0) await serving.deliver()
   await until(() => serving.places === 0)
 })
 
