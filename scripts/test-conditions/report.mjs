@@ -8,7 +8,7 @@ export function runLine({ condition, isPassed, status, facts, load, wallMs, cpuM
   const lines = linesOf(log)
   const others = stolen === undefined ? '' : `, ${Math.round(stolen * 100)} % stolen by the host`
   const figures = `${seconds(wallMs)} s wall, ${seconds(cpuMs)} s CPU (load before: ${load}${others})`
-  const place = `node ${facts.node}, user ${facts.uid}, ${facts.cores} cores, interfaces ${facts.interfaces}, TMPDIR ${facts.tmpdir}, redis-server ${facts.redis ?? 'missing'}`
+  const place = `node ${facts.node}, user ${facts.uid}, ${facts.cores} core${facts.cores === 1 ? '' : 's'}, interfaces ${facts.interfaces}, TMPDIR ${facts.tmpdir}, redis-server ${facts.redis ?? 'missing'}`
   const outcome = isPassed ? 'passed' : `FAILED (${status})`
   const failures = isPassed ? [] : failuresIn(lines).map((failure) => `    ${failure}`)
   return [`${condition}: ${outcome}, ${figures}`, `  ${place}`, `  ${summaryIn(lines)}`, `  ${log}`, ...failures].join('\n')
@@ -55,7 +55,9 @@ function summaryIn(lines) {
 }
 
 function failuresIn(lines) {
-  const failures = lines.filter((line) => /^ *FAIL /.test(line) || /^ *(Unhandled|Uncaught) |error TS\d+|^FAILED: |^ {2}(process|file) /.test(line))
+  const failures = lines.filter(
+    (line) => /^ *FAIL /.test(line) || /^ *(Unhandled|Uncaught) |error TS\d+|^FAILED: |^ {2}(process|file) /.test(line),
+  )
   const unique = [...new Set(failures.map((line) => line.trim()))]
   return unique.length > 0 ? unique : lines.filter((line) => line.trim() !== '').slice(-LAST_LINES)
 }
