@@ -168,8 +168,15 @@ export class NodeGrpcCall implements StreamingCall {
       this.#respond()
       stream.end(reply.message && framed(reply.message))
     }
-    // RFC 9113 8.1: the client need not send the rest.
-    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
+    if (!stream.readableEnded) setImmediate(() => this.#stopUpload())
+  }
+
+  /**
+   * RFC 9113 8.1: the client need not send the rest. Never called from within a stream's event: while Node reads a socket, some versions
+   * (22.23, 26.10) hold RST_STREAM back until all of it is read, and nghttp2 then drops a response that it has not sent yet.
+   */
+  #stopUpload(): void {
+    if (!this.#stream.readableEnded) this.#stream.close(constants.NGHTTP2_NO_ERROR)
   }
 
   #close(): void {

@@ -72,6 +72,16 @@ test('a head above the limit ends its stream alone', async () => {
   expect(await client.ended(3)).toMatchObject(served)
 })
 
+test.each([-1, 1])('a message that content-length is %i bytes off ends its stream alone', async (difference) => {
+  const { client, echo } = await started()
+  const message = prefixed('message')
+  const field = ['content-length', String(message.length + difference)] as const
+  client.send(hello(), headers(1, head(ECHO, [field])), data(1, message), asked(3, ECHO, 'another'))
+  expect(await client.ended(1)).toMatchObject({ resetCode: http2.PROTOCOL_ERROR })
+  expect(await client.ended(3)).toMatchObject({ ...served, messages: ['another'] })
+  expect(echo.handled).toBe(1)
+})
+
 test('a head that grows when it is decoded does, too: an HPACK bomb', async () => {
   const { client, echo } = await started()
   const added = Buffer.concat([Buffer.from([0x40]), plainText('bomb'), plainText('x'.repeat(3900))])
