@@ -77,6 +77,8 @@ export interface StartOptions {
   readonly interrupt?: AbortSignal
   /** How the drain passes, the wait for the first bundle, and the time before a worker is replaced. */
   readonly pause?: (ms: number) => Promise<unknown>
+  /** How long the disk may take to respond to the cache of bundles. */
+  readonly diskTimeoutMs?: number
   /** How bundles are read; else on this thread. */
   readonly readBundle?: ReadBundle
   /** Of the logger, for those who watch events. */
@@ -87,7 +89,7 @@ export async function startService(
   config: ServerConfig,
   logger: Logger,
   host: WorkerHost,
-  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, readBundle, tap }: StartOptions = {},
+  { clock = systemClock, interrupt = new AbortController().signal, pause = unobtrusively, diskTimeoutMs, readBundle, tap }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
   if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog)
@@ -174,6 +176,7 @@ export async function startService(
     lastGoodPollS: new CounterFamily(metrics, 'edge_bundle_last_good_poll_timestamp_seconds'),
     wallMs: () => clock.wallMs(),
     userAgent: `edge/${VERSION}`,
+    diskTimeoutMs,
   })
   const ipFiles = followIpFiles(
     { geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile },
