@@ -29,11 +29,9 @@ describeInBrowser('the callers', () => {
     await edge.decideTimes(5, caller('bob'))
     await edge.decideTimes(1, caller('carol'))
     await edge.decideTimes(4, tokenCaller('alice'))
-    await expect.poll(() => texts(rejected(page))).toEqual([
-      'header:x-k bob api · per-key 3',
-      expect.stringMatching(TOKEN_ROW),
-      'header:x-k alice api · per-key 1',
-    ])
+    await expect
+      .poll(() => texts(rejected(page)))
+      .toEqual(['header:x-k bob api · per-key 3', expect.stringMatching(TOKEN_ROW), 'header:x-k alice api · per-key 1'])
     await expect.poll(() => texts(nearest(page))).toContain('header:x-k carol api · per-key 1 of 2')
     await page.getByLabel('Policy').first().fill('api')
     await expect.poll(() => texts(rejected(page))).toEqual(['header:x-k bob api · per-key 3', 'header:x-k alice api · per-key 1'])

@@ -255,9 +255,9 @@ describeInBrowser('the overrides', () => {
     const { edge, page } = await opened()
     const body = { policy: 'api', rule: 'per-key', values: { 'header:x-k': MARKUP }, unlimited: true, until: '1h', reason: MARKUP }
     await askAdmin(edge.adminPort, 'POST', 'overrides', { body, actor: MARKUP })
-    await expect.poll(() => page.getByRole('row', { name: 'No limit' }).textContent()).toMatch(
-      /(.*<img src=x onerror=alert\(1\)><b>bold<\/b>){3}/s,
-    )
+    await expect
+      .poll(() => page.getByRole('row', { name: 'No limit' }).textContent())
+      .toMatch(/(.*<img src=x onerror=alert\(1\)><b>bold<\/b>){3}/s)
     await page.getByRole('button', { name: 'End No limit' }).click()
     await page.getByRole('dialog').getByText(MARKUP).waitFor()
     expect(await page.locator('main img, main b').count()).toBe(0)
