@@ -80,6 +80,8 @@ export interface StartOptions {
   readonly pause?: (ms: number) => Promise<unknown>
   /** How long Redis is waited for; real time unless a test holds it. */
   readonly redisDeadlines?: Deadlines | undefined
+  /** How long the disk may take to respond to the cache of bundles. */
+  readonly diskTimeoutMs?: number
   /** How bundles are read; else on this thread. */
   readonly readBundle?: ReadBundle
   /** Of the logger, for those who watch events. */
@@ -95,6 +97,7 @@ export async function startService(
     interrupt = new AbortController().signal,
     pause = unobtrusively,
     redisDeadlines,
+    diskTimeoutMs,
     readBundle,
     tap,
   }: StartOptions = {},
@@ -184,6 +187,7 @@ export async function startService(
     lastGoodPollS: new CounterFamily(metrics, 'edge_bundle_last_good_poll_timestamp_seconds'),
     wallMs: () => clock.wallMs(),
     userAgent: `edge/${VERSION}`,
+    diskTimeoutMs,
   })
   const ipFiles = followIpFiles(
     { geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile },

@@ -15,6 +15,7 @@ export class BundleCache {
   readonly path: string
   readonly #logger: Logger
   readonly #writes: CacheWriteCounter
+  readonly #timeoutMs: number
   /** What the file should contain. */
   #bundle: OfferedBundle | undefined
   #isDue = false
@@ -25,10 +26,11 @@ export class BundleCache {
   readonly #late = new Set<Promise<unknown>>()
   #problem: string | undefined
 
-  constructor(path: string, logger: Logger, writes: CacheWriteCounter) {
+  constructor(path: string, logger: Logger, writes: CacheWriteCounter, timeoutMs = DISK_TIMEOUT_MS) {
     this.path = path
     this.#logger = logger
     this.#writes = writes
+    this.#timeoutMs = timeoutMs
     for (const result of ['written', 'failed'] as const) writes.series(result)
   }
 
@@ -41,7 +43,7 @@ export class BundleCache {
   async read(): Promise<OfferedBundle | undefined> {
     const reading = readWhole(this.path)
     try {
-      const { bundle, fingerprint } = await withDiskTimeout(reading)
+      const { bundle, fingerprint } = await withDiskTimeout(reading, this.#timeoutMs)
       this.#bundle = bundle
       this.#seen = fingerprint
       return bundle
@@ -69,8 +71,8 @@ export class BundleCache {
     if (this.#bundle === undefined || this.#working !== undefined) return
     const timer = setTimeout(() => {
       this.#lateUntil(this.#working!)
-      this.#failed(new DiskTimeout())
-    }, DISK_TIMEOUT_MS).unref()
+      this.#failed(new DiskTimeout(this.#timeoutMs))
+    }, this.#timeoutMs).unref()
     this.#working = this.#work().finally(() => {
       clearTimeout(timer)
       this.#working = undefined
@@ -80,7 +82,7 @@ export class BundleCache {
   /** Waits for a write in progress. */
   async close(): Promise<void> {
     const working = this.#working
-    if (working !== undefined) await withDiskTimeout(working).catch(() => this.#lateUntil(working))
+    if (working !== undefined) await withDiskTimeout(working, this.#timeoutMs).catch(() => this.#lateUntil(working))
   }
 
   #lateUntil(work: Promise<unknown>): void {

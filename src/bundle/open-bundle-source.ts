@@ -21,6 +21,8 @@ export interface BundleSourceParts extends Omit<ReportParts, 'active'> {
   readonly lastGoodPollS: { series(): { count: number } }
   readonly wallMs: () => number
   readonly userAgent: string
+  /** How long the disk of the cache may take to respond; else as long as any disk. */
+  readonly diskTimeoutMs: number | undefined
 }
 
 /** The source that the settings name. Undefined when they name none. */
@@ -39,7 +41,7 @@ export async function openBundleSource(settings: BundleSettings, parts: BundleSo
     token: settings.configToken,
     pollMs: settings.configPollMs,
     userAgent: parts.userAgent,
-    cache: configCacheFile === undefined ? undefined : new BundleCache(configCacheFile, logger, parts.cacheWrites),
+    cache: configCacheFile === undefined ? undefined : new BundleCache(configCacheFile, logger, parts.cacheWrites, parts.diskTimeoutMs),
     intake,
     onGoodPoll() {
       lastGoodPollS.count = Math.floor(parts.wallMs() / 1000)

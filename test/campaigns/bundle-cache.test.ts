@@ -18,7 +18,7 @@ const WRITTEN = 'edge_bundle_cache_writes_total{result="written"}'
 const FAILED = 'edge_bundle_cache_writes_total{result="failed"}'
 
 // The first of all: it waits for seconds, beside the others.
-test.concurrent('a cache on a disk that hangs holds up neither bundles nor the end; it is said once', { timeout: 60_000 }, async (t) => {
+test.concurrent('a cache on a disk that hangs holds up neither bundles nor the end; it is said once', async (t) => {
   const directory = await scratchDirectory(t)
   const disk = freezingDisk(directory, t)
   const server = await BundleServer.start(t)
@@ -26,22 +26,26 @@ test.concurrent('a cache on a disk that hangs holds up neither bundles nor the e
   const env = { EDGE_CONFIG_CACHE_FILE: join(directory, 'cache') }
   const cli = await serving(urlEnv(server.url, env), [], t)
   await until(async () => (await metric(cli.port, WRITTEN)) === 1)
+  // A disk that a busy machine made slow is said, too.
+  const said = cli.logged('bundle_not_cached').length
+  const failed = await metric(cli.port, FAILED)
   disk.freeze()
   t.onTestFinished(() => disk.thaw())
   for (const version of [2, 3]) {
     server.publish(known(version))
     await until(() => cli.logged('bundle_applied').length === version)
   }
-  await until(() => cli.logged('bundle_not_cached').length > 0)
-  expect(cli.logged('bundle_not_cached')).toMatchObject([{ reason: 'the disk did not respond within 2 s' }])
-  expect(await metric(cli.port, FAILED)).toBe(1)
+  await until(() => cli.logged('bundle_not_cached').length > said)
+  expect(cli.logged('bundle_not_cached').slice(said)).toMatchObject([{ reason: 'the disk did not respond within 2 s' }])
+  expect(await metric(cli.port, FAILED)).toBe(failed + 1)
+  const again = cli.logged('bundle_cached_again').length
   disk.thaw()
-  await until(() => cli.logged('bundle_cached_again').length > 0)
+  await until(() => cli.logged('bundle_cached_again').length > again)
   await until(async () => (await readFile(env.EDGE_CONFIG_CACHE_FILE, 'utf8')).endsWith(known(3)))
 
   disk.freeze()
   server.publish(known(4))
-  await until(() => cli.logged('bundle_not_cached').length === 2)
+  await until(() => cli.logged('bundle_not_cached').length > said + 1)
   cli.process.kill('SIGTERM')
   await until(() => cli.logged('stopped').length === 1)
   // Linux ends no process while a thread of it waits for the disk.

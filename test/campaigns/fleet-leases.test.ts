@@ -54,7 +54,7 @@ describeWithRedis('an instance with long leases', () => {
 })
 
 describeWithRedis('two instances with short leases', () => {
-  const { redis, instances } = leasingFleet(2, '500')
+  const { redis, instances } = leasingFleet(2, '2000')
 
   test('give back what they do not use, and the other gets it', async () => {
     const [idle, busy] = instances()
@@ -75,7 +75,7 @@ describeWithRedis('two instances with short leases', () => {
     const calls = await redis().calls()
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(5)
     // A refusal is remembered for a lease's life; those who ask while it is renewed ask Redis too.
-    const renewals = 1 + (performance.now() - startMs) / 500
+    const renewals = 1 + (performance.now() - startMs) / 2000
     // The script of the first calls may have been sent in full.
     const asked = (calls.get('evalsha') ?? 0) + (calls.get('eval') ?? 0)
     expect(asked).toBeLessThanOrEqual(5 + instances().length * (callers + 1) * renewals)
@@ -127,7 +127,7 @@ function leasingFleet(size: number, leaseMs: string): { redis: () => RedisServer
       EDGE_REDIS_MODE: 'leased',
       EDGE_REDIS_LEASE_MS: leaseMs,
       EDGE_REDIS_FAILURE_MODE: 'closed',
-      EDGE_REDIS_TIMEOUT_MS: '1000',
+      EDGE_REDIS_TIMEOUT_MS: '60000',
     }
     const policies = [
       policy('plain', { rules: [bucketRule('plain', ['header:x-caller'], BURST, NO_REFILL)] }),
@@ -136,7 +136,7 @@ function leasingFleet(size: number, leaseMs: string): { redis: () => RedisServer
       policy('llm', {
         selector: { pathPrefix: '/llm' },
         // A token a request, as with a plain rule.
-        rules: [llmRule('llm', [], { tokens_per_minute: 1, burst_tokens: 10, max_completion_tokens: 1 })],
+        rules: [llmRule('llm', [], { tokens_per_minute: 0.001, burst_tokens: 10, max_completion_tokens: 1 })],
       }),
     ]
     ;({ instances } = await runningFleet({ size, bundle: bundle(1, ...policies), env }, suite))

@@ -105,7 +105,7 @@ describeWithRedis('an override on one instance of a fleet', () => {
     const late = await instance()
     expect(await decide(late, 1)).toEqual([403])
     const bob = { ...ALICE, values: { 'header:x-key': 'bob' } }
-    expect((await set(one, { ...bob, block: true, until: '3s' })).status).toBe(201)
+    expect((await set(one, { ...bob, block: true, until: '10s' })).status).toBe(201)
     await until(async () => (await redis.command('HLEN', `${prefix}{desk}:overrides`)) === 1)
     await until(async () => (await decide(late, 1, '/api', 'bob'))[0] === 200)
   })

@@ -67,7 +67,7 @@ describeWithRedis('operators of three instances on one Redis', () => {
   test.for(MODES)('shadow_all stops enforcement everywhere, and is over by itself (%s)', async ([, env]) => {
     const { instances, ports } = await operatedFleet(env)
     expect(admitted(await decide(instances[0]!, BURST + 2, 'alice'))).toBe(BURST)
-    expect((await post(ports[1]!, 'overrides', { shadow_all: true, until: '10s', reason: 'a test' })).status).toBe(201)
+    expect((await post(ports[1]!, 'overrides', { shadow_all: true, until: '30s', reason: 'a test' })).status).toBe(201)
     // All at once: each must be seen before it is over.
     await Promise.all(
       instances.map(async (instance) => {
@@ -150,7 +150,7 @@ async function operatedFleet(env: Readonly<Record<string, string>>, hasStateFile
       { EDGE_ADMIN_PORT: String(port), ...(hasStateFiles && { EDGE_STATE_FILE: `${redis.directory}/state-${place}` }) },
     ]),
   )
-  const common = { EDGE_REDIS_URL: redis.url, EDGE_REDIS_TIMEOUT_MS: '3000', EDGE_ADMIN_TOKEN: ADMIN_TOKEN, EDGE_WORKERS: '2', ...env }
+  const common = { EDGE_REDIS_URL: redis.url, EDGE_REDIS_TIMEOUT_MS: '60000', EDGE_ADMIN_TOKEN: ADMIN_TOKEN, EDGE_WORKERS: '2', ...env }
   const { instances } = await runningFleet({ size: 3, bundle: RULES, env: common, ownEnv })
   return { instances, ports, redis }
 }

@@ -1,10 +1,10 @@
-import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { Cli } from '../support/service/cli.ts'
 import { serving } from '../support/service/running.ts'
+import { serverPort } from '../support/service/server-port.ts'
 import { BURST, KeptCounters, take } from '../support/state/kept-counters.ts'
 
-describe.concurrent('a port that another edge has', { timeout: 60_000 }, () => {
+describe.concurrent('a port that another edge has', () => {
   test('is named, and nothing changes for the other, though they share the state file too', async (t) => {
     const kept = await KeptCounters.of(t)
     const first = await kept.serve({ EDGE_ADMIN_PORT: '0' })
@@ -23,7 +23,7 @@ describe.concurrent('a port that another edge has', { timeout: 60_000 }, () => {
 
   test.for(['EDGE_PORT', 'EDGE_ADMIN_PORT'])('or gets at the same moment is named too: %s', async (variable, t) => {
     // An address that no other test uses
-    const env = { EDGE_HOST: '127.9.8.7', [variable]: String(await freePort('127.9.8.7')), EDGE_WORKERS: '1' }
+    const env = { EDGE_HOST: '127.9.8.7', [variable]: String(await serverPort()), EDGE_WORKERS: '1' }
     const both = await Promise.all([serving(env, [], t), serving(env, [], t)])
     const isUp = (cli: Cli): boolean => cli.stdout.includes('listens')
     expect(both.filter(isUp)).toHaveLength(1)
@@ -32,12 +32,3 @@ describe.concurrent('a port that another edge has', { timeout: 60_000 }, () => {
     expect(loser.stderr).toContain(`edge cannot start:\n  ${variable}: port ${env[variable]} is in use by another process\n`)
   })
 })
-
-function freePort(host: string): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, host, () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
-}

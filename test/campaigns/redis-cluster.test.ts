@@ -202,7 +202,7 @@ describeWithRedis('counters in a cluster', () => {
 
   // The last one: masters that stand still may be replaced.
   test('a give-back with unknown outcome is not repeated, and counted', async () => {
-    const env = fresh({ EDGE_REDIS_TIMEOUT_MS: '500' })
+    const env = fresh({ EDGE_REDIS_TIMEOUT_MS: '2000' })
     const rules = RULES.map((name) => bucketRule(name, [], LIMIT, HARDLY_ANY))
     const edge = await sharing(url, { bundle: bundle(1, policy('p', { rules })), env })
     await edge.decide()

@@ -13,6 +13,8 @@ import { until } from '../support/until.ts'
 
 const LIMIT = 10
 const SHORT_MS = 200
+/** For half of it a busy machine may stand still while questions are on their way. */
+const LONG_MS = 12_000
 const TEN = bundle(1, policy('p', { rules: [bucketRule('ten', [], LIMIT, HARDLY_ANY)] }))
 
 describeWithRedis('a Redis that forgets', () => {
@@ -121,11 +123,10 @@ describeWithRedis('an instance of which many ask at once', () => {
   })
 
   test('does not admit more than the limit when the circuit opens while answers are on their way', async () => {
-    const timeoutMs = 1600
-    const { redis, gate, edge } = await behindGate('local', timeoutMs)
+    const { redis, gate, edge } = await behindGate('local', LONG_MS)
     gate.hold('answers')
     const first = edge.decide()
-    await sleep(timeoutMs / 2)
+    await sleep(LONG_MS / 2)
     const second = Array.from({ length: LIMIT - 1 }, () => edge.decide())
     await untilTaken(redis, LIMIT)
     const statuses = [(await first).status] // the circuit is open
@@ -138,12 +139,11 @@ describeWithRedis('an instance of which many ask at once', () => {
 
 describeWithRedis('a fleet whose Redis forgets while an instance waits for answers', () => {
   test('does not admit again what is given back to a bucket that has forgotten it', async () => {
-    const timeoutMs = 1600
-    const { redis, gate, edge } = await behindGate('local', timeoutMs)
+    const { redis, gate, edge } = await behindGate('local', LONG_MS)
     const [second, third] = await twoSharing(redis.url, { bundle: TEN })
     gate.hold('answers')
     const first = edge.decide()
-    await sleep(timeoutMs / 2)
+    await sleep(LONG_MS / 2)
     const granted = Array.from({ length: LIMIT - 1 }, () => edge.decide())
     await untilTaken(redis, LIMIT)
     // The first was too late, so the circuit is open: the own count hands out all it has, and has no room for the others.
@@ -254,7 +254,7 @@ describeWithRedis('a Redis that is slow', () => {
   })
 })
 
-async function behindGate(mode: string, timeoutMs = 3000): Promise<{ redis: RedisServer; gate: TcpGate; edge: Edge }> {
+async function behindGate(mode: string, timeoutMs = 60_000): Promise<{ redis: RedisServer; gate: TcpGate; edge: Edge }> {
   const redis = await runningRedis()
   const gate = await gateTo(redis.port)
   const env = { EDGE_REDIS_FAILURE_MODE: mode, EDGE_REDIS_TIMEOUT_MS: String(timeoutMs) }

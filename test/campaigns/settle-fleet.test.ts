@@ -124,7 +124,7 @@ describeWithRedis('instances that share Redis and EDGE_RESERVATION_SECRET', () =
   test.concurrent('a settlement whose outcome is unknown gets 503, and is not done twice', async (owner) => {
     const redis = await runningRedis({}, owner)
     const gate = await gateTo(redis.port, owner)
-    const env = { EDGE_REDIS_TIMEOUT_MS: '500' }
+    const env = { EDGE_REDIS_TIMEOUT_MS: '5000' }
     const [edge] = (await sharingSecret(1, `redis://${gate.address}`, budgetBundle(1000), owner, env)) as [Edge]
     // Redis knows the scripts from now on.
     await settle(edge.port, await reserved(edge))

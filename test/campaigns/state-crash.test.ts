@@ -42,17 +42,22 @@ describe.concurrent('kill -9', () => {
     const load = new Load(second.port, original('/', ['X-Caller', 'alice']), 4)
     t.onTestFinished(() => load.stop())
     await until(async () => load.total > 0 && (await saves(second)) > 0)
-    await killInNextSave(kept, second)
+    expect(await killInNextSave(kept, second)).toBe(true)
     await load.stop()
     expect([...load.statuses.keys()]).toEqual([200])
 
     const third = await kept.serve(env)
     expectLoaded(third)
     // An answer that was on its way when the process died is an error of a lane.
-    const left = await take(third, 10)
+    let left = await take(third, 10)
     expectBetween(left, LARGE_BURST - 15 - load.total - 4, LARGE_BURST - 15)
     third.process.kill('SIGTERM')
-    await killInNextSave(kept, third)
+    // A machine that stands still may let it finish its last save: then another one is killed.
+    for (let last = third; !(await killInNextSave(kept, last)); last.process.kill('SIGTERM')) {
+      last = await kept.serve(env)
+      expectLoaded(last)
+      left = await take(last, 10)
+    }
 
     const fourth = await kept.run(env)
     expectLoaded(fourth)
@@ -78,14 +83,14 @@ describe.concurrent('kill -9', () => {
   })
 })
 
-/** Kills the process as soon as there is a new file that is not whole yet. */
-async function killInNextSave(kept: KeptCounters, cli: Cli): Promise<void> {
+/** Kills the process as soon as there is a new file that is not whole yet. Returns whether that was before it ended by itself. */
+async function killInNextSave(kept: KeptCounters, cli: Cli): Promise<boolean> {
   const watcher = watch(kept.stateDirectory, (_, name) => {
     if (name?.endsWith('.new')) cli.process.kill('SIGKILL')
   })
   await cli.exited
   watcher.close()
-  expect(cli.process.signalCode).toBe('SIGKILL')
+  return cli.process.signalCode === 'SIGKILL'
 }
 
 function expectBetween(value: number, least: number, most: number): void {

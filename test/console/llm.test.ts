@@ -6,6 +6,7 @@ import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
 import { CHAT, fakeLlm, HELLO, proxyEnv } from '../support/llm/llm-proxy.ts'
 import { PRICES } from '../support/llm/money-proxy.ts'
 import { ask } from '../support/service/http.ts'
+import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 
 const RULES = [
@@ -26,7 +27,9 @@ function cells(page: Page, table: string | RegExp, row: string | RegExp): Promis
 
 describeInBrowser('the view of tokens and money', () => {
   test('shows what is spent and left, of rules and of callers, as responses come', async () => {
-    const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...proxyEnv(await fakeLlm()) } })
+    // Of one day and one minute, however long this takes.
+    const clock = new ManualClock()
+    const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...proxyEnv(await fakeLlm()) }, clock })
     const page = await loggedIn(edge.adminPort)
     await openLlm(page)
     await expect
@@ -36,6 +39,7 @@ describeInBrowser('the view of tokens and money', () => {
     await page.getByText('No caller of this rule was seen in the last ten minutes.').waitFor()
     const body = JSON.stringify({ model: 'big', messages: HELLO, max_tokens: 10 })
     const { usage } = JSON.parse((await ask(edge.port, 'POST', CHAT, [['X-Team', TEAM]], body)).body)
+    clock.advance(2000) // the next sample is due
     const tokens = String(usage.total_tokens)
     // A prompt token costs a hundredth, a completion token two.
     const money = ((usage.prompt_tokens + 2 * usage.completion_tokens) / 100).toFixed(2)

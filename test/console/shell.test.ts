@@ -5,6 +5,7 @@ import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
 import { inEveryView } from '../support/console/every-view.ts'
 import { running } from '../support/service/running.ts'
+import { serverPort } from '../support/service/server-port.ts'
 
 const BUNDLE = bundle(7, policy('search', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }))
 
@@ -175,7 +176,8 @@ describeInBrowser('the shell', () => {
   })
 
   test('says that the connection is lost, keeps what it shows, and goes on when edge is back', async () => {
-    const first = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const env = { ...ADMIN_ENV, EDGE_ADMIN_PORT: String(await serverPort()) }
+    const first = await running({ bundle: BUNDLE, env })
     const page = await loggedIn(first.adminPort)
     await page.getByText('search').first().waitFor()
     await first.stop()
@@ -185,7 +187,7 @@ describeInBrowser('the shell', () => {
     await expect.poll(() => page.getByRole('status').first().textContent()).toMatch(/Connection lost/)
     expect(await page.getByText('search').count()).toBeGreaterThan(0)
     const later = bundle(8, policy('search', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }), policy('reports', { rules: [] }))
-    await running({ bundle: later, env: { ...ADMIN_ENV, EDGE_ADMIN_PORT: String(first.adminPort) } })
+    await running({ bundle: later, env })
     await header.getByText('Healthy').waitFor()
     await header.getByText('bundle 8').waitFor()
     await page.getByText('reports').first().waitFor()
@@ -199,7 +201,7 @@ describeInBrowser('the shell', () => {
     await page.getByText('Healthy').waitFor()
     await page.route('**/admin/v1/**', (route) => route.abort())
     // Its clock stands still from there, so that it does not try by itself.
-    await page.clock.pauseAt(Date.now() + 60_000)
+    await page.clock.pauseAt(Date.now() + 3_600_000)
     await page.getByRole('banner').getByText('Connection lost').waitFor()
     await page.unroute('**/admin/v1/**')
     await page.getByRole('button', { name: 'Retry now' }).click()
@@ -222,8 +224,8 @@ describeInBrowser('the shell', () => {
     await page.clock.install()
     await page.reload()
     await page.getByText('Healthy').waitFor()
-    const asked = countRequests(page)
     await becomes(page, 'hidden')
+    const asked = await countRequests(page)
     await page.clock.fastForward(60_000)
     expect(await asked()).toBe(0)
     await becomes(page, 'visible')
@@ -240,14 +242,16 @@ describeInBrowser('the shell', () => {
 })
 
 /** What it has asked the API for since. */
-function countRequests(page: Page): () => Promise<number> {
+async function countRequests(page: Page): Promise<() => Promise<number>> {
+  // Comes behind everything that it has sent before.
+  const untilSent = () => page.evaluate("fetch('/livez').then((response) => response.text())")
+  await untilSent()
   let count = 0
   page.on('request', (request) => {
     if (request.url().includes('/admin/v1/')) count++
   })
   return async () => {
-    // Behind everything that it has sent before.
-    await page.evaluate("fetch('/livez').then((response) => response.text())")
+    await untilSent()
     return count
   }
 }

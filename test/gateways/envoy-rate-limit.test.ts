@@ -121,8 +121,9 @@ describeWith(ENVOY_RATE_LIMIT.missing, `${ENVOY_RATE_LIMIT.name} with the docume
     const file = join(await scratchDirectory(), 'bundle.json')
     await writeFile(file, JSON.stringify(keysAllowing(2)))
     const edge = await serving({ EDGE_CONFIG_FILE: file, EDGE_GRPC_PORT: '0' })
-    const [closed, open] = [await behind(ENVOY_RATE_LIMIT, edge), await behind(ENVOY_RATE_LIMIT, edge, 'fail open')]
-    for (const { port } of [closed, open]) expect((await ask(port, 'GET', '/', ALICE)).status).toBe(200)
+    const closed = await behind(ENVOY_RATE_LIMIT, edge, 'fail closed', 'a second')
+    const open = await behind(ENVOY_RATE_LIMIT, edge, 'fail open', 'a second')
+    for (const { port } of [closed, open]) await until(async () => (await ask(port, 'GET', '/', ALICE)).status === 200)
     await suspend(edge)
     expect((await ask(closed.port, 'GET', '/', BOB)).status).toBe(503)
     expect((await ask(open.port, 'GET', '/', BOB)).status).toBe(200)

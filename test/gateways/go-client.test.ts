@@ -68,7 +68,7 @@ describeWith(missingGoClient, "calls by grpc-go with the code that Envoy's proje
         for (const watch of watches) go.cancel(watch)
         await until(() => watches.every(({ code }) => code === 1))
         // The deadline of a watch is far shorter than the watch itself.
-        expect(await go.call('HealthWatch', {}, 300)).toMatchObject({ code: 4, messages: [{ status: 'SERVING' }] })
+        expect(await go.call('HealthWatch', {}, 3000)).toMatchObject({ code: 4, messages: [{ status: 'SERVING' }] })
         expect(await go.call('Check', checkOf('after'))).toMatchObject({ code: 0 })
       })
 

@@ -15,13 +15,18 @@ const FLAGS = [
   '--disable-sync',
 ]
 
+/** Only ends what hangs: by default Playwright gives up after 30 s, which a busy machine may need to start Chromium alone. */
+const LIMIT_MS = 240_000
+/** The page gives a request up after 10 s, and tests of what it then says abort one themselves. */
+const NEVER_GIVE_UP = 'AbortSignal.timeout = () => new AbortController().signal'
+
 let browser: Browser | undefined
 
 /** Tests of the operators' page in a real Chromium, which is started once for a file. */
 export function describeInBrowser(name: string, body: () => void): void {
   describeWith(isInstalled() ? undefined : `${CHROMIUM} is not installed: sh scripts/install-test-parts.sh`, name, () => {
     beforeAll(async () => {
-      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: LIMIT_MS })
     })
     afterAll(() => browser?.close())
     body()
@@ -31,6 +36,8 @@ export function describeInBrowser(name: string, body: () => void): void {
 /** A page of its own, without cookies. What it logs as an error, a refused resource or script included, fails the test. */
 export async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser!.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  context.setDefaultTimeout(LIMIT_MS)
+  await context.addInitScript(NEVER_GIVE_UP)
   const page = await context.newPage()
   const problems: string[] = []
   page.on('pageerror', (error) => problems.push(String(error)))

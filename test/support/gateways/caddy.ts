@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
-import { addressOf, askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { addressOf, askedInFields, example, type Gateway, substituted, timed, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
 export const CADDY: Gateway = caddyWith(example('caddy/Caddyfile'))
@@ -15,9 +15,9 @@ export function caddyWith(caddyfile: string, goEnv: Readonly<Record<string, stri
     door: 'forward_auth',
     asked: askedInFields('forwarded'),
     limits: { noKeepAlive: true },
-    async start({ edge, backend }, variant, owner) {
+    async start({ edge, backend, edgeMayTake }, variant, owner) {
       const [directory, port] = [await scratchDirectory(owner), await serverPort()]
-      const caddyfileHere = substituted(variantOf(caddyfile, variant), {
+      const caddyfileHere = substituted(variantOf(timed(caddyfile, edgeMayTake), variant), {
         '{\n\tservers': '{\n\tadmin off\n\tservers',
         ':80 {': `:${port} {\nbind 127.0.0.1\n`,
         '127.0.0.1:8080': addressOf(edge, 'unix/'),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { testPart } from '../test-part.ts'
-import { example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { example, type Gateway, substituted, timed, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
 const PROGRAM = testPart('envoy')
@@ -64,9 +64,9 @@ export function throughSocket(gateway: Gateway, name: string, path: string): Gat
 
 /** Envoy with the example, in which edge has this port, if any. */
 function envoyWith(name: string, edgePort: number | undefined, configuration = example(`${name}/envoy.yaml`)): Gateway['start'] {
-  return async ({ edge, backend }, variant, owner) => {
+  return async ({ edge, backend, edgeMayTake }, variant, owner) => {
     const [directory, port] = [await scratchDirectory(owner), await serverPort()]
-    const text = substituted(variantOf(configuration, variant), {
+    const text = substituted(variantOf(timed(configuration, edgeMayTake), variant), {
       'address: 0.0.0.0, port_value: 10000': `address: 127.0.0.1, port_value: ${port}`,
       ...(edgePort !== undefined && { [`port_value: ${edgePort}`]: `port_value: ${edge}` }),
       'port_value: 3000': `port_value: ${backend}`,

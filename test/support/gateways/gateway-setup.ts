@@ -30,9 +30,10 @@ export async function behind(
   gateway: Gateway,
   asked: Asked,
   variant: Variant = 'fail closed',
+  edgeMayTake: 'a second' | 'its time' = 'its time',
 ): Promise<{ port: number; backend: HttpBackend }> {
   const backend = await HttpBackend.start()
-  return { port: await gateway.start({ edge: portFor(gateway, asked), backend: backend.port }, variant), backend }
+  return { port: await gateway.start({ edge: portFor(gateway, asked), backend: backend.port, edgeMayTake }, variant), backend }
 }
 
 /** An edge that allows each key so many requests, and then one a second, by a clock that stands still. */

@@ -31,6 +31,8 @@ interface Neighbours {
   readonly edge: number | string
   /** A port. */
   readonly backend: number
+  /** How long edge may take: the second of the example, or so long that no machine is so busy. */
+  readonly edgeMayTake?: 'a second' | 'its time'
 }
 
 interface AskedAbout {
@@ -63,6 +65,13 @@ export function variantOf(text: string, variant: Variant): string {
   const changed = lines.join('\n')
   if (changed === text) throw new Error('nothing is marked "fail open"')
   return changed
+}
+
+/** The example as it is, or with a minute wherever it has a second for edge. */
+export function timed(text: string, edgeMayTake: Neighbours['edgeMayTake'] = 'its time'): string {
+  return edgeMayTake === 'a second'
+    ? text
+    : text.replaceAll(/(timeout\S*\s+)1s\b/gi, '$160s').replace('TIMEOUT_MS = 5000', 'TIMEOUT_MS = 60000')
 }
 
 /** Replaces each text, which must be there. */

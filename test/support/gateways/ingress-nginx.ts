@@ -1,5 +1,5 @@
 import { loadAll } from 'js-yaml'
-import { example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { example, type Gateway, substituted, timed, variantOf } from './gateway.ts'
 import { NGINX, runningNginx } from './nginx.ts'
 
 /** nginx as the controller of ingress-nginx configures it for the example's annotations: its auth-url in the shape that it gives it. */
@@ -12,8 +12,8 @@ export const INGRESS_NGINX: Gateway = {
     return { method: headers['x-original-method']?.toString(), uri, host }
   },
   limits: { noDebugFields: true },
-  start: ({ edge, backend }, variant, owner) => {
-    const settings = settingsOf(variantOf(example('ingress-nginx/ingress.yaml'), variant))
+  start: ({ edge, backend, edgeMayTake }, variant, owner) => {
+    const settings = settingsOf(variantOf(timed(example('ingress-nginx/ingress.yaml'), edgeMayTake), variant))
     return runningNginx((port) => configuration(settings, port, edge, backend), owner)
   },
 }

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scratchDirectory, thisTest } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
-import { addressOf, askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { addressOf, askedInFields, example, type Gateway, substituted, timed, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 
 export const NGINX: Gateway = nginxWith(example('nginx/edge.conf'))
@@ -15,10 +15,10 @@ export function nginxWith(configuration: string): Gateway {
     door: 'decision',
     asked: askedInFields('original'),
     limits: { noDebugFields: true },
-    start: ({ edge, backend }, variant, owner) =>
+    start: ({ edge, backend, edgeMayTake }, variant, owner) =>
       runningNginx(
         (port) =>
-          substituted(variantOf(configuration, variant), {
+          substituted(variantOf(timed(configuration, edgeMayTake), variant), {
             'listen 80;': `listen 127.0.0.1:${port};`,
             '127.0.0.1:8080': addressOf(edge, 'unix:'),
             '127.0.0.1:3000': `127.0.0.1:${backend}`,

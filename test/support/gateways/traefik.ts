@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { testPart } from '../test-part.ts'
-import { askedInFields, example, type Gateway, substituted, variantOf } from './gateway.ts'
+import { askedInFields, example, type Gateway, substituted, timed, variantOf } from './gateway.ts'
 import { missingUnless, runningGateway } from './gateway-process.ts'
 import { statusOf } from './raw-request.ts'
 
@@ -20,11 +20,11 @@ export function traefikWith(settings: string, routes: string): Gateway {
     door: 'forward_auth',
     asked: askedInFields('forwarded'),
     limits: { noRateLimitOnAllow: true },
-    async start({ edge, backend }, variant, owner) {
+    async start({ edge, backend, edgeMayTake }, variant, owner) {
       const [directory, port, ownEntry] = [await scratchDirectory(owner), await serverPort(), await serverPort()]
       const loop = { '127.0.0.1:8081': `127.0.0.1:${ownEntry}` }
       const settingsHere = substituted(settings, { '":80"': `"127.0.0.1:${port}"`, ...loop })
-      const routesHere = substituted(variantOf(routes, variant), {
+      const routesHere = substituted(variantOf(timed(routes, edgeMayTake), variant), {
         // It listens before it has read its routes.
         '  routers:\n': `  routers:\n    ready: { entryPoints: [web], rule: "Path(\`${READY}\`)", service: ping@internal }\n`,
         '127.0.0.1:8080': `127.0.0.1:${edge}`,

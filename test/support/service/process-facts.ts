@@ -35,13 +35,20 @@ export async function suspend(cli: Cli): Promise<void> {
   })
 }
 
-/** Waits until nothing moves any more: the process has used no processor time for a while. */
+/** Waits until nothing moves any more: the process has used no processor time for a while, and wants none. */
 export async function untilCalm(cli: Cli): Promise<void> {
   let [last, unchanged] = ['', 0]
   await until(async () => {
     const ticks = (await readFile(`/proc/${cli.process.pid}/stat`, 'utf8')).split(' ').slice(13, 15).join(' ')
-    unchanged = ticks === last ? unchanged + 1 : 0
+    unchanged = ticks === last && !(await hasRunnableThread(cli)) ? unchanged + 1 : 0
     last = ticks
     return unchanged >= CALM_LOOKS
   })
+}
+
+/** Whether a thread runs, or would if it were given a processor. */
+async function hasRunnableThread({ process: { pid } }: Cli): Promise<boolean> {
+  const tasks = await readdir(`/proc/${pid}/task`)
+  const states = await Promise.all(tasks.map((task) => readFile(`/proc/${pid}/task/${task}/status`, 'utf8').catch(() => '')))
+  return states.some((status) => /^State:\s+R/m.test(status))
 }
