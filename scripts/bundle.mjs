@@ -1,16 +1,20 @@
 // The second half of `npm run build`: dist/ becomes the program, in program/. A thread that loads one file starts in half the time that it
-// needs for more than a hundred. What is imported dynamically stays a file of its own, and packages stay where npm puts them.
+// needs for more than a hundred. What is imported dynamically stays a file of its own. Packages are part of these files.
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 const CONSOLE = fileURLToPath(new URL('../console/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('../program/', import.meta.url))
+const LOADER = fileURLToPath(new URL('program-loader.cjs', import.meta.url))
 
 /** Where each process and thread begins. They share no code at run time, so each has its own copy, and one file is all it must load. */
 const ENTRIES = {
   edge: 'cli/main.js',
+  // By itself, because what it has in common with other commands would be files of their own.
+  serve: 'cli/serve.js',
   'worker-thread': 'runtime/threads/worker-thread.js',
   'bundle-thread': 'bundle/bundle-thread.js',
   'descriptor-copier': 'runtime/threads/descriptor-copier.js',
@@ -20,15 +24,60 @@ rmSync(PROGRAM, { recursive: true, force: true })
 const bundler = await import('rolldown').catch((error) => error)
 if (bundler instanceof Error) leaveApart(bundler)
 else {
-  for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file)
+  const packages = new Map()
+  for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file, packages)
+  writeFileSync(`${PROGRAM}licenses.txt`, licensesOf(packages))
+  // Unlike the rest of the package these files are CommonJS, which Node loads faster.
+  writeFileSync(`${PROGRAM}package.json`, '{ "type": "commonjs" }\n')
+  copyFileSync(LOADER, `${PROGRAM}load.js`)
   await bundleConsole(bundler.rolldown)
+  await (await import('./code-cache.mjs')).writeCodeCache(PROGRAM)
 }
 chmodSync(`${PROGRAM}edge.js`, 0o755)
 
-async function bundle(rolldown, name, file) {
-  const bundle = await rolldown({ input: { [name]: `${DIST}${file}` }, external: /^[^./]/, platform: 'node' })
-  await bundle.write({ dir: PROGRAM, format: 'esm', sourcemap: true, entryFileNames: '[name].js', chunkFileNames: `${name}-[name].js` })
+async function bundle(rolldown, name, file, packages) {
+  const bundle = await rolldown({ input: { [name]: `${DIST}${file}` }, platform: 'node', plugins: [{ name: 'serve', resolveId: apart }] })
+  const { output } = await bundle.generate({
+    dir: PROGRAM,
+    format: 'cjs',
+    dynamicImportInCjs: false,
+    sourcemap: true,
+    entryFileNames: '[name]-main.js',
+    chunkFileNames: `${name}-[name].js`,
+  })
   await bundle.close()
+  mkdirSync(PROGRAM, { recursive: true })
+  for (const { type, fileName, code, source, moduleIds } of output) {
+    writeFileSync(`${PROGRAM}${fileName}`, type === 'chunk' ? inAscii(code.replace(/^#!.*/, '')) : source)
+    for (const id of moduleIds ?? []) notePackage(packages, id)
+  }
+  writeFileSync(`${PROGRAM}${name}.js`, `#!/usr/bin/env node\nmodule.exports = require('./load.js').load('./${name}-main.js')\n`)
+}
+
+/** The file of the command `serve` is an entry. */
+function apart(id, importer) {
+  return id === './serve.js' && importer !== undefined ? { id: './serve-main.js', external: true } : undefined
+}
+
+/** Outside of comments these are in strings, templates and regular expressions, where an escape means the same. */
+function inAscii(code) {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function notePackage(packages, id) {
+  const [folder, name] = /^.*\/node_modules\/((?:@[^/]+\/)?[^/]+)(?=\/)/.exec(id) ?? []
+  if (folder !== undefined) packages.set(name, folder)
+}
+
+/** The licenses of packages ask that their text goes where their code goes. */
+function licensesOf(packages) {
+  const texts = [...packages].sort().map(([name, folder]) => {
+    const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const file = readdirSync(folder).find((file) => /^licen[cs]e(?:\.|$)/i.test(file))
+    const text = file === undefined ? '' : `\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+    return `${name} ${version} (${license})\n${text}`
+  })
+  return `The files of this folder contain code of these packages.\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`
 }
 
 /** The operators' page: one script, with the packages that it uses, beside its other files. */

@@ -1,18 +1,22 @@
-import { type ForkOptions, fork } from 'node:child_process'
+import type { ForkOptions } from 'node:child_process'
 import type { Server } from 'node:net'
 import { isUnixSocket, type ListenAddress, type ListenTarget } from '../../listen/listen-address.ts'
 import { bindPort } from './bind-port.ts'
 import type { BoundHandle } from './bound-handle.ts'
+import { DescriptorPipe } from './descriptor-pipe.ts'
 import type { SocketFile } from './socket-file.ts'
 import type { SharedSocket } from './worker-host.ts'
 
 /** A spare one, so that a worker that dies is replaced without waiting. */
 const SPARES = 1
 
+/** Of all ports. Once it could not be opened, it is not tried again. */
+let pipe: Promise<DescriptorPipe> | undefined
+
 /**
  * A port or a unix socket that several threads of this process accept on. Each needs a descriptor of its own: the system closes it with the
- * thread, and a number that two of them use would be closed for both. This thread cannot duplicate a descriptor, but one
- * that goes to a child process and back comes back under a new number.
+ * thread, and a number that two of them use would be closed for both. Node cannot duplicate a descriptor, but one that is sent over a unix
+ * socket arrives under a new number: one of this process to itself, or, where there is none, that of a child process, which sends it back.
  */
 export class DescriptorPort implements SharedSocket {
   readonly #handle: BoundHandle
@@ -66,7 +70,7 @@ export class DescriptorPort implements SharedSocket {
     for (const handle of [this.#handle, ...this.#stock.splice(0)]) handle.close()
   }
 
-  /** One child at a time. */
+  /** One at a time. */
   #restock(copies: number): Promise<void> {
     this.#restocking ??= this.#copy(copies).finally(() => {
       this.#restocking = undefined
@@ -74,15 +78,25 @@ export class DescriptorPort implements SharedSocket {
     return this.#restocking
   }
 
-  #copy(copies: number): Promise<void> {
+  async #copy(copies: number): Promise<void> {
+    let missing = copies
+    try {
+      pipe ??= DescriptorPipe.open()
+      const copier = await pipe
+      for (; missing > 0 && !this.#isClosed; missing--) this.#add(await copier.copy(this.#handle))
+    } catch {
+      // Starting a program costs more CPU time than all the rest here.
+      if (!this.#isClosed) await this.#copyInChild(missing)
+    }
+  }
+
+  #copyInChild(copies: number): Promise<void> {
+    const { fork } = process.getBuiltinModule('node:child_process') // not loaded where it is not needed
     return new Promise((resolve, reject) => {
       // In a group of its own: a Ctrl-C that is meant for us must not end it halfway.
       const options: ForkOptions = { execArgv: [], stdio: 'ignore', detached: true }
       const child = fork(new URL('./descriptor-copier.js', import.meta.url), [String(copies)], options)
-      child.on('message', (_message, handle) => {
-        if (this.#isClosed) (handle as unknown as BoundHandle).close()
-        else this.#stock.push(handle as unknown as BoundHandle)
-      })
+      child.on('message', (_message, handle) => this.#add(handle as unknown as BoundHandle))
       child.on('error', reject)
       child.on('exit', (code) => {
         if (code === 0) resolve()
@@ -91,5 +105,10 @@ export class DescriptorPort implements SharedSocket {
       // One that could not be started has no channel, and its 'error' follows.
       if (child.connected) child.send({}, this.#handle as unknown as Server)
     })
+  }
+
+  #add(copy: BoundHandle): void {
+    if (this.#isClosed) copy.close()
+    else this.#stock.push(copy)
   }
 }

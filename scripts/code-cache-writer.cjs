@@ -1,0 +1,34 @@
+// What `npm run build` loads into each thread of the program before all else (scripts/code-cache.mjs): when the program serves, each thread
+// writes the code of the files that it has loaded, and then the program is stopped.
+'use strict'
+const { writeFileSync } = require('node:fs')
+const { basename, join } = require('node:path')
+const v8 = require('node:v8')
+const vm = require('node:vm')
+const { BroadcastChannel, isMainThread } = require('node:worker_threads')
+
+const scripts = new Map()
+vm.Script = class extends vm.Script {
+  constructor(text, options) {
+    super(text, options)
+    scripts.set(basename(options.filename), this)
+  }
+}
+// The program sets one when it has started, and V8 would take the code for that of a start with this flag.
+v8.setFlagsFromString = () => {}
+
+const channel = new BroadcastChannel('code cache')
+if (isMainThread) stopWhenWritten()
+else channel.onmessage = ({ data }) => data === 'write' && write() && channel.postMessage('written')
+channel.unref()
+
+/** The greeting is printed when everything is open. */
+function stopWhenWritten() {
+  channel.onmessage = ({ data }) => data === 'written' && process.kill(process.pid, 'SIGTERM')
+  process.stdout.write = () => write() && setImmediate(() => channel.postMessage('write'))
+}
+
+function write() {
+  for (const [name, script] of scripts) writeFileSync(join(process.env.CODE_CACHE_FOLDER, `${name}.code`), script.createCachedData())
+  return true
+}
