@@ -1,3 +1,3 @@
 import { largeBodySuite } from '../support/proxy/large-bodies.ts'
 
-largeBodySuite(1024, 128, 600_000)
+largeBodySuite(1024, 128)
