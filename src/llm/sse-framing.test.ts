@@ -189,8 +189,8 @@ describe('an event that is too large', () => {
 })
 
 test.each([
-  ['one byte a chunk', 1, 20_000],
-  ['small chunks', 7, 20_000],
+  ['one byte a chunk', 1, 5000],
+  ['small chunks', 7, 5000],
 ])('no byte is looked at or copied again and again, in an event of %s', (_, chunkBytes, count) => {
   const work = countWork()
   const framing = new SseFraming(LARGE)
@@ -200,7 +200,7 @@ test.each([
 
 test('no byte is looked at again and again, in a chunk of many events', () => {
   for (const text of ['data: 1\n\n', 'data: 1\r\r', 'data: 1\r\n\r\n', 'data: 1\n\ndata: 2\r\r']) {
-    const chunk = Buffer.from(text.repeat(20_000))
+    const chunk = Buffer.from(text.repeat(5000))
     const work = countWork()
     new SseFraming(LARGE).push(chunk)
     expect(work.bytes()).toBeLessThan(chunk.length * 4)

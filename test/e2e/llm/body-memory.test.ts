@@ -6,7 +6,9 @@ import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import { until } from '../../support/until.ts'
 
 const KIB = 1024
-const MIB = 1024 * KIB
+/** Two reads. The rest of a smaller one would be read for the sake of its connection. */
+const BODY = 128 * KIB
+const PART = 112 * KIB
 const MAX_TOKENS = 5
 /** Longer than an upload may be silent while others wait. */
 const SILENCE_MS = 6000
@@ -15,16 +17,18 @@ const WAIT_MS = 10_000
 
 describe('where EDGE_BODY_MEMORY is short', () => {
   test('uploads that stop end with 408, others get through, and those that waited in vain get 503; none of them takes a token', async () => {
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '4m', EDGE_MAX_BODY_BYTES: '1m' })
-    const clients = Array.from({ length: 12 }, () => stopping(proxy, MIB, 900 * KIB))
-    await untilHeld(proxy, 4 * MIB, 8)
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '512k', EDGE_MAX_BODY_BYTES: '128k' })
+    const clients = Array.from({ length: 12 }, () => stopping(proxy, BODY, PART))
+    await untilHeld(proxy, 4 * BODY, 8)
     const small = proxy.post(CHAT, bodyOf(KIB))
-    await untilHeld(proxy, 4 * MIB, 9)
+    await untilHeld(proxy, 4 * BODY, 9)
+    await untilRead(proxy, clients)
 
     proxy.clock.advance(SILENCE_MS)
     expect((await small).status).toBe(200)
     // Four of those that waited bring what they have, and four wait on.
-    await untilHeld(proxy, 4 * MIB, 4)
+    await untilHeld(proxy, 4 * BODY, 4)
+    await untilRead(proxy, clients)
     proxy.clock.advance(WAIT_MS - SILENCE_MS)
     await until(() => clients.filter(({ received }) => received !== '').length === 8)
     const refused = clients.map(({ received }) => received).filter((received) => received !== '')
@@ -37,7 +41,7 @@ describe('where EDGE_BODY_MEMORY is short', () => {
     }
     for (const text of refused) expect(text).toMatch(/\r\nConnection: close\r\n/)
 
-    for (const client of clients) if (client.received === '') client.send(bodyOf(MIB).slice(900 * KIB))
+    for (const client of clients) if (client.received === '') client.send(bodyOf(BODY).slice(PART))
     await until(() => clients.every(({ received }) => received !== ''))
     expect(clients.filter(({ received }) => received.startsWith('HTTP/1.1 200'))).toHaveLength(4)
     // What the backend says has no tokens in it.
@@ -48,28 +52,26 @@ describe('where EDGE_BODY_MEMORY is short', () => {
   })
 
   test('heads that announce a body and bring nothing of it hold up the others for a second', async () => {
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' })
-    const silent = stopping(proxy, MIB, 0)
-    await untilHeld(proxy, MIB, 0)
-    const answer = proxy.post(CHAT, bodyOf(MIB))
-    await untilHeld(proxy, MIB, 1)
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' })
+    const silent = stopping(proxy, BODY, 0)
+    await untilHeld(proxy, BODY, 0)
+    const answer = proxy.post(CHAT, bodyOf(BODY))
+    await untilHeld(proxy, BODY, 1)
     proxy.clock.advance(1100)
     expect((await answer).status).toBe(200)
     expect(statusesIn(silent.received)).toEqual([408])
   })
 
   test('uploads that go on are not ended for new ones, which wait for them', async () => {
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' })
-    const going = stopping(proxy, MIB, 0)
-    await untilHeld(proxy, MIB, 0)
-    const waiting = proxy.post(CHAT, bodyOf(MIB))
-    await untilHeld(proxy, MIB, 1)
-    const body = bodyOf(MIB)
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' })
+    const going = stopping(proxy, BODY, 0)
+    await untilHeld(proxy, BODY, 0)
+    const waiting = proxy.post(CHAT, bodyOf(BODY))
+    await untilHeld(proxy, BODY, 1)
+    const body = bodyOf(BODY)
     for (let second = 0; second < 8; second++) {
-      going.send(body.slice((second * MIB) / 8, ((second + 1) * MIB) / 8))
-      await until(() => going.socket.writableLength === 0)
-      // What came before this question was read before it.
-      await proxy.edge.get('/metrics')
+      going.send(body.slice((second * BODY) / 8, ((second + 1) * BODY) / 8))
+      await untilRead(proxy, [going])
       proxy.clock.advance(1000)
     }
     await going.sees('hello')
@@ -110,9 +112,7 @@ describe('where EDGE_BODY_MEMORY is short', () => {
       client.send(chunk(body.slice(0, 50 * KIB)) + chunk(body.slice(50 * KIB, 100 * KIB)))
       await untilHeld(proxy, 224 * KIB, 1)
       client.send(`${chunk(body.slice(100 * KIB))}0\r\n\r\n`)
-      await until(() => client.socket.writableLength === 0)
-      // What came before this question was read before it.
-      await proxy.edge.get('/metrics')
+      await untilRead(proxy, [client])
       holders[0]!.socket.destroy()
       await untilHeld(proxy, 208 * KIB, 1)
       return { proxy, client, holder: holders[1]!, body }
@@ -139,12 +139,12 @@ describe('where EDGE_BODY_MEMORY is short', () => {
   })
 
   test('a client that waits for leave to send its body gets it when there is memory for it', async () => {
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' })
-    const holder = stopping(proxy, MIB, 1)
-    await untilHeld(proxy, MIB, 0)
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' })
+    const holder = stopping(proxy, BODY, 1)
+    await untilHeld(proxy, BODY, 0)
     const client = RawClient.connect(proxy.port)
     client.send(`POST ${CHAT} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: ${KIB}\r\n\r\n`)
-    await untilHeld(proxy, MIB, 1)
+    await untilHeld(proxy, BODY, 1)
     expect(client.received).toBe('')
     holder.socket.destroy()
     await client.sees('HTTP/1.1 100 Continue\r\n\r\n')
@@ -154,22 +154,22 @@ describe('where EDGE_BODY_MEMORY is short', () => {
   })
 
   test('more than 256 do not even wait', async () => {
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' })
-    stopping(proxy, MIB, 1)
-    await untilHeld(proxy, MIB, 0)
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' })
+    stopping(proxy, BODY, 1)
+    await untilHeld(proxy, BODY, 0)
     for (let i = 0; i < 256; i++) stopping(proxy, KIB, 0)
-    await untilHeld(proxy, MIB, 256)
+    await untilHeld(proxy, BODY, 256)
     expect((await proxy.post(CHAT, bodyOf(KIB))).headers['x-edge-reason']).toBe('body_memory_exhausted')
   })
 
   test('what the head alone decides needs no memory', async () => {
     const plain = policy('plain', { selector: { pathPrefix: '/plain' }, rules: [bucketRule('none', [], 1, 0.001)] })
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' }, { policies: [plain] })
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' }, { policies: [plain] })
     expect((await proxy.post('/plain', bodyOf(KIB))).status).toBe(200)
-    stopping(proxy, MIB, 1)
-    await untilHeld(proxy, MIB, 0)
+    stopping(proxy, BODY, 1)
+    await untilHeld(proxy, BODY, 0)
     expect((await proxy.post('/plain', bodyOf(KIB))).headers['x-edge-reason']).toBe('token_bucket_exceeded')
-    expect((await proxy.post(CHAT, bodyOf(2 * MIB))).headers['x-edge-reason']).toBe('body_too_large')
+    expect((await proxy.post(CHAT, bodyOf(2 * BODY))).headers['x-edge-reason']).toBe('body_too_large')
   })
 })
 
@@ -228,6 +228,7 @@ describe('a budget in shadow mode', () => {
     await untilHeld(proxy, 100 * KIB, 0)
     const answer = proxy.post('/enforced', bodyOf(90 * KIB))
     await untilHeld(proxy, 100 * KIB, 1)
+    await untilRead(proxy, [client])
     proxy.clock.advance(SILENCE_MS)
     expect((await answer).status).toBe(200)
     client.send(body.slice(50 * KIB))
@@ -265,7 +266,7 @@ describe('at rest no memory is claimed', () => {
     await untilHeld(proxy, KIB + 900 * KIB + 64 * KIB, 1)
     for (const client of [waitsForBackend, streams, inTheMiddle, inChunks, waitsForMemory]) client.socket.destroy()
     await untilHeld(proxy, 0, 0)
-    expect((await proxy.post(CHAT, bodyOf(MIB))).status).toBe(200)
+    expect((await proxy.post(CHAT, bodyOf(1024 * KIB))).status).toBe(200)
     await untilHeld(proxy, 0, 0)
   })
 
@@ -279,13 +280,13 @@ describe('at rest no memory is claimed', () => {
 })
 
 test('a body is let go of when the head of its answer has come: open streams hold no memory', async () => {
-  const proxy = await bounded({ EDGE_BODY_MEMORY: '1m', EDGE_MAX_BODY_BYTES: '1m' }, {}, async (_req, res, seen) => {
+  const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' }, {}, async (_req, res, seen) => {
     await seen.body()
     res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': open\n\n')
   })
   const clients: RawClient[] = []
   for (let i = 0; i < 8; i++) {
-    const client = stopping(proxy, MIB, MIB)
+    const client = stopping(proxy, BODY, BODY)
     clients.push(client)
     await client.sees(': open')
   }
@@ -324,6 +325,12 @@ async function untilHeld(proxy: LlmProxy, bytes: number, waiting: number): Promi
     const { body } = await proxy.edge.get('/metrics')
     return body.includes(`\nedge_proxy_body_memory_bytes ${bytes}\n`) && body.includes(`\nedge_proxy_waiting_uploads ${waiting}\n`)
   })
+}
+
+/** Until the edge has read what it will read of all that was sent: what came before a question is read before it. */
+async function untilRead(proxy: LlmProxy, clients: readonly RawClient[]): Promise<void> {
+  await until(() => clients.every(({ socket }) => socket.writableLength === 0))
+  for (let i = 0; i < 3; i++) await proxy.edge.get('/metrics')
 }
 
 function keepingBodies(kept: Buffer[]): Handler {

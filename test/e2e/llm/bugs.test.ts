@@ -261,7 +261,7 @@ describe('the wire', () => {
 
   test('20. an abort, at whatever moment and in whatever way, never takes the process along', async () => {
     const fake = await fakeLlm({ tokens: 100 })
-    const proxy = await llmProxy(fake, { minuteTokens: 400_000, dayTokens: 150_000 })
+    const proxy = await llmProxy(fake, { minuteTokens: 40_000, dayTokens: 20_000 })
     const failures: unknown[] = []
     const onFailure = (error: unknown) => void failures.push(error)
     process.on('uncaughtException', onFailure).on('unhandledRejection', onFailure)

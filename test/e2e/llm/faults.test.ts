@@ -61,7 +61,7 @@ test('a stream that turns out to be damaged while the settlement breaks ends, an
   let isDamaged = true
   const backend = await scriptedLlm(async (call) => {
     call.begin({ 'Content-Encoding': 'gzip' })
-    await call.writeInPieces(isDamaged ? Buffer.from(TEXT) : encoded('gzip'), 50)
+    await call.writeInPieces(isDamaged ? Buffer.from(TEXT) : encoded('gzip'), 200)
     call.end()
   })
   const proxy = await llmProxy(backend)
@@ -109,7 +109,8 @@ function encoded(coding: string): Buffer {
 function streaming(coding: string): Promise<ScriptedLlm> {
   return scriptedLlm(async (call) => {
     call.begin({ 'Content-Encoding': coding })
-    await call.writeInPieces(encoded(coding), 50)
+    const bytes = encoded(coding)
+    await call.writeInPieces(bytes, Math.ceil(bytes.length / 10))
     call.end()
   })
 }

@@ -214,6 +214,15 @@ describe('before anything reaches the backend', () => {
     expect(backend.calls.length).toBe(1)
   })
 
+  test('a body that is nested too deeply to be read is 413 and takes nothing, compressed or not', async () => {
+    const answering = await answeringLlm(200, {})
+    const proxy = await llmProxy(answering)
+    const body = `{"max_tokens":1,"messages":${'['.repeat(2000)}]}`
+    const packed = await ask(proxy.port, 'POST', CHAT, [['Content-Encoding', 'gzip']], gzipSync(body))
+    expect([(await proxy.post(CHAT, body)).status, packed.status]).toEqual([413, 413])
+    expect([await proxy.spent(), answering.calls]).toEqual([both(0), []])
+  })
+
   test('a name that is read comes twice: 400, nothing is taken, and the backend is not asked', async () => {
     const backend = await answeringLlm(200, {})
     const proxy = await llmProxy(backend)

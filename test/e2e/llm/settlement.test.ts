@@ -259,8 +259,8 @@ describe('a backend that fails', () => {
         socket.resetAndDestroy()
       })
       const proxy = await llmProxy(backend)
-      for (let i = 0; i < 20; i++) expect((await proxy.open(CHAT, ASKED).untilClosed()).text).not.toMatch(/\[DONE\]/)
-      expect([await proxy.spent(), await proxy.settlements()]).toEqual([both(0), { backend_failed: 20 }])
+      for (let i = 0; i < 10; i++) expect((await proxy.open(CHAT, ASKED).untilClosed()).text).not.toMatch(/\[DONE\]/)
+      expect([await proxy.spent(), await proxy.settlements()]).toEqual([both(0), { backend_failed: 10 }])
     },
   )
 

@@ -228,9 +228,9 @@ describe('where it cuts', () => {
 
   test('no matter how the stream is framed and chunked', async () => {
     for (const [lineEnd, bytes] of [
-      ['\r\n', 1],
-      ['\r', 5],
-      ['\n', 17],
+      ['\r\n', 7],
+      ['\r', 30],
+      ['\n', 170],
     ] as const) {
       const proxy = await llmProxy(await streamingLlm(withLineEnds(chatStream(WORDS), lineEnd), bytes), tight())
       const client = await proxy.stream(CHAT, ASKED)
