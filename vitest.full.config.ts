@@ -22,7 +22,7 @@ export default defineConfig({
         test: {
           ...common,
           name: 'full',
-          // More runs of each property (test/support/run/property-runs.ts), and more patience (test/support/until.ts).
+          // More runs of each property and larger inputs (test/support/run/property-runs.ts), and more patience (test/support/until.ts).
           env: { EDGE_TEST_PROPERTY_RUNS: '30', EDGE_TEST_UNTIL_MS: '240000' },
         },
       },
