@@ -56,13 +56,13 @@ describe('counters that are kept', () => {
   })
 
   test('are saved by one save at a time, however long each takes', async (t) => {
-    const kept = await keeping(t, 30)
+    const kept = await keeping(t, () => sleep(30))
     await until(() => kept.saves('saved') >= 3)
     expect(kept.mostSavesAtOnce()).toBe(1)
   })
 
   test('are saved at once when somebody waits for it, and told whether they are', async (t) => {
-    const kept = await keeping(t, 0, 3_600_000)
+    const kept = await keeping(t, undefined, 3_600_000)
     await until(() => kept.saves('saved') === 1)
     restore(kept.table, bucketRecord(2, 50, 1000), 1000, CLOCK.wallMs())
     expect(await Promise.all([kept.keeper.saveNow(), kept.keeper.saveNow()])).toEqual([true, true])
@@ -73,7 +73,12 @@ describe('counters that are kept', () => {
   })
 
   test('are not waited for on a disk that hangs', async (t) => {
-    const kept = await keeping(t, 3_600_000, 3_600_000, 500)
+    let letGo = (): void => {}
+    const hanging = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    const kept = await keeping(t, () => hanging, 3_600_000, 500)
+    t.onTestFinished(letGo)
     expect(await kept.keeper.saveNow()).toBe(false)
     expect([kept.keeper.savedUpToMs, kept.log]).toEqual([Number.NEGATIVE_INFINITY, []])
   })
@@ -91,8 +96,8 @@ describe('counters that are kept', () => {
   })
 })
 
-/** A table with one counter, saved every few milliseconds for as long as the test runs; each save begins so late. */
-async function keeping(t: TestContext, delayMs = 0, intervalMs = 10, patienceMs = 600_000) {
+/** A table with one counter, saved every few milliseconds for as long as the test runs; each save begins with a delay. */
+async function keeping(t: TestContext, delay = async (): Promise<unknown> => undefined, intervalMs = 10, patienceMs = 600_000) {
   const directory = join(await scratchDirectory(t), 'state')
   const path = join(directory, 'counters')
   await mkdir(directory)
@@ -106,7 +111,7 @@ async function keeping(t: TestContext, delayMs = 0, intervalMs = 10, patienceMs 
   let [saving, mostSaving] = [0, 0]
   file.save = async () => {
     mostSaving = Math.max(mostSaving, ++saving)
-    if (delayMs > 0) await sleep(delayMs, undefined, { ref: false })
+    await delay()
     return save().finally(() => saving--)
   }
   const keeper = new StateKeeper({ file, lock, metrics, logger, clock: CLOCK, intervalMs, patienceMs })

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { runs } from '../../test/support/run/property-runs.ts'
 import { bucketLimit, dayLimit, settleRows, takeRowsNow } from '../../test/support/store/charging.ts'
 import { newGate, runThread } from '../../test/support/threads/threads.ts'
 import type { Limit } from '../limiter/limit.ts'
@@ -21,6 +22,9 @@ interface ThreadRow {
 }
 
 type ThreadDecision = readonly ThreadRow[]
+
+/** How often threads meet: more often in `npm run test:full`. */
+const SCALE = runs(1)
 
 describe('what was taken elsewhere', () => {
   function charge(costs: readonly number[], slackMs: number, paid: readonly number[]) {
@@ -61,42 +65,42 @@ describe('what was taken elsewhere', () => {
 describe('two threads on one table', () => {
   test('admit exactly the burst between them', async () => {
     const buffer = newTableBuffer(MIN_TABLE_BYTES)
-    const decision = [{ spec: specOf('key', 30_000), values: ['caller'], cost: 1 }]
-    const [one, two] = await hammer(buffer, [[decision], [decision]], 20_000)
-    expect(one! + two!).toBe(30_000)
-    expect(spent(buffer, decision[0]!)).toBe(30_000)
+    const decision = [{ spec: specOf('key', 3000 * SCALE), values: ['caller'], cost: 1 }]
+    const [one, two] = await hammer(buffer, [[decision], [decision]], 2000 * SCALE)
+    expect(one! + two!).toBe(3000 * SCALE)
+    expect(spent(buffer, decision[0]!)).toBe(3000 * SCALE)
     expect(occupied(buffer)).toBe(1)
   })
 
   test('that take the same counters in opposite order do not lock each other out, and take from all or none', async () => {
     const buffer = newTableBuffer(64 * 1024)
-    const rows = Array.from({ length: 6 }, (_, i) => ({ spec: specOf(`rule${i}`, 10_000 + i), values: ['caller'], cost: 1 }))
-    const [one, two] = await hammer(buffer, [[rows], [rows.toReversed()]], 8_000)
-    expect(one! + two!).toBe(10_000)
-    for (const row of rows) expect(spent(buffer, row)).toBe(10_000)
+    const rows = Array.from({ length: 6 }, (_, i) => ({ spec: specOf(`rule${i}`, 1000 * SCALE + i), values: ['caller'], cost: 1 }))
+    const [one, two] = await hammer(buffer, [[rows], [rows.toReversed()]], 800 * SCALE)
+    expect(one! + two!).toBe(1000 * SCALE)
+    for (const row of rows) expect(spent(buffer, row)).toBe(1000 * SCALE)
   })
 
   test('that share one counter of two spend from their own exactly what they got of it', async () => {
     const buffer = newTableBuffer(64 * 1024)
-    const shared = { spec: specOf('shared', 10_000), values: [], cost: 1 }
+    const shared = { spec: specOf('shared', 1000 * SCALE), values: [], cost: 1 }
     const own = ['a', 'b'].map((caller) => ({ spec: specOf('own', 1_000_000), values: [caller], cost: 1 }))
     const [one, two] = await hammer(
       buffer,
       own.map((row) => [[shared, row]]),
-      8_000,
+      800 * SCALE,
     )
-    expect(one! + two!).toBe(10_000)
+    expect(one! + two!).toBe(1000 * SCALE)
     expect(own.map((row) => spent(buffer, row))).toEqual([one, two])
   })
 
   test('that flood it with keys of their own keep it within its slots, and count every eviction', async () => {
     const buffer = newTableBuffer(MIN_TABLE_BYTES * 2)
     const flood = (thread: string): ThreadDecision[] =>
-      Array.from({ length: 5_000 }, (_, i) => [{ spec: specOf('rule', 100), values: [`${thread}${i}`], cost: 1 + (i % 50) }])
-    expect(await hammer(buffer, [flood('a'), flood('b')], 1)).toEqual([5_000, 5_000])
+      Array.from({ length: 1000 * SCALE }, (_, i) => [{ spec: specOf('rule', 100), values: [`${thread}${i}`], cost: 1 + (i % 50) }])
+    expect(await hammer(buffer, [flood('a'), flood('b')], 1)).toEqual([1000 * SCALE, 1000 * SCALE])
     const { slots, occupiedSlots, forcedEvictions } = storeOn(buffer).stats()
     expect(occupiedSlots).toBe(slots)
-    expect(forcedEvictions).toBe(10_000 - slots)
+    expect(forcedEvictions).toBe(2000 * SCALE - slots)
   })
 })
 
@@ -110,15 +114,15 @@ describe('a settlement in a table', () => {
     charges.addValue('caller')
     charges.add(store.open(row.spec), 1)
     const gate = newGate(2)
-    const taking = runThread('taking-thread', { buffer, owner: 2, hashKey: HASH_KEY, gate, decisions: [[row]], times: 40_000 })
+    const taking = runThread('taking-thread', { buffer, owner: 2, hashKey: HASH_KEY, gate, decisions: [[row]], times: 5000 * SCALE })
     while (Atomics.load(gate.words, 0) === 0) await setTimeout(1)
     Atomics.add(gate.words, 0, 1)
     Atomics.notify(gate.words, 0)
-    for (let i = 0; i < 40_000; i++) {
+    for (let i = 0; i < 5000 * SCALE; i++) {
       store.checkAll(charges, results, NOW_MS, 0)
       store.settleAll(charges, { wallMs: 0, momentMs: 0, from: 'local' }, NOW_MS, 0)
     }
-    expect(await taking).toBe(40_000)
+    expect(await taking).toBe(5000 * SCALE)
     expect(spent(buffer, row)).toBe(100_000)
   })
 

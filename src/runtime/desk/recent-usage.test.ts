@@ -22,12 +22,12 @@ test('what rules used is forgotten after a minute, after fifteen, or never', asy
   expect(recent.of([]).most.map(({ rule }) => rule)).toEqual(['many', 'money', 'few'])
   expect(recent.of([{ ...name, unit: 'money' }]).asked[0]!.used.since_start).toBe(0)
   await until(() => {
-    clock.advance(1000)
+    clock.advance(5000)
     return few()[0] === 0
   })
   expect(few()).toEqual([0, 10, 10])
   await until(() => {
-    clock.advance(10_000)
+    clock.advance(60_000)
     return few()[1] === 0
   })
   expect(few()).toEqual([0, 0, 10])

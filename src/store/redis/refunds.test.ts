@@ -5,6 +5,7 @@ import { ClockedLink } from '../../../test/support/redis/clocked-link.ts'
 import { usableLink } from '../../../test/support/redis/recorded-link.ts'
 import { type RedisServer, runningRedis } from '../../../test/support/redis/redis-server.ts'
 import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
+import { runs } from '../../../test/support/run/property-runs.ts'
 import { thisSuite } from '../../../test/support/service/suite-owner.ts'
 import { bucketLimit, dayLimit, overdrawn } from '../../../test/support/store/charging.ts'
 import { canOverdraw } from '../../limiter/limit.ts'
@@ -130,7 +131,7 @@ describeWithRedis('hits that are given back at another instance than the one tha
           }
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(15) },
     )
   })
 

@@ -13,7 +13,7 @@ const FOUR = bundle(1, policy('p', { rules: [bucketRule('four', [], 4, HARDLY_AN
 const PASSWORD = 'pa55-of-redis'
 const ASKED = 8
 
-outageSuite('is a black hole', 'has no memory left', 'stands still')
+outageSuite('is slow', 'is a black hole', 'has no memory left', 'stands still')
 
 describeWithRedis('without Redis', () => {
   test('each worker says once that it is gone and once that it is back, without the password', async () => {

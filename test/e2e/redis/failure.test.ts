@@ -18,7 +18,7 @@ const ASKED = 8
 /** How long a start waits for Redis. */
 const FIRST_USE_MS = 2000
 
-outageSuite('goes away', 'is slow')
+outageSuite('goes away')
 
 describeWithRedis('without Redis', () => {
   const shared = redisOfSuite()
