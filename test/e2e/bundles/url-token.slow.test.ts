@@ -1,6 +1,6 @@
-import { expect, type TestContext, test } from 'vitest'
+import { expect, test, type TestContext } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
-import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
+import { known, logged, urlEnv } from '../../support/bundles/bundle-url.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
@@ -36,6 +36,13 @@ describeWithOpenssl('over TLS', () => {
     const cli = await serving(urlEnv(plain.url, { NODE_EXTRA_CA_CERTS: certificate.path, EDGE_CONFIG_TOKEN: TOKEN }), [], t)
     await until(() => cli.logged('bundle_applied').length === 1)
     expect(source.requests[0]!.headers.authorization).toBeUndefined()
+  })
+
+  test.concurrent('a source whose certificate NODE_EXTRA_CA_CERTS vouches for is read', async (t) => {
+    const { source, certificate } = await tlsSource(t)
+    source.publish(known(1))
+    const cli = await serving(urlEnv(source.url, { NODE_EXTRA_CA_CERTS: certificate.path }), [], t)
+    await until(() => cli.logged('bundle_applied').length === 1)
   })
 })
 
