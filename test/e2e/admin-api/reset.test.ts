@@ -6,7 +6,6 @@ import { blockRule, bucketRule, bundle, concurrencyRule, policy, unlimitedRule, 
 import type { Edge } from '../../support/service/edge.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
-import { until } from '../../support/until.ts'
 
 const HARDLY_ANY = 0.0001
 const LIMIT = 10

@@ -47,7 +47,7 @@ describe('GET top of several workers', () => {
     expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200))
     await mortal.untilReplaced()
     await load.stop()
-    const { rejected, complete } = await top(mortal.edge)
+    const { rejected, complete } = (await askAdmin(mortal.edge.adminPort, 'GET', 'top')).json
     expect(complete).toBe(false)
     expect(rejected).toMatchObject([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' } }])
     expect(rejected[0].count).toBeLessThanOrEqual(load.count(429) + load.errors.length)

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { serving } from '../../support/service/running.ts'
 
@@ -12,7 +11,3 @@ describe.concurrent('SIGHUP', () => {
     expect(await cli.stop()).toBe(0)
   })
 })
-
-async function limit(edge: Edge): Promise<string | undefined> {
-  return (await edge.decide()).headers['ratelimit-limit']
-}

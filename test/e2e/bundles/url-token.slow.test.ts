@@ -1,6 +1,6 @@
-import { expect, test, type TestContext } from 'vitest'
+import { expect, type TestContext, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
-import { known, logged, urlEnv } from '../../support/bundles/bundle-url.ts'
+import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'

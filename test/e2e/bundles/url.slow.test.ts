@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
-import { known, logged, urlEnv } from '../../support/bundles/bundle-url.ts'
+import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
 import { serving } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 

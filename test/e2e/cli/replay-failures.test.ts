@@ -126,5 +126,4 @@ describe('the program', () => {
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
     expect(JSON.parse(stdout)).toMatchObject({ requests: 10, bundles: [{ allowed: 2, rejected: 8 }] })
   })
-
 })

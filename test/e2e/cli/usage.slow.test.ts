@@ -1,9 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { command } from '../../support/service/command.ts'
 import { finished } from '../../support/service/running.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string }
 
 describe.concurrent('the program', () => {
   test('names what it does not know, and exits with 1', async (t) => {

@@ -56,7 +56,6 @@ describe.concurrent('the program', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     for (const each of COMMANDS) expect(stdout).toContain(each)
   })
-
 })
 
 describe('help', () => {

@@ -12,7 +12,6 @@ import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
-import { metric } from '../../support/service/metrics.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 

@@ -147,7 +147,11 @@ describe('the log of the program', () => {
     // A start that takes some seconds has a line more.
     const events = entries.map(({ event }) => event).filter((event) => event !== 'waiting_for_bundle')
     expect(events).toEqual(['bundle_applied', 'started', 'stopping', 'stopped'])
-    expect(entries.find(({ event }) => event === 'started')).toMatchObject({ port: cli.port, mode: 'decision_service', version: expect.any(String) })
+    expect(entries.find(({ event }) => event === 'started')).toMatchObject({
+      port: cli.port,
+      mode: 'decision_service',
+      version: expect.any(String),
+    })
   })
 })
 
