@@ -7,8 +7,8 @@ import { Exposition } from '../telemetry/metrics/exposition.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
 import { MetricsEndpoint } from './metrics-endpoint.ts'
 
-test('ten thousand policies are gathered in many turns, and nothing is missing', async () => {
-  const { endpoint } = exposing(10_000)
+test('two thousand policies are gathered in many turns, and nothing is missing', async () => {
+  const { endpoint } = exposing(2000)
   // Each reading of the time is a tenth of a millisecond later, however fast the machine.
   new HeldNow(0.1)
   const response = new Response()
@@ -22,7 +22,7 @@ test('ten thousand policies are gathered in many turns, and nothing is missing',
   }
   await done
   expect(turns).toBeGreaterThan(3)
-  expect(response.text.match(/^edge_decisions_total\{.*\} 1$/gm)).toHaveLength(10_000)
+  expect(response.text.match(/^edge_decisions_total\{.*\} 1$/gm)).toHaveLength(2000)
 })
 
 test('all who ask before it begins get one text, those who ask meanwhile the next one', async () => {

@@ -1,25 +1,37 @@
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { SECRET, SECRET_ENV } from '../../conformance/debug-login.ts'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const STATUS = '/admin/v1/status'
 const BEARER = ['Authorization', `Bearer ${ADMIN_TOKEN}`] as const
 
 describe('the admin API', () => {
+  // What is refused counts by the minute, and this clock is moved on after each test.
+  const clock = new ManualClock()
+  const owner = thisSuite()
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await running({ bundle: bundle(1), env: { ...ADMIN_ENV, ...SECRET_ENV }, clock }, owner)
+  })
+
+  afterEach(() => clock.advance(60_000))
+
   test('returns 404 where there is no token, whatever is below /admin/', async () => {
-    const edge = await running({ bundle: bundle(1), env: { EDGE_ADMIN_PORT: '0' } })
+    const bare = await running({ bundle: bundle(1), env: { EDGE_ADMIN_PORT: '0' } })
     for (const path of [STATUS, '/admin/v1/', '/admin/v1', '/admin/', '/admin/v1/session', '/'])
-      expect([path, (await ask(edge.adminPort, 'GET', path, [BEARER])).status]).toEqual([path, 404])
+      expect([path, (await ask(bare.adminPort, 'GET', path, [BEARER])).status]).toEqual([path, 404])
   })
 
   test('needs the token in the header field, and shows nothing without it', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
+    const before = edge.logged('admin_refused').length
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).status).toBe(200)
     for (const path of ['status', 'nothing', 'openapi.json', `status?token=${ADMIN_TOKEN}`]) {
       for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS'])
@@ -29,11 +41,11 @@ describe('the admin API', () => {
           json: { error: { code: 'unauthorized', type: 'authentication_error' } },
         })
     }
-    expect(edge.logged('admin_refused')).toEqual([])
+    expect(edge.logged('admin_refused')).toHaveLength(before)
   })
 
   test('never logs or returns a token, wherever it was sent', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
+    const before = edge.logged('admin_refused').length
     const secret = `${ADMIN_TOKEN}-and-more`
     const answers = [
       await askAdmin(edge.adminPort, 'GET', `status?token=${secret}`, { token: undefined }),
@@ -41,7 +53,7 @@ describe('the admin API', () => {
       await askAdmin(edge.adminPort, 'GET', `status?access_token=${secret}`),
     ]
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 400])
-    expect(edge.logged('admin_refused')).toHaveLength(1)
+    expect(edge.logged('admin_refused')).toHaveLength(before + 1)
     expect(JSON.stringify([edge.log, answers.slice(0, 2)])).not.toContain(ADMIN_TOKEN)
   })
 
@@ -56,18 +68,15 @@ describe('the admin API', () => {
     ['two in one field', [['Authorization', `Bearer ${ADMIN_TOKEN}, Bearer ${ADMIN_TOKEN}`]]],
     ['it in another field', [['X-Admin-Token', ADMIN_TOKEN]]],
   ] as const)('refuses %s', async (_what, fields) => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     expect((await ask(edge.adminPort, 'GET', STATUS, fields)).status).toBe(401)
   })
 
   test.each(['bearer', 'BEARER', 'Bearer  '])('takes the scheme as %s', async (scheme) => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     expect((await ask(edge.adminPort, 'GET', STATUS, [['Authorization', `${scheme} ${ADMIN_TOKEN}`]])).status).toBe(200)
   })
 
   test('gives 429 beyond ten wrong tokens a minute, without a log line; the right one always works', async () => {
-    const clock = new ManualClock()
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV, clock })
+    const before = edge.logged('admin_refused').length
     const guess = () => askAdmin(edge.adminPort, 'GET', 'status', { token: 'x'.repeat(40) })
     for (let i = 0; i < 10; i++) expect((await guess()).status).toBe(401)
     expect(await guess()).toMatchObject({
@@ -75,7 +84,7 @@ describe('the admin API', () => {
       headers: { 'retry-after': '60' },
       json: { error: { code: 'too_many_attempts', type: 'rate_limit_error' } },
     })
-    expect(edge.logged('admin_refused')).toHaveLength(10)
+    expect(edge.logged('admin_refused')).toHaveLength(before + 10)
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).status).toBe(200)
     expect((await askAdmin(edge.adminPort, 'GET', 'status', { token: undefined })).status).toBe(401)
     clock.advance(60_000)
@@ -83,19 +92,16 @@ describe('the admin API', () => {
   })
 
   test('counts wrong tokens and wrong secrets of debug sessions apart', async () => {
-    const edge = await running({ bundle: bundle(1), env: { ...ADMIN_ENV, ...SECRET_ENV }, clock: new ManualClock() })
     for (let i = 0; i < 20; i++) await askAdmin(edge.adminPort, 'GET', 'status', { token: 'wrong' })
     await ask(edge.adminPort, 'POST', '/v1/debug/session', [['X-Edge-Debug-Secret', `${SECRET}x`]])
     expect(edge.logged('debug_session_refused')).toMatchObject([{ delay_ms: 0 }])
   })
 
   test('is not on the main port', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     expect((await ask(edge.port, 'GET', STATUS, [BEARER])).status).toBe(404)
   })
 
   test('has errors of one shape: unknown paths, methods and parameters', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     for (const path of ['', 'nothing', 'status/', 'Status', '%73tatus', '../v1/nothing', '__proto__'])
       expect(await askAdmin(edge.adminPort, 'GET', path)).toMatchObject({
         status: 404,
@@ -117,7 +123,6 @@ describe('the admin API', () => {
   })
 
   test('serves pipelined requests of one connection in order', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     const client = RawClient.connect(edge.adminPort)
     const get = (path: string, token: string): string =>
       `GET /admin/v1/${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { until } from '../../support/until.ts'
+import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 import { loadOnAll, servingOn } from '../../support/workers/workers.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
@@ -40,5 +41,19 @@ describe('GET activity', () => {
     const last = samples.at(-1)
     expect(workers[0].decisions + workers[1].decisions).toBeLessThanOrEqual(last.allowed + last.rejected + 16)
     expect(workers.map(({ worker }: { worker: number }) => worker)).toEqual([1, 2])
+  })
+
+  test('a worker that is replaced makes no count fall', async () => {
+    const mortal = await mortalEdge(1, { bundle: BUNDLE, env: ADMIN_ENV })
+    await mortal.edge.decideTimes(6, { uri: '/p', fields: alice })
+    mortal.age()
+    await until(async () => (await activity(mortal.edge.adminPort)).samples.some(({ rejected }: { rejected: number }) => rejected === 2))
+    await mortal.host.terminate(1)
+    await mortal.untilReplaced()
+    await mortal.edge.decideTimes(1, { uri: '/p', fields: alice })
+    mortal.age()
+    const { samples, workers } = await activity(mortal.edge.adminPort)
+    expect(samples.at(-1)).toMatchObject({ allowed: 0, rejected: 1 })
+    expect(workers).toMatchObject([{ decisions: 1 }])
   })
 })

@@ -1,14 +1,15 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
 const HARDLY_ANY = 0.0001
@@ -41,6 +42,12 @@ async function sampled(options: Parameters<typeof running>[0] = {}) {
 const alice = [['X-K', 'alice']] as const
 
 describe('GET activity', () => {
+  const owner = thisSuite()
+  let refusing: Edge
+  beforeAll(async () => {
+    refusing = await running({ bundle: BUNDLE, env: ADMIN_ENV }, owner)
+  })
+
   test('counts what was decided between two samples, by action, reason and policy', async () => {
     const { edge, sample } = await sampled()
     await edge.decideTimes(6, { uri: '/p', fields: alice })
@@ -169,22 +176,7 @@ describe('GET activity', () => {
     ['?since=2026-02-31T00:00:00Z', 'since: expected a time such as 2026-01-01T00:00:00Z, got "2026-02-31T00:00:00Z"'],
     ['?from=x', 'unknown parameter "from"; expected since'],
   ])('refuses %s', async (query, message) => {
-    const { edge } = await sampled()
-    expect(await askAdmin(edge.adminPort, 'GET', `activity${query}`)).toMatchObject({ status: 400, json: { error: { message } } })
-  })
-
-  test('a worker that is replaced makes no count fall', async () => {
-    const mortal = await mortalEdge(1, { bundle: BUNDLE, env: ADMIN_ENV })
-    await mortal.edge.decideTimes(6, { uri: '/p', fields: alice })
-    mortal.age()
-    await until(async () => (await activity(mortal.edge.adminPort)).samples.some(({ rejected }: { rejected: number }) => rejected === 2))
-    await mortal.host.terminate(1)
-    await mortal.untilReplaced()
-    await mortal.edge.decideTimes(1, { uri: '/p', fields: alice })
-    mortal.age()
-    const { samples, workers } = await activity(mortal.edge.adminPort)
-    expect(samples.at(-1)).toMatchObject({ allowed: 0, rejected: 1 })
-    expect(workers).toMatchObject([{ decisions: 1 }])
+    expect(await askAdmin(refusing.adminPort, 'GET', `activity${query}`)).toMatchObject({ status: 400, json: { error: { message } } })
   })
 })
 

@@ -1,11 +1,13 @@
 import { connect } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { EventClient } from '../../support/admin/event-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const SECRET = 'sk-secret-of-alice'
@@ -17,6 +19,12 @@ const REJECTING = bundle(
 )
 
 describe('GET events', () => {
+  const owner = thisSuite()
+  let refusing: Edge
+  beforeAll(async () => {
+    refusing = await running({ env: ADMIN_ENV }, owner)
+  })
+
   test('is a stream of what happens, without the values of callers', async () => {
     const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
     const client = await EventClient.open(edge.adminPort)
@@ -60,8 +68,7 @@ describe('GET events', () => {
     ['?events=reject', 'unknown parameter'],
     [`?token=${ADMIN_TOKEN}`, 'unknown parameter'],
   ])('refuses %s', async (query, message) => {
-    const edge = await running({ env: ADMIN_ENV })
-    const { status, json } = await askAdmin(edge.adminPort, 'GET', `events${query}`)
+    const { status, json } = await askAdmin(refusing.adminPort, 'GET', `events${query}`)
     expect([status, json.error.code]).toEqual([400, 'bad_request'])
     expect(json.error.message).toContain(message)
   })

@@ -1,14 +1,21 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 
 const PATHS = ['/', '/console/console.js', '/console/console.css', '/console/icon.svg']
 
 describe("the operators' page", () => {
+  const owner = thisSuite()
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await running({ bundle: bundle(1), env: ADMIN_ENV }, owner)
+  })
+
   test('is on the admin port with all its files, and nothing of it is on the main port', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     for (const path of PATHS) {
       expect([path, (await ask(edge.adminPort, 'GET', path)).status]).toEqual([path, 200])
       expect([path, (await ask(edge.port, 'GET', path)).status]).toEqual([path, 404])
@@ -18,12 +25,11 @@ describe("the operators' page", () => {
   })
 
   test('is not there without an admin token', async () => {
-    const edge = await running({ bundle: bundle(1), env: { EDGE_ADMIN_PORT: '0' } })
-    for (const path of PATHS) expect([path, (await ask(edge.adminPort, 'GET', path)).status]).toEqual([path, 404])
+    const bare = await running({ bundle: bundle(1), env: { EDGE_ADMIN_PORT: '0' } })
+    for (const path of PATHS) expect([path, (await ask(bare.adminPort, 'GET', path)).status]).toEqual([path, 404])
   })
 
   test('names only files of its own, and has neither script nor style inside', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     const { body } = await ask(edge.adminPort, 'GET', '/')
     const named = [...body.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path]) => path!)
     expect(named.toSorted()).toEqual(PATHS.slice(1).toSorted())
@@ -31,7 +37,6 @@ describe("the operators' page", () => {
   })
 
   test('forbids everything that is not its own', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     for (const path of PATHS) {
       const { headers } = await ask(edge.adminPort, 'GET', path)
       const policy = headers['content-security-policy']!.split('; ')
@@ -50,7 +55,6 @@ describe("the operators' page", () => {
   })
 
   test('is not sent again to a browser that has it', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     for (const path of PATHS) {
       const { headers } = await ask(edge.adminPort, 'GET', path)
       expect(headers['cache-control']).toBe('no-cache')
@@ -62,7 +66,6 @@ describe("the operators' page", () => {
   })
 
   test('is compressed where the browser can read that', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     for (const path of PATHS) {
       const { body, headers } = await ask(edge.adminPort, 'GET', path)
       expect([headers['content-encoding'], headers['vary'], headers['content-length']]).toEqual([
@@ -76,7 +79,6 @@ describe("the operators' page", () => {
   })
 
   test('has a head alone for HEAD, and refuses other methods', async () => {
-    const edge = await running({ bundle: bundle(1), env: ADMIN_ENV })
     for (const path of PATHS) {
       const [whole, head] = [await ask(edge.adminPort, 'GET', path), await ask(edge.adminPort, 'HEAD', path)]
       expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', whole.headers['content-length']])

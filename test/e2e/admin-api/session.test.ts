@@ -1,10 +1,13 @@
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { twoSharing } from '../../support/redis/sharing-edge.ts'
+import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
 const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', [], 10)] }))
@@ -33,15 +36,23 @@ function askWith(cookie: string, port: number, method: string, path: string, hea
 }
 
 describe('a session', () => {
+  const shared = new ManualClock()
+  const owner = thisSuite()
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: shared }, owner)
+  })
+
+  // What is refused counts by the minute.
+  afterEach(() => shared.advance(60_000))
+
   test('is opened by a small body only: anybody may send one', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const body = { token: ADMIN_TOKEN, actor: 'a'.repeat(4096) }
     const response = await askAdmin(edge.adminPort, 'POST', 'session', { token: undefined, body })
     expect(response).toMatchObject({ status: 400, json: { error: { message: 'the body must not be larger than 4 KiB' } } })
   })
 
   test('is opened with the token, and its cookie reads everything', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: new ManualClock() })
     const { response, cookie, csrf } = await login(edge.adminPort)
     expect(response.status).toBe(200)
     expect(setCookieOf(response)).toMatch(/^edge_admin=[\w-]+; Max-Age=28800; Path=\/; HttpOnly; SameSite=Strict$/)
@@ -53,19 +64,18 @@ describe('a session', () => {
   })
 
   test('needs X-Edge-CSRF for everything but GET', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const before = edge.logged('counter_reset').length
     const { cookie, csrf } = await login(edge.adminPort)
     const other = await login(edge.adminPort)
     const reset = (headers: object) => askWith(cookie, edge.adminPort, 'POST', 'counters/reset', headers, RESET)
     for (const headers of [{}, { 'X-Edge-CSRF': '' }, { 'X-Edge-CSRF': other.csrf }, { 'X-Edge-CSRF': `${csrf}x` }, { 'X-CSRF': csrf }])
       expect(await reset(headers)).toMatchObject({ status: 403, json: { error: { code: 'csrf', type: 'permission_error' } } })
     expect((await askWith(cookie, edge.adminPort, 'DELETE', 'session')).status).toBe(403)
-    expect(edge.logged('counter_reset')).toEqual([])
+    expect(edge.logged('counter_reset')).toHaveLength(before)
     expect((await reset({ 'X-Edge-CSRF': csrf })).status).toBe(200)
   })
 
   test('changes nothing for a page of another host', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const { cookie, csrf } = await login(edge.adminPort)
     const statusFrom = async (headers: object) =>
       (await askWith(cookie, edge.adminPort, 'POST', 'counters/reset', { 'X-Edge-CSRF': csrf, ...headers }, RESET)).status
@@ -88,17 +98,15 @@ describe('a session', () => {
   })
 
   test('is the actor of its changes, whatever the header says', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const { cookie, csrf } = await login(edge.adminPort, {}, 'Zoë\n')
     expect(
       (await askWith(cookie, edge.adminPort, 'POST', 'counters/reset', { 'X-Edge-CSRF': csrf, 'X-Edge-Actor': 'mallory' }, RESET)).status,
     ).toBe(200)
-    expect(edge.logged('counter_reset')).toMatchObject([{ actor: 'Zoë?' }])
-    expect(edge.logged('admin_session_opened')).toMatchObject([{ actor: 'Zoë?' }])
+    expect(edge.logged('counter_reset').at(-1)).toMatchObject({ actor: 'Zoë?' })
+    expect(edge.logged('admin_session_opened').at(-1)).toMatchObject({ actor: 'Zoë?' })
   })
 
   test('is Secure where the request came by https, as a trusted proxy says', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const https = { 'X-Forwarded-Proto': 'https' }
     expect(setCookieOf((await login(edge.adminPort, https)).response)).toMatch(/; Secure$/)
     const wary = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_TRUSTED_PROXIES: '192.0.2.1' } })
@@ -107,17 +115,16 @@ describe('a session', () => {
 
   test('ends by itself', async () => {
     const clock = new ManualClock()
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock })
-    const { cookie, response } = await login(edge.adminPort)
+    const aging = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock })
+    const { cookie, response } = await login(aging.adminPort)
     expect(Date.parse(response.json.expires_at)).toBe(Math.floor(clock.wallMs() / 1000) * 1000 + LIFETIME_S * 1000)
     clock.advance((LIFETIME_S - 1) * 1000)
-    expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(200)
+    expect((await askWith(cookie, aging.adminPort, 'GET', 'status')).status).toBe(200)
     clock.advance(1000)
-    expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(401)
+    expect((await askWith(cookie, aging.adminPort, 'GET', 'status')).status).toBe(401)
   })
 
   test('cannot be made up, and a wrong token beside it is refused', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const { cookie } = await login(edge.adminPort)
     const middle = Math.floor(cookie.length / 2)
     const swapped = cookie[middle] === 'A' ? 'B' : 'A'
@@ -136,20 +143,19 @@ describe('a session', () => {
   })
 
   test('is not opened by a wrong token, which counts as any other', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: new ManualClock() })
-    const open = (body: unknown) => askAdmin(edge.adminPort, 'POST', 'session', { token: undefined, body })
+    const strict = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: new ManualClock() })
+    const open = (body: unknown) => askAdmin(strict.adminPort, 'POST', 'session', { token: undefined, body })
     const statuses: number[] = []
     for (let i = 0; i < 11; i++) statuses.push((await open({ token: `wrong ${i}` })).status)
     expect(statuses).toEqual([...Array(10).fill(401), 429])
-    expect((await askAdmin(edge.adminPort, 'GET', 'status', { token: 'wrong' })).status).toBe(429)
+    expect((await askAdmin(strict.adminPort, 'GET', 'status', { token: 'wrong' })).status).toBe(429)
     expect((await open({ token: ADMIN_TOKEN })).status).toBe(200)
-    expect(edge.logged('admin_refused')).toHaveLength(10)
+    expect(strict.logged('admin_refused')).toHaveLength(10)
     for (const body of [{}, { token: 1 }, { token: ADMIN_TOKEN, actor: 1 }, { token: ADMIN_TOKEN, role: 'x' }])
       expect((await open(body)).status).toBe(400)
   })
 
   test('does not exist for whoever has the token alone', async () => {
-    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     expect((await askAdmin(edge.adminPort, 'GET', 'session')).status).toBe(401)
     expect((await askAdmin(edge.adminPort, 'DELETE', 'session')).status).toBe(204)
   })
@@ -158,8 +164,7 @@ describe('a session', () => {
 describeWithRedis('a session of a fleet', () => {
   test('works on all instances, and ends on all', async () => {
     const redis = await runningRedis()
-    const env = { ...ADMIN_ENV, EDGE_REDIS_URL: redis.url }
-    const [here, there] = [await running({ bundle: BUNDLE, env }), await running({ bundle: BUNDLE, env })]
+    const [here, there] = await twoSharing(redis.url, { bundle: BUNDLE, env: ADMIN_ENV })
     const { cookie, csrf } = await login(here.adminPort)
     expect((await askWith(cookie, there.adminPort, 'GET', 'session')).json.csrf_token).toBe(csrf)
     await askWith(cookie, here.adminPort, 'DELETE', 'session', { 'X-Edge-CSRF': csrf })

@@ -3,6 +3,7 @@ import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-clie
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
+import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 import { loadOnAll, servingOn } from '../../support/workers/workers.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
@@ -34,5 +35,21 @@ describe('GET top of several workers', () => {
       expect(json.nearest).toEqual([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, kind: 'bucket', remaining: 0, limit: 4 }])
     }
     expect(load.count(200)).toBe(4)
+  })
+
+  test('responds while one of them dies, with what the others know', async () => {
+    const mortal = await mortalEdge(2, { bundle: KEYED, env: ADMIN_ENV })
+    const load = await loadOnAll(mortal.port, [...original('/p'), ['X-K', 'alice']], 8)
+    const asked = Promise.allSettled(Array.from({ length: 20 }, () => askAdmin(mortal.edge.adminPort, 'GET', 'top')))
+    mortal.age()
+    await mortal.host.terminate(2)
+    const responses = (await asked).flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200))
+    await mortal.untilReplaced()
+    await load.stop()
+    const { rejected, complete } = (await askAdmin(mortal.edge.adminPort, 'GET', 'top')).json
+    expect(complete).toBe(false)
+    expect(rejected).toMatchObject([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' } }])
+    expect(rejected[0].count).toBeLessThanOrEqual(load.count(429) + load.errors.length)
   })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { PERIOD_MS } from '../../../src/top/rejected-callers.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { blockRule, bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
@@ -10,9 +10,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
-import { original } from '../../support/service/wire.ts'
-import { mortalEdge } from '../../support/workers/mortal-edge.ts'
-import { loadOnAll } from '../../support/workers/workers.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
 const HARDLY_ANY = 0.0001
@@ -38,6 +36,25 @@ function asks(edge: Edge, times: number, key: string, uri = '/p'): Promise<numbe
 }
 
 describe('GET top', () => {
+  const owner = thisSuite()
+  let refusing: Edge
+  beforeAll(async () => {
+    refusing = await running({ bundle: KEYED, env: ADMIN_ENV }, owner)
+  })
+
+  test.each([
+    ['?policy=z', 404, 'unknown_policy', 'there is no policy "z" in the active bundle'],
+    ['?policy=p&rule=z', 404, 'unknown_rule', 'policy "p" has no rule "z"'],
+    ['?rule=r', 400, 'bad_request', 'rule: name its policy too'],
+    ['?policy=p&policy=q', 400, 'bad_request', 'policy comes more than once'],
+    ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, limit'],
+    ['?limit=0', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "0"'],
+    ['?limit=101', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "101"'],
+    ['?limit=1e1', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "1e1"'],
+  ])('refuses %s', async (query, status, code, message) => {
+    expect(await askAdmin(refusing.adminPort, 'GET', `top${query}`)).toMatchObject({ status, json: { error: { code, message } } })
+  })
+
   test('knows the overrides in force: what they leave a caller, and of which limit', async () => {
     const rules = [bucketRule('r', ['bearer'], 2, HARDLY_ANY)]
     const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
@@ -90,20 +107,6 @@ describe('GET top', () => {
     expect(await counts('?policy=q&rule=r')).toEqual([[2, 1], 2])
     expect(await counts('?policy=q&rule=wide')).toEqual([[], 1])
     expect(await counts('?policy=q&limit=1')).toEqual([[2], 1])
-  })
-
-  test.each([
-    ['?policy=z', 404, 'unknown_policy', 'there is no policy "z" in the active bundle'],
-    ['?policy=p&rule=z', 404, 'unknown_rule', 'policy "p" has no rule "z"'],
-    ['?rule=r', 400, 'bad_request', 'rule: name its policy too'],
-    ['?policy=p&policy=q', 400, 'bad_request', 'policy comes more than once'],
-    ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, limit'],
-    ['?limit=0', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "0"'],
-    ['?limit=101', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "101"'],
-    ['?limit=1e1', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "1e1"'],
-  ])('refuses %s', async (query, status, code, message) => {
-    const edge = await running({ bundle: KEYED, env: ADMIN_ENV })
-    expect(await askAdmin(edge.adminPort, 'GET', `top${query}`)).toMatchObject({ status, json: { error: { code, message } } })
   })
 
   test('is empty before the first bundle, and 404 where EDGE_TOP is off', async () => {
@@ -227,24 +230,6 @@ describe('GET top', () => {
     expect(Date.parse(later.since)).toBeGreaterThan(Date.parse(since))
     clock.advance(PERIOD_MS)
     expect(await top(edge)).toMatchObject({ rejected: [], nearest: [] })
-  })
-})
-
-describe('GET top of several workers', () => {
-  test('responds while one of them dies, with what the others know', async () => {
-    const mortal = await mortalEdge(2, { bundle: KEYED, env: ADMIN_ENV })
-    const load = await loadOnAll(mortal.port, [...original('/p'), ['X-K', 'alice']], 8)
-    const asked = Promise.allSettled(Array.from({ length: 20 }, () => askAdmin(mortal.edge.adminPort, 'GET', 'top')))
-    mortal.age()
-    await mortal.host.terminate(2)
-    const responses = (await asked).flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200))
-    await mortal.untilReplaced()
-    await load.stop()
-    const { rejected, complete } = await top(mortal.edge)
-    expect(complete).toBe(false)
-    expect(rejected).toMatchObject([{ policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' } }])
-    expect(rejected[0].count).toBeLessThanOrEqual(load.count(429) + load.errors.length)
   })
 })
 

@@ -13,4 +13,14 @@ describeWithOpenssl('EDGE_EVENTS_URL over TLS', () => {
     expect(cli.logged('events_not_posted')).toMatchObject([{ reason: expect.stringContaining('certificate') as string }])
     expect(receiver.batches).toEqual([])
   })
+
+  test.concurrent('gets events if NODE_EXTRA_CA_CERTS vouches for its certificate', async (t) => {
+    const certificate = await selfSigned(await scratchDirectory(t))
+    const receiver = await WebhookReceiver.start(t, certificate)
+    const cli = await serving({ ...receiver.env, NODE_EXTRA_CA_CERTS: certificate.path }, [], t)
+    await receiver.untilNamed('started')
+    expect(await cli.stop()).toBe(0)
+    expect(receiver.events.at(-1)).toMatchObject({ event: 'stopped' })
+    expect(`${cli.stdout}${cli.stderr}`).not.toMatch(/a-secret-in-the-query|whsec_/)
+  })
 })

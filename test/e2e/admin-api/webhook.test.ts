@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { readEventsSecret } from '../../../src/config/config-values.ts'
 import { Webhook } from '../../../src/runtime/events/webhook.ts'
 import type { Series } from '../../../src/telemetry/metrics/counter-family.ts'
@@ -10,9 +10,7 @@ import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { EVENTS_SECRET, WebhookReceiver } from '../../support/admin/webhook-receiver.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { metric } from '../../support/service/metrics.ts'
-import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
-import { running, scratchDirectory, serving, thisTest } from '../../support/service/running.ts'
-import { selfSigned } from '../../support/service/self-signed.ts'
+import { running, scratchDirectory, thisTest } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 const REJECTING = bundle(1, policy('api', { rules: [bucketRule('per-key', ['header:x-api-key'], 1, 0.001)] }))
@@ -20,7 +18,13 @@ const SECRET = 'sk-secret-of-alice'
 const ALICE = { uri: '/x', fields: [['X-Api-Key', SECRET]] as [string, string][] }
 
 describe('EDGE_EVENTS_URL', () => {
-  test.concurrent('gets the events in signed batches, from the start to the end, whatever the log has', async (t) => {
+  test('gets the events in signed batches, from the start to the end, whatever the log has', async (t) => {
+    // However busy the machine is, there is time for the last events.
+    const { close } = Webhook.prototype
+    const spied = vi.spyOn(Webhook.prototype, 'close').mockImplementation(function (this: Webhook) {
+      return close.call(this, 60_000)
+    })
+    t.onTestFinished(() => spied.mockRestore())
     const receiver = await WebhookReceiver.start(t)
     const stateFile = join(await scratchDirectory(t), 'state')
     const edge = await running({ bundle: REJECTING, env: { ...receiver.env, EDGE_LOG_LEVEL: 'silent', EDGE_STATE_FILE: stateFile } }, t)
@@ -64,18 +68,6 @@ describe('EDGE_EVENTS_URL', () => {
     const edge = await running({ bundle: REJECTING, env: { EDGE_EVENTS_URL: 'http://127.0.0.1:9/', EDGE_EVENTS_SECRET: EVENTS_SECRET } }, t)
     await edge.stop()
     expect(edge.log.at(-1)).toMatchObject({ event: 'events_not_posted', url: 'http://127.0.0.1:9', lost: 4 })
-  })
-})
-
-describeWithOpenssl('EDGE_EVENTS_URL over TLS', () => {
-  test.concurrent('gets events if NODE_EXTRA_CA_CERTS vouches for its certificate', async (t) => {
-    const certificate = await selfSigned(await scratchDirectory(t))
-    const receiver = await WebhookReceiver.start(t, certificate)
-    const cli = await serving({ ...receiver.env, NODE_EXTRA_CA_CERTS: certificate.path }, [], t)
-    await receiver.untilNamed('started')
-    expect(await cli.stop()).toBe(0)
-    expect(receiver.events.at(-1)).toMatchObject({ event: 'stopped' })
-    expect(`${cli.stdout}${cli.stderr}`).not.toMatch(/a-secret-in-the-query|whsec_/)
   })
 })
 

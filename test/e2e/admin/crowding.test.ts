@@ -40,9 +40,9 @@ describe('requests for operators', () => {
     onTestFinished(() => timers.mockRestore())
     // No time passes: what was used up does not grow back.
     const time = new HeldNow()
-    const clients = Array.from({ length: 600 }, () => RawClient.connect(edge.port))
+    const clients = Array.from({ length: 120 }, () => RawClient.connect(edge.port))
     const count = (): number => clients.reduce((sum, { received }) => sum + statusesIn(received).length, 0)
-    for (const client of clients) client.send(LIVEZ.repeat(2))
+    for (const client of clients) client.send(LIVEZ.repeat(10))
     await until(() => count() >= 400)
     const before = timers.mock.calls.length
     for (let turns = 0; turns < 2000; turns++) await turn()

@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { expectTenThousandPolicies } from '../../support/bundles/ten-thousand-policies.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 
-// In YAML: test/campaigns/bundles.test.ts
-test('ten thousand policies in bundle.json load and decide, each by its own rule', () => expectTenThousandPolicies('bundle.json'))
-
+// Ten thousand policies: accepted.slow.test.ts
 describe('unknown fields', () => {
   test('refuse the bundle, each by its path, and the one before stays active', async () => {
     const edge = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', [], 3)] })) })

@@ -2,13 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
-import { bucketRule, policy } from '../../support/bundles/bundles.ts'
 import { moneyBundle, PRICES } from '../../support/llm/money-proxy.ts'
-import type { Cli } from '../../support/service/cli.ts'
+import { command, type Said } from '../../support/service/command.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
-import { finished, running, scratchDirectory } from '../../support/service/running.ts'
+import { running, scratchDirectory } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
-import { servingOn } from '../../support/workers/workers.ts'
 
 const BAD_PRICES: readonly (readonly [what: string, options: Parameters<typeof moneyBundle>[1], sentence: string])[] = [
   [
@@ -37,12 +35,12 @@ const BAD_PRICES: readonly (readonly [what: string, options: Parameters<typeof m
 describe('edge validate', () => {
   const owner = thisSuite()
   let directory: string
-  let validated: Cli & { status: number }
+  let validated: Said
   beforeAll(async () => {
     directory = await scratchDirectory(owner)
     const files = BAD_PRICES.map((_, i) => fileOf(i))
     for (const [i, [, options]] of BAD_PRICES.entries()) await writeFile(files[i]!, JSON.stringify(moneyBundle(1, options)))
-    validated = await finished(['validate', ...files], {}, owner)
+    validated = await command('validate', ...files)
   })
 
   test.each(BAD_PRICES.map(([what, , sentence], i) => ({ what, sentence, i })))('names $what', ({ sentence, i }) => {
@@ -61,16 +59,4 @@ test('a bundle with bad prices is refused, and the active one stays with its cou
   await offer(edge, moneyBundle(2, { prices: { other: PRICES.main } }))
   expect(edge.log.some(({ event }) => event === 'bundle_refused')).toBe(true)
   expect((await edge.decide({ uri: '/' })).status).toBe(429)
-})
-
-test('the prices of a bundle that is read on a thread of its own reach every worker', async () => {
-  // Above a mebibyte.
-  const padding = policy('padding', {
-    selector: { pathExact: '/padding' },
-    rules: [{ ...bucketRule('r', [], 1), metadata: { note: 'x'.repeat(1_100_000) } }],
-  })
-  const { port } = await servingOn(2, moneyBundle(1, { policies: [padding], config: { period: '1y' } }))
-  const fields = { 'X-Original-Method': 'GET', 'X-Original-URI': '/' }
-  const response = await fetch(`http://127.0.0.1:${port}/v1/decision`, { method: 'POST', headers: fields })
-  expect([response.status, response.headers.get('ratelimit-remaining')]).toEqual([200, '2000'])
 })

@@ -138,14 +138,6 @@ describe.concurrent('SIGHUP', () => {
     await until(() => events(cli, 'bundle_refused') > 0)
     expect(JSON.parse((await ask(cli.port, 'GET', '/readyz')).body)).toMatchObject({ status: 'ready', policy_version: '2' })
   })
-
-  test('without a bundle file changes nothing', async (t) => {
-    const cli = await serving({}, [], t)
-    cli.process.kill('SIGHUP')
-    cli.process.kill('SIGHUP')
-    expect((await ask(cli.port, 'GET', '/livez')).body).toBe('ok')
-    expect(await cli.stop()).toBe(0)
-  })
 })
 
 async function limit(edge: Edge): Promise<string | undefined> {

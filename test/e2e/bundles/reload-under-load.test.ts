@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts'
 
 const STEADY_BURST = 1_000_000
 const TRIAL_BURST = 5
-const STEP = 200
+const STEP = 40
 
 function withTrial(version: number, mode: string): object {
   return bundle(

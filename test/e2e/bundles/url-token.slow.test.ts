@@ -37,6 +37,13 @@ describeWithOpenssl('over TLS', () => {
     await until(() => cli.logged('bundle_applied').length === 1)
     expect(source.requests[0]!.headers.authorization).toBeUndefined()
   })
+
+  test.concurrent('a source whose certificate NODE_EXTRA_CA_CERTS vouches for is read', async (t) => {
+    const { source, certificate } = await tlsSource(t)
+    source.publish(known(1))
+    const cli = await serving(urlEnv(source.url, { NODE_EXTRA_CA_CERTS: certificate.path }), [], t)
+    await until(() => cli.logged('bundle_applied').length === 1)
+  })
 })
 
 async function tlsSource(t: TestContext): Promise<{ source: BundleServer; certificate: Certificate }> {

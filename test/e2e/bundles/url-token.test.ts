@@ -1,10 +1,8 @@
-import { describe, expect, type TestContext, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { fetching, known, limit, logged, urlEnv } from '../../support/bundles/bundle-url.ts'
 import { ask } from '../../support/service/http.ts'
-import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
-import { scratchDirectory, serving } from '../../support/service/running.ts'
-import { type Certificate, selfSigned } from '../../support/service/self-signed.ts'
+import { serving } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 const TOKEN = 'config-token-5e5e5e'
@@ -80,17 +78,3 @@ test('neither token nor query is in any output or metric, whatever the source do
   await cli.stop()
   for (const secret of [TOKEN, QUERY]) expect(`${cli.stdout}${cli.stderr}${metrics.body}`).not.toContain(secret)
 })
-
-describeWithOpenssl('over TLS', () => {
-  test.concurrent('a source whose certificate NODE_EXTRA_CA_CERTS vouches for is read', async (t) => {
-    const { source, certificate } = await tlsSource(t)
-    source.publish(known(1))
-    const cli = await serving(urlEnv(source.url, { NODE_EXTRA_CA_CERTS: certificate.path }), [], t)
-    await until(() => cli.logged('bundle_applied').length === 1)
-  })
-})
-
-async function tlsSource(t: TestContext): Promise<{ source: BundleServer; certificate: Certificate }> {
-  const certificate = await selfSigned(await scratchDirectory(t))
-  return { source: await BundleServer.start(t, certificate), certificate }
-}

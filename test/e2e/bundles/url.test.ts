@@ -163,23 +163,6 @@ describe.concurrent('SIGHUP', () => {
     expect(JSON.parse((await ask(cli.port, 'GET', '/readyz')).body)).toMatchObject({ status: 'ready', policy_version: '2' })
   })
 
-  test('while a poll hangs: that one is given up, and asked anew', async (t) => {
-    const source = await BundleServer.start(t)
-    let givenUp = 0
-    source.respond = (_req, res) => void res.on('close', () => givenUp++) // never
-    const cli = await serving(urlEnv(source.url), [], t)
-    await until(() => source.requests.length === 1)
-    // The second finds one that hangs too, the one of the first.
-    for (let i = 1; i <= 2; i++) {
-      cli.process.kill('SIGHUP')
-      await until(() => givenUp === i && source.requests.length === i + 1)
-    }
-    source.publish(known(1))
-    cli.process.kill('SIGHUP')
-    await until(() => cli.logged('bundle_applied').length === 1)
-    expect(cli.logged('bundle_unreadable')).toEqual([])
-  })
-
   test('many times while one is under way: one more request for all of them', async (t) => {
     const { edge, source } = await fetchingFirst(t, { EDGE_CONFIG_POLL_INTERVAL: '3600' })
     const before = source.requests.length
@@ -194,16 +177,4 @@ describe.concurrent('SIGHUP', () => {
     await Promise.all(reloaded)
     expect(source.requests.length - before).toBe(2)
   })
-})
-
-test('a service that polls stops at once, with a request on its way', async (t) => {
-  const source = await BundleServer.start(t)
-  source.publish(known(1))
-  const cli = await serving(urlEnv(source.url), [], t)
-  await until(() => cli.logged('bundle_applied').length === 1)
-  expect(cli.stdout).toContain(source.url)
-  source.respond = () => {} // never
-  await source.polled()
-  expect(await cli.stop()).toBe(0)
-  expect(cli.logged('bundle_unreadable')).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -8,7 +8,6 @@ import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
 import { replaying, writeFiles } from '../../support/replay/replaying.ts'
 import { command } from '../../support/service/command.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
 
 const ENTRY = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
 const BUNDLE = [
@@ -126,43 +125,5 @@ describe('the program', () => {
     const { stdout, stderr, status } = await ran(['--json', '-', 'log'], LOG)
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
     expect(JSON.parse(stdout)).toMatchObject({ requests: 10, bundles: [{ allowed: 2, rejected: 8 }] })
-  })
-
-  test('ends calmly on Ctrl-C, while it waits for a pipe', async () => {
-    const directory = await scratchDirectory()
-    await writeFile(join(directory, 'a.json'), JSON.stringify({ bundle_version: 1, policies: BUNDLE }))
-    const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', '-'], { cwd: directory })
-    let stderr = ''
-    child.stderr.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString()
-    })
-    const closed = new Promise<number | null>((resolve) => child.on('close', resolve))
-    // Its handler is there when it reads: a pipe holds 64 KiB.
-    let isRead = false
-    child.stdin.write('x'.repeat(2 ** 20), () => {
-      isRead = true
-    })
-    await until(() => isRead)
-    child.kill('SIGINT')
-    expect(await closed).toBe(130)
-    expect(stderr).toBe('edge replay: interrupted after 0 requests\n')
-  })
-
-  test('ends calmly when nobody reads its report', async () => {
-    const directory = await scratchDirectory()
-    const callers = Array.from(
-      { length: 6000 },
-      (_, i): Logged => ({ timeMs: 1_767_225_600_000, uri: '/', headers: { k: `caller-${i >> 1}` } }),
-    )
-    const rule = { name: 'r', limit_keys: ['header:k'], algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst: 1 } }
-    await writeFiles(directory, { 'a.json': [{ id: 'all', spec: { rules: [rule] } }], log: LOG_WRITERS.json(callers) })
-    const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', '--json', 'log'], { cwd: directory })
-    let stderr = ''
-    child.stderr.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString()
-    })
-    child.stdout.once('data', () => child.stdout.destroy())
-    const status = await new Promise((resolve) => child.on('close', resolve))
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   })
 })

@@ -4,11 +4,13 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
-import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
+import { fetching, known } from '../../support/bundles/bundle-url.ts'
 import { newSigner } from '../../support/bundles/signing.ts'
 import { command } from '../../support/service/command.ts'
-import { finished, running, scratchDirectory, serving } from '../../support/service/running.ts'
+import { finished, running, scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
+
+const RSA_KEY = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'pem', type: 'pkcs8' })
 
 describe('edge keygen', () => {
   test('writes a private key for its owner alone and a public key, and prints the setting', async (t) => {
@@ -61,12 +63,12 @@ describe('edge sign', () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${bundlePath}.sig: signature of version 1\n`, stderr: '' })
     await expectTaken(bundlePath, publicText, t)
 
-    const printed = await finished(['sign', '--key', `${name}.key`, '--stdout', bundlePath], {}, t)
+    const printed = await command('sign', '--key', `${name}.key`, '--stdout', bundlePath)
     expect({ status: printed.status, stderr: printed.stderr }).toEqual({ status: 0, stderr: '' })
     expect(printed.stdout).toBe(await readFile(`${bundlePath}.sig`, 'utf8'))
     const source = await BundleServer.start(t)
     source.publish(known(1), { signature: printed.stdout.trim() })
-    const fromUrl = await serving(urlEnv(source.url), ['--config-public-key', publicText], t)
+    const fromUrl = await fetching(source.url, { EDGE_CONFIG_PUBLIC_KEY: publicText }, t)
     await until(() => fromUrl.logged('bundle_applied').length === 1)
     source.publish(known(2), { signature: printed.stdout.trim() })
     await until(() => fromUrl.logged('bundle_refused').length === 1)
@@ -132,8 +134,7 @@ describe('edge sign', () => {
     ['a bundle whose signature cannot be written', ['--key', 'team.key', 'taken.json'], 'taken.json.sig: it is a directory'],
   ] as const)('%s: 1, named, and nothing is signed', async ([_what, args, named], t) => {
     const { directory } = await keyAndBundle(t)
-    const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey
-    await writeFile(join(directory, 'rsa.key'), rsa.export({ format: 'pem', type: 'pkcs8' }))
+    await writeFile(join(directory, 'rsa.key'), RSA_KEY)
     await writeFile(join(directory, 'taken.json'), known(1))
     await mkdir(join(directory, 'taken.json.sig'))
     const inside = args.map((arg) => (arg.startsWith('-') ? arg : join(directory, arg)))

@@ -1,11 +1,12 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { RawClient } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import type { Answer, Fields } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { readAnswers } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 
@@ -15,6 +16,13 @@ const MINUTE_MS = 60_000
 const LOGGED = 10
 
 describe('wrong secrets for a debug session', () => {
+  const clock = new ManualClock()
+  const owner = thisSuite()
+  let refusing: Edge
+  beforeAll(async () => {
+    refusing = await running({ env: { EDGE_DEBUG_SESSION_SECRET: SECRET }, clock }, owner)
+  })
+
   test('are refused later and later, up to a second, and with 403 all of them', async () => {
     const edge = await start()
     const answers = await Promise.all(Array.from({ length: LOGGED }, () => login(edge, 'wrong')))
@@ -75,8 +83,8 @@ describe('wrong secrets for a debug session', () => {
     ['30 KB', [['X-Edge-Debug-Secret', 'x'.repeat(30_000)]]],
     ['the right one as a bearer token', [['Authorization', `Bearer ${SECRET}`]]],
   ] as const)('%s: 403', async (_what, fields) => {
-    const edge = await start()
-    expect((await edge.post('/v1/debug/session', fields)).status).toBe(403)
+    expect((await refusing.post('/v1/debug/session', fields)).status).toBe(403)
+    clock.advance(MINUTE_MS) // or the next one would wait
   })
 
   test('a secret beyond ASCII opens a session as its UTF-8 bytes', async () => {

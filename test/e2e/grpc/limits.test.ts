@@ -3,7 +3,19 @@ import type { GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
 import * as http2 from '../../../src/doors/grpc/http2/frame.ts'
 import { GrpcConnection } from '../../../src/doors/grpc/http2/grpc-connection.ts'
 import { ECHO, EchoMethods, NEVER, WATCH } from '../../support/grpc/echo-methods.ts'
-import { callFields, data, frame, headers, hello, ping, plainBlock, plainText, reset, settings, windowUpdate } from '../../support/grpc/frames.ts'
+import {
+  callFields,
+  data,
+  frame,
+  headers,
+  hello,
+  ping,
+  plainBlock,
+  plainText,
+  reset,
+  settings,
+  windowUpdate,
+} from '../../support/grpc/frames.ts'
 import { prefixed } from '../../support/grpc/grpc-client.ts'
 import { RawHttp2 } from '../../support/grpc/raw-http2.ts'
 import { LAYERS, type LayerName, servingCalls } from '../../support/grpc/serving-calls.ts'

@@ -11,7 +11,6 @@ import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
 import { KeptCounters } from '../../support/state/kept-counters.ts'
-import { servingOn } from '../../support/workers/workers.ts'
 
 const SECRET = 'sk-secret-of-red'
 
@@ -111,13 +110,6 @@ describe('a budget that is nearly spent', () => {
     await spend(edge, '1')
     expect(await counted(edge, 80)).toBe(1)
   })
-})
-
-test('all workers tell of it once together', async () => {
-  const cli = await servingOn(3, warningBundle(1))
-  const costs = Array.from({ length: 100 }, () => '0.1')
-  for (let i = 0; i < costs.length; i += 10) await Promise.all(costs.slice(i, i + 10).map((cost) => spend(cli, cost)))
-  expect([await counted(cli, 80), await counted(cli, 95)]).toEqual([1, 1])
 })
 
 test('a restart with a state file tells nothing twice, and names the caller as before', async (t) => {

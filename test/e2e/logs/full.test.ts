@@ -15,7 +15,7 @@ test('a log that cannot be written stops neither decisions nor the shutdown', as
   const path = join(await scratchDirectory(), 'bundle.json')
   await writeFile(path, JSON.stringify(bundle(1, policy('p', { rules: [bucketRule('r', [], 5, 0.001)] }))))
   const entry = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
-  const env = { PATH: process.env['PATH'] ?? '', EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_CONFIG_FILE: path }
+  const env = { PATH: process.env['PATH'] ?? '', EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_CONFIG_FILE: path, EDGE_WORKERS: '1' }
   const full = openSync('/dev/full', 'w')
   const service = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', full] })
   closeSync(full)

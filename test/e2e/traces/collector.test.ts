@@ -34,7 +34,13 @@ describe.concurrent('a collector that does not accept spans loses them, and noth
     await until(() => traces.accounted === 3)
     expect([traces.sent.count, traces.dropped.count, other.exports.length]).toEqual([0, 3, 0])
     const { url } = receiver
-    const line = { event: 'traces_not_sent', url, reason: expect.stringMatching(reason), lost: 3, msg: 'traces were not sent to EDGE_OTLP_URL' }
+    const line = {
+      event: 'traces_not_sent',
+      url,
+      reason: expect.stringMatching(reason),
+      lost: 3,
+      msg: 'traces were not sent to EDGE_OTLP_URL',
+    }
     expect(traces.lines).toMatchObject([line])
     receiver.respond = (res) => void res.end('{}')
     await until(() => {

@@ -1,0 +1,36 @@
+import { createServer } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { ask } from '../../support/service/http.ts'
+import { finished, serving } from '../../support/service/running.ts'
+import { serverPort } from '../../support/service/server-port.ts'
+
+describe.concurrent('the program', () => {
+  test('names EDGE_ADMIN_PORT that is taken: 1', async (t) => {
+    const server = createServer()
+    t.onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as { port: number }
+    const env = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_ADMIN_PORT: String(port) }
+    const { status, stdout, stderr } = await finished(['serve'], env, t)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain(`EDGE_ADMIN_PORT: port ${port} is in use`)
+    expect(stderr).not.toContain('    at ')
+  })
+
+  test('listens on EDGE_HOST alone, and says so, beside an admin port', async (t) => {
+    const env = { EDGE_HOST: '127.0.0.2', EDGE_PORT: String(await serverPort()), EDGE_ADMIN_PORT: '0' }
+    const cli = await serving(env, [], t)
+    expect(cli.stdout).toMatch(/listens http:\/\/127\.0\.0\.2:\d+\n/)
+    const admin = Number(/admin\s+http:\/\/127\.0\.0\.2:(\d+)/.exec(cli.stdout)![1])
+    expect(admin).not.toBe(cli.port)
+    await expect(ask(cli.port, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    expect(await cli.stop()).toBe(0)
+  })
+
+  // The second is one of a link, and says not of which.
+  test.for(['192.0.2.1', 'fe80::1'])('names EDGE_HOST that is no address of this machine: 1: %s', async (host, t) => {
+    const { status, stdout, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: host }, t)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain(`EDGE_HOST: "${host}" is not an address of this machine`)
+  })
+})

@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
+import { writeFiles } from '../../support/replay/replaying.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
+
+const ENTRY = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
+const BUNDLE = [
+  {
+    id: 'all',
+    spec: { rules: [{ name: 'r', limit_keys: [], algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst: 2 } }] },
+  },
+]
+
+describe('the program', () => {
+  test('ends calmly on Ctrl-C, while it waits for a pipe', async () => {
+    const directory = await scratchDirectory()
+    await writeFile(join(directory, 'a.json'), JSON.stringify({ bundle_version: 1, policies: BUNDLE }))
+    const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', '-'], { cwd: directory })
+    let stderr = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString()
+    })
+    const closed = new Promise<number | null>((resolve) => child.on('close', resolve))
+    // Its handler is there when it reads: a pipe holds 64 KiB.
+    let isRead = false
+    child.stdin.write('x'.repeat(2 ** 20), () => {
+      isRead = true
+    })
+    await until(() => isRead)
+    child.kill('SIGINT')
+    expect(await closed).toBe(130)
+    expect(stderr).toBe('edge replay: interrupted after 0 requests\n')
+  })
+
+  test('ends calmly when nobody reads its report', async () => {
+    const directory = await scratchDirectory()
+    const callers = Array.from(
+      { length: 6000 },
+      (_, i): Logged => ({ timeMs: 1_767_225_600_000, uri: '/', headers: { k: `caller-${i >> 1}` } }),
+    )
+    const rule = { name: 'r', limit_keys: ['header:k'], algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst: 1 } }
+    await writeFiles(directory, { 'a.json': [{ id: 'all', spec: { rules: [rule] } }], log: LOG_WRITERS.json(callers) })
+    const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', '--json', 'log'], { cwd: directory })
+    let stderr = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString()
+    })
+    child.stdout.once('data', () => child.stdout.destroy())
+    const status = await new Promise((resolve) => child.on('close', resolve))
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  })
+})
