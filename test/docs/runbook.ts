@@ -16,7 +16,7 @@ const [BUNDLE] = codeBlocks(PAGE, 'yaml') as [string]
 /** Where the page has its files. */
 const SHOWN_DIRECTORY = '/var/lib/edge'
 /** How long a look may take to show what happens in the background. */
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 
 /** The sections of the page that have commands. */
 export function runbookTitles(): string[] {
