@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/support/run/longest-first.ts'
 import { proxyTests } from './test/support/run/proxy-tests.ts'
 import base from './vitest.config.ts'
 
@@ -10,12 +11,14 @@ const common = {
   exclude: [],
   testTimeout: 300_000,
   hookTimeout: 300_000,
+  expect: { poll: { timeout: 240_000, interval: 20 } },
 }
 
 /** `npm run test:full`: everything. Beside what `npm test` runs: slow tests, long campaigns, a real browser, real gateways and real installations. */
 export default defineConfig({
   test: {
     globalSetup,
+    sequence: { sequencer: LongestFirst },
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: [
       {

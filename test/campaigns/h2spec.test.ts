@@ -68,15 +68,23 @@ const EXPLAINED: Readonly<Record<LayerName, Failures>> = {
 describeWith(missing, 'h2spec', () => {
   test.each(LAYERS)('passes on the %s layer, but for what is explained', async (layer) => {
     const { always, sometimes } = EXPLAINED[layer]
-    const failures = await failuresOf(layer)
-    expect(failures.filter((name) => !Object.hasOwn(sometimes, name)).sort()).toEqual(Object.keys(always).sort())
+    const { port } = await servingCalls(layer, { methods: new EchoMethods().methods })
+    const isExplained = (name: string): boolean => Object.hasOwn(always, name) || Object.hasOwn(sometimes, name)
+    const failures = await failuresOf(port)
+    expect(failures.filter((name) => Object.hasOwn(always, name)).sort()).toEqual(Object.keys(always).sort())
+    // Within the two seconds that it waits, a busy machine may have answered nothing: what is not explained has more time.
+    const unexplained = failures.filter((name) => !isExplained(name))
+    const sections = new Set(unexplained.map((name) => name.slice(0, name.indexOf(':'))))
+    const again = sections.size === 0 ? [] : await failuresOf(port, ['-o', '20', ...sections])
+    expect(again.filter((name) => !isExplained(name))).toEqual([])
   })
 })
 
-async function failuresOf(layer: LayerName): Promise<string[]> {
-  const { port } = await servingCalls(layer, { methods: new EchoMethods().methods })
+async function failuresOf(port: number, args: readonly string[] = []): Promise<string[]> {
   const report = join(await scratchDirectory(), 'report.xml')
-  await new Promise<void>((resolve) => execFile(H2SPEC, ['-h', '127.0.0.1', '-p', String(port), '--strict', '-j', report], () => resolve()))
+  await new Promise<void>((resolve) =>
+    execFile(H2SPEC, ['-h', '127.0.0.1', '-p', String(port), '--strict', '-j', report, ...args], () => resolve()),
+  )
   const cases = (await readFile(report, 'utf8')).matchAll(/<testcase package="([^"]*)" classname="([^"]*)"[^>]*>([\s\S]*?)<\/testcase>/g)
   return [...cases]
     .filter(([, , , outcome]) => outcome!.includes('<error>') || outcome!.includes('<failure'))

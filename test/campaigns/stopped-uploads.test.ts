@@ -28,20 +28,25 @@ describeWithProc('uploads that stop', () => {
       for (let i = 0; i < 20; i++) expect((await ask(cli.port, 'POST', CHAT, [], 'x'.repeat(MIB))).status).toBe(200)
       const before = await memoryKib(cli, 'VmHWM')
       const size = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${ANNOUNCED}`
-      const clients = Array.from({ length: UPLOADS }, () => {
+      const upload = (): RawClient => {
         const client = RawClient.connect(cli.port)
         client.send(`POST ${CHAT} HTTP/1.1\r\nHost: a\r\n${size}\r\n\r\n${isChunked ? `${SENT.length.toString(16)}\r\n` : ''}`)
         client.socket.write(SENT)
         return client
-      })
+      }
+      const clients = Array.from({ length: UPLOADS }, upload)
+      const statuses = (): number[] => clients.flatMap(({ received }) => statusesIn(received))
       await until(async () => (await metricsOf(cli.port)).value('edge_proxy_waiting_uploads') > 0)
       // A client that is told to come again does.
       await until(async () => (await ask(cli.port, 'POST', CHAT, [], 'x'.repeat(MIB))).status === 200)
       // Those that nobody waits for any more may stay.
       await until(() => clients.filter(({ received }) => received !== '').length >= UPLOADS - FITTING)
-      const statuses = clients.flatMap(({ received }) => statusesIn(received))
-      expect(statuses).toContain(408)
-      expect(statuses.filter((status) => status !== 408 && status !== 503)).toEqual([])
+      // Where sending takes this machine longer than others wait, nobody waits for those who have stopped by now: one more does.
+      await until(async () => {
+        if ((await metricsOf(cli.port)).value('edge_proxy_waiting_uploads') === 0) clients.push(upload())
+        return statuses().includes(408)
+      })
+      expect(statuses().filter((status) => status !== 408 && status !== 503)).toEqual([])
       const grownMib = ((await memoryKib(cli, 'VmHWM')) - before) / 1024
       expect(grownMib).toBeLessThan(ALLOWED_MIB)
       for (const client of clients) client.socket.destroy()

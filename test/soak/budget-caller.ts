@@ -9,7 +9,7 @@ import type { ProxyRequest } from './proxy-request.ts'
 const MINUTE_TOKENS = 8000
 const DAY_TOKENS = 2000
 const MINUTE_MS = 60_000
-const SETTLED_MS = 2000
+const SETTLED_MS = 60_000
 const POLL_MS = 50
 export const CALLER_FIELD = 'X-Caller'
 

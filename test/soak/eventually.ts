@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SoakFailure } from './findings.ts'
 
 const POLL_MS = 20
-/** Longer than anything that ends by itself: a half-closed client is found out after 2.85 s, a backend given up after 3. */
-const PATIENCE_MS = 30_000
+/** Only ends what hangs. */
+const PATIENCE_MS = 180_000
 
 /** Waits for what must happen, and says what did not. `seen` tells what is there instead. */
 export async function eventually(what: string, isTrue: () => boolean | Promise<boolean>, seen: () => string = () => ''): Promise<void> {

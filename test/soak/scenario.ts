@@ -47,7 +47,7 @@ const MIN_ROUNDS = 3
 /** The part of the time in which processes and workers may end. */
 const ENDINGS_SHARE = 0.5
 /** What checks and waits may cost beyond the time that was given. */
-const SPARE_MS = 180_000
+const SPARE_MS = 600_000
 
 /** Runs a scenario round by round until its time is over, and reports it in a line. */
 export function soak(name: string, begin: (bench: Bench) => Promise<Scenario>): void {

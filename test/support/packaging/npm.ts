@@ -9,7 +9,7 @@ export interface Finished {
 
 /** Tests that install packages from the npm registry, whichever one npm is set up to use. */
 export function describeWithRegistry(name: string, body: () => void): void {
-  const canReach = spawnSync('npm', ['view', 'zod', 'version', '--fetch-retries=0', '--fetch-timeout=20000']).status === 0
+  const canReach = spawnSync('npm', ['view', 'zod', 'version', '--fetch-retries=0', '--fetch-timeout=60000']).status === 0
   describeWith(canReach ? undefined : 'npm cannot reach its registry', name, body)
 }
 

@@ -6,8 +6,10 @@ import { serverPorts } from './server-ports.ts'
 
 const MASTERS = 3
 const SLOTS = 16_384
-/** Short, so that a dead master is soon replaced; a busy machine stands still for less. */
-const NODE_TIMEOUT_MS = 1500
+/** So long that no machine stands still for as long: nobody is replaced who lives. */
+const NODE_TIMEOUT_MS = 60_000
+/** While one is to be replaced. */
+const SHORT_NODE_TIMEOUT_MS = 1500
 
 /** A cluster for as long as the test runs. */
 export async function runningCluster(owner: Owner = thisTest): Promise<RedisCluster> {
@@ -99,6 +101,7 @@ export class RedisCluster {
     const server = await this.masterOf(slot)
     const replica = await this.replicaOf(server)
     await server.stop()
+    await this.#setNodeTimeout(SHORT_NODE_TIMEOUT_MS)
     return { server, slot, replica }
   }
 
@@ -106,16 +109,18 @@ export class RedisCluster {
   async replaced({ slot, replica }: DeadMaster): Promise<void> {
     await until(() => serves(replica, slot))
     await this.settled()
+    await this.#setNodeTimeout(NODE_TIMEOUT_MS)
   }
 
   /** Hands the slot's master's work over to its replica, as for maintenance: nothing is lost. */
   async failOver(slot: number): Promise<void> {
     const replica = await this.replicaOf(await this.masterOf(slot))
     let askedMs = Number.NEGATIVE_INFINITY
+    await this.#setNodeTimeout(SHORT_NODE_TIMEOUT_MS)
     await until(async () => {
       if (await serves(replica, slot)) return true
       // Masters do not vote about one of them twice within two node timeouts, and a vote that was lost is not repeated by itself.
-      if (performance.now() - askedMs < NODE_TIMEOUT_MS) return false
+      if (performance.now() - askedMs < SHORT_NODE_TIMEOUT_MS) return false
       askedMs = performance.now()
       return replica.command('CLUSTER', 'FAILOVER').then(
         () => false,
@@ -123,6 +128,7 @@ export class RedisCluster {
       )
     })
     await this.settled()
+    await this.#setNodeTimeout(NODE_TIMEOUT_MS)
   }
 
   /** From now on the slot is moving: the old master replies ASK for keys that it does not have. */
@@ -157,6 +163,10 @@ export class RedisCluster {
 
   async close(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.close()))
+  }
+
+  async #setNodeTimeout(ms: number): Promise<void> {
+    await Promise.all(this.#running().map((node) => node.command('CONFIG', 'SET', 'cluster-node-timeout', ms)))
   }
 
   #idOf(node: RedisServer): string {

@@ -7,12 +7,14 @@ export const MASTER_NAME = 'counters'
 const SENTINELS = 3
 const QUORUM = 2
 /** How often they look at the servers and tell each other, by default ten and two seconds: what follows a failover waits for these. */
+/** A master that is silent for so long is down: no machine stands still for as long. */
+const DOWN_AFTER_MS = 60_000
+/** When one has died, and is to be replaced. */
+const SOON_DOWN_AFTER_MS = 1000
 const PACE = ['info-period', '300', 'publish-period', '300', 'ask-period', '300'] as const
 
 export interface SentinelOptions {
   readonly replicas?: number
-  /** A master that is silent for so long is down. Short, so that a dead one is soon replaced; a busy machine stands still for less. */
-  readonly downAfterMs?: number
 }
 
 /** A guarded master for as long as the test runs. */
@@ -34,7 +36,7 @@ export class SentinelGroup {
   }
 
   /** `close` it in the end. */
-  static async start({ replicas = 1, downAfterMs = 1000 }: SentinelOptions = {}): Promise<SentinelGroup> {
+  static async start({ replicas = 1 }: SentinelOptions = {}): Promise<SentinelGroup> {
     const allPorts = await serverPorts(SENTINELS + 1 + replicas)
     const ports = allPorts.slice(0, SENTINELS)
     const masterPort = allPorts[SENTINELS]
@@ -51,7 +53,7 @@ export class SentinelGroup {
       ports.map((port, index) =>
         RedisServer.start({
           port,
-          files: { 'sentinel.conf': sentinelFile(index, ports, servers, downAfterMs) },
+          files: { 'sentinel.conf': sentinelFile(index, ports, servers) },
           configFile: 'sentinel.conf',
           args: ['--sentinel'],
         }),
@@ -85,7 +87,9 @@ export class SentinelGroup {
   async killMaster(): Promise<RedisServer> {
     const dead = await this.master()
     await dead.stop()
+    await this.#setDownAfter(SOON_DOWN_AFTER_MS)
     await this.#untilAnother(dead)
+    await this.#setDownAfter(DOWN_AFTER_MS)
     return dead
   }
 
@@ -105,6 +109,11 @@ export class SentinelGroup {
 
   async close(): Promise<void> {
     await Promise.all([...this.sentinels, ...this.servers].map((server) => server.close()))
+  }
+
+  async #setDownAfter(ms: number): Promise<void> {
+    const sentinels = this.sentinels.filter(({ isRunning }) => isRunning)
+    await Promise.all(sentinels.map((sentinel) => sentinel.command('SENTINEL', 'SET', MASTER_NAME, 'down-after-milliseconds', ms)))
   }
 
   async #untilAnother(old: RedisServer): Promise<void> {
@@ -149,12 +158,12 @@ function fieldOf(fields: readonly string[], name: string): string | undefined {
 }
 
 /** Each finds the others and the replicas in its file: by itself it would hear of them only after seconds. */
-function sentinelFile(self: number, ports: readonly number[], [master, ...replicas]: readonly RedisServer[], downAfterMs: number): string {
+function sentinelFile(self: number, ports: readonly number[], [master, ...replicas]: readonly RedisServer[]): string {
   const others = ports.filter((_, index) => index !== self)
   return [
     `sentinel myid ${runId(self)}`,
     `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${master!.port} ${QUORUM}`,
-    `sentinel down-after-milliseconds ${MASTER_NAME} ${downAfterMs}`,
+    `sentinel down-after-milliseconds ${MASTER_NAME} ${DOWN_AFTER_MS}`,
     // Also how long they wait after an election without a winner.
     `sentinel failover-timeout ${MASTER_NAME} 2000`,
     ...replicas.map(({ port }) => `sentinel known-replica ${MASTER_NAME} 127.0.0.1 ${port}`),
