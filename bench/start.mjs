@@ -1,5 +1,6 @@
-// `npm run bench:start`: how long `edge serve` takes from its spawn until its port accepts and it is ready with a bundle, beside a bare node
-// and two threads with a node:http server. Starts are interleaved. BENCH_OTHER=/path/to/checkout, built, takes part beside this one.
+// `npm run bench:start`: how long `edge serve` takes from its spawn until its port accepts and it is ready with a bundle, and the CPU time of a
+// start and a stop, beside a bare node and two threads with a node:http server. Starts are interleaved. BENCH_OTHER=/path/to/checkout, built,
+// takes part beside this one, and BENCH_REDIS_URL adds a start with that Redis.
 import { loadavg } from 'node:os'
 import { contestants } from './start/contestants.mjs'
 import { timedStart } from './start/timed-start.mjs'
@@ -18,17 +19,19 @@ for (let round = 0; round < ROUNDS + 1; round++) {
 }
 
 const [node, hello] = rows
-console.log(`node ${process.version}, medians of ${ROUNDS} interleaved starts; edge with 2 workers and a bundle file`)
+console.log(
+  `node ${process.version}, medians of ${ROUNDS} interleaved starts, and means of their CPU time; edge with a bundle file, and 2 workers unless it says so`,
+)
 console.log(`load of the machine before: ${load.toFixed(1)}; above 1 the times are rough, and the ratios less so\n`)
-console.log(line('', 'listens ms', 'ready ms', 'CPU ms', '× node -e 0', '× two threads'))
+console.log(line('', 'listens ms', 'ready ms', 'CPU ms', 'CPU × node', '× node -e 0', '× two threads'))
 for (const row of rows) {
-  const cpuMs = column(row, 'cpuMs')
   console.log(
     line(
       row.name,
       median(column(row, 'listeningMs')).toFixed(0),
       median(column(row, 'readyMs')).toFixed(0),
-      cpuMs.includes(undefined) ? '' : median(cpuMs).toFixed(0),
+      mean(column(row, 'cpuMs')).toFixed(0),
+      (mean(column(row, 'cpuMs')) / mean(column(node, 'cpuMs'))).toFixed(1),
       ratio(column(row, 'readyMs'), column(node, 'readyMs')).median.toFixed(2),
       ratio(column(row, 'readyMs'), column(hello, 'readyMs')).median.toFixed(2),
     ),
@@ -39,10 +42,15 @@ for (const row of rows.filter(({ name }) => name === 'decision_service' || name 
   console.log(`\n${row.name} listens in under ${TARGET_MS} ms: ${listensMs < TARGET_MS ? 'met' : 'MISSED'}`)
 }
 
+/** The system counts in steps of 10 ms, which the median of a few starts would show. */
+function mean(numbers) {
+  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length
+}
+
 function column({ starts }, name) {
   return starts.map((start) => start[name])
 }
 
 function line(name, ...columns) {
-  return (name.padEnd(26) + columns.map((text) => text.padStart(14)).join('')).trimEnd()
+  return (name.padEnd(36) + columns.map((text) => text.padStart(14)).join('')).trimEnd()
 }

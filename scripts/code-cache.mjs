@@ -16,7 +16,7 @@ const NOBODY = '127.0.0.1:9'
 /** Each start adds to the code of those before. What they do not load is compiled when it is needed. */
 const STARTS = [
   { EDGE_ADMIN_PORT: '0', EDGE_ADMIN_TOKEN: TOKEN, EDGE_GRPC_PORT: '0' },
-  { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: `http://${NOBODY}` },
+  { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: `http://${NOBODY}`, EDGE_REDIS_URL: `redis://${NOBODY}` },
 ]
 /** A start takes a second at most; a machine that cannot run the program is no reason not to build it. */
 const TOO_LONG_MS = 60_000

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cpuTimes } from '../decision/cpu-time.mjs'
 import { freePort } from '../decision/free-port.mjs'
 import { fetchFrom } from '../support/http-client.mjs'
 
@@ -13,43 +12,50 @@ const TOO_LONG_MS = 30_000
 /** Without what this shell tells Node: certificates of its own, say, which every process and thread would read. */
 const ENVIRONMENT = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NODE_|npm_)/.test(name)))
 
-/** Starts it once and ends it: milliseconds from its spawn until its port accepts, until it is ready, and the CPU time that it took. */
-export async function timedStart({ args, env, path }) {
-  return path === undefined ? timedRun(args) : timedServer(args, env, path)
+/**
+ * Starts it once and stops it: milliseconds from its spawn until its port accepts, until it is ready, and the CPU time that the process and its
+ * children took from their start to their end.
+ */
+export async function timedStart({ args, env, path, hasAdminPort }) {
+  return path === undefined ? timedRun(args) : timedServer(args, env, path, hasAdminPort)
 }
 
 async function timedRun(args) {
+  const usedBeforeMs = usedByChildrenMs()
   const startedMs = performance.now()
   const child = spawn(process.execPath, args, { stdio: 'ignore', env: ENVIRONMENT })
   const [code] = await once(child, 'exit')
   if (code !== 0) throw new Error(`node ${args.join(' ')} has ended with ${code}`)
   const readyMs = performance.now() - startedMs
-  return { listeningMs: readyMs, readyMs }
+  return { listeningMs: readyMs, readyMs, cpuMs: usedByChildrenMs() - usedBeforeMs }
 }
 
-async function timedServer(args, env, path) {
+async function timedServer(args, env, path, hasAdminPort) {
   const port = await freePort()
+  const adminPort = await freePort()
+  const usedBeforeMs = usedByChildrenMs()
   const startedMs = performance.now()
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...ENVIRONMENT, ...env(port) } })
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...ENVIRONMENT, ...env(port, adminPort) } })
   const ended = once(child, 'exit')
   try {
     while (!(await accepts(port))) await pause(child, startedMs)
     const listeningMs = performance.now() - startedMs
-    while ((await fetchFrom(port, path)).status !== 200) await pause(child, startedMs)
+    while ((await fetchFrom(hasAdminPort ? adminPort : port, path)).status !== 200) await pause(child, startedMs)
     const readyMs = performance.now() - startedMs
-    return { listeningMs, readyMs, cpuMs: usedMs(child.pid) }
+    child.kill('SIGTERM')
+    await ended
+    return { listeningMs, readyMs, cpuMs: usedByChildrenMs() - usedBeforeMs }
   } finally {
     child.kill('SIGKILL')
     await ended
   }
 }
 
-/** Of the process, and of its children that have ended: a start may need one for a moment. */
-function usedMs(pid) {
-  const cpuNs = [...cpuTimes(pid).values()].reduce((sum, ns) => sum + ns, 0)
+/** Of children that have ended, and of theirs. */
+function usedByChildrenMs() {
   // Behind the name, which may have anything in it: the 14th and 15th of these are the times of children, in ticks of 10 ms.
-  const numbers = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ')
-  return cpuNs / 1e6 + (Number(numbers[13]) + Number(numbers[14])) * 10
+  const numbers = readFileSync('/proc/self/stat', 'utf8').split(') ').at(-1).split(' ')
+  return (Number(numbers[13]) + Number(numbers[14])) * 10
 }
 
 async function pause(child, startedMs) {
