@@ -47,7 +47,7 @@ describeWithRedis('limits in Redis, over changes of clocks and ends of months', 
   let stores = 0
 
   beforeAll(async () => {
-    link = (await usableLink((await runningRedis({}, suite)).url, 5000, suite)).link
+    link = (await usableLink((await runningRedis({}, suite)).url, 60_000, suite)).link
   })
 
   test('any takes from buckets and windows, overdrawn or not, give the same answers and levels as a Map', async () => {

@@ -84,7 +84,7 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
     ['after the counter was met under it', 5],
   ] as const)('a take from before one is charged long after that, %s: the difference is added once', async ([, met]) => {
     const redis = await runningRedis()
-    const { link } = await usableLink(redis.url, 5000)
+    const { link } = await usableLink(redis.url, 60_000)
     const network = new DelayingNetwork(link, START_MS)
     const instance = new SimulatedInstance(network, 'edge:', 0)
     let admitted = 0
@@ -112,7 +112,7 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
   })
 
   test('add each difference once at most, and none is lost', async () => {
-    const { link } = await usableLink((await runningRedis()).url, 5000)
+    const { link } = await usableLink((await runningRedis()).url, 60_000)
     let prefixes = 0
     const anyRaise = fc.integer({ min: 1, max: 3 }).map((factor) => SIZE * (factor + 1))
     await fc.assert(

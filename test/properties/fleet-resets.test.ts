@@ -122,7 +122,7 @@ describeWithRedis('resets of a counter that a fleet shares, whatever is late', (
     ['Redis loses its data after the last one', true],
   ] as const)('nothing from before comes back: %s', async ([, isLost]) => {
     const redis = await runningRedis()
-    const { link } = await usableLink(redis.url, 5000)
+    const { link } = await usableLink(redis.url, 60_000)
     let prefixes = 0
     await fc.assert(
       fc.asyncProperty(anyInstance, fc.array(anyStep, { maxLength: 80 }), async (last, steps) => {

@@ -84,7 +84,7 @@ describeWithRedis('instances on one Redis', () => {
 
   beforeAll(async () => {
     const redis = await runningRedis({}, suite)
-    link = new ClockedLink((await usableLink(redis.url, 5000, suite)).link)
+    link = new ClockedLink((await usableLink(redis.url, 60_000, suite)).link)
   })
 
   test('count the requests that are in flight, whoever takes, renews, releases or dies, and whatever becomes of the calls', async () => {

@@ -66,7 +66,7 @@ test('takes, settlements and resets by two threads leave what they leave in a Ma
 
 describeWithRedis('two instances on one Redis', () => {
   test('leave with takes, settlements and resets what these leave in a Map', async () => {
-    const { link } = await usableLink((await runningRedis()).url, 5000)
+    const { link } = await usableLink((await runningRedis()).url, 60_000)
     let prefixes = 0
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
