@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { urlEnv } from '../../support/bundles/bundle-url.ts'
 import { silentServer } from '../../support/bundles/silent-server.ts'
@@ -7,11 +8,15 @@ import { serverPort } from '../../support/service/server-port.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
+const FIRST_BUNDLE_MS = 10_000
+
 test('a worker that dies while the first bundle is waited for is replaced, and the start goes on', async (t) => {
   const { server, answer } = await silentServer(t)
   const adminPort = await serverPort()
   const env = urlEnv(server.url, { EDGE_ADMIN_PORT: String(adminPort), EDGE_WORKERS: '2' })
-  const starting = mortalEdge(2, { env }, (host) => {
+  // No answer is waited for too long; a worker is replaced as soon as ever.
+  const pause = (ms: number): Promise<unknown> => (ms < FIRST_BUNDLE_MS ? sleep(ms) : new Promise(() => {}))
+  const starting = mortalEdge(2, { env, pause }, (host) => {
     void until(async () => (await ask(adminPort, 'GET', '/livez').catch(() => undefined))?.status === 200)
       .then(() => host.terminate(2))
       .then(() => until(() => server.requests.length > 0))
