@@ -1,3 +1,3 @@
 import { twoWiresSuite } from '../support/service/two-wires-suite.ts'
 
-twoWiresSuite(50_000)
+twoWiresSuite({ heads: 50_000, oddStep: 1 })

@@ -1,10 +1,9 @@
 import { Socket } from 'node:net'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { NodeDownstream } from '../../../src/proxy/node-http/node-downstream.ts'
-import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, proxying, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
-import { PROXY_WIRES } from '../../support/run/proxy-wire.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { heldTime } from '../../support/service/held-time.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
@@ -183,19 +182,6 @@ describe('a sweep ends what takes too long', () => {
     expect(await silent.closed()).toBe('')
     expect(edge.logged('refused')).toEqual([])
   })
-})
-
-test.each(PROXY_WIRES)('a client that takes nothing of its rejections is cut: EDGE_PROXY_WIRE=%s', async (wire) => {
-  const rules = [blockRule('r', undefined, { message: 'x'.repeat(1000) })]
-  const env = { EDGE_PROXY_WIRE: wire, EDGE_BACKEND_IDLE_TIMEOUT_MS: '100' }
-  const edge = await proxying(await HttpBackend.start(), { env, bundle: bundle(1, policy('p', { rules })) })
-  const client = RawClient.connect(edge.port)
-  client.socket.pause()
-  await until(() => {
-    if (client.socket.writableLength === 0) client.send(PLAIN.repeat(1000))
-    return client.isClosed
-  })
-  expect(client.errorCode).toMatch(/ECONNRESET|EPIPE/)
 })
 
 test('a client that half-closes in the middle of its head or body gets 400', async () => {

@@ -89,6 +89,7 @@ describe('X-Original-* that cannot be decided', () => {
 test('a shadow policy bound to hosts asks for no host', async () => {
   const edge = await Edge.start({
     bundle: bundle(1, policy('p', { mode: 'shadow', selector: { hosts: ['a.example.com'] }, rules: [bucketRule('r', [], 1)] })),
+    clock: new ManualClock(),
   })
   expect(await edge.decideTimes(3)).toEqual([200, 200, 200])
   expect(await edge.decideTimes(3, { host: 'a.example.com' })).toEqual([200, 200, 200])

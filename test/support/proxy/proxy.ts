@@ -28,7 +28,14 @@ export function proxyOptions(backend: { readonly url: string }, options: EdgeOpt
 }
 
 export function proxyEnv(backendUrl: string): Record<string, string> {
-  return { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: backendUrl, EDGE_SHUTDOWN_MS: '0' }
+  return {
+    EDGE_MODE: 'reverse_proxy',
+    EDGE_BACKEND_URL: backendUrl,
+    EDGE_SHUTDOWN_MS: '0',
+    // By default they are some seconds, for which a busy machine may stand still.
+    EDGE_BACKEND_CONNECT_TIMEOUT_MS: '60000',
+    EDGE_BACKEND_QUEUE_MS: '60000',
+  }
 }
 
 /** A client that writes bytes and sees bytes. */
