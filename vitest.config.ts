@@ -9,7 +9,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: FULL_ONLY,
-    setupFiles: ['test/support/run/cpu-time.ts', 'test/support/run/poisoned-reads.ts', 'test/support/run/property-runs.ts'],
+    setupFiles: ['test/support/run/each-file.ts'],
     globalSetup: ['test/support/run/built-program.ts', 'test/support/run/leftovers.ts'],
     reporters: ['default', './test/support/run/costly-files.ts'],
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.

@@ -13,5 +13,5 @@ export function sized(quick: number, full: number): number {
   return process.env['EDGE_TEST_PROPERTY_RUNS'] === undefined ? quick : full
 }
 
-// Also a setup file of Vitest: a property that does not say how often it is tried.
+// Every test file loads this (each-file.ts): a property that does not say how often it is tried.
 fc.configureGlobal({ numRuns: Math.min(USUAL_RUNS, runs(20)) })
