@@ -2,6 +2,7 @@
 // that V8 has compiled beside them (scripts/code-cache.mjs); reading that takes V8 a fraction of the time that compiling takes.
 'use strict'
 const { existsSync, readFileSync, statSync } = require('node:fs')
+const { enableCompileCache } = require('node:module')
 const { join } = require('node:path')
 const { Script } = require('node:vm')
 
@@ -13,6 +14,9 @@ const isOwnLoader = existsSync(CACHE) && !process.sourceMapsEnabled
 /** Until V8 rejects it, because it runs with other flags than in the build. */
 let isCacheUsed = isOwnLoader
 const modules = new Map()
+// Node 22 and later keep what they compile themselves. Here, because a folder that all users of a machine share would let one of them plant code;
+// where this one is read-only, Node goes on without it.
+if (!isOwnLoader) enableCompileCache?.(join(__dirname, 'cache', 'node'))
 
 /** Runs a file of this folder once, and returns what it exports. All files are loaded here or all by Node: each must run only once. */
 function load(name) {
