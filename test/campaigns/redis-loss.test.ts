@@ -252,10 +252,10 @@ describeWithRedis('a Redis that is slow', () => {
   })
 })
 
-async function behindGate(mode: string, timeoutMs = 60_000): Promise<{ redis: RedisServer; gate: TcpGate; edge: Edge }> {
+async function behindGate(mode: string, timeoutMs?: number): Promise<{ redis: RedisServer; gate: TcpGate; edge: Edge }> {
   const redis = await runningRedis()
   const gate = await gateTo(redis.port)
-  const env = { EDGE_REDIS_FAILURE_MODE: mode, EDGE_REDIS_TIMEOUT_MS: String(timeoutMs) }
+  const env = { EDGE_REDIS_FAILURE_MODE: mode, ...(timeoutMs !== undefined && { EDGE_REDIS_TIMEOUT_MS: String(timeoutMs) }) }
   const edge = await sharing(`redis://${gate.address}`, { bundle: TEN, env })
   await redis.resetCalls()
   return { redis, gate, edge }
