@@ -4,7 +4,8 @@ import { until } from '../support/until.ts'
 import { DEATHS, expectNothingLost, MORTAL_BUNDLE, more, startLoad, WORKERS } from '../support/workers/deaths.ts'
 import { mortalEdge } from '../support/workers/mortal-edge.ts'
 
-test('workers that die under load, one after the other: each is replaced, the others go on, and nothing that was counted is lost', () => // In every way, many times: test/campaigns/workers.test.ts
+test('workers that die under load, one after the other: each is replaced, the others go on, and nothing that was counted is lost', () =>
+  // In every way, many times: test/campaigns/workers.test.ts
   expectNothingLost(DEATHS.filter(([what]) => what === 'an exception' || what === 'terminate()')))
 
 test('a worker that hangs: its callers wait, all others are answered meanwhile', async () => {

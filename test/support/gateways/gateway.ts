@@ -69,9 +69,10 @@ export function variantOf(text: string, variant: Variant): string {
 
 /** The example as it is, or with a minute wherever it has a second for edge. */
 export function timed(text: string, edgeMayTake: Neighbours['edgeMayTake'] = 'its time'): string {
-  return edgeMayTake === 'a second'
-    ? text
-    : text.replaceAll(/(timeout\S*\s+)1s\b/gi, '$160s').replace('TIMEOUT_MS = 5000', 'TIMEOUT_MS = 60000')
+  if (edgeMayTake === 'a second') return text
+  return text
+    .replaceAll(/(timeout\S*(?: connect| server)?\s+)1s\b/gi, (_, setting: string) => `${setting}60s`)
+    .replace('TIMEOUT_MS = 5000', 'TIMEOUT_MS = 60000')
 }
 
 /** Replaces each text, which must be there. */
