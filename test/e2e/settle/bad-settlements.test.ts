@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Edge } from '../../support/service/edge.ts'
 import { exchange } from '../../support/service/http.ts'
+import { expectChangedRefused, expectPartsRefused } from '../../support/settle/changed-tokens.ts'
 import { budgetBundle, errorOf, left, post, reserved, settle, settleWith } from '../../support/settle/settling.ts'
 
 let edge: Edge
@@ -173,24 +174,10 @@ describe('a token', () => {
     }
   })
 
-  test('of which any bit was changed is not one of ours', async () => {
-    const bytes = Buffer.from(token, 'base64url')
-    for (let bit = 0; bit < bytes.length * 8; bit += 7) {
-      const changed = Buffer.from(bytes)
-      changed[bit >> 3]! ^= 1 << (bit & 7)
-      const { status } = await settle(edge.port, changed.toString('base64url'))
-      expect(status).toBe(400)
-    }
-  })
+  // All of them: bad-settlements.slow.test.ts
+  test('of which any bit was changed is not one of ours', () => expectChangedRefused(edge.port, token, 61))
 
-  test('of which a part is missing, or comes twice, is not one of ours', async () => {
-    const bytes = Buffer.from(token, 'base64url')
-    for (let length = 0; length < bytes.length; length += 9) {
-      for (const changed of [bytes.subarray(0, length), Buffer.concat([bytes, bytes.subarray(0, length + 1)])]) {
-        expect((await settle(edge.port, changed.toString('base64url') || 'x')).status).toBe(400)
-      }
-    }
-  })
+  test('of which a part is missing, or comes twice, is not one of ours', () => expectPartsRefused(edge.port, token, 45))
 
   test('says nothing of who was limited how', async () => {
     const bytes = Buffer.from(await reserved(edge, 'a-caller-with-a-long-name'), 'base64url')
@@ -206,7 +193,7 @@ test('after all that, the reservation stands as it was, and can be settled', asy
   expect((await settle(edge.port, token, { completion_tokens: 40 })).status).toBe(204)
   expect(await left(edge)).toBe(960)
   const refused = await edge.metric('edge_settlements_total{outcome="bad_reservation"}')
-  expect(refused).toBeGreaterThan(50)
+  expect(refused).toBeGreaterThan(20)
   const lines = edge.logged('settlement_refused')
   expect(lines.length).toBeGreaterThan(0)
   expect(lines.length).toBeLessThan(refused)

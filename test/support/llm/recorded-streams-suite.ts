@@ -7,8 +7,8 @@ import { scriptedLlm } from './scripted-llm.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
 
-/** Streams as providers send them, in pieces of so many bytes: each is passed on whole, and charged what it says or what is estimated. */
-export function recordedStreamsSuite(pieceBytes: number): void {
+/** Streams as providers send them, all or those named, in pieces of so many bytes: each is passed on whole, and charged what it says or what is estimated. */
+export function recordedStreamsSuite(pieceBytes: number, names?: readonly string[]): void {
   describe(`every dialect and framing, in pieces of ${pieceBytes} bytes`, () => {
     const suite = thisSuite()
     let text = ''
@@ -27,6 +27,7 @@ export function recordedStreamsSuite(pieceBytes: number): void {
     })
 
     for (const recorded of RECORDED_STREAMS) {
+      if (names && !names.includes(recorded.name)) continue
       const cost = (recorded.prompt ?? HELLO_TOKENS) + (recorded.completion ?? Math.ceil(recorded.characters / 4))
 
       test.each<LineEnd>(['\n', '\r\n', '\r'])(

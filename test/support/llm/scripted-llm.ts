@@ -17,17 +17,26 @@ export async function scriptedLlm(play?: Play, owner = thisTest): Promise<Script
 }
 
 /** A backend that answers every call with this stream, in writes of so many bytes; 0: in one. */
-export function streamingLlm(text: string | Buffer, chunkBytes = 0): Promise<ScriptedLlm> {
+export function streamingLlm(text: string | Buffer, chunkBytes = 0, owner = thisTest): Promise<ScriptedLlm> {
   return scriptedLlm(async (call) => {
     call.begin()
     await call.writeInPieces(text, chunkBytes)
     call.end()
-  })
+  }, owner)
 }
 
 /** A backend that answers every call with this body. */
 export function answeringLlm(status: number, body: object | string, fields?: OutgoingHttpHeaders): Promise<ScriptedLlm> {
   return scriptedLlm((call) => call.answer(status, body, fields))
+}
+
+/** A backend that compresses, whatever it was asked for. */
+export function compressingLlm(coding: string, bytes: Buffer, type = 'text/event-stream', chunkBytes = 13): Promise<ScriptedLlm> {
+  return scriptedLlm(async (call) => {
+    call.begin({ 'Content-Encoding': coding, 'Content-Type': type })
+    await call.writeInPieces(bytes, chunkBytes)
+    call.end()
+  })
 }
 
 export class ScriptedLlm {
