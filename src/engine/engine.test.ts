@@ -97,7 +97,7 @@ test('a store that answers later decides the same as one that answers at once, o
         async.clock.advance(gapMs)
       }
     }),
-    { numRuns: runs(8) },
+    { numRuns: runs(3) },
   )
 })
 
@@ -115,7 +115,7 @@ test('decisions under way at the same time do not touch one another', async () =
         async.clock.advance(gapMs)
       }
     }),
-    { numRuns: runs(8) },
+    { numRuns: runs(3) },
   )
 })
 
@@ -140,7 +140,7 @@ test('in whatever order the store answers, a limit lets as many through as it sa
         expect(mine.every(({ descriptors }) => descriptors[0]!.value === caller)).toBe(true)
       }
     }),
-    { numRuns: runs(8) },
+    { numRuns: runs(3) },
   )
 })
 

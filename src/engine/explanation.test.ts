@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { runs } from '../../test/support/run/property-runs.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../test/support/store/async-store.ts'
 import { compileBundle } from '../policy/compile.ts'
@@ -196,6 +197,7 @@ test('an explanation foretells the decision, and changes nothing', () => {
         other.clock.advance(gapMs)
       }
     }),
+    { numRuns: runs(5) },
   )
 })
 

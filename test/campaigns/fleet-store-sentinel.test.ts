@@ -1,4 +1,9 @@
-import { describeFleet } from '../contract/fleet-store.ts'
+import { describeFleet, describeFleetByPlace } from '../contract/fleet-store.ts'
 import { MASTER_NAME, runningSentinels } from '../support/redis/redis-sentinel.ts'
+import type { Owner } from '../support/service/running.ts'
 
-describeFleet('Sentinel', async (owner) => `redis+sentinel://${(await runningSentinels({}, owner)).addresses.join(',')}/${MASTER_NAME}`)
+const sentinelsUrl = async (owner: Owner): Promise<string> =>
+  `redis+sentinel://${(await runningSentinels({}, owner)).addresses.join(',')}/${MASTER_NAME}`
+
+describeFleet('Sentinel', sentinelsUrl)
+describeFleetByPlace('Sentinel', sentinelsUrl)

@@ -9,17 +9,19 @@ import { sectionBytes } from '../support/state/sections.ts'
 import { bucketRecord, clockAt, newFolder, save, tableOf } from '../support/state/state.ts'
 
 const CLOCK = clockAt(1000, Date.UTC(2026, 0, 15, 12))
+/** They take a minute on a quiet machine, and many on a busy one. */
+const LONG = { timeout: 1_800_000 }
 const HOLE_BYTES = 8 * MAX_UNKNOWN_BYTES
 
-test('a lock goes to exactly one of twenty processes that start at once over a dead one', async () => {
+test('a lock goes to exactly one of twenty processes that start at once over a dead one', LONG, async () => {
   await expectOneWinner(join(await newFolder(), 'state'), 20)
 })
 
-test('a lock goes to exactly one of many in one process, a hundred times over', async () => {
+test('a lock goes to exactly one of many in one process, a hundred times over', LONG, async () => {
   await expectOneWinnerEachRound(join(await newFolder(), 'state'), 100)
 })
 
-test('a thousand saves while threads write never have half of a record', async () => {
+test('a thousand saves while threads write never have half of a record', LONG, async () => {
   await expectWholeRecords(join(await newFolder(), 'state'), 1000)
 })
 

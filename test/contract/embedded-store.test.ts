@@ -1,7 +1,6 @@
 import { EmbeddedStore, newEmbeddedStore } from '../../src/store/embedded-store.ts'
 import { SharedTable } from '../../src/store/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table-layout.ts'
-import { settlingByPlace } from '../support/store/settling-by-place.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
@@ -16,11 +15,9 @@ const newStore = () => newEmbeddedStore(256 * 1024)
 describeCounterStore('EmbeddedStore', newStore)
 describeLimitChange('EmbeddedStore', newStore)
 describeHolds('EmbeddedStore', newStore)
-describeHolds('EmbeddedStore, by place', () => settlingByPlace(newStore()))
 describeOverdraft('EmbeddedStore', newStore)
 describeOverride('EmbeddedStore', newStore)
 describeSettlement('EmbeddedStore', newStore)
-describeSettlement('EmbeddedStore, by place', () => settlingByPlace(newStore()))
 describeReset('EmbeddedStore', newStore)
 describeWarnings('EmbeddedStore', newStore)
 describeSharedReset('EmbeddedStore in two threads', twoThreads)

@@ -16,37 +16,50 @@ import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
-/** The whole contract, on the Redis that such an address names. */
+/** The whole contract but for settlements by place, on the Redis that such an address names. */
 export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
   const name = `FleetStore on ${servers}`
   describeWithRedis(name, () => {
-    const suite = thisSuite()
-    let link: RedisLink
-    let stores = 0
-
-    beforeAll(async () => {
-      link = (await usableLink(await urlOf(suite), undefined, suite)).link
-      await link.firstUse(10_000)
-    })
-
-    // A prefix of its own is an empty store.
-    const newStore = (): CounterStore => new ClockedFleetStore(link, `edge:${stores++}:`)
+    const newStores = storesOfSuite(urlOf)
+    const newStore = (): CounterStore => newStores()[0]
     describeCounterStore(name, newStore)
     describeLimitChange(name, newStore)
     describeHolds(name, newStore)
-    describeHolds(`${name}, by place`, () => settlingByPlace(newStore()))
     describeOverdraft(name, newStore)
     describeOverride(name, newStore, true)
     describeSettlement(name, newStore)
-    describeSettlement(`${name}, by place`, () => settlingByPlace(newStore()))
     describeReset(name, newStore)
     describeWarnings(name, newStore)
-    const newStores = (): [CounterStore, CounterStore] => {
-      const prefix = `edge:${stores++}:`
-      return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
-    }
     describeSharedReset(name, newStores)
     describeSharedHolds(name, newStores)
     describeSharedWarnings(name, newStores)
   })
+}
+
+/** What is settled by the place of a counter rather than by the caller's name. */
+export function describeFleetByPlace(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
+  const name = `FleetStore on ${servers}`
+  describeWithRedis(name, () => {
+    const newStores = storesOfSuite(urlOf)
+    const newStore = (): CounterStore => settlingByPlace(newStores()[0])
+    describeHolds(`${name}, by place`, newStore)
+    describeSettlement(`${name}, by place`, newStore)
+  })
+}
+
+/** Two stores that share all, and nothing with those before them. */
+function storesOfSuite(urlOf: (owner: Owner) => Promise<string>): () => [CounterStore, CounterStore] {
+  const suite = thisSuite()
+  let link: RedisLink
+  let stores = 0
+
+  beforeAll(async () => {
+    link = (await usableLink(await urlOf(suite), undefined, suite)).link
+    await link.firstUse(10_000)
+  })
+
+  return () => {
+    const prefix = `edge:${stores++}:`
+    return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
+  }
 }

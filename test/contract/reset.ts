@@ -3,6 +3,7 @@ import { calendarOf } from '../../src/limiter/calendar.ts'
 import { type Limit, WINDOW } from '../../src/limiter/limit.ts'
 import type { Counter } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
+import { sized } from '../support/run/property-runs.ts'
 import { bucketLimit, checkRows, dayLimit, inFlightLimit, resetRows, settleRows, type Taken, takeRows } from '../support/store/charging.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)
@@ -140,7 +141,7 @@ export function describeReset(name: string, newStore: () => CounterStore | Promi
 
     test('of many counters at once resets each of them', async () => {
       const counter = open(limit)
-      const callers = Array.from({ length: 40 }, (_, i) => `caller ${i}`)
+      const callers = Array.from({ length: sized(12, 40) }, (_, i) => `caller ${i}`)
       for (const caller of callers) await take(counter, 70, caller)
       const rows = callers.map((caller) => ({ counter, values: [caller] }))
       await resetRows(store, rows, tick() - NOON_MS, wallMs)

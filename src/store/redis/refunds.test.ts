@@ -131,7 +131,7 @@ describeWithRedis('hits that are given back at another instance than the one tha
           }
         }
       }),
-      { numRuns: runs(15) },
+      { numRuns: runs(3) },
     )
   })
 

@@ -2,29 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { CLOCK, complaintAbout, MOMENT, savedFile } from '../../../test/support/state/scanned-file.ts'
 import { recordsPayload, sectionBytes, sectionsOf, withSections } from '../../../test/support/state/sections.ts'
-import {
-  bucketRecord,
-  clockAt,
-  HASH_KEY,
-  newFolder,
-  readGood,
-  recordsIn,
-  save,
-  tableOf,
-  windowRecord,
-} from '../../../test/support/state/state.ts'
+import { bucketRecord, clockAt, HASH_KEY, newFolder, readGood, save, tableOf } from '../../../test/support/state/state.ts'
 import { sealed } from '../../../test/support/state/version-1.ts'
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
 import { LEASE_BLOCK, RESET } from '../record-kinds.ts'
 import { NONSENSE } from './state-damage.ts'
 import { StateFile } from './state-file.ts'
-import { readState } from './state-read.ts'
-import { MAX_UNKNOWN_BYTES, UnknownSections } from './unknown-sections.ts'
 
-const NOON_MS = Date.UTC(2026, 0, 15, 12)
-const CLOCK = clockAt(1000, NOON_MS)
-const MOMENT = { wallMs: NOON_MS - 5000, nowMs: 400 }
 /** Of a kind that later programs may have, of something that is no record, of more than is written at once, and without a payload. */
 const UNKNOWN = [
   sectionBytes(100, recordsPayload({}, {}), MOMENT),
@@ -59,27 +45,6 @@ describe('sections that this program does not know', () => {
     const body = Buffer.concat([good.subarray(0, 40), UNKNOWN[0]!, ...known.toReversed(), UNKNOWN[1]!, good.subarray(-56, -32)])
     await writeFile(path, sealed(body))
     expect(await readGood(path, CLOCK)).toMatchObject({ counters: 2, live: 2 })
-  })
-
-  test('are kept up to a bound that all of them share, chunks and all; a file that has more is set aside', async () => {
-    const { path, good } = await savedFile()
-    const half = MAX_UNKNOWN_BYTES / 2
-    const first = sectionBytes(300, Buffer.alloc(half - 24, 7))
-    await writeFile(path, withSections(good, first, sectionBytes(301, Buffer.alloc(half - 24, 8))))
-    const { unknownSections } = await readGood(path, CLOCK)
-    expect([unknownSections.length, unknownSections.at(-1), unknownSections[half - 1]]).toEqual([MAX_UNKNOWN_BYTES, 8, 7])
-
-    await writeFile(path, withSections(good, first, sectionBytes(301, Buffer.alloc(half - 23, 8))))
-    const reason = `a newer program saved ${MAX_UNKNOWN_BYTES + 1} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`
-    expect(await complaintAbout(path)).toBe(reason)
-  })
-
-  test('take no more memory than the bound, however many they are', () => {
-    const sections = new UnknownSections()
-    const header = Buffer.alloc(24, 1)
-    for (let i = 0; i < 1_000_000; i++) sections.add(header)
-    expect([sections.fits, sections.totalBytes]).toEqual([false, 24_000_000])
-    expect(sections.bytes.buffer.byteLength).toBeLessThanOrEqual(MAX_UNKNOWN_BYTES)
   })
 
   test('that claim to be longer than the file are not waited for', async () => {
@@ -117,15 +82,6 @@ describe('a section of records, under a good checksum,', () => {
     expect(await readGood(path, CLOCK)).toMatchObject({ counters: 3, live: 3 })
   })
 
-  test('may be longer than what is read at once', async () => {
-    const { path, good } = await savedFile()
-    const records = Array.from({ length: 20_000 }, (_, i) => ({ level: i + 1, at: NOON_MS + 1000, size: 1e6 }))
-    await writeFile(path, withSections(good, sectionBytes(WINDOW, recordsPayload(...records), MOMENT)))
-    const found = await recordsIn(path)
-    expect(found.slice(2).map(({ level }) => level)).toEqual(records.map(({ level }) => level))
-    expect(await readGood(path, CLOCK)).toMatchObject({ counters: 20_002, live: 20_002 })
-  })
-
   test('counts time from its own moment, not from that of the file', async () => {
     const { path, good } = await savedFile()
     // By its own clock it was full 90 ms after it was saved, which is long ago.
@@ -148,18 +104,6 @@ test('a file without a section is a table without counters', async () => {
   expect((await stat(path)).size).toBe(40 + 24 + 32)
   expect(await readGood(path, CLOCK)).toMatchObject({ counters: 0, live: 0 })
 })
-
-/** A bucket and a window. */
-async function savedFile(): Promise<{ path: string; good: Buffer }> {
-  const path = join(await newFolder(), 'state')
-  await save(path, tableOf(64, [bucketRecord(1, 50, 1000), windowRecord(2, 5, NOON_MS + 60_000)], 1000), CLOCK)
-  return { path, good: await readFile(path) }
-}
-
-async function complaintAbout(path: string): Promise<string> {
-  const read = await readState(path, CLOCK)
-  return read.kind === 'damaged' ? read.reason : read.kind
-}
 
 function withLength(section: Buffer, length: number): Buffer {
   const lying = Buffer.from(section)

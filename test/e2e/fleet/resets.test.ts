@@ -1,40 +1,17 @@
 import { expect, test } from 'vitest'
 import { askAdmin } from '../../support/admin/admin-client.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { operatedFleets } from '../../support/fleet/operated-fleets.ts'
+import { BURST, decide, hasRedis, LONG_LEASES, RESET, RULES, reset, usedUp } from '../../support/fleet/operated-resets.ts'
 import type { RedisServer } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { admitted, HARDLY_ANY } from '../../support/redis/sharing-edge.ts'
+import { admitted } from '../../support/redis/sharing-edge.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
-import type { Edge } from '../../support/service/edge.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
 import { until } from '../../support/until.ts'
-
-const BURST = 20
-const RULES = bundle(1, policy('api', { rules: [bucketRule('key', ['header:x-key'], BURST, HARDLY_ANY)] }))
-/** So long that nothing is forgotten while a test runs unless it is told to be. */
-const LONG_LEASES = { EDGE_REDIS_MODE: 'leased', EDGE_REDIS_LEASE_MS: '60000' }
 
 describeWithRedis('a reset on one instance of a fleet', () => {
   let redis: RedisServer
   const fleet = operatedFleets(RULES, (started) => {
     redis = started
-  })
-
-  test.concurrent.for([
-    ['exact', {}],
-    ['leased', LONG_LEASES],
-  ] as const)('wins over what another one has counted, without Redis being asked again (%s)', async ([, env], owner) => {
-    const { instance } = fleet(owner)
-    const gate = await gateTo(redis.port, owner)
-    const [operated, other] = [await instance(env), await instance(env, `redis://127.0.0.1:${gate.port}`)]
-    await usedUp(other)
-    await reset(operated)
-    await told(operated, other)
-    gate.close()
-    await until(async () => !(await hasRedis(other)))
-    // It decides by its own count, which is new.
-    expect(admitted(await decide(other, BURST + 5))).toBe(BURST)
   })
 
   test.concurrent('wins over refusals that another one remembers', async (owner) => {
@@ -44,42 +21,6 @@ describeWithRedis('a reset on one instance of a fleet', () => {
     await reset(operated)
     await until(async () => (await decide(other, 1))[0] === 200)
     expect(admitted(await decide(other, BURST + 5))).toBe(BURST - 1)
-  })
-
-  test.concurrent('wins over leases of another one, and gives nothing twice', async (owner) => {
-    const { instance } = fleet(owner)
-    const [operated, other] = [await instance(LONG_LEASES), await instance(LONG_LEASES)]
-    const used = admitted(await decide(other, BURST / 2))
-    expect(used).toBe(BURST / 2)
-    expect((await metricsOf(other.adminPort)).value('edge_redis_leases')).toBeGreaterThan(0)
-    await reset(operated)
-    await told(operated, other)
-    const [here, there] = [await decide(other, BURST), await decide(operated, BURST)]
-    expect(admitted([...here, ...there])).toBe(BURST)
-  })
-
-  test.concurrent('is about that caller alone', async (owner) => {
-    const { instance } = fleet(owner)
-    const [operated, other] = [await instance(LONG_LEASES), await instance(LONG_LEASES)]
-    await usedUp(other)
-    await usedUp(other, 'bob')
-    await reset(operated)
-    await until(async () => (await decide(other, 1))[0] === 200)
-    expect(await decide(other, 2, 'bob')).toEqual([429, 429])
-  })
-
-  test.concurrent('is known to an instance that starts later from its state file', async (owner) => {
-    const { prefix, instance } = fleet(owner)
-    const [operated, first] = [await instance(), await instance({ EDGE_STATE_FILE: `${redis.directory}/${prefix}state` })]
-    await usedUp(first)
-    await first.stop()
-    await reset(operated)
-    await operated.stop()
-    const gate = await gateTo(redis.port, owner)
-    const again = await instance({ EDGE_STATE_FILE: `${redis.directory}/${prefix}state` }, `redis://127.0.0.1:${gate.port}`)
-    gate.close()
-    await until(async () => !(await hasRedis(again)))
-    expect(admitted(await decide(again, BURST + 5))).toBe(BURST)
   })
 
   test.concurrent('that Redis cannot be told of is refused, and nothing is reset', async (owner) => {
@@ -93,60 +34,4 @@ describeWithRedis('a reset on one instance of a fleet', () => {
     expect([response.status, response.json.error.code]).toEqual([503, 'store_unavailable'])
     expect(await decide(operated, 2)).toEqual([429, 429])
   })
-
-  test.concurrent('is written back when Redis has lost it, for an instance that starts later from its state file', async (owner) => {
-    const { prefix, instance } = fleet(owner)
-    const state = { EDGE_STATE_FILE: `${redis.directory}/${prefix}state` }
-    const [operated, first] = [await instance(), await instance(state)]
-    await usedUp(first)
-    await first.stop()
-    await reset(operated)
-    for (const key of (await redis.command('KEYS', `${prefix}*`)) as string[]) await redis.command('DEL', key)
-    await until(async () => ((await redis.command('HLEN', `${prefix}{desk}:resets`)) as number) > 0)
-    const again = await instance(state)
-    expect(admitted(await decide(again, BURST + 5))).toBe(BURST)
-  })
-
-  test.concurrent('is written back where another instance has written back an earlier one', async (owner) => {
-    const { prefix, instance } = fleet(owner)
-    const operated = await instance()
-    const [entries, order, facts] = [`${prefix}{desk}:resets`, `${prefix}{desk}:resets:order`, `${prefix}{desk}:facts`]
-    const entry = async (): Promise<readonly string[]> => (await redis.command('HGETALL', entries)) as string[]
-    await reset(operated)
-    const [key, earlier] = await entry()
-    await reset(operated)
-    const later = await entry()
-    expect(later).not.toEqual([key, earlier])
-    await redis.command('HSET', entries, key!, earlier!)
-    const change = String(Number(await redis.command('HGET', facts, 'changes')) + 1)
-    await redis.command('HSET', facts, 'changes', change)
-    await redis.command('ZADD', order, change, key!)
-    await until(async () => (await entry())[1] === later[1])
-  })
 })
-
-const RESET = { policy: 'api', rule: 'key', values: { 'header:x-key': 'alice' }, reason: 'a test' }
-
-/** An override that is set now is found with the same question as the reset before it. */
-async function told(operated: Edge, other: Edge): Promise<void> {
-  const body = { ...RESET, values: { 'header:x-key': 'somebody else' }, unlimited: true, until: '1h' }
-  const set = askAdmin(operated.adminPort, 'POST', 'overrides', { body })
-  await until(async () => (await askAdmin(other.adminPort, 'GET', 'overrides')).json.overrides.length === 1)
-  expect((await set).status).toBe(201)
-}
-
-async function hasRedis(edge: Edge): Promise<boolean> {
-  return (await askAdmin(edge.adminPort, 'GET', 'status')).json.redis.connected
-}
-
-async function reset(edge: Edge): Promise<void> {
-  expect((await askAdmin(edge.adminPort, 'POST', 'counters/reset', { body: RESET })).status).toBe(200)
-}
-
-function decide(edge: Edge, times: number, key = 'alice'): Promise<number[]> {
-  return edge.decideTimes(times, { fields: [['X-Key', key]] })
-}
-
-async function usedUp(edge: Edge, key = 'alice'): Promise<void> {
-  expect(admitted(await decide(edge, BURST + 2, key))).toBe(BURST)
-}

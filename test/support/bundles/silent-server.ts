@@ -4,7 +4,7 @@ import { known } from './bundle-url.ts'
 
 interface SilentServer {
   readonly server: BundleServer
-  /** Whoever has asked gets the bundle. */
+  /** Whoever has asked gets the bundle, and whoever asks from now on: on a busy machine the first fetch may have been given up. */
   readonly answer: () => void
 }
 
@@ -12,10 +12,14 @@ interface SilentServer {
 export async function silentServer(t: Owner): Promise<SilentServer> {
   const server = await BundleServer.start(t)
   const waiting: (() => void)[] = []
+  let isAnswering = false
   server.respond = (_req, res) => {
-    waiting.push(() => res.writeHead(200, { 'Content-Type': 'application/json' }).end(known(1)))
+    const respond = (): void => void res.writeHead(200, { 'Content-Type': 'application/json' }).end(known(1))
+    if (isAnswering) respond()
+    else waiting.push(respond)
   }
   const answer = (): void => {
+    isAnswering = true
     for (const respond of waiting.splice(0)) respond()
   }
   return { server, answer }

@@ -14,6 +14,10 @@ const PASSWORD = 'pa55-of-redis'
 /** It passes when the test says so. */
 const TIMEOUT_MS = 1000
 const ASKED = 8
+/** How many of those each mode admits where nothing was taken before. */
+const ADMITTED = { local: LIMIT, open: ASKED, closed: 0 }
+/** How long a start waits for Redis. */
+const FIRST_USE_MS = 2000
 
 interface Fault {
   begin(gate: TcpGate, redis: RedisServer): unknown
@@ -87,6 +91,32 @@ export function outageSuite(...faults: readonly (keyof typeof FAULTS)[]): void {
         expect(admitted(await outage.edge.decideTimes(LIMIT + 1))).toBeLessThan(LIMIT)
       })
     }
+  })
+}
+
+/** How an instance starts without Redis, and finds it later. */
+export function startSuite(...modes: readonly (keyof typeof ADMITTED)[]): void {
+  describeWithRedis('without Redis', () => {
+    const shared = redisOfSuite()
+
+    test.for(modes.map((mode) => [mode, ADMITTED[mode]] as const))(
+      'at the start, %s: it is ready all the same, admits %i of 8, and uses Redis when it comes',
+      async ([mode, expected]) => {
+        const redis = shared()
+        await redis.stop()
+        const redisDeadlines = new HeldDeadlines()
+        const starting = sharing(redis.url, { bundle: FOUR, env: { EDGE_REDIS_FAILURE_MODE: mode }, redisDeadlines })
+        const edge = await redisDeadlines.passDuring(FIRST_USE_MS, starting)
+        const ready = await edge.get('/readyz')
+        expect([ready.status, JSON.parse(ready.body)]).toMatchObject([200, { status: 'ready', redis: 'unavailable' }])
+        expect(admitted(await edge.decideTimes(ASKED))).toBe(expected)
+        expect(await answersBy(edge)).toEqual({ redis: 0, failureMode: ASKED })
+        await redis.start()
+        await until(() => hasRedis(edge))
+        await edge.decide()
+        expect(await answersBy(edge)).toEqual({ redis: 1, failureMode: ASKED })
+      },
+    )
   })
 }
 
