@@ -8,9 +8,9 @@ import { RequestTurns } from './request-turns.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 /** On all connections. */
-const MAX_WAITING = 1000
+const MAX_WAITING = 200
 /** On one: all of them come in one read. */
-const PIPELINED = 200
+const PIPELINED = 40
 
 describe('pipelined requests', () => {
   test('begin one at a time, each when the response before it is sent', async () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { runs } from '../../test/support/run/property-runs.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import { parseHead, type ResponseHead } from './backend/response-head.ts'
 import { fieldsOf, linesOf } from './field-lines.ts'
@@ -64,7 +65,7 @@ test('the fields that go on are those that are picked one by one, however the li
       const names = expected.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase())
       expect([hasDate, hasLength]).toEqual([names.includes('date'), names.includes('content-length')])
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(100) },
   )
 })
 

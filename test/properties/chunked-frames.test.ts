@@ -48,7 +48,7 @@ test('chunks are read as Node reads them, wherever their pieces end', async () =
       expect(own.outcome).toEqual(await readByNode(text.slice(0, own.end)))
       expect(own).toEqual(readOwn([text]))
     }),
-    { numRuns: runs(400) },
+    { numRuns: runs(80) },
   )
 })
 

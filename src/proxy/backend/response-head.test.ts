@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { runs } from '../../../test/support/run/property-runs.ts'
 import { linesOf } from '../field-lines.ts'
 import { parseHead } from './response-head.ts'
 
@@ -39,7 +40,7 @@ test('a head is read as the grammar says, or refused', () => {
     fc.property(heads, (head) => {
       expect(read(`${head}\r\n`)).toEqual(byGrammar(head))
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(300) },
   )
 })
 

@@ -3,6 +3,7 @@ import { Duplex } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { runs } from '../../../test/support/run/property-runs.ts'
 import { hasBody, InvalidResponse, type ResponseHead } from './response-head.ts'
 import { ResponseReader } from './response-reader.ts'
 
@@ -96,7 +97,7 @@ describe('a valid answer', () => {
           expect([outcome.body, outcome.trailers]).toEqual(['', []])
         }
       }),
-      { numRuns: 250 },
+      { numRuns: runs(20) },
     )
   })
 
@@ -155,7 +156,7 @@ describe('what is no valid answer', () => {
         expectSame(judged(read(method, chunksOf(mutated, cuts))), judged(whole))
         expectSame(judged(read(method, bytewise(mutated))), judged(whole))
       }),
-      { numRuns: 600 },
+      { numRuns: runs(40) },
     )
   })
 
@@ -191,7 +192,7 @@ describe('what is no valid answer', () => {
           expect({ status: ours.head!.status, fields: ours.head!.fields, body: ours.body, trailers: ours.trailers }).toEqual(theirs)
         }
       }),
-      { numRuns: 400 },
+      { numRuns: runs(25) },
     )
   })
 
@@ -265,7 +266,7 @@ describe('chunks that are relayed', () => {
           expect(read('GET', [frames]).body).toBe(answer.body)
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(10) },
     )
   })
 
@@ -406,8 +407,8 @@ test('a head is read for what it is, however much it is like the one before', ()
       const changed = Buffer.from(`${text.slice(0, at)}${replacement}${text.slice(at + 1)}`, 'latin1')
       read('GET', [other])
       const alone = read('GET', [changed])
-      expect(read('GET', [Buffer.from(text)])).toEqual(usual)
-      expect(read('GET', [changed])).toEqual(alone)
+      expectSame(read('GET', [Buffer.from(text)]), usual)
+      expectSame(read('GET', [changed]), alone)
     }
   }
   // What a head means depends on the request, too.

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { expectAborted } from '../../support/proxy/aborted-call.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
-import { proxying, RawClient, writeUntilStuck } from '../../support/proxy/proxy.ts'
-import type { Edge } from '../../support/service/edge.ts'
+import { proxying, RawClient } from '../../support/proxy/proxy.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { until } from '../../support/until.ts'
 
@@ -36,16 +36,6 @@ describe.each(WAYS)('a client that goes away (%s)', (leave) => {
     }
   })
 
-  test('when it has uploaded all and waits', async () => {
-    const backend = await RawBackend.start(() => {})
-    const edge = await proxying(backend)
-    const client = RawClient.connect(edge.port)
-    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody')
-    await until(() => backend.received.endsWith('body'))
-    client.socket[leave]()
-    await expectAborted(edge, backend)
-  })
-
   test('in the middle of an answer that goes on', async () => {
     const backend = await HttpBackend.start(async (_req, res) => {
       while (!res.destroyed) {
@@ -59,51 +49,6 @@ describe.each(WAYS)('a client that goes away (%s)', (leave) => {
     await client.sees('more')
     client.socket[leave]()
     await until(() => backend.only.isAborted)
-    await expectAborted(edge, backend)
-  })
-
-  test('in the middle of an answer that it did not read', async () => {
-    const backend = await RawBackend.saying('HTTP/1.1 200 OK\r\n\r\n')
-    const edge = await proxying(backend)
-    const client = RawClient.connect(edge.port)
-    client.socket.pause()
-    client.send(GET)
-    await until(() => backend.heads === 1)
-    await writeUntilStuck(backend.connections[0]!.socket)
-    client.socket[leave]()
-    await expectAborted(edge, backend)
-  })
-
-  test('while the backend thinks about a WebSocket', async () => {
-    const backend = await RawBackend.start(() => {})
-    const edge = await proxying(backend)
-    const client = RawClient.connect(edge.port)
-    client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
-    await until(() => backend.heads === 1)
-    client.socket[leave]()
-    await expectAborted(edge, backend)
-  })
-
-  test('while the backend thinks about a WebSocket on which it has spoken already', async () => {
-    const backend = await RawBackend.start(() => {})
-    const edge = await proxying(backend)
-    const client = RawClient.connect(edge.port)
-    client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
-    await until(() => backend.heads === 1)
-    client.send('more')
-    await edge.get('/livez')
-    client.socket[leave]()
-    await expectAborted(edge, backend)
-  })
-
-  test('while a connection to the backend is made', async () => {
-    const backend = await RawBackend.start(() => {})
-    // A TLS handshake that nobody answers.
-    const edge = await proxying({ url: backend.url.replace('http:', 'https:') })
-    const client = RawClient.connect(edge.port)
-    client.send(GET)
-    await until(() => backend.connections.length === 1)
-    client.socket[leave]()
     await expectAborted(edge, backend)
   })
 
@@ -165,11 +110,3 @@ describe('a client that went away', () => {
     expect(backend.openConnections).toBe(1)
   })
 })
-
-async function expectAborted(edge: Edge, backend: { readonly openConnections: number }): Promise<void> {
-  await until(() => backend.openConnections === 0)
-  expect(await edge.metric('edge_proxy_open_requests')).toBe(0)
-  expect(await edge.metric('edge_proxy_client_aborts_total')).toBe(1)
-  expect(await edge.metric('edge_backend_connections')).toBe(0)
-  expect(edge.log.filter(({ event }) => event === 'backend_failed')).toEqual([])
-}

@@ -1,5 +1,4 @@
 import { describe, expect, type TestContext, test } from 'vitest'
-import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, type PolicyText, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
@@ -24,15 +23,6 @@ test.concurrent('a rate of 100 a minute admits 100 at once, and then one every 6
   expect((await edge.decide()).status).toBe(429)
   clock.advance(1)
   expect(await edge.decideTimes(2)).toEqual([200, 429])
-})
-
-test.concurrent('a rate is the counter of the same rule in tokens per second', async (t) => {
-  const edge = await start(t, new ManualClock(), policy('p', { rules: [bucketRule('r', [], 60, 1)] }))
-  await edge.decideTimes(20)
-  expect(await offer(edge, bundle(2, policy('p', { rules: [rateRule('r', [], { rate: '60/minute' })] })))).toMatchObject({
-    event: 'bundle_applied',
-  })
-  expect((await edge.decide()).headers).toMatchObject({ 'ratelimit-limit': '60', 'ratelimit-remaining': '39', 'ratelimit-reset': '21' })
 })
 
 describe.concurrent.each(ALGORITHMS)('a cost in %s', (_, rule) => {
@@ -71,15 +61,6 @@ describe.concurrent.each(ALGORITHMS)('a cost in %s', (_, rule) => {
       const fields: Fields = value === undefined ? [] : [['x-COST', value]]
       expect([value, (await edge.decide({ fields })).headers['ratelimit-remaining']]).toEqual([value, String(left)])
     }
-  })
-
-  test('with a fraction is counted exactly, and what is left is rounded down', async (t) => {
-    const edge = await edgeWith(t, { cost: { header: 'x-cost' } })
-    const fields: Fields = [['X-Cost', '0.25']]
-    expect((await edge.decide({ fields })).headers['ratelimit-remaining']).toBe('99')
-    for (let i = 1; i < 4; i++) await edge.decide({ fields })
-    expect((await edge.decide({ fields: [['X-Cost', '99']] })).headers['ratelimit-remaining']).toBe('0')
-    expect((await edge.decide({ fields })).status).toBe(429)
   })
 
   test('in a field that comes twice is never guessed: 400, and nothing is taken', async (t) => {
@@ -132,53 +113,6 @@ describe.concurrent.each(ALGORITHMS)('when_over: charge in %s', (_, rule) => {
     ])
     expect(answers[3]!.headers).not.toHaveProperty('x-should-retry')
     expect(answers[3]!.headers).toHaveProperty('retry-after', answers[2]!.headers['retry-after'])
-  })
-
-  test('names the time after which a request passes again', async (t) => {
-    const clock = new ManualClock()
-    const edge = await start(t, clock, policy('p', { rules: [rule({ cost: COST, when_over: 'charge' })] }))
-    for (const cost of [100, 250]) {
-      expect((await spending(edge, cost)).status).toBe(200)
-      const retryAfterMs = Number((await spending(edge, 1)).headers['retry-after']) * 1000
-      clock.advance(retryAfterMs - 1100)
-      if (retryAfterMs > 1100) expect((await spending(edge, 1)).status).toBe(429)
-      clock.advance(1100)
-      expect((await edge.decide({ fields: [['X-Cost', '0.000000001']] })).status).toBe(200)
-      clock.advance(3_600_000)
-    }
-  })
-
-  test('takes nothing where another rule rejects, and others take nothing where it does', async (t) => {
-    const rules = [rule({ cost: 45, when_over: 'charge' }), bucketRule('one', ['header:x-caller'], 1, 0.001)]
-    const edge = await start(t, new ManualClock(), policy('p', { rules }))
-    const remaining: (string | undefined)[] = []
-    for (const caller of ['a', 'a', 'b', 'c', 'd']) {
-      const { headers } = await edge.decide({ fields: [['X-Caller', caller]] })
-      remaining.push(headers['x-edge-reason'] ?? headers['ratelimit-remaining'])
-    }
-    const reason = (await edge.decide({ fields: [['X-Caller', 'd']] })).headers['x-edge-reason']
-    // 100 - 45, a reject by the other rule, - 45, - 45 into debt; the buckets of a, b and c are empty, which is scarcer than what is left
-    expect(remaining).toEqual(['0', 'token_bucket_exceeded', '0', '0', reason])
-    await offer(edge, bundle(2, policy('p', { rules: [rules[1]!] })))
-    expect((await edge.decide({ fields: [['X-Caller', 'd']] })).status).toBe(200)
-  })
-
-  test('can be switched off and on again, and the debt stays', async (t) => {
-    const published = (version: number, config: object): object => bundle(version, policy('p', { rules: [rule(config)] }))
-    const edge = await running({ bundle: published(1, { cost: COST, when_over: 'charge' }), clock: new ManualClock() }, t)
-    await spending(edge, 150)
-    const before = (await spending(edge, 1)).headers['retry-after']
-    await offer(edge, published(2, { cost: COST }))
-    expect((await spending(edge, 1)).status).toBe(429)
-    await offer(edge, published(3, { cost: COST, when_over: 'charge' }))
-    expect((await spending(edge, 1)).headers['retry-after']).toBe(before)
-  })
-
-  test('in shadow changes no response', async (t) => {
-    const edge = await start(t, new ManualClock(), policy('s', { mode: 'shadow', rules: [rule({ cost: COST, when_over: 'charge' })] }))
-    for (const cost of [500, 1, 1]) expect((await spending(edge, cost)).status).toBe(200)
-    const text = (await edge.get('/metrics')).body
-    expect(text).toMatch(/edge_would_reject_total\{policy="s",rule="r",reason="\w+"\} 2\n/)
   })
 })
 

@@ -5,10 +5,10 @@ import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { mmdbWith } from '../../support/bundles/mmdb.ts'
 import type { Edge } from '../../support/service/edge.ts'
-import { running, scratchDirectory } from '../../support/service/running.ts'
+import { descriptor, start } from '../../support/service/ip-facts.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
-const SECRET = 'a secret for tests'
 const AMERICAN = '8.8.8.8'
 
 describe.concurrent('EDGE_GEOIP_FILE', () => {
@@ -26,37 +26,23 @@ describe.concurrent('EDGE_GEOIP_FILE', () => {
     expect(await descriptor(edge, AMERICAN)).toBe(file === 'none' ? 'US' : 'ZZ')
   })
 
-  test.for([
-    ['country_code', { country_code: 'ZZ' }],
-    ['country.iso_code', { country: { iso_code: 'ZZ' } }],
-  ] as const)('a file with %s takes the place of the embedded one', async ([_layout, record], t) => {
-    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith(record)) })
-    expect(await descriptor(edge, AMERICAN)).toBe('ZZ')
-  })
+  test.for([['country_code', { country_code: 'ZZ' }]] as const)(
+    'a file with %s takes the place of the embedded one',
+    async ([_layout, record], t) => {
+      const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith(record)) })
+      expect(await descriptor(edge, AMERICAN)).toBe('ZZ')
+    },
+  )
 
-  test('a file without countries leaves ip:country missing', async (t) => {
-    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith({ continent: 'EU' })) })
-    expect(await descriptor(edge, AMERICAN)).toBeUndefined()
-    expect(await edge.metric('edge_descriptor_missing_total{key="ip:country"}')).toBe(1)
-  })
-
-  test('a file for IPv4 alone leaves IPv6 clients without a country', async (t) => {
-    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, mmdbWith({ country_code: 'ZZ' })) })
-    expect(await descriptor(edge, '2001:4860:4860::8888')).toBeUndefined()
-    expect(await descriptor(edge, AMERICAN)).toBe('ZZ')
-  })
-
-  test.for([
-    ['text', Buffer.from('US,8.8.8.0/24\n'.repeat(100))],
-    ['empty', Buffer.alloc(0)],
-    ['cut short', mmdbWith({ country_code: 'ZZ' }).subarray(0, 60)],
-    ['of zero bytes', Buffer.alloc(100_000)],
-  ] as const)('a file that is %s is refused by name, and the embedded one stays', async ([_what, content], t) => {
-    const path = await fileWith(t, content)
-    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', level: 50, path, problem: expect.any(String) }))
-    expect(await descriptor(edge, AMERICAN)).toBe('US')
-  })
+  test.for([['cut short', mmdbWith({ country_code: 'ZZ' }).subarray(0, 60)]] as const)(
+    'a file that is %s is refused by name, and the embedded one stays',
+    async ([_what, content], t) => {
+      const path = await fileWith(t, content)
+      const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
+      expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', level: 50, path, problem: expect.any(String) }))
+      expect(await descriptor(edge, AMERICAN)).toBe('US')
+    },
+  )
 
   test('a file that is not there is named, and the embedded one stays until it comes', async (t) => {
     const path = join(await scratchDirectory(t), 'countries.mmdb')
@@ -65,24 +51,6 @@ describe.concurrent('EDGE_GEOIP_FILE', () => {
     expect(await descriptor(edge, AMERICAN)).toBe('US')
     await replaceFile(path, mmdbWith({ country_code: 'ZZ' }))
     await until(async () => (await descriptor(edge, AMERICAN)) === 'ZZ')
-  })
-
-  test('is followed when it changes; a bad one changes nothing', async (t) => {
-    const path = await fileWith(t, mmdbWith({ country_code: 'AA' }))
-    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
-    expect(await descriptor(edge, AMERICAN)).toBe('AA')
-    await replaceFile(path, mmdbWith({ country_code: 'BB' }))
-    await until(async () => (await descriptor(edge, AMERICAN)) === 'BB')
-    await replaceFile(path, 'nonsense')
-    await until(() => refusals(edge) === 1)
-    expect(await descriptor(edge, AMERICAN)).toBe('BB')
-  })
-
-  test('a file whose records are damaged fails no request', async (t) => {
-    const damaged = mmdbWith({ country_code: 'ZZ' })
-    damaged.fill(0xff, 22, 30)
-    const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: await fileWith(t, damaged) })
-    expect((await edge.decide({ fields: [['X-Forwarded-For', AMERICAN]] })).status).toBe(200)
   })
 })
 
@@ -98,14 +66,6 @@ describe.concurrent('EDGE_IP_TYPE_FILE', () => {
     expect(await descriptor(edge, '198.51.100.1')).toBe('odd one')
     expect(await descriptor(edge, '198.51.100.2', ['X-ASN-Type', 'residential'])).toBe('residential')
     expect(await descriptor(edge, '198.51.100.2')).toBeUndefined()
-  })
-
-  test('with bad lines is refused whole, each line named; X-ASN-Type serves meanwhile', async (t) => {
-    const list = '203.0.113.0/24,hosting\n203.0.113.0/33,x\nnonsense\n10.0.0.0/8,\n,type\n198.51.100.0/24,vpn\n'
-    const edge = await start(t, 'ip:type', { EDGE_IP_TYPE_FILE: await fileWith(t, list) })
-    expect(edge.log.find(({ event }) => event === 'ip_file_refused')!['problem']).toMatch(/\b2, 3, 4, 5\b/)
-    expect(await descriptor(edge, '203.0.113.7', ['X-ASN-Type', 'residential'])).toBe('residential')
-    expect(await descriptor(edge, '203.0.113.7')).toBeUndefined()
   })
 })
 
@@ -146,32 +106,7 @@ describe.concurrent('EDGE_TOR_EXITS_FILE', () => {
     await writeFile(path, '203.0.113.7\n')
     await until(async () => (await descriptor(edge, '203.0.113.7')) === 'true')
   })
-
-  test('that is empty knows that nobody is an exit', async (t) => {
-    const edge = await start(t, 'ip:tor', { EDGE_TOR_EXITS_FILE: await fileWith(t, '') })
-    expect(await descriptor(edge, '203.0.113.7')).toBe('false')
-  })
 })
-
-/** Once it has told of the files that it was given. */
-async function start(t: TestContext, key: string, files: Readonly<Record<string, string>> = {}): Promise<Edge> {
-  const edge = await running(
-    { bundle: bundle(1, policy('p', { rules: [bucketRule('r', [key], 1000)] })), env: { ...files, EDGE_DEBUG_SESSION_SECRET: SECRET } },
-    t,
-  )
-  const told = (): number => edge.logged('ip_file_loaded').length + edge.logged('ip_file_refused').length
-  await until(() => told() === Object.keys(files).length)
-  return edge
-}
-
-/** What a debug session shows of the one descriptor there is. */
-async function descriptor(edge: Edge, address: string, ...fields: readonly (readonly [string, string])[]): Promise<string | undefined> {
-  const login = await edge.post('/v1/debug/session', [['X-Edge-Debug-Secret', SECRET]])
-  const cookie = login.headers['set-cookie']!.split(';')[0]!
-  const answer = await edge.decide({ fields: [['X-Forwarded-For', address], ['Cookie', cookie], ...fields] })
-  expect(answer).toMatchObject({ status: 200, headers: { 'x-edge-debug-decision': 'allow' } })
-  return answer.headers['x-edge-debug-descriptor-1-value']
-}
 
 function refusals(edge: Edge): number {
   return edge.log.filter(({ event }) => event === 'ip_file_refused').length

@@ -8,6 +8,8 @@ import { converse, type ListeningServer, startServer } from './two-wires.ts'
 
 const SECRET = 'a secret for tests'
 const LANES = 12
+/** So many heads of chance bring everything. */
+const MIN_FOR_ALL = 400
 
 // Every rule is keyed by the caller, and every talk has a caller of its own: answers do not depend on who comes first.
 const BUNDLE = bundle(
@@ -34,12 +36,14 @@ const BUNDLE = bundle(
 export interface TwoWiresOptions {
   /** Of chance, at least. */
   readonly heads: number
+  /** Twelve talks each, after which the heads are counted. */
+  readonly batch: number
   /** Of the oddities, every so many comes alone; 1: all of them. */
   readonly oddStep: number
 }
 
 /** Sends heads to a server with the fast wire and to one without. */
-export function twoWiresSuite({ heads: minHeads, oddStep }: TwoWiresOptions): void {
+export function twoWiresSuite({ heads: minHeads, batch, oddStep }: TwoWiresOptions): void {
   let servers: ListeningServer[]
   let cookie: string
   beforeAll(async () => {
@@ -77,11 +81,13 @@ export function twoWiresSuite({ heads: minHeads, oddStep }: TwoWiresOptions): vo
       heads += list.reduce((sum, { plainHeads, oddHeads }) => sum + plainHeads + oddHeads, 0)
     })
     // How many heads a talk has is left to chance, and small ones come first.
-    do await fc.assert(sameAnswers, { numRuns: 20, endOnFailure: true })
+    do await fc.assert(sameAnswers, { numRuns: batch, endOnFailure: true })
     while (heads < minHeads)
     const [alone, both] = await Promise.all(servers.map(({ port }) => decisionMetrics(port)))
     expect(both).toEqual(alone)
     expect(alone!.length).toBeGreaterThan(10)
+    // Some things are rare: a short run may lack them.
+    if (minHeads < MIN_FOR_ALL) return
     expect(alone!.join()).toContain('reason="repeated_descriptor"')
     for (const door of ['decision', 'forward_auth', 'auth_request', 'ext_authz']) {
       for (const outcome of ['allow', 'reject', 'refuse'])
