@@ -1,4 +1,4 @@
-import { describeFleet, describeFleetByPlace } from '../contract/fleet-store.ts'
+import { describeFleet, describeFleetByPlace, describeFleetResets } from '../contract/fleet-store.ts'
 import { MASTER_NAME, runningSentinels } from '../support/redis/redis-sentinel.ts'
 import type { Owner } from '../support/service/running.ts'
 
@@ -6,4 +6,5 @@ const sentinelsUrl = async (owner: Owner): Promise<string> =>
   `redis+sentinel://${(await runningSentinels({}, owner)).addresses.join(',')}/${MASTER_NAME}`
 
 describeFleet('Sentinel', sentinelsUrl)
+describeFleetResets('Sentinel', sentinelsUrl)
 describeFleetByPlace('Sentinel', sentinelsUrl)

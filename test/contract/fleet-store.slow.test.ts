@@ -1,10 +1,13 @@
 import { runningCluster } from '../support/redis/redis-cluster.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import type { Owner } from '../support/service/running.ts'
-import { describeFleet, describeFleetByPlace } from './fleet-store.ts'
+import { describeFleet, describeFleetByPlace, describeFleetResets } from './fleet-store.ts'
 
+const serverUrl = async (owner: Owner): Promise<string> => (await runningRedis({}, owner)).url
 const clusterUrl = async (owner: Owner): Promise<string> => `redis://${(await runningCluster(owner)).addresses.join(',')}`
 
-describeFleetByPlace('one server', async (owner) => (await runningRedis({}, owner)).url)
+describeFleetResets('one server', serverUrl)
+describeFleetByPlace('one server', serverUrl)
 describeFleet('Cluster', clusterUrl)
+describeFleetResets('Cluster', clusterUrl)
 describeFleetByPlace('Cluster', clusterUrl)

@@ -16,7 +16,7 @@ import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
-/** The whole contract but for settlements by place, on the Redis that such an address names. */
+/** The contract but for resets and settlements by place, which are slow tests, on the Redis that such an address names. */
 export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
   const name = `FleetStore on ${servers}`
   describeWithRedis(name, () => {
@@ -28,11 +28,19 @@ export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<
     describeOverdraft(name, newStore)
     describeOverride(name, newStore, true)
     describeSettlement(name, newStore)
-    describeReset(name, newStore)
     describeWarnings(name, newStore)
-    describeSharedReset(name, newStores)
     describeSharedHolds(name, newStores)
     describeSharedWarnings(name, newStores)
+  })
+}
+
+/** Resets of every kind of limit. `npm test` has them in src/store/redis/resets.test.ts. */
+export function describeFleetResets(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
+  const name = `FleetStore on ${servers}`
+  describeWithRedis(name, () => {
+    const newStores = storesOfSuite(urlOf)
+    describeReset(name, () => newStores()[0])
+    describeSharedReset(name, newStores)
   })
 }
 

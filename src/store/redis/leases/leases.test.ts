@@ -47,7 +47,7 @@ describeWithRedis('a leased limit', () => {
     const fleet = await newFleet()
     const one = fleet.newInstance()
     const two = one.otherThread()
-    await use(fleet, one, AMPLE, 1000)
+    await use(fleet, one, AMPLE, 300)
     fleet.holdsCalls = true
     const answered = () => one.decidedBy.lease + two.decidedBy.lease
     // Both use it up together, while no answer comes.
@@ -67,7 +67,7 @@ describeWithRedis('a leased limit', () => {
   test('is used up while Redis is away, and then the failure mode decides', async () => {
     const fleet = await newFleet()
     const one = fleet.newInstance()
-    await use(fleet, one, AMPLE, 1000)
+    await use(fleet, one, AMPLE, 300)
     fleet.isUnreachable = true
     const held = one.tokens.leased - one.decidedBy.lease
     expect(held).toBeGreaterThan(0)
