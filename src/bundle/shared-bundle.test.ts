@@ -2,6 +2,7 @@ import { deserialize } from 'node:v8'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
+import { runs } from '../../test/support/run/property-runs.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { Bundle } from '../policy/schema.ts'
 import { policiesOf, shareBundle } from './shared-bundle.ts'
@@ -19,7 +20,7 @@ test('a bundle comes out as it went in, and no piece of it has much more than on
         expect(items.reduce((sum, count) => sum + count, 0)).toBeLessThan(200)
       }
     }),
-    { numRuns: 30 },
+    { numRuns: runs(2) },
   )
 })
 

@@ -1,3 +1,3 @@
 import { explainedRequestsSuite } from '../support/admin/explained-requests-suite.ts'
 
-explainedRequestsSuite(2, 12, 1)
+explainedRequestsSuite(1, 8, 1)

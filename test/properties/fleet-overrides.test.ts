@@ -171,7 +171,7 @@ describeWithRedis('overrides of a limit that a fleet shares, whatever is late', 
           expect(admitted).toBe(first)
         },
       ),
-      { numRuns: runs(4) },
+      { numRuns: runs(2) },
     )
   })
 })

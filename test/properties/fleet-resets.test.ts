@@ -155,7 +155,7 @@ describeWithRedis('resets of a counter that a fleet shares, whatever is late', (
         // Where Redis has lost what others have admitted, each is limited by what it has admitted itself since then.
         expect(isLost ? Math.max(...history.sinceReset) : sinceReset).toBeLessThanOrEqual(SIZE)
       }),
-      { numRuns: runs(4) },
+      { numRuns: runs(2) },
     )
   })
 })

@@ -69,7 +69,7 @@ describeWithRedis('an instance by itself, whose Redis forgets', () => {
     const redis = await runningRedis()
     await fc.assert(
       fc.asyncProperty(troubles(), (trouble) => holdsTheBound(redis, trouble)),
-      { numRuns: runs(4) },
+      { numRuns: runs(2) },
     )
   })
 })

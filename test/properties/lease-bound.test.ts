@@ -51,7 +51,7 @@ describeWithRedis('leases from one bucket', () => {
     const redis = await runningRedis()
     await fc.assert(
       fc.asyncProperty(loads(), (load) => holdsTheBound(redis, load)),
-      { numRuns: runs(4) },
+      { numRuns: runs(2) },
     )
   })
 
@@ -61,7 +61,7 @@ describeWithRedis('leases from one bucket', () => {
     const redis = await runningRedis()
     await fc.assert(
       fc.asyncProperty(anyMoves, (all) => holdAtAnySize(redis, all)),
-      { numRuns: runs(14), examples: [[BACK_WHEN_FULL]] },
+      { numRuns: runs(6), examples: [[BACK_WHEN_FULL]] },
     )
   })
 })

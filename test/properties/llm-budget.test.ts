@@ -1,4 +1,4 @@
 import { llmBudgetSuite } from '../support/llm/llm-budget-suite.ts'
 
 // Far more: test/campaigns/llm-streams.test.ts
-llmBudgetSuite(4, 10)
+llmBudgetSuite(2, 5)

@@ -52,7 +52,7 @@ test('those rules apply whose match and keys the request has, and else where no 
       expect(policies[0]!.rules.flatMap(({ why }, i) => (why === undefined ? [i] : []))).toEqual(expected.applied)
       expect('missingKeys' in decision && new Set(decision.missingKeys)).toEqual(expected.missing)
     }),
-    { numRuns: runs(80) },
+    { numRuns: runs(30) },
   )
 })
 

@@ -143,7 +143,7 @@ test.each<[string, () => Promise<Buffer>]>([
       // The one word of the header that has no meaning is under the checksum, too.
       await expectDamage(bytes)
     }),
-    { numRuns: runs(10) },
+    { numRuns: runs(4) },
   )
   await fc.assert(fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), (bytes) => expectDamage(Buffer.from(bytes))))
   await fc.assert(fc.asyncProperty(fc.uint8Array({ minLength: 1 }), (more) => expectDamage(Buffer.concat([good, more]))))
@@ -175,7 +175,7 @@ test('any file under a good checksum is loaded or set aside, and what is loaded 
       await save(path, table, clock)
       expect((await readGood(path, clock)).live).toBeLessThanOrEqual(counters)
     }),
-    { numRuns: runs(10) },
+    { numRuns: runs(4) },
   )
 })
 

@@ -1,6 +1,7 @@
 import { array as arrayOf, assert, constantFrom, dictionary, double, property, record, string } from 'fast-check'
 import { type Metric, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
+import { runs } from '../../../test/support/run/property-runs.ts'
 import { expositionText, type MetricText } from './exposition-text.ts'
 
 const name = constantFrom('edge_a_total', 'edge_b', 'edge_c_seconds', 'edge_c_seconds_bucket')
@@ -15,7 +16,7 @@ test('whatever the labels and numbers, the text is the one that prom-client writ
       const distinct = [...new Map(all.map((one) => [one.name, one])).values()]
       written.push([textOf(distinct), distinct])
     }),
-    { numRuns: 300 },
+    { numRuns: runs(20) },
   )
   for (const [text, all] of written) expect(text).toBe(await byPromClient(all))
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
+import { INTERVAL_MS, sampled } from '../../support/admin/sampled.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
@@ -55,5 +56,62 @@ describe('GET activity', () => {
     const { samples, workers } = await activity(mortal.edge.adminPort)
     expect(samples.at(-1)).toMatchObject({ allowed: 0, rejected: 1 })
     expect(workers).toMatchObject([{ decisions: 1 }])
+  })
+})
+
+describe('GET activity', () => {
+  test('a process that was suspended has one long sample, and nothing is ever negative', async () => {
+    const { edge, clock, sample } = await sampled()
+    await edge.decideTimes(2, { uri: '/p', fields: alice })
+    await sample()
+    await edge.decideTimes(2, { uri: '/p', fields: alice })
+    clock.advance(300_000 - INTERVAL_MS)
+    expect(await sample()).toMatchObject({ seconds: 300, allowed: 2 })
+    expect((await activity(edge.adminPort)).samples).toHaveLength(2)
+  })
+
+  test('names the policies of the bundle, the busiest first, with what they decided in the last minute', async () => {
+    const { edge, sample } = await sampled()
+    const named = async () => {
+      await sample()
+      const { policies, busiest } = await activity(edge.adminPort)
+      return [policies, busiest.map(({ policy, mode, allowed, rejected }: Record<string, unknown>) => [policy, mode, allowed, rejected])]
+    }
+    const idle = [
+      ['p', 'enforce', 0, 0],
+      ['q', 'enforce', 0, 0],
+      ['s', 'shadow', 0, 0],
+    ]
+    expect(await named()).toEqual([3, idle])
+    await edge.decideTimes(3, { uri: '/q', fields: alice })
+    expect(await named()).toEqual([3, [['q', 'enforce', 1, 2], idle[0], idle[2]]])
+    await edge.publish(bundle(2, policy('fresh', { rules: [] })))
+    expect(await named()).toEqual([1, [['fresh', 'enforce', 0, 0]]])
+  })
+
+  test('is bounded with very many policies: the busiest are listed, and all are in the sums', async () => {
+    const policies = Array.from({ length: 60 }, (_, i) => {
+      return policy(`p${i}`, { selector: { pathPrefix: `/${i}` }, rules: [bucketRule('r', [], 1, HARDLY_ANY)] })
+    })
+    const { edge, sample } = await sampled({ bundle: bundle(1, ...policies) })
+    for (let i = 0; i < 60; i++) await edge.decideTimes(i === 33 ? 5 : 2, { uri: `/${i}` })
+    const { rejected, policies: listed } = await sample()
+    expect(rejected).toBe(59 + 4)
+    expect(listed.length).toBeLessThanOrEqual(18)
+    expect(listed[0]).toEqual({ policy: 'p33', allowed: 1, rejected: 4, would_reject: 0 })
+    const { busiest } = await activity(edge.adminPort)
+    expect([busiest.length, busiest[0].policy]).toEqual([20, 'p33'])
+  })
+
+  test('lists those that reject, or would reject, most, however little they decide', async () => {
+    const [lots, one] = [bucketRule('r', [], 100, HARDLY_ANY), bucketRule('r', [], 1, HARDLY_ANY)]
+    const busy = Array.from({ length: 6 }, (_, i) => policy(`busy${i}`, { selector: { pathPrefix: `/${i}` }, rules: [lots] }))
+    const strict = policy('strict', { selector: { pathPrefix: '/strict' }, rules: [one] })
+    const trial = policy('trial', { selector: { pathPrefix: '/trial' }, mode: 'shadow', rules: [one] })
+    const { edge, sample } = await sampled({ bundle: bundle(1, ...busy, strict, trial) })
+    for (let i = 0; i < 6; i++) await edge.decideTimes(5, { uri: `/${i}` })
+    for (const uri of ['/strict', '/trial']) await edge.decideTimes(2, { uri })
+    const listed: { policy: string }[] = (await sample()).policies
+    expect(listed.map((each) => each.policy).sort()).toEqual([...busy.map(({ id }) => id), 'strict', 'trial'])
   })
 })

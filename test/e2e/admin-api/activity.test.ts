@@ -1,45 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
-import { bucketRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { activity, alice, BUNDLE, sampled } from '../../support/admin/sampled.ts'
+import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
-import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
-
-/** So few tokens a second that none comes back while a test runs. */
-const HARDLY_ANY = 0.0001
-const INTERVAL_MS = 2000
-
-const BUNDLE = bundle(
-  1,
-  policy('p', { selector: { pathPrefix: '/p' }, rules: [bucketRule('r', ['header:x-k'], 4, HARDLY_ANY)] }),
-  policy('q', { selector: { pathPrefix: '/q' }, rules: [bucketRule('r', ['header:x-k'], 1, HARDLY_ANY)] }),
-  policy('s', { selector: { pathPrefix: '/s' }, mode: 'shadow', rules: [bucketRule('r', ['header:x-k'], 1, HARDLY_ANY)] }),
-)
-
-async function activity(port: number, query = '') {
-  const { status, json } = await askAdmin(port, 'GET', `activity${query}`)
-  expect(status).toBe(200)
-  return json
-}
-
-/** The service on a clock of its own, and what the two seconds until each question came to. */
-async function sampled(options: Parameters<typeof running>[0] = {}) {
-  const clock = new ManualClock()
-  const edge = await running({ bundle: BUNDLE, clock, ...options, env: { ...ADMIN_ENV, ...options.env } })
-  const sample = async () => {
-    clock.advance(INTERVAL_MS)
-    return (await activity(edge.adminPort)).samples.at(-1)
-  }
-  return { edge, clock, sample }
-}
-
-const alice = [['X-K', 'alice']] as const
 
 describe('GET activity', () => {
   const owner = thisSuite()
@@ -91,61 +61,6 @@ describe('GET activity', () => {
     const third = await sample()
     expect(third.time < first.time).toBe(true)
     expect(await times(second.time)).toEqual([third.time])
-  })
-
-  test('a process that was suspended has one long sample, and nothing is ever negative', async () => {
-    const { edge, clock, sample } = await sampled()
-    await edge.decideTimes(2, { uri: '/p', fields: alice })
-    await sample()
-    await edge.decideTimes(2, { uri: '/p', fields: alice })
-    clock.advance(300_000 - INTERVAL_MS)
-    expect(await sample()).toMatchObject({ seconds: 300, allowed: 2 })
-    expect((await activity(edge.adminPort)).samples).toHaveLength(2)
-  })
-
-  test('names the policies of the bundle, the busiest first, with what they decided in the last minute', async () => {
-    const { edge, sample } = await sampled()
-    const named = async () => {
-      await sample()
-      const { policies, busiest } = await activity(edge.adminPort)
-      return [policies, busiest.map(({ policy, mode, allowed, rejected }: Record<string, unknown>) => [policy, mode, allowed, rejected])]
-    }
-    const idle = [
-      ['p', 'enforce', 0, 0],
-      ['q', 'enforce', 0, 0],
-      ['s', 'shadow', 0, 0],
-    ]
-    expect(await named()).toEqual([3, idle])
-    await edge.decideTimes(3, { uri: '/q', fields: alice })
-    expect(await named()).toEqual([3, [['q', 'enforce', 1, 2], idle[0], idle[2]]])
-    await edge.publish(bundle(2, policy('fresh', { rules: [] })))
-    expect(await named()).toEqual([1, [['fresh', 'enforce', 0, 0]]])
-  })
-
-  test('is bounded with very many policies: the busiest are listed, and all are in the sums', async () => {
-    const policies = Array.from({ length: 60 }, (_, i) => {
-      return policy(`p${i}`, { selector: { pathPrefix: `/${i}` }, rules: [bucketRule('r', [], 1, HARDLY_ANY)] })
-    })
-    const { edge, sample } = await sampled({ bundle: bundle(1, ...policies) })
-    for (let i = 0; i < 60; i++) await edge.decideTimes(i === 33 ? 5 : 2, { uri: `/${i}` })
-    const { rejected, policies: listed } = await sample()
-    expect(rejected).toBe(59 + 4)
-    expect(listed.length).toBeLessThanOrEqual(18)
-    expect(listed[0]).toEqual({ policy: 'p33', allowed: 1, rejected: 4, would_reject: 0 })
-    const { busiest } = await activity(edge.adminPort)
-    expect([busiest.length, busiest[0].policy]).toEqual([20, 'p33'])
-  })
-
-  test('lists those that reject, or would reject, most, however little they decide', async () => {
-    const [lots, one] = [bucketRule('r', [], 100, HARDLY_ANY), bucketRule('r', [], 1, HARDLY_ANY)]
-    const busy = Array.from({ length: 6 }, (_, i) => policy(`busy${i}`, { selector: { pathPrefix: `/${i}` }, rules: [lots] }))
-    const strict = policy('strict', { selector: { pathPrefix: '/strict' }, rules: [one] })
-    const trial = policy('trial', { selector: { pathPrefix: '/trial' }, mode: 'shadow', rules: [one] })
-    const { edge, sample } = await sampled({ bundle: bundle(1, ...busy, strict, trial) })
-    for (let i = 0; i < 6; i++) await edge.decideTimes(5, { uri: `/${i}` })
-    for (const uri of ['/strict', '/trial']) await edge.decideTimes(2, { uri })
-    const listed: { policy: string }[] = (await sample()).policies
-    expect(listed.map((each) => each.policy).sort()).toEqual([...busy.map(({ id }) => id), 'strict', 'trial'])
   })
 
   test('in reverse_proxy it has tokens, money and the backend', async () => {

@@ -1,34 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
-import { blockRule, bucketRule, budgetRule, bundle, concurrencyRule, llmRule, policy, windowRule } from '../../support/bundles/bundles.ts'
+import { POLICIES } from '../../support/admin/counted-policies.ts'
+import { bundle } from '../../support/bundles/bundles.ts'
 import { rateLimitService, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { HARDLY_ANY, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
+import { twoSharing } from '../../support/redis/sharing-edge.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
-import { metricsOf } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
-
-const POLICIES = [
-  policy('api', {
-    selector: { pathPrefix: '/api' },
-    rules: [
-      bucketRule('per-key', ['header:x-key', 'ip:address'], 4, 0.5),
-      bucketRule('secret', ['bearer'], 3),
-      windowRule('hourly', ['header:x-hourly'], { limit: 10, period: '1h', when_over: 'charge', cost: 12 }),
-      llmRule('tokens', ['header:x-llm'], { tokens_per_minute: 600, tokens_per_day: 9000, max_completion_tokens: 100 }),
-      concurrencyRule('at-once', ['header:x-held'], 3),
-      budgetRule('money', ['header:x-money'], { budget: 10, cost: { header: 'x-price', default: 0.5 } }),
-      bucketRule('everybody', [], 1000, HARDLY_ANY),
-      blockRule('bad', { 'header:x-bad': '1' }),
-      bucketRule('slow', ['header:x-slow'], 3, HARDLY_ANY),
-    ],
-  }),
-  policy('trial', { mode: 'shadow', selector: { pathPrefix: '/api' }, rules: [bucketRule('r', ['header:x-key'], 2)] }),
-  policy('calls', { selector: { domain: 'd' }, rules: [bucketRule('users', ['descriptor:user'], 5)] }),
-]
 
 const ALICE = { 'header:x-key': 'alice', 'ip:address': '203.0.113.9' }
 
@@ -175,41 +156,6 @@ describe('counters', () => {
 })
 
 describeWithRedis('counters in Redis', () => {
-  test('are read there without being counted, and unavailable is said where Redis is', async () => {
-    const redis = await runningRedis()
-    const env = { ...ADMIN_ENV, EDGE_REDIS_FAILURE_MODE: 'closed' }
-    const edge = await sharing(redis.url, { bundle: bundle(1, ...POLICIES), env })
-    await edge.decide({ uri: '/api', fields: [['X-Held', 'x']] })
-    const before = (await metricsOf(edge.adminPort)).sum('edge_redis_answers_total')
-    const path = 'counters?policy=api&rule=everybody'
-    expect(await askAdmin(edge.adminPort, 'GET', path)).toMatchObject({ status: 200, json: { counters: [{ remaining: 999 }] } })
-    const explanation = await askAdmin(edge.adminPort, 'POST', 'explain', { body: { method: 'GET', uri: '/api' } })
-    expect(explanation.json).toMatchObject({ action: 'allow', headers: { 'RateLimit-Remaining': '998' } })
-    expect((await metricsOf(edge.adminPort)).sum('edge_redis_answers_total')).toBe(before)
-    await redis.stop()
-    expect(await askAdmin(edge.adminPort, 'GET', path)).toMatchObject({ status: 503, json: { error: { code: 'store_unavailable' } } })
-    const refused = await askAdmin(edge.adminPort, 'POST', 'explain', { body: { method: 'GET', uri: '/api' } })
-    expect(refused).toMatchObject({ status: 200, json: { action: 'refuse', status: 503, reason: 'store_unavailable' } })
-    expect(refused.json.policies[0].rules[6]).toMatchObject({ name: 'everybody', applied: true, counters: [] })
-    const reset = { policy: 'api', rule: 'everybody', values: {}, reason: 'test' }
-    expect(await askAdmin(edge.adminPort, 'POST', 'counters/reset', { body: reset })).toMatchObject({
-      status: 503,
-      json: { error: { code: 'store_unavailable' } },
-    })
-  })
-
-  test.each(['local', 'open'])('are those of this instance, or not known, where %s decides without Redis', async (mode) => {
-    const redis = await runningRedis()
-    const edge = await sharing(redis.url, { bundle: bundle(1, ...POLICIES), env: { ...ADMIN_ENV, EDGE_REDIS_FAILURE_MODE: mode } })
-    await edge.decide({ uri: '/api' })
-    await redis.stop()
-    const counters = await askAdmin(edge.adminPort, 'GET', 'counters?policy=api&rule=everybody')
-    if (mode === 'local') expect(counters).toMatchObject({ status: 200, json: { counters: [{ remaining: 999 }] } })
-    else expect(counters).toMatchObject({ status: 503, json: { error: { code: 'store_unavailable' } } })
-    const explanation = await askAdmin(edge.adminPort, 'POST', 'explain', { body: { method: 'GET', uri: '/api' } })
-    expect(explanation.json).toMatchObject({ action: 'allow', status: 200 })
-  })
-
   test('are reset there', async () => {
     const redis = await runningRedis()
     const [one, other] = await twoSharing(redis.url, { bundle: bundle(1, ...POLICIES), env: ADMIN_ENV })
@@ -218,22 +164,5 @@ describeWithRedis('counters in Redis', () => {
     const body = { policy: 'api', rule: 'at-once', values: { 'header:x-held': 'x' }, reason: 'a test' }
     expect(await askAdmin(other.adminPort, 'POST', 'counters/reset', { body })).toMatchObject({ status: 200, json: { holds: 0 } })
     expect(await other.decideTimes(4, { uri: '/api', fields })).toEqual([200, 200, 200, 429])
-  })
-
-  test.each(['exact', 'leased'])('are explained as they are decided, %s, and nothing is leased for it', async (mode) => {
-    const redis = await runningRedis()
-    const edge = await sharing(redis.url, { bundle: bundle(1, ...POLICIES), env: { ...ADMIN_ENV, EDGE_REDIS_MODE: mode } })
-    const request = { uri: '/api', fields: [['X-Slow', 'a']] } as const
-    const body = { method: 'GET', uri: '/api', headers: { 'x-slow': 'a' } }
-    // What was leased for the decision before may be given back at any time.
-    const leased = async (): Promise<number> => (await metricsOf(edge.adminPort)).sum('edge_redis_leased_tokens_total{what="leased"}')
-    for (let i = 0; i < 5; i++) {
-      const before = await leased()
-      const first = (await askAdmin(edge.adminPort, 'POST', 'explain', { body })).json
-      expect((await askAdmin(edge.adminPort, 'POST', 'explain', { body })).json.status).toBe(first.status)
-      expect(await leased()).toBe(before)
-      const { status, headers } = await edge.decide(request)
-      expect([status, headers['x-edge-reason']]).toEqual([first.status, first.headers['X-Edge-Reason']])
-    }
   })
 })

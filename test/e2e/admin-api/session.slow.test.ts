@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, type AdminResponse, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { runningRedis } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { twoSharing } from '../../support/redis/sharing-edge.ts'
+import { until } from '../../support/until.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', [], 10)] }))
@@ -37,5 +41,16 @@ describe('a session', () => {
     const statuses = async (cookie: string) =>
       new Set(await Promise.all(Array.from({ length: 12 }, async () => (await askWith(cookie, port, 'GET', 'session')).status)))
     expect([await statuses(mine.cookie), await statuses(yours.cookie)]).toEqual([new Set([401]), new Set([200])])
+  })
+})
+
+describeWithRedis('a session of a fleet', () => {
+  test('works on all instances, and ends on all', async () => {
+    const redis = await runningRedis()
+    const [here, there] = await twoSharing(redis.url, { bundle: BUNDLE, env: ADMIN_ENV })
+    const { cookie, csrf } = await login(here.adminPort)
+    expect((await askWith(cookie, there.adminPort, 'GET', 'session')).json.csrf_token).toBe(csrf)
+    await askWith(cookie, here.adminPort, 'DELETE', 'session', { 'X-Edge-CSRF': csrf })
+    await until(async () => (await askWith(cookie, there.adminPort, 'GET', 'session')).status === 401)
   })
 })

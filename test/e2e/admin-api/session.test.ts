@@ -1,39 +1,13 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { ADMIN_ENV, ADMIN_TOKEN, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
-import { runningRedis } from '../../support/redis/redis-server.ts'
-import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { twoSharing } from '../../support/redis/sharing-edge.ts'
+import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { askWith, BUNDLE, login, setCookieOf } from '../../support/admin/session.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
-import { until } from '../../support/until.ts'
 
-const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', [], 10)] }))
 const RESET = { policy: 'p', rule: 'r', reason: 'a test' }
 const LIFETIME_S = 8 * 3600
-
-interface Login {
-  readonly response: AdminResponse
-  /** The cookie as a browser sends it back. */
-  readonly cookie: string
-  readonly csrf: string
-}
-
-async function login(port: number, headers: Readonly<Record<string, string>> = {}, actor?: string): Promise<Login> {
-  const response = await askAdmin(port, 'POST', 'session', { token: undefined, body: { token: ADMIN_TOKEN, actor }, headers })
-  return { response, cookie: setCookieOf(response).split(';')[0]!, csrf: response.json.csrf_token }
-}
-
-function setCookieOf({ headers }: AdminResponse): string {
-  return (headers['set-cookie'] as string[])[0]!
-}
-
-/** Asks with a cookie and without the token. */
-function askWith(cookie: string, port: number, method: string, path: string, headers = {}, body?: unknown): Promise<AdminResponse> {
-  return askAdmin(port, method, path, { token: undefined, headers: { Cookie: cookie, ...headers }, ...(body !== undefined && { body }) })
-}
 
 describe('a session', () => {
   const shared = new ManualClock()
@@ -158,16 +132,5 @@ describe('a session', () => {
   test('does not exist for whoever has the token alone', async () => {
     expect((await askAdmin(edge.adminPort, 'GET', 'session')).status).toBe(401)
     expect((await askAdmin(edge.adminPort, 'DELETE', 'session')).status).toBe(204)
-  })
-})
-
-describeWithRedis('a session of a fleet', () => {
-  test('works on all instances, and ends on all', async () => {
-    const redis = await runningRedis()
-    const [here, there] = await twoSharing(redis.url, { bundle: BUNDLE, env: ADMIN_ENV })
-    const { cookie, csrf } = await login(here.adminPort)
-    expect((await askWith(cookie, there.adminPort, 'GET', 'session')).json.csrf_token).toBe(csrf)
-    await askWith(cookie, here.adminPort, 'DELETE', 'session', { 'X-Edge-CSRF': csrf })
-    await until(async () => (await askWith(cookie, there.adminPort, 'GET', 'session')).status === 401)
   })
 })

@@ -1,11 +1,14 @@
-import { expect, type TestContext, test } from 'vitest'
+import { describe, expect, type TestContext, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
-import { known, urlEnv } from '../../support/bundles/bundle-url.ts'
+import { fetching, known, limit, logged, urlEnv } from '../../support/bundles/bundle-url.ts'
 import type { Cli } from '../../support/service/cli.ts'
+import { ask } from '../../support/service/http.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { type Certificate, selfSigned } from '../../support/service/self-signed.ts'
 import { until } from '../../support/until.ts'
+
+const QUERY = 'query-secret-9d9d9d'
 
 const TOKEN = 'config-token-5e5e5e'
 
@@ -55,3 +58,46 @@ async function firstReasons(cli: Cli): Promise<unknown[]> {
   await until(() => cli.logged('bundle_unreadable').length > 0)
   return cli.logged('bundle_unreadable').map(({ reason }) => reason)
 }
+
+describe.concurrent('the token', () => {
+  test('goes along when the source redirects to itself', async (t) => {
+    const source = await BundleServer.start(t)
+    source.publish(known(1))
+    const serve = source.respond
+    source.respond = (req, res) => (req.url === '/bundle' ? void res.writeHead(302, { Location: '/elsewhere' }).end() : serve(req, res))
+    const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN }, t)
+    expect(await limit(edge)).toBe('11')
+    expect(source.requests.slice(0, 2).map(({ url, headers }) => [url, headers.authorization])).toEqual([
+      ['/bundle', `Bearer ${TOKEN}`],
+      ['/elsewhere', `Bearer ${TOKEN}`],
+    ])
+  })
+
+  test('that was not sent on is not said to be wrong', async (t) => {
+    const [source, other] = [await BundleServer.start(t), await BundleServer.start(t)]
+    source.respond = (_req, res) => void res.writeHead(302, { Location: other.url }).end()
+    other.respond = (_req, res) => void res.writeHead(403).end()
+    const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN }, t)
+    const reason = 'it redirects to another origin, to which EDGE_CONFIG_TOKEN is not sent, and which returned 403'
+    expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason })
+  })
+})
+
+test('neither token nor query is in any output or metric, whatever the source does', async (t) => {
+  const source = await BundleServer.start(t)
+  source.publish(known(1))
+  const env = urlEnv(`${source.url}?sig=${QUERY}`, { EDGE_CONFIG_TOKEN: TOKEN, EDGE_LOG_LEVEL: 'trace' })
+  const cli = await serving(env, [], t)
+  await until(() => cli.logged('bundle_applied').length === 1)
+  expect(source.requests[0]!.url).toBe(`/bundle?sig=${QUERY}`)
+  expect(cli.stdout).toContain(`${source.url}?…`)
+  source.publish('{')
+  await until(() => cli.logged('bundle_refused').length > 0)
+  source.respond = (_req, res) => void res.writeHead(302, { Location: `ftp://127.0.0.1/${QUERY}` }).end()
+  await until(() => cli.logged('bundle_unreadable').length > 0)
+  source.respond = (req) => void req.socket.destroy()
+  await until(() => cli.logged('bundle_unreadable').length > 1)
+  const metrics = await ask(cli.port, 'GET', '/metrics')
+  await cli.stop()
+  for (const secret of [TOKEN, QUERY]) expect(`${cli.stdout}${cli.stderr}${metrics.body}`).not.toContain(secret)
+})

@@ -150,7 +150,9 @@ test('the program loads nothing of the service for these commands', async () => 
     // What other commands print with too.
     'edge-caller-values.js',
     'edge-explain-text.js',
+    'edge-main.js',
     'edge-table.js',
     'edge.js',
+    'load.js',
   ])
 })

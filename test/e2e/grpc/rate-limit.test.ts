@@ -1,40 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { ProtobufWriter } from '../../../src/doors/grpc/protobuf-writer.ts'
-import {
-  blockRule,
-  bucketRule,
-  bundle,
-  llmRule,
-  matching,
-  policy,
-  rateRule,
-  unlimitedRule,
-  windowRule,
-} from '../../support/bundles/bundles.ts'
-import type { JsClient } from '../../support/grpc/js-client.ts'
+import { bucketRule, rateRule, windowRule } from '../../support/bundles/bundles.ts'
+import { asking, GRPC, USER } from '../../support/grpc/asking-rate-limit.ts'
 import { limitFailure, rateLimitService, sendBytes, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
-import type { Edge } from '../../support/service/edge.ts'
-import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 
-const GRPC = { EDGE_GRPC_PORT: '0' }
-const USER = 'descriptor:user'
 const INVALID_ARGUMENT = 3
 const INTERNAL = 13
 const UNAVAILABLE = 14
-
-async function asking(...rules: object[]): Promise<[JsClient, Edge]> {
-  return askingWith(bundle(1, inDomain(...rules)))
-}
-
-async function askingWith(published: object): Promise<[JsClient, Edge]> {
-  const edge = await running({ bundle: published, clock: new ManualClock(), env: GRPC })
-  return [rateLimitService(edge.grpcPort), edge]
-}
-
-function inDomain(...rules: object[]) {
-  return policy('p', { selector: { domain: 'd' }, rules })
-}
 
 describe('an answer', () => {
   test('has a status for each descriptor, in order, and the fields of a decision for the client', async () => {
@@ -68,22 +40,6 @@ describe('an answer', () => {
       },
     })
   })
-
-  test('of a block is over the limit, without one', async () => {
-    const [client] = await asking(blockRule('out', { [USER]: 'mallory' }), matching('else', bucketRule('r', [USER], 5)))
-    expect(await shouldRateLimit(client, ['user=mallory', 'user=al'])).toEqual({
-      overall: 'OVER_LIMIT',
-      statuses: ['OVER_LIMIT - 0 -', 'OK - 0 -'],
-      headers: { 'x-edge-reason': 'blocked', 'x-should-retry': 'false' },
-    })
-  })
-
-  test('of an unlimited rule, an unknown domain and a descriptor without a rule is OK without a limit', async () => {
-    const [client] = await asking(unlimitedRule('ours', { [USER]: 'us' }))
-    expect(await shouldRateLimit(client, ['user=us'])).toEqual({ overall: 'OK', statuses: ['OK - 4294967295 -'], headers: {} })
-    expect(await shouldRateLimit(client, ['user=them'])).toEqual({ overall: 'OK', statuses: ['OK - 0 -'], headers: {} })
-    expect(await shouldRateLimit(client, ['user=us'], 'nobody')).toEqual({ overall: 'OK', statuses: ['OK - 0 -'], headers: {} })
-  })
 })
 
 describe('hits', () => {
@@ -106,16 +62,6 @@ describe('hits', () => {
     expect((await shouldRateLimit(client, [ask])).overall).toBe('OK')
     expect((await shouldRateLimit(client, [{ entries: 'user=a', hits: 2500 }])).overall).toBe('OK')
     expect((await shouldRateLimit(client, [ask])).statuses).toEqual(['OVER_LIMIT tokens 1000/DAY 0 43200s'])
-  })
-
-  test('are the tokens of an LLM rule', async () => {
-    const [client] = await asking(llmRule('llm', [USER], { tokens_per_minute: 1000, tokens_per_day: 1500 }))
-    expect((await shouldRateLimit(client, [{ entries: 'user=a', hits: 900 }])).statuses).toEqual(['OK llm 1000/MINUTE 100 54s'])
-    await shouldRateLimit(client, [{ entries: 'user=a', hits: 700 }])
-    expect(await shouldRateLimit(client, [{ entries: 'user=a', hits: 0 }])).toMatchObject({
-      overall: 'OVER_LIMIT',
-      headers: { 'x-edge-reason': 'tpm_exceeded' },
-    })
   })
 })
 
@@ -152,52 +98,8 @@ test('calls are counted and logged as other questions are, with the domain as th
   expect(edge.logged('reject')).toMatchObject([{ policy: 'p', rule: 'r', route: 'd', limit_keys: [USER] }])
 })
 
-test('a shadow policy changes no answer, and what it would reject is counted', async () => {
-  const shadow = policy('s', { mode: 'shadow', selector: { domain: 'd' }, rules: [bucketRule('strict', [USER], 1)] })
-  const [client, edge] = await askingWith(bundle(1, shadow))
-  for (let i = 0; i < 2; i++)
-    expect(await shouldRateLimit(client, ['user=a'])).toEqual({ overall: 'OK', statuses: ['OK - 0 -'], headers: {} })
-  expect(await edge.metric('edge_would_reject_total{policy="s",rule="strict",reason="token_bucket_exceeded"}')).toBe(1)
-})
-
-test('counters survive a new bundle, and requests over HTTP never meet them', async () => {
-  const [client, edge] = await askingWith(bundle(1, inDomain(bucketRule('r', [USER], 2))))
-  await shouldRateLimit(client, ['user=a'])
-  await edge.publish(bundle(2, policy('new', { rules: [] }), inDomain(matching({ [USER]: '*' }, bucketRule('r', [USER], 2)))))
-  expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OK')
-  expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OVER_LIMIT')
-  const { status, headers } = await edge.decide({ fields: [['user', 'a']] })
-  expect([status, headers['ratelimit']]).toEqual([200, undefined])
-})
-
-test('a limit that the caller sends along is ignored and counted', async () => {
-  const [client, edge] = await asking(bucketRule('r', [USER], 1))
-  const writer = new ProtobufWriter()
-  writer.text(1, 'd')
-  const descriptor = writer.open(2)
-  const entry = writer.open(1)
-  writer.text(1, 'user')
-  writer.text(2, 'a')
-  writer.close(entry)
-  const limit = writer.open(2)
-  writer.number(1, 1000)
-  writer.number(2, 1)
-  writer.close(limit)
-  writer.close(descriptor)
-  expect(await sendBytes(client, writer.finish())).toBe(0)
-  expect((await shouldRateLimit(client, ['user=a'])).overall).toBe('OVER_LIMIT')
-  expect(await edge.metric('edge_rate_limit_ignored_limits_total')).toBe(1)
-})
-
 test('a malformed message fails with status 13, as in all services, and harms no other call', async () => {
   const [client] = await asking(bucketRule('r', [USER], 9))
   const [bad, good] = await Promise.all([sendBytes(client, Buffer.from([0x0a, 0xff])), shouldRateLimit(client, ['user=a'])])
   expect([bad, good.overall]).toEqual([INTERNAL, 'OK'])
-})
-
-test('policies with a domain and no listener for them are told of', async () => {
-  const published = bundle(1, inDomain(bucketRule('r', [USER], 1)), policy('q', { rules: [] }))
-  expect((await running({ bundle: published })).logged('domains_unserved')).toMatchObject([{ policies: ['p'] }])
-  expect((await running({ bundle: published, env: GRPC })).logged('domains_unserved')).toEqual([])
-  expect((await running({ bundle: bundle(1) })).logged('domains_unserved')).toEqual([])
 })

@@ -1,36 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { budgetRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { counted, SECRET, spend, warningBundle, warnings } from '../../support/bundles/warning-bundle.ts'
 import { CHAT, HELLO } from '../../support/llm/llm-proxy.ts'
 import { moneyProxy } from '../../support/llm/money-proxy.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { twoSharing } from '../../support/redis/sharing-edge.ts'
-import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
-import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
-import { KeptCounters } from '../../support/state/kept-counters.ts'
-
-const SECRET = 'sk-secret-of-red'
-
-function warningBundle(version: number, mode?: 'shadow', config: object = {}): object {
-  const budget = { budget: 10, cost: { header: 'x-cost', default: 1 }, warn_at_percent: [95, 80], period: '1y', ...config }
-  return bundle(version, policy('money', { ...(mode && { mode }), rules: [budgetRule('dollars', ['header:x-team'], budget)] }))
-}
-
-function spend({ port }: { readonly port: number }, cost: string, team = SECRET): Promise<number> {
-  const fields = { 'X-Original-Method': 'GET', 'X-Original-URI': '/', 'X-Team': team, 'X-Cost': cost }
-  return fetch(`http://127.0.0.1:${port}/v1/decision`, { method: 'POST', headers: fields }).then(({ status }) => status)
-}
-
-function warnings(edge: Edge): Record<string, unknown>[] {
-  return edge.log.filter(({ event }) => event === 'budget_warning')
-}
-
-function counted({ port }: { readonly port: number }, percent: number): Promise<number> {
-  return metric(port, `edge_budget_warnings_total{policy="money",rule="dollars",percent="${percent}"}`)
-}
 
 describe('a budget that is nearly spent', () => {
   test('is logged and counted once for each percentage, and names the caller by a digest', async () => {
@@ -51,13 +28,6 @@ describe('a budget that is nearly spent', () => {
     expect([await counted(edge, 80), await counted(edge, 95)]).toEqual([1, 1])
   })
 
-  test('is not told of by a request that is rejected', async () => {
-    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1) })
-    expect(await spend(edge, '7')).toBe(200)
-    expect(await spend(edge, '5')).toBe(429)
-    expect(warnings(edge)).toEqual([])
-  })
-
   test('is told of again in the next window, and for each caller', async () => {
     const clock = new ManualClock()
     const edge = await running({ clock, bundle: warningBundle(1, undefined, { period: '1h' }) })
@@ -66,29 +36,6 @@ describe('a budget that is nearly spent', () => {
     clock.advance(3_600_000)
     await spend(edge, '9')
     expect(await counted(edge, 80)).toBe(3)
-  })
-
-  test('is logged for each percentage and each caller that reach theirs in the same second', async () => {
-    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1) })
-    for (const cost of ['8', '1.5']) for (const team of ['red', 'blue']) await spend(edge, cost, team)
-    expect(warnings(edge).map(({ percent, unlogged }) => [percent, unlogged])).toEqual([80, 80, 95, 95].map((percent) => [percent, 0]))
-    expect(new Set(warnings(edge).map(({ caller }) => caller)).size).toBe(2)
-  })
-
-  test('of very many callers is counted each time, and logged a hundred times a second', async () => {
-    const clock = new ManualClock()
-    const edge = await running({ clock, bundle: warningBundle(1) })
-    for (let i = 0; i < 120; i++) await spend(edge, '9', `team-${i}`)
-    clock.advance(1000)
-    await spend(edge, '9', 'late')
-    expect(warnings(edge).map(({ unlogged }) => unlogged)).toEqual([...Array(100).fill(0), 20])
-    expect(await counted(edge, 80)).toBe(121)
-  })
-
-  test('in shadow is told of, and no response changes', async () => {
-    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1, 'shadow') })
-    expect(await spend(edge, '9')).toBe(200)
-    expect(warnings(edge)).toMatchObject([{ mode: 'shadow', percent: 80 }])
   })
 
   test('is told of by the settlement that charges more than was reserved', async () => {
@@ -102,27 +49,6 @@ describe('a budget that is nearly spent', () => {
     await proxy.untilQuiet()
     expect(warnings(proxy.edge)).toMatchObject([{ percent: 80 }])
   })
-
-  test('keeps to itself what it told before a reload that only changes the budget', async () => {
-    const edge = await running({ clock: new ManualClock(), bundle: warningBundle(1) })
-    await spend(edge, '8')
-    await edge.publish(warningBundle(2, undefined, { budget: 11 }))
-    await spend(edge, '1')
-    expect(await counted(edge, 80)).toBe(1)
-  })
-})
-
-test('a restart with a state file tells nothing twice, and names the caller as before', async (t) => {
-  const kept = await KeptCounters.of(t, warningBundle(1))
-  const first = await kept.run()
-  await spend(first, '8')
-  await first.stop()
-  const second = await kept.run()
-  await spend(second, '1')
-  expect(await counted(second, 80)).toBe(0)
-  await spend(second, '0.5')
-  expect(warnings(second)).toMatchObject([{ percent: 95, caller: warnings(first)[0]!['caller'] }])
-  expect([await spend(second, '0.500000001'), await spend(second, '0.5')]).toEqual([429, 200])
 })
 
 describeWithRedis('instances on one Redis', () => {

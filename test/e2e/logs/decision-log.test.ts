@@ -1,13 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { offer } from '../../support/bundles/bundle-file.ts'
-import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../support/bundles/bundles.ts'
-import type { Edge } from '../../support/service/edge.ts'
+import { bundle } from '../../support/bundles/bundles.ts'
+import { CALLER, lines, perCaller, start } from '../../support/service/limit-events.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
-import { running, scratchDirectory, serving } from '../../support/service/running.ts'
-
-const CALLER = { uri: '/api/x', fields: [['X-Caller', 'alice']] } as const
+import { scratchDirectory, serving } from '../../support/service/running.ts'
 
 describe('requests that cannot be decided', () => {
   test('are logged with status and reason, once a second and reason, with the number of those left out', async () => {
@@ -58,28 +55,6 @@ describe('rejects', () => {
     expect(lines(edge)).toHaveLength(3)
   })
 
-  test('of one rule leave no room out for those of another', async () => {
-    const edge = await start(new ManualClock(), perCaller('p', 'enforce', '/api'), perCaller('q', 'enforce', '/other'))
-    await edge.decideTimes(10, CALLER)
-    await edge.decideTimes(2, { ...CALLER, uri: '/other' })
-    expect(lines(edge)).toMatchObject([
-      { policy: 'p', route: '/api' },
-      { policy: 'q', route: '/other' },
-    ])
-  })
-
-  test('of an LLM rule name the budget', async () => {
-    const rule = llmRule('tokens', ['jwt:sub', 'ip:address'], { tokens_per_day: 5, max_completion_tokens: 10 })
-    const clock = new ManualClock()
-    const edge = await start(clock, policy('p', { rules: [rule] }))
-    const fields = [
-      ['Authorization', 'Bearer e30.eyJzdWIiOiJhIn0.'],
-      ['X-Forwarded-For', '203.0.113.7'],
-    ] as const
-    expect((await edge.decide({ fields })).status).toBe(429)
-    expect(lines(edge)).toMatchObject([{ event: 'reject', rule: 'tokens', reason: 'tpd_exceeded', limit_keys: ['jwt:sub', 'ip:address'] }])
-  })
-
   test('allowed requests leave no line', async () => {
     const edge = await start(new ManualClock(), perCaller('p', 'enforce'))
     await edge.decide(CALLER)
@@ -106,23 +81,6 @@ describe('would-rejects', () => {
       },
       { event: 'would_reject', unlogged: 3 },
     ])
-  })
-
-  test('of several policies are logged each', async () => {
-    const edge = await start(new ManualClock(), perCaller('p', 'shadow'), perCaller('q', 'shadow'))
-    await edge.decideTimes(3, CALLER)
-    expect(lines(edge)).toMatchObject([
-      { event: 'would_reject', policy: 'p' },
-      { event: 'would_reject', policy: 'q' },
-    ])
-  })
-
-  test('are followed by rejects once the policy enforces', async () => {
-    const edge = await start(new ManualClock(), perCaller('p', 'shadow'))
-    await edge.decideTimes(3, CALLER)
-    await offer(edge, bundle(2, perCaller('p', 'enforce')))
-    await edge.decideTimes(3, CALLER)
-    expect(lines(edge).map(({ event }) => event)).toEqual(['would_reject', 'reject'])
   })
 })
 
@@ -154,18 +112,3 @@ describe('the log of the program', () => {
     })
   })
 })
-
-function perCaller(id: string, mode: string, pathPrefix = '/api'): PolicyText {
-  return policy(id, { mode, selector: { pathPrefix }, rules: [bucketRule('per-caller', ['header:x-caller'], 1, 0.0001)] })
-}
-
-function start(clock: ManualClock, ...policies: PolicyText[]): Promise<Edge> {
-  return running({ bundle: bundle(1, ...policies), clock })
-}
-
-/** Rejects and would-rejects, without what pino adds. */
-function lines(edge: Edge): Record<string, unknown>[] {
-  return edge.log
-    .filter(({ event }) => event === 'reject' || event === 'would_reject')
-    .map(({ level: _level, time: _time, pid: _pid, hostname: _hostname, ...line }) => line)
-}

@@ -1,38 +1,13 @@
-import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { authorization, checkRequest } from '../../support/grpc/ext-authz.ts'
 import { rateLimitService } from '../../support/grpc/rate-limit.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
 import { askThrough, HTTP_DOORS, questionBytes } from '../../support/service/doors.ts'
-import type { Edge } from '../../support/service/edge.ts'
-import type { Fields } from '../../support/service/http.ts'
-import { running } from '../../support/service/running.ts'
-import { OtlpReceiver, type ReceivedSpan } from '../../support/traces/otlp-receiver.ts'
-import { closeTracesPatiently } from '../../support/traces/patient-traces.ts'
-import { type CallerSpan, callerSpan } from '../../support/traces/trace-contexts.ts'
+import { callerSpan } from '../../support/traces/trace-contexts.ts'
+import { fieldsOf, spansOf, traced } from '../../support/traces/traced-edge.ts'
 
 const SERVER = 2
-const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-key'], 1, 0.001)] }))
-
-async function traced(env: Readonly<Record<string, string>> = {}, published: object = BUNDLE): Promise<[Edge, OtlpReceiver]> {
-  closeTracesPatiently()
-  const receiver = await OtlpReceiver.start()
-  return [await running({ bundle: published, env: { ...receiver.env, ...env } }), receiver]
-}
-
-/** A service that stops sends all spans that it has. */
-async function spansOf([edge, receiver]: [Edge, OtlpReceiver]): Promise<ReceivedSpan[]> {
-  await edge.stop()
-  return receiver.spans
-}
-
-function fieldsOf({ traceparent }: CallerSpan): Fields {
-  return [
-    ['traceparent', traceparent],
-    ['X-Key', 'a-value-of-a-caller'],
-  ]
-}
 
 describe('a decision that its caller traces', () => {
   test('is a span below that of the caller, and tells nothing of its values', async () => {
@@ -59,41 +34,6 @@ describe('a decision that its caller traces', () => {
     expect(span!.endMs).toBeLessThanOrEqual(Date.now() + 1)
     expect(receiver.exports[0]).toMatchObject({ path: '/v1/traces', headers: { 'content-type': 'application/json' } })
     expect(receiver.exports[0]!.body).not.toMatch(/a-value|a-secret|a-host/)
-  })
-
-  test('names the instance', async () => {
-    const [edge, receiver] = await traced()
-    await edge.decide({ fields: fieldsOf(callerSpan()) })
-    const [span] = await spansOf([edge, receiver])
-    expect(span!.resource).toEqual({
-      'service.name': 'edge',
-      'service.version': expect.stringMatching(/^\d+\.\d+\.\d+/),
-      'service.instance.id': `${hostname()}:${process.pid}`,
-    })
-  })
-
-  test('and is rejected is no error; one that cannot be decided here is', async () => {
-    const rejecting = await traced()
-    for (let i = 0; i < 2; i++) await rejecting[0].decide({ fields: fieldsOf(callerSpan()) })
-    const [, reject] = await spansOf(rejecting)
-    expect(reject).toMatchObject({
-      status: { code: 0 },
-      attributes: { 'edge.action': 'reject', 'edge.reason': 'token_bucket_exceeded', 'edge.rule': 'r', 'http.response.status_code': 429 },
-    })
-    const blocking = await traced({}, bundle(1, policy('b', { rules: [blockRule('all')] })))
-    await blocking[0].decide({ fields: fieldsOf(callerSpan()) })
-    expect((await spansOf(blocking))[0]).toMatchObject({
-      status: { code: 0 },
-      attributes: { 'edge.reason': 'blocked', 'http.response.status_code': 403 },
-    })
-    closeTracesPatiently()
-    const receiver = await OtlpReceiver.start()
-    const empty = await running({ env: receiver.env })
-    await empty.decide({ fields: fieldsOf(callerSpan()) })
-    expect((await spansOf([empty, receiver]))[0]).toMatchObject({
-      status: { code: 2 },
-      attributes: { 'edge.action': 'refuse', 'edge.reason': 'no_bundle_loaded', 'error.type': 'no_bundle_loaded' },
-    })
   })
 
   test.each(HTTP_DOORS)('comes through $name, on either wire', async (door) => {
@@ -144,29 +84,5 @@ describe('which decisions are traced', () => {
       const parents = (await spansOf([edge, receiver])).map(({ traceId, parentSpanId }) => [traceId, parentSpanId])
       expect(parents).toEqual(expected.map(({ traceId, spanId }) => [traceId, spanId]))
     }
-  })
-
-  test('those without a valid traceparent, or with two, by the share too: they begin a trace', async () => {
-    const [edge, receiver] = await traced({ EDGE_OTLP_SAMPLE: '1' })
-    const { traceparent, traceId } = callerSpan()
-    await edge.decide()
-    await edge.decide({ fields: [['traceparent', `${traceparent}-x`]] })
-    await edge.decide({ fields: [['traceparent', traceparent.toUpperCase().replace(/01$/, 'zz')]] })
-    const twice: Fields = [
-      ['traceparent', traceparent],
-      ['Traceparent', traceparent],
-    ]
-    await edge.decide({ fields: twice })
-    const spans = await spansOf([edge, receiver])
-    expect(spans).toHaveLength(4)
-    for (const span of spans) expect([span.parentSpanId, span.traceId === traceId]).toEqual([undefined, false])
-    expect(new Set(spans.map((span) => span.traceId)).size).toBe(4)
-  })
-
-  test('none by a share of 0', async () => {
-    const [edge, receiver] = await traced()
-    await edge.decideTimes(20)
-    expect(await spansOf([edge, receiver])).toEqual([])
-    expect(receiver.exports).toEqual([])
   })
 })
