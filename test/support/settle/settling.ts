@@ -15,7 +15,7 @@ export interface Usage {
 
 /** A minute budget and a day budget of so many tokens for each key, of which a request reserves 100. Hardly any come back by themselves. */
 export function budgetBundle(tokens: number, version = 1, mode = 'enforce'): object {
-  const config = { tokens_per_minute: 0.001, burst_tokens: tokens, tokens_per_day: tokens, max_completion_tokens: 100 }
+  const config = { tokens_per_minute: 1, burst_tokens: tokens, tokens_per_day: tokens, max_completion_tokens: 100 }
   return bundle(version, policy('p', { mode, rules: [llmRule('budget', ['header:x-key'], config)] }))
 }
 
