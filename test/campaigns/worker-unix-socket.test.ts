@@ -30,7 +30,7 @@ test('a unix socket is accepted on by all workers, with one limit, and by the on
 
 test('connections on a unix socket are bounded by the limit of open files, and those beyond it are told', async () => {
   const path = await socketPath()
-  await serving({ EDGE_PORT: 'off', EDGE_SOCKET: path, EDGE_ADMIN_PORT: '0', EDGE_HEADERS_TIMEOUT_MS: '600000' }, [], undefined, {
+  await serving({ EDGE_PORT: 'off', EDGE_SOCKET: path, EDGE_ADMIN_PORT: '0' }, [], undefined, {
     maxOpenFiles: 128,
   })
   // Half a request each: a connection that says nothing would lose its place to another.
