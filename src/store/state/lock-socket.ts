@@ -78,8 +78,10 @@ function ask(address: string): Promise<Listener | undefined> {
     let reply = ''
     const socket = connect(address)
     socket.setEncoding('utf8')
-    socket.setTimeout(REPLY_MS, () => {
-      resolve({ intent: 'holds' })
+    socket.setTimeout(REPLY_MS, async () => {
+      // If it was our own event loop that stood still, the reply is there: one turn connects, the next one reads.
+      for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
+      resolve(reply === '' ? { intent: 'holds' } : listenerOf(reply))
       socket.destroy()
     })
     socket.on('data', (text: string) => {

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { expectOneWinner, LockProcess } from '../../../test/support/state/lock-rivals.ts'
 import { newFolder } from '../../../test/support/state/state.ts'
+import { askListener } from './lock-socket.ts'
 import { acquireStateLock, type StateLock } from './state-lock.ts'
 
 describe('a lock among processes', () => {
@@ -15,6 +16,16 @@ describe('a lock among processes', () => {
     const lock = await hold(path)
     expect(await readdir(dirname(path))).toHaveLength(1)
     await lock.release()
+  })
+
+  test('names its holder also to a process that stood still while the reply came', async () => {
+    const path = join(await newFolder(), 'state')
+    const holder = await LockProcess.start(path)
+    expect(await holder.lock()).toBe('holds')
+    const [name] = await readdir(dirname(path))
+    const asked = askListener(join(dirname(path), name!))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000)
+    expect(await asked).toMatchObject({ intent: 'holds', pid: holder.pid })
   })
 
   test('does not keep a process alive', async () => {

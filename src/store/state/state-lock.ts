@@ -115,7 +115,7 @@ export class StateLock {
       // Others that looked while we yielded have ignored us: look once more.
       else if (this.#socket.intent === 'yields') this.#socket.intent = 'wants'
       else if (wanting.length === 0) break
-      if (performance.now() > endMs) throw new StateInUse(this.statePath, wanting[0]!)
+      if (wanting.length > 0 && performance.now() > endMs) throw new StateInUse(this.statePath, wanting[0]!)
       await sleep(RETRY_MS)
     }
     this.#socket.intent = 'holds'
