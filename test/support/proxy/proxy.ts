@@ -178,8 +178,14 @@ function statusOf(text: string): number {
   return Number(text.slice(9, 12))
 }
 
-/** Writes until nothing more is taken, by the other side or by any buffer on the way, whatever their sizes are. Returns how much was written. */
-export async function writeUntilStuck(to: Pick<Writable, 'write' | 'writableLength'>, piece = Buffer.alloc(1 << 20, 'x')): Promise<number> {
+/**
+ * Writes until nothing more is taken, by the other side or by any buffer on the way, whatever their sizes are, or until the connection is broken.
+ * Returns how much was written.
+ */
+export async function writeUntilStuck(
+  to: Pick<Writable, 'write' | 'writableLength' | 'destroyed'>,
+  piece = Buffer.alloc(1 << 20, 'x'),
+): Promise<number> {
   let [written, stuckFor, left]: [written: number, stuckFor: number, left: number] = [0, 0, 0]
   await until(() => {
     const { writableLength } = to
@@ -189,7 +195,7 @@ export async function writeUntilStuck(to: Pick<Writable, 'write' | 'writableLeng
       to.write(piece)
       written += piece.length
     }
-    return stuckFor >= STUCK_POLLS
+    return stuckFor >= STUCK_POLLS || to.destroyed
   })
   return written
 }
