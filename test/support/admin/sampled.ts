@@ -5,7 +5,7 @@ import { running } from '../service/running.ts'
 import { ADMIN_ENV, askAdmin } from './admin-client.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
-export const HARDLY_ANY = 0.0001
+const HARDLY_ANY = 0.0001
 export const INTERVAL_MS = 2000
 
 export const BUNDLE = bundle(

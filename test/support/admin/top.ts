@@ -4,7 +4,7 @@ import type { Edge } from '../service/edge.ts'
 import { askAdmin } from './admin-client.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
-export const HARDLY_ANY = 0.0001
+const HARDLY_ANY = 0.0001
 
 export const KEYED = bundle(
   1,

@@ -2,7 +2,7 @@ import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import { HTTP_DOORS } from './doors.ts'
 import { metricsOf } from './metrics.ts'
 
-export const OUTCOMES = ['allow', 'reject', 'refuse'] as const
+const OUTCOMES = ['allow', 'reject', 'refuse'] as const
 export const LIMITS = bundle(
   1,
   policy('p', { rules: [bucketRule('r', ['header:x-caller'], 1, 1e-9)] }),

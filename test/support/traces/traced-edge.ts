@@ -6,7 +6,7 @@ import { OtlpReceiver, type ReceivedSpan } from './otlp-receiver.ts'
 import { closeTracesPatiently } from './patient-traces.ts'
 import type { CallerSpan } from './trace-contexts.ts'
 
-export const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-key'], 1, 0.001)] }))
+const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-key'], 1, 0.001)] }))
 
 export async function traced(env: Readonly<Record<string, string>> = {}, published: object = BUNDLE): Promise<[Edge, OtlpReceiver]> {
   closeTracesPatiently()
