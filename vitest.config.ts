@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 /** What only `npm run test:full` runs: `test/README.md` has the rule. */
 const FULL_ONLY = ['**/*.slow.test.ts', 'test/campaigns/**', 'test/console/**', 'test/gateways/**', 'test/packaging/**']
 
-/** `npm test`: each promise once, in two minutes on two cores. */
+/** `npm test`: each promise once. The aim is two minutes on two cores. */
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
