@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatAddress, parseAddress, subjectText } from '../../src/address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
+import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'
 
 describe('an address', () => {
@@ -71,7 +72,7 @@ describe('an address', () => {
 
   test('is looked for in any text without a crash', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(anyText(), (text) => {
         const address = parseAddress(text)
         if (address !== undefined) expect(isIP(formatAddress(address))).toBeGreaterThan(0)
       }),

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { formatAddress, parseAddress } from '../../src/address.ts'
 import { clientAddress, TrustedProxies } from '../../src/request/client-address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
+import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'
 
 const TRUSTED = [
@@ -44,15 +45,10 @@ test('the client is the first stranger from the right, else the leftmost, and no
 test('whatever is sent left of the first stranger changes nothing', () => {
   const proxies = new TrustedProxies()
   fc.assert(
-    fc.property(
-      fc.string({ unit: 'binary' }),
-      fc.constantFrom(...STRANGERS),
-      fc.array(fc.constantFrom(...TRUSTED)),
-      (forged, stranger, hops) => {
-        const honest = [stranger, ...hops].join(', ')
-        expect(clientAddress(`${forged}, ${honest}`, proxies)).toEqual(clientAddress(honest, proxies))
-      },
-    ),
+    fc.property(anyText(), fc.constantFrom(...STRANGERS), fc.array(fc.constantFrom(...TRUSTED)), (forged, stranger, hops) => {
+      const honest = [stranger, ...hops].join(', ')
+      expect(clientAddress(`${forged}, ${honest}`, proxies)).toEqual(clientAddress(honest, proxies))
+    }),
   )
 })
 
@@ -79,7 +75,7 @@ test('trusting an address exempts that address and no other', () => {
 test('any text in the header is read without a crash', () => {
   const proxies = new TrustedProxies()
   fc.assert(
-    fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: fc.constantFrom(...',,,1.:[] %') })), (header) => {
+    fc.property(fc.oneof(anyText(), fc.string({ unit: fc.constantFrom(...',,,1.:[] %') })), (header) => {
       const client = clientAddress(header, proxies)
       if (client !== undefined) expect(parseAddress(formatAddress(client))).toEqual(client)
     }),

@@ -4,6 +4,7 @@ import { readEventData } from '../../src/llm/sse-event.ts'
 import { SseFraming, type SsePiece } from '../../src/llm/sse-framing.ts'
 import { parseSse } from '../support/llm/llm-streams.ts'
 import { finished, pushed } from '../support/llm/sse-pieces.ts'
+import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'
 
 const LARGE = 1 << 20
@@ -15,7 +16,7 @@ const anyStream = fc.oneof(
     maxLength: 60,
   }),
   fc.string({ unit: fc.constantFrom('\n', '\r', 'x', ':'), maxLength: 40 }),
-  fc.string({ unit: 'binary', maxLength: 60 }),
+  anyText({ maxLength: 60 }),
 )
 const anyBytes = fc.oneof(
   anyStream.map((text) => Buffer.from(text)),

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { anyText } from '../random/any-text.ts'
 
 /** Streams whose events repeat a shape, as those of providers do, with all that could make two events look alike that are not. */
 export function anyShapedStream(): fc.Arbitrary<Buffer> {
@@ -26,7 +27,7 @@ const anyStyle = fc.record({
 type Style = typeof anyStyle extends fc.Arbitrary<infer T> ? T : never
 
 /** Between the quotes of a JSON string, and not always fit to be there. */
-const anyText = fc.oneof(
+const anyContent = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom('The', ' filter', ' reads', '.', '', ' 12', ' it', 'a longer piece of text than most are') },
   {
     weight: 2,
@@ -41,12 +42,12 @@ const anyText = fc.oneof(
       ...['","usage":{"completion_tokens":7},"x":"', '","text":"', '","sequence_number":5,"x":"', '","type":"error","x":"'],
     ),
   },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
+  { weight: 1, arbitrary: anyText({ maxLength: 12 }) },
 )
 
 const anyEvent = fc.record({
   kind: fc.oneof({ weight: 7, arbitrary: fc.constant(undefined) }, { weight: 3, arbitrary: fc.nat(11) }),
-  text: anyText,
+  text: anyContent,
   index: fc.constantFrom(0, 0, 0, 1, 2),
   oddity: fc.oneof(
     { weight: 8, arbitrary: fc.constant('none' as const) },
