@@ -4,10 +4,12 @@ import { LongestFirst } from './test/support/run/longest-first.ts'
 import { proxyTests } from './test/support/run/proxy-tests.ts'
 import base from './vitest.config.ts'
 
-const { globalSetup = [], reporters: _onlyInNpmTest, ...each } = base.test!
+const { globalSetup = [], reporters: _onlyInNpmTest, execArgv = [], ...each } = base.test!
 
 const common = {
   ...each,
+  // Campaigns run for long enough to be worth optimizing.
+  execArgv: execArgv.filter((each) => !each.startsWith('--interrupt-budget')),
   exclude: [],
   testTimeout: 300_000,
   hookTimeout: 300_000,
