@@ -1,3 +1,3 @@
 import { explainedRequestsSuite } from '../support/admin/explained-requests-suite.ts'
 
-explainedRequestsSuite(60, 30)
+explainedRequestsSuite(30, 30)

@@ -1,3 +1,3 @@
 import { damagedCallsSuite } from '../support/grpc/damaged-calls-suite.ts'
 
-damagedCallsSuite(5000, 1_000_000)
+damagedCallsSuite(2500, 1_000_000)

@@ -1,3 +1,3 @@
 import { sameLayersSuite } from '../support/grpc/same-layers-suite.ts'
 
-sameLayersSuite(5000, 1_000_000)
+sameLayersSuite(2500, 1_000_000)

@@ -4,7 +4,7 @@ import { manyStreamsSuite } from '../support/llm/many-streams-suite.ts'
 import { streamFatesSuite } from '../support/llm/stream-fates-suite.ts'
 import { PROXY_WIRES } from '../support/run/proxy-wire.ts'
 
-llmBudgetSuite(300, 600)
+llmBudgetSuite(150, 300)
 
 describe.each(PROXY_WIRES)('on the wire %s', (wire) => {
   const env = { EDGE_PROXY_WIRE: wire }

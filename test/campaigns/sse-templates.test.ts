@@ -1,3 +1,3 @@
 import { templatesSuite } from '../support/llm/templates-suite.ts'
 
-templatesSuite(15_000)
+templatesSuite(3000)

@@ -1,3 +1,3 @@
 import { twoWiresSuite } from '../support/service/two-wires-suite.ts'
 
-twoWiresSuite({ heads: 50_000, batch: 20, oddStep: 1 })
+twoWiresSuite({ heads: 15_000, batch: 20, oddStep: 1 })
