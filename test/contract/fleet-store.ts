@@ -18,56 +18,62 @@ import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
 /** The contract but for resets and settlements by place, which are slow tests, on the Redis that such an address names. */
 export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
-  const name = `FleetStore on ${servers}`
-  describeWithRedis(name, () => {
-    const newStores = storesOfSuite(urlOf)
-    const newStore = (): CounterStore => newStores()[0]
-    describeCounterStore(name, newStore)
-    describeLimitChange(name, newStore)
-    describeHolds(name, newStore)
-    describeOverdraft(name, newStore)
-    describeOverride(name, newStore, true)
-    describeSettlement(name, newStore)
-    describeWarnings(name, newStore)
-    describeSharedHolds(name, newStores)
-    describeSharedWarnings(name, newStores)
+  describeWithRedis(`FleetStore on ${servers}`, () => {
+    const { newStore, newStores } = storesOfSuite(urlOf)
+    describeCounterStore('one instance', newStore)
+    describeLimitChange('one instance', newStore)
+    describeHolds('one instance', newStore)
+    describeOverdraft('one instance', newStore)
+    describeOverride('one instance', newStore, true)
+    describeSettlement('one instance', newStore)
+    describeWarnings('one instance', newStore)
+    describeSharedHolds('two instances', newStores)
+    describeSharedWarnings('two instances', newStores)
   })
 }
 
 /** Resets of every kind of limit. `npm test` has them in src/store/redis/resets.test.ts. */
 export function describeFleetResets(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
-  const name = `FleetStore on ${servers}`
-  describeWithRedis(name, () => {
-    const newStores = storesOfSuite(urlOf)
-    describeReset(name, () => newStores()[0])
-    describeSharedReset(name, newStores)
+  describeWithRedis(`FleetStore on ${servers}`, () => {
+    const { newStore, newStores } = storesOfSuite(urlOf)
+    describeReset('one instance', newStore)
+    describeSharedReset('two instances', newStores)
   })
 }
 
 /** What is settled by the place of a counter rather than by the caller's name. */
 export function describeFleetByPlace(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
-  const name = `FleetStore on ${servers}`
-  describeWithRedis(name, () => {
-    const newStores = storesOfSuite(urlOf)
-    const newStore = (): CounterStore => settlingByPlace(newStores()[0])
-    describeHolds(`${name}, by place`, newStore)
-    describeSettlement(`${name}, by place`, newStore)
+  describeWithRedis(`FleetStore on ${servers}`, () => {
+    const { newStore } = storesOfSuite(urlOf)
+    const newStoreByPlace = (): CounterStore => settlingByPlace(newStore())
+    describeHolds('by place', newStoreByPlace)
+    describeSettlement('by place', newStoreByPlace)
   })
 }
 
-/** Two stores that share all, and nothing with those before them. */
-function storesOfSuite(urlOf: (owner: Owner) => Promise<string>): () => [CounterStore, CounterStore] {
+interface NewStores {
+  newStore(): CounterStore
+  /** Two that share all. */
+  newStores(): [CounterStore, CounterStore]
+}
+
+/** Each call makes stores that share nothing with those before them. */
+function storesOfSuite(urlOf: (owner: Owner) => Promise<string>): NewStores {
   const suite = thisSuite()
   let link: RedisLink
-  let stores = 0
+  let prefixes = 0
+  const newPrefix = (): string => `edge:${prefixes++}:`
 
   beforeAll(async () => {
     link = (await usableLink(await urlOf(suite), undefined, suite)).link
     await link.firstUse(10_000)
   })
 
-  return () => {
-    const prefix = `edge:${stores++}:`
-    return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
+  return {
+    newStore: () => new ClockedFleetStore(link, newPrefix()),
+    newStores: () => {
+      const prefix = newPrefix()
+      return [new ClockedFleetStore(link, prefix), new ClockedFleetStore(link, prefix)]
+    },
   }
 }

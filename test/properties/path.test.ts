@@ -25,12 +25,32 @@ const slash = fc
   )
   .map((detours) => detours.join('') || '/')
 
+/** What a URL may have in a segment: fast-check's `webUrl` makes a table of all code points, for two seconds in each process. */
+const webSegment = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom(...UNRESERVED, ...OTHERS),
+    anyText({ minLength: 1, maxLength: 1 }).map((char) => encodeURIComponent(char.toWellFormed())),
+  ),
+})
+const webPath = fc.array(webSegment, { maxLength: 5 }).map((segments) => segments.map((each) => `/${each}`).join(''))
+const webUrl = fc
+  .tuple(
+    fc.constantFrom('http', 'https'),
+    fc.domain(),
+    webPath,
+    fc.option(
+      webPath.map((text) => `?${text}`),
+      { nil: '' },
+    ),
+    fc.option(
+      webPath.map((text) => `#${text}`),
+      { nil: '' },
+    ),
+  )
+  .map(([scheme, host, path, query, fragment]) => `${scheme}://${host}${path}${query}${fragment}`)
+
 /** Every text that a client might send, and those most likely to confuse. */
-const target = fc.oneof(
-  anyText(),
-  fc.string({ unit: fc.constantFrom(...'//..%%2eE5cFf?#:\\a \0é\xff', '\ud800', '😀') }),
-  fc.webUrl({ withQueryParameters: true, withFragments: true }),
-)
+const target = fc.oneof(anyText(), fc.string({ unit: fc.constantFrom(...'//..%%2eE5cFf?#:\\a \0é\xff', '\ud800', '😀') }), webUrl)
 
 describe('a normalised path', () => {
   test('comes out of any text, starts with a slash, and has no double slash, dot segment, query or raw odd character', () => {
