@@ -27,7 +27,8 @@ function load(name) {
   const cachedData = isCacheUsed ? codeOf(name) : undefined
   // The files have no characters beyond ASCII: V8 takes twice the memory for a text that has one.
   const text = `(function (exports, require, module, __filename, __dirname) { ${readFileSync(filename, 'latin1')}\n})`
-  const script = new Script(text, { filename, cachedData })
+  // V8 keeps the name in the code that it has compiled, wherever the program is moved to: it is that of no folder.
+  const script = new Script(text, { filename: `edge/${name.replace('./', '')}`, cachedData })
   if (script.cachedDataRejected) isCacheUsed = false
   const module = { exports: {} }
   modules.set(name, module)

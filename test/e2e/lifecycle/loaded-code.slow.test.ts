@@ -69,8 +69,9 @@ async function loadedBy(t: TestContext, env: Readonly<Record<string, string>> = 
     threads.push(
       result
         .map(({ url }) => url)
-        .filter((url) => url.startsWith(PROGRAM.href))
-        .map((url) => url.slice(PROGRAM.href.length)),
+        // The second is what the program's own loader calls them.
+        .filter((url) => url.startsWith(PROGRAM.href) || url.startsWith('edge/'))
+        .map((url) => url.replace(PROGRAM.href, '').replace('edge/', '')),
     )
   }
   return {
