@@ -1,4 +1,4 @@
-import { rename, utimes, writeFile } from 'node:fs/promises'
+import { renameSync, utimesSync, writeFileSync } from 'node:fs'
 import { until } from '../until.ts'
 
 type LogEntry = Readonly<Record<string, unknown>>
@@ -16,10 +16,10 @@ const AGE_S = 60
 
 /** Puts the file there in one step, as deployment tools do, with the time of its source: it is at rest, and taken at the first look. */
 export async function replaceFile(path: string, content: string | Buffer): Promise<void> {
-  await writeFile(`${path}.new`, content)
+  writeFileSync(`${path}.new`, content)
   const longAgoS = Date.now() / 1000 - AGE_S
-  await utimes(`${path}.new`, longAgoS, longAgoS)
-  await rename(`${path}.new`, path)
+  utimesSync(`${path}.new`, longAgoS, longAgoS)
+  renameSync(`${path}.new`, path)
 }
 
 /** Replaces the bundle and waits for what the running service says of it. */

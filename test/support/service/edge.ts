@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -63,7 +63,7 @@ export class Edge {
   }
 
   static async start(options: EdgeOptions = {}): Promise<Edge> {
-    const directory = await mkdtemp(join(tmpdir(), 'edge-test-'))
+    const directory = mkdtempSync(join(tmpdir(), 'edge-test-'))
     const bundlePath = join(directory, options.fileName ?? 'bundle.json')
     if (options.bundle !== undefined) await replaceFile(bundlePath, textOf(options.bundle))
     if (options.signature !== undefined) await replaceFile(`${bundlePath}.sig`, options.signature)
@@ -88,7 +88,7 @@ export class Edge {
       })
       return new Edge(service, log, directory, bundlePath)
     } catch (error) {
-      await rm(directory, { recursive: true })
+      rmSync(directory, { recursive: true })
       throw error
     }
   }
@@ -151,7 +151,7 @@ export class Edge {
   }
 
   stop(): Promise<void> {
-    this.#stopped ??= this.service.stop('test').then(() => rm(this.directory, { recursive: true }))
+    this.#stopped ??= this.service.stop('test').then(() => rmSync(this.directory, { recursive: true }))
     return this.#stopped
   }
 }
