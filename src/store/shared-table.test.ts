@@ -3,7 +3,7 @@ import { runThread } from '../../test/support/threads/threads.ts'
 import { BUCKET, WINDOW } from '../limiter/limit.ts'
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from './record-kinds.ts'
 import { SharedTable } from './shared-table.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, wayOf } from './table-layout.ts'
+import { MIN_TABLE_BYTES, newTableBuffer, tableBytesFor, wayOf } from './table-layout.ts'
 
 const WAYS = 32
 
@@ -28,27 +28,28 @@ describe('a table', () => {
   })
 
   test('keeps each record as it was written, in every slot', () => {
-    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES * 3), 1)
-    const numbers = (slot: number): SlotRecord => [slot + 0.1, 1e12 + slot, slot * 2, 0.5 + slot]
-    for (let set = 0; set < table.setCount; set++) {
-      for (let way = 0; way < WAYS; way++) {
-        const slot = put(table, set, keyOf(way, set), numbers(set * WAYS + way))
-        expect([Math.floor(slot / WAYS), wayOf(slot)]).toEqual([set, way])
-      }
-    }
-    for (let slot = 0; slot < table.slotCount; slot++) {
-      const { low, high } = keyOf(slot % WAYS, Math.floor(slot / WAYS))
-      expect(table.find(Math.floor(slot / WAYS), low, high)).toBe(slot)
-      expect([table.level(slot), table.at(slot), table.size(slot), table.rate(slot)]).toEqual(numbers(slot))
-      expect([table.low(slot), table.high(slot), table.kind(slot)]).toEqual([low, high, BUCKET])
-    }
+    const table = new SharedTable(newTableBuffer(tableBytesFor(3 * WAYS)), 1)
+    expect([table.setCount, table.slotCount]).toEqual([3, 3 * WAYS])
+    const slots = Array.from({ length: table.slotCount }, (_, slot) => {
+      const [set, way] = [Math.floor(slot / WAYS), slot % WAYS]
+      return { slot, set, way, key: keyOf(way, set), numbers: [slot + 0.1, 1e12 + slot, slot * 2, 0.5 + slot] satisfies SlotRecord }
+    })
+    expect(slots.map(({ set, key, numbers }) => put(table, set, key, numbers))).toEqual(slots.map(({ slot }) => slot))
+    expect(slots.map(({ slot }) => wayOf(slot))).toEqual(slots.map(({ way }) => way))
+    expect(slots.map(({ set, key }) => table.find(set, key.low, key.high))).toEqual(slots.map(({ slot }) => slot))
+    expect(slots.map(({ slot }) => [table.level(slot), table.at(slot), table.size(slot), table.rate(slot)])).toEqual(
+      slots.map(({ numbers }) => numbers),
+    )
+    expect(slots.map(({ slot }) => [table.low(slot), table.high(slot), table.kind(slot)])).toEqual(
+      slots.map(({ key }) => [key.low, key.high, BUCKET]),
+    )
     expect([table.occupiedSlots, table.forcedEvictions]).toEqual([table.slotCount, 0])
   })
 
   test('finds a key by all of its 64 bits, and zeros are a key like any other', () => {
     const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
     const keys = [0, 1, 0x1_0000, 0x1_0001, -1].flatMap((low) => [0, 1, -1].map((high) => ({ low, high })))
-    for (const { low, high } of keys) expect(table.find(0, low, high)).toBe(-1)
+    expect(keys.filter(({ low, high }) => table.find(0, low, high) !== -1)).toEqual([])
     const slots = keys.map((key, i) => put(table, 0, key, [i, 0, 10, 1]))
     expect(keys.map(({ low, high }) => table.find(0, low, high))).toEqual(slots)
     expect(new Set(slots).size).toBe(keys.length)
@@ -59,7 +60,7 @@ describe('a table', () => {
     const counts = new Array<number>(table.setCount).fill(0)
     const steps = table.setCount * 1000
     for (let i = 0; i < steps; i++) counts[table.setOf(Math.floor((i * 2 ** 32) / steps) | 0)]!++
-    for (const count of counts) expect(Math.abs(count - 1000)).toBeLessThanOrEqual(1)
+    expect(counts.filter((count) => Math.abs(count - 1000) > 1)).toEqual([])
     expect([table.setOf(0), table.setOf(-1)]).toEqual([0, table.setCount - 1])
   })
 
@@ -104,7 +105,8 @@ describe('a claim in a full set', () => {
       else put(table, 0, keyOf(i), [1, 1000, 1000, 0], WINDOW)
     }
     for (let i = 0; i < 100; i++) table.write(table.claim(0, i, 1, WINDOW, 0, 0, 0), 1, 1000, 1000, 0)
-    for (let i = 0; i < WAYS; i += 2) expect(table.find(0, keyOf(i).low, keyOf(i).high)).toBe(i)
+    const kept = Array.from({ length: WAYS / 2 }, (_, i) => 2 * i)
+    expect(kept.map((i) => table.find(0, keyOf(i).low, keyOf(i).high))).toEqual(kept)
     expect(table.forcedEvictions).toBe(100)
   })
 
@@ -112,7 +114,8 @@ describe('a claim in a full set', () => {
     const table = fullTable([0, 0, 10, 0.0001])
     const kept = [put(table, 0, keyOf(100), [5, 1000, 10, 0], LEASE_BLOCK), put(table, 0, keyOf(101), [1, 1000, 1, 0], RESET)]
     for (let i = 0; i < WAYS - kept.length; i++) table.write(table.claim(0, i, 1, BUCKET, 0, 0, bits(kept)), 10, 0, 10, 0.0001)
-    for (let i = 0; i < 100; i++) expect(kept).not.toContain(table.claim(0, i, 2, BUCKET, 0, 0, 0))
+    const claimed = Array.from({ length: 100 }, (_, i) => table.claim(0, i, 2, BUCKET, 0, 0, 0))
+    expect(claimed.filter((slot) => kept.includes(slot))).toEqual([])
   })
 
   test('spares the slots in use, and finds none where all are', () => {

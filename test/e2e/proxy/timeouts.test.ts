@@ -197,7 +197,7 @@ async function unreachable(): Promise<string> {
       parentPort.postMessage(server.address().port)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
     })`,
-    { eval: true },
+    { eval: true, execArgv: [] },
   )
   const [port] = (await once(worker, 'message')) as [number]
   const queue = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}))
