@@ -29,9 +29,13 @@ interface Seen {
 
 /** Expects exactly these problems, each in a line that can be read. */
 export function expectProblems(lines: readonly string[], { problems }: BadBundle): void {
-  for (const problem of problems) expect(lines.filter((line) => line.startsWith(problem))).toHaveLength(1)
-  expect(lines).toHaveLength(problems.length)
-  expect(lines.filter((line) => line.length > 500)).toEqual([])
+  const notNamedOnce = problems.filter((problem) => lines.filter((line) => line.startsWith(problem)).length !== 1)
+  const tooLong = lines.filter((line) => line.length > 500)
+  expect({ notNamedOnce, tooLong, count: lines.length }, lines.join('\n')).toEqual({
+    notNamedOnce: [],
+    tooLong: [],
+    count: problems.length,
+  })
 }
 
 /** Offers bad bundles to running services: those of which `isOffered` says so, shared out among so many services of each format. */
