@@ -1,11 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-
-const ROOT = join(import.meta.dirname, '../..')
+import { ROOT, sourceImports } from './source-imports.ts'
 
 test('no file of src imports a file that imports it, directly or through others, not even a type', () => {
-  expect(circles(importsOf(sourceFiles()))).toEqual([])
+  expect(circles(sourceImports())).toEqual([])
 })
 
 test('a circle is found', () => {
@@ -24,22 +23,6 @@ test('ARCHITECTURE.md has every room of src, and no room that is not there', () 
   const rooms = readdirSync(join(ROOT, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
   expect([...named].sort()).toEqual(rooms.map(({ name }) => name).sort())
 })
-
-function sourceFiles(): string[] {
-  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-  return files.filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-}
-
-/** By file: what it imports of src, statically or when it runs, values or types. */
-function importsOf(files: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  return new Map(
-    files.map((file) => {
-      const text = readFileSync(join(ROOT, 'src', file), 'utf8')
-      const paths = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, path]) => join(dirname(file), path!))
-      return [file, paths]
-    }),
-  )
-}
 
 /** Each circle once, from the file at which it was met first. */
 function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
