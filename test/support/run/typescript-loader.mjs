@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { transformSync } from 'rolldown/utils'
 
-/** An import of a file while the program runs. Types are gone from what is searched. */
+/** An import of a file while the program runs. Types are gone from what is searched; tests have such texts in quotes, too. */
+const PRODUCT = /\/src\/(?!.*\.test\.ts$)/
 const LATE_IMPORT = /\bimport\((["'])(\.[^"']+)\1\)/g
 
 /** Node's hook: what it is to run for a module. */
@@ -13,7 +14,7 @@ export function load(url, context, nextLoad) {
   const { code, map, errors } = transformSync(path, readFileSync(path, 'utf8'), { sourcemap: true, tsconfig: false })
   if (errors.length > 0) throw new SyntaxError(`${path}: ${errors.map(({ message }) => message).join('; ')}`)
   const comment = `//# sourceMappingURL=data:application/json;base64,${Buffer.from(JSON.stringify(map)).toString('base64')}`
-  return { format: 'module', shortCircuit: true, source: `${importingOnce(code, url)}\n${comment}` }
+  return { format: 'module', shortCircuit: true, source: `${PRODUCT.test(pathname) ? importingOnce(code, url) : code}\n${comment}` }
 }
 
 /**
