@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { transformSync } from 'rolldown/utils'
 
-/** An import of a file while the program runs. Types are gone from what is searched; tests have such texts in quotes, too. */
+/** Tests have what looks like an import in quotes. */
 const PRODUCT = /\/src\/(?!.*\.test\.ts$)/
+/** An import of a file while the program runs. Types are gone from what is searched. */
 const LATE_IMPORT = /\bimport\((["'])(\.[^"']+)\1\)/g
 
 /** Node's hook: what it is to run for a module. */
