@@ -1,4 +1,4 @@
 import { twoWiresSuite } from '../support/service/two-wires-suite.ts'
 
-// 50,000: test/campaigns/two-wires.test.ts
-twoWiresSuite({ heads: 100, batch: 4, oddStep: 29 })
+// 15,000: test/campaigns/two-wires.test.ts
+twoWiresSuite({ heads: 50, batch: 1, oddStep: 29 })
