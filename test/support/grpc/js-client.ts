@@ -64,6 +64,11 @@ export class JsClient {
   }
 }
 
+/** By file: reading one takes longer than most tests. */
+const DEFINITIONS = new Map<string, PackageDefinition>()
+
 function definitionsIn(file: string): PackageDefinition {
-  return loadSync(join(PROTO, file), { keepCase: true, longs: Number, enums: String })
+  const definitions = DEFINITIONS.get(file) ?? loadSync(join(PROTO, file), { keepCase: true, longs: Number, enums: String })
+  DEFINITIONS.set(file, definitions)
+  return definitions
 }
