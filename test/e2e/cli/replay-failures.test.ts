@@ -108,7 +108,8 @@ describe('the program', () => {
   async function ran(args: readonly string[], input?: string): Promise<Ran> {
     const directory = await scratchDirectory()
     await writeFiles(directory, FILES)
-    const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', ...args], { cwd: directory })
+    const env = { ...process.env, EDGE_STORE_SIZE: '1m' }
+    const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', ...args], { cwd: directory, env })
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk: Buffer) => {
       stdout += chunk.toString()

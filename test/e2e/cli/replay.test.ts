@@ -71,13 +71,20 @@ describe('logs', () => {
   const byAgent = [policy('api', [bucket('header:user-agent', 5)])]
   const requestsOf = (agent: string, seconds: number, count: number): Logged[] =>
     requests('', seconds, count).map((request) => ({ ...request, client: '203.0.113.7', headers: { 'user-agent': agent } }))
-  const log = [...requestsOf('a', 0, 8), ...requestsOf('b', 1, 4), ...requestsOf('a', 21, 3)]
-
-  test.each(Object.entries(LOG_WRITERS))('in the format %s have the same outcome', async (_, write) => {
-    const report = await replayed({ 'a.json': byAgent, log: write(log) }, ['--bundle', 'a.json', 'log'])
-    expect(report).toMatchObject({ requests: 15, unreadable: 0, from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T00:00:21.000Z' })
-    expect(report.bundles[0]).toMatchObject({ allowed: 11, rejected: 4, missing: {} })
-    expect(report.bundles[0]!.rules[0]!.callers).toEqual([{ values: { 'header:user-agent': 'a' }, rejected: 4 }])
+  test('in all formats have the same outcome', async () => {
+    const formats = Object.entries(LOG_WRITERS)
+    const files = formats.map(([format, write]) => {
+      const [a, b] = [`${format} a`, `${format} b`]
+      return [format, write([...requestsOf(a, 0, 8), ...requestsOf(b, 1, 4), ...requestsOf(a, 21, 3)])] as const
+    })
+    const names = formats.map(([format]) => format)
+    const report = await replayed({ 'a.json': byAgent, ...Object.fromEntries(files) }, ['--bundle', 'a.json', ...names])
+    const count = formats.length
+    expect(report).toMatchObject({ unreadable: 0, from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T00:00:21.000Z' })
+    expect(report.requests).toBe(15 * count)
+    expect(report.bundles[0]).toMatchObject({ allowed: 11 * count, rejected: 4 * count, missing: {} })
+    const rejected = report.bundles[0]!.rules[0]!.callers.map(({ values, rejected }) => [values['header:user-agent'], rejected])
+    expect(Object.fromEntries(rejected)).toEqual(Object.fromEntries(names.map((format) => [`${format} a`, 4])))
   })
 
   test('with --mode reverse_proxy, bodies count where a log has them', async () => {
