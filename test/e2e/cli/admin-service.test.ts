@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -8,6 +7,7 @@ import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-clie
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { loadedFiles } from '../../support/service/loaded-files.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
 
 const BUNDLE = bundle(
@@ -142,10 +142,8 @@ test('the program loads nothing of the service for these commands', async () => 
   const { status, stdout } = await finished(['status'], env)
   expect(status).toBe(0)
   expect(stdout).toContain('No problems.\n')
-  const [report] = await readdir(directory)
-  const { result } = JSON.parse(await readFile(join(directory, report!), 'utf8')) as { result: readonly { url: string }[] }
-  const files = result.map(({ url }) => url).filter((url) => url.startsWith('file:'))
-  expect(files.map((url) => url.slice(url.lastIndexOf('/') + 1)).sort()).toEqual([
+  const [files] = await loadedFiles(directory)
+  expect(files!.sort()).toEqual([
     'edge-admin-commands.js',
     // What other commands print with too.
     'edge-caller-values.js',

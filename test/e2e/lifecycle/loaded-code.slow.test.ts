@@ -1,8 +1,9 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { Cli } from '../../support/service/cli.ts'
+import { loadedFiles } from '../../support/service/loaded-files.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 
 const PROGRAM = new URL('../../../program/', import.meta.url)
@@ -63,17 +64,7 @@ async function loadedBy(t: TestContext, env: Readonly<Record<string, string>> = 
   const directory = join(scratch, 'coverage')
   const cli = await Cli.serve({ EDGE_CONFIG_FILE: path, EDGE_WORKERS: '2', NODE_V8_COVERAGE: directory, ...env })
   expect(await cli.stop()).toBe(0)
-  const threads: string[][] = []
-  for (const name of await readdir(directory)) {
-    const { result } = JSON.parse(await readFile(join(directory, name), 'utf8')) as { result: readonly { url: string }[] }
-    threads.push(
-      result
-        .map(({ url }) => url)
-        // The second is what the program's own loader calls them.
-        .filter((url) => url.startsWith(PROGRAM.href) || url.startsWith('edge/'))
-        .map((url) => url.replace(PROGRAM.href, '').replace('edge/', '')),
-    )
-  }
+  const threads = await loadedFiles(directory)
   return {
     main: threads.find((loaded) => loaded.includes('serve-main.js'))!,
     workers: threads.filter((loaded) => loaded.includes('worker-thread-main.js')),
