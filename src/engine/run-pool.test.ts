@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../../test/support/bundles/bundles.ts'
 import { descriptor } from '../../test/support/rate-limit/limit-engine.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
@@ -10,7 +10,8 @@ import { parseBundle } from '../policy/parse.ts'
 import type { Plan } from '../policy/plan.ts'
 import { defaultIdentification } from '../request/descriptors.ts'
 import { PlainRequestView } from '../request/view.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import type { CounterStore } from '../store/counter-store.ts'
+import { type EmbeddedStore, newEmbeddedStore } from '../store/embedded-store.ts'
 import { Engine } from './engine.ts'
 import { RunPool } from './run-pool.ts'
 
@@ -19,68 +20,51 @@ const collectGarbage = runInNewContext('gc') as () => void
 
 const AT_ONCE = 50
 
-test('decisions that are over keep neither their requests nor their plan alive, however many were under way together', async () => {
-  const store = new AsyncStore()
-  const engine = new Engine({ store, clock: new ManualClock() })
-  const gone: WeakRef<object>[] = []
-  await decideOnce(engine, store, gone)
-  expect(gone).toHaveLength(3 * AT_ONCE + 1)
-  const [plan, ...requests] = gone
-  expect(await survivors(requests)).toBe(0)
-  expect(plan!.deref()).toBeDefined()
-  engine.activate(newPlan(2))
-  void engine.decide(new PlainRequestView({ method: 'GET', uri: '/' }))
-  expect(await survivors([plan!])).toBe(0)
-})
+/** Looking for garbage takes a tenth of a second of CPU time: it is looked for once, after what all tests here are about. */
+describe('what is over', () => {
+  const together = newScene(new AsyncStore())
+  const overtaken = newScene(new AsyncStore())
+  const called = newScene(new AsyncStore())
+  const looked = newScene(newEmbeddedStore(64 * 1024))
 
-test('decisions that a new plan has overtaken keep neither alive when they are over', async () => {
-  const store = new AsyncStore()
-  const engine = new Engine({ store, clock: new ManualClock() })
-  const gone: WeakRef<object>[] = []
-  await decideOnce(engine, store, gone, () => engine.activate(newPlan(2)))
-  expect(engine.plan!.version).toBe(2n)
-  expect(await survivors(gone)).toBe(0)
-})
+  beforeAll(async () => {
+    await decideOnce(together)
+    await decideOnce(overtaken, () => overtaken.engine.activate(newPlan(2)))
+    await callOnce(called)
+    lookOnce(looked)
+    await collect([...together.gone.slice(1), ...overtaken.gone, ...called.gone, ...looked.gone])
+  })
 
-test('calls of the rate limit service that a new plan has overtaken do not keep theirs alive, once there is another call', async () => {
-  const store = new AsyncStore()
-  const engine = new Engine({ store, clock: new ManualClock() })
-  const gone: WeakRef<object>[] = []
-  await callOnce(engine, store, gone)
-  void engine.decideDescriptors({ domain: 'd', descriptors: [descriptor('user=a')] })
-  expect(await survivors(gone)).toBe(0)
-})
+  test('decisions that are over keep neither their requests nor their plan alive, however many were under way together', async () => {
+    const { engine, gone } = together
+    expect(gone).toHaveLength(3 * AT_ONCE + 1)
+    const [plan, ...requests] = gone
+    expect(survivors(requests)).toBe(0)
+    expect(plan!.deref()).toBeDefined()
+    engine.activate(newPlan(2))
+    void engine.decide(new PlainRequestView({ method: 'GET', uri: '/' }))
+    await collect([plan!])
+    expect(survivors([plan!])).toBe(0)
+  })
 
-test('a request that is refused or only looked at is let go of too, with the counters of its plan', async () => {
-  const gone: WeakRef<object>[] = []
-  const store = newEmbeddedStore(64 * 1024)
-  const open = store.open.bind(store)
-  store.open = (spec) => {
-    const counter = open(spec)
-    gone.push(new WeakRef(counter))
-    return counter
-  }
-  const engine = new Engine({ store, clock: new ManualClock() })
-  const look = (): void => {
-    engine.activate(newPlan(1))
-    gone.push(new WeakRef(engine.plan!))
-    for (const headers of [{ 'x-key': 'a', 'x-forwarded-for': '203.0.113.7' }, { 'x-key': ['a', 'b'] }, {}]) {
-      const view = new PlainRequestView({ method: 'POST', uri: '/', headers })
-      gone.push(new WeakRef(view))
-      engine.decide(view)
-      engine.open(view)!.needsBody()
-      engine.open(view)!.precheck()
-      engine.open(view)!.explain()
-    }
-  }
-  look()
-  // Seven counters, the plan, three requests.
-  const count = gone.length
-  expect(count).toBe(11)
-  engine.activate(newPlan(2))
-  expect(engine.plan!.version).toBe(2n)
-  // Those behind them are the counters of the new plan.
-  expect(await survivors(gone.slice(0, count))).toBe(0)
+  test('decisions that a new plan has overtaken keep neither alive when they are over', () => {
+    expect(overtaken.engine.plan!.version).toBe(2n)
+    expect(overtaken.gone).toHaveLength(3 * AT_ONCE + 1)
+    expect(survivors(overtaken.gone)).toBe(0)
+  })
+
+  test('calls of the rate limit service that a new plan has overtaken do not keep theirs alive, once there is another call', () => {
+    expect(called.engine.plan!.version).toBe(2n)
+    // The plan and its policies, the call, its result.
+    expect(called.gone).toHaveLength(6)
+    expect(survivors(called.gone)).toBe(0)
+  })
+
+  test('a request that is refused or only looked at is let go of too, with the counters of its plan', () => {
+    // Seven counters, the plan, three requests.
+    expect(looked.gone).toHaveLength(11)
+    expect(survivors(looked.gone)).toBe(0)
+  })
 })
 
 test('at most 64 runs wait for the next decision', () => {
@@ -91,19 +75,31 @@ test('at most 64 runs wait for the next decision', () => {
   expect(runs.filter((run) => again.has(run))).toHaveLength(64)
 })
 
-/** How many of them are still reachable. What is awaited may hold on to something for a turn or two. */
-async function survivors(refs: readonly WeakRef<object>[]): Promise<number> {
-  let left = refs.length
-  for (let turn = 0; turn < 5 && left > 0; turn++) {
+interface Scene<Store extends CounterStore> {
+  readonly store: Store
+  /** It outlives what is over. */
+  readonly engine: Engine
+  readonly gone: WeakRef<object>[]
+}
+
+function newScene<Store extends CounterStore>(store: Store): Scene<Store> {
+  return { store, engine: new Engine({ store, clock: new ManualClock() }), gone: [] }
+}
+
+/** Lets go of what nobody can reach. What is awaited may hold on to something for a turn or two. */
+async function collect(refs: readonly WeakRef<object>[]): Promise<void> {
+  for (let turn = 0; turn < 5 && survivors(refs) > 0; turn++) {
     await new Promise(setImmediate)
     collectGarbage()
-    left = refs.filter((ref) => ref.deref() !== undefined).length
   }
-  return left
+}
+
+function survivors(refs: readonly WeakRef<object>[]): number {
+  return refs.filter((ref) => ref.deref() !== undefined).length
 }
 
 /** Everything that it names goes out of scope with it. */
-async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<object>[], meanwhile = () => {}): Promise<void> {
+async function decideOnce({ engine, store, gone }: Scene<AsyncStore>, meanwhile = () => {}): Promise<void> {
   engine.activate(newPlan(1))
   gone.push(new WeakRef(engine.plan!))
   const decisions = Array.from({ length: AT_ONCE }, (_, i) => {
@@ -119,7 +115,7 @@ async function decideOnce(engine: Engine, store: AsyncStore, gone: WeakRef<objec
   for (const decision of await Promise.all(decisions)) gone.push(new WeakRef(decision))
 }
 
-async function callOnce(engine: Engine, store: AsyncStore, gone: WeakRef<object>[]): Promise<void> {
+async function callOnce({ engine, store, gone }: Scene<AsyncStore>): Promise<void> {
   const plan = newPlan(1)
   engine.activate(plan)
   gone.push(new WeakRef(plan), ...plan.policies.map((each) => new WeakRef(each)))
@@ -129,6 +125,32 @@ async function callOnce(engine: Engine, store: AsyncStore, gone: WeakRef<object>
   engine.activate(newPlan(2))
   await store.answerAll(() => 0)
   gone.push(new WeakRef(await result))
+  void engine.decideDescriptors({ domain: 'd', descriptors: [descriptor('user=a')] })
+}
+
+/** Leaves the counters and the plan that were active, and the requests. */
+function lookOnce({ engine, store, gone }: Scene<EmbeddedStore>): void {
+  const open = store.open.bind(store)
+  store.open = (spec) => {
+    const counter = open(spec)
+    gone.push(new WeakRef(counter))
+    return counter
+  }
+  engine.activate(newPlan(1))
+  gone.push(new WeakRef(engine.plan!))
+  for (const headers of [{ 'x-key': 'a', 'x-forwarded-for': '203.0.113.7' }, { 'x-key': ['a', 'b'] }, {}]) {
+    const view = new PlainRequestView({ method: 'POST', uri: '/', headers })
+    gone.push(new WeakRef(view))
+    engine.decide(view)
+    engine.open(view)!.needsBody()
+    engine.open(view)!.precheck()
+    engine.open(view)!.explain()
+  }
+  // Those of the new plan stay.
+  store.open = open
+  engine.activate(newPlan(2))
+  // It takes the place of the other one when it is asked for.
+  expect(engine.plan!.version).toBe(2n)
 }
 
 function newPlan(version: number): Plan {
