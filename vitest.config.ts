@@ -24,7 +24,7 @@ export default defineConfig({
     ],
     setupFiles: ['test/support/run/each-file.ts'],
     globalSetup: ['test/support/run/built-program.ts', 'test/support/run/leftovers.ts'],
-    reporters: ['default', './test/support/run/costly-files.ts'],
+    reporters: ['default', './test/support/run/costly-files.ts', './test/support/run/failed-tests.ts'],
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.
     isolate: false,
     // Most tests wait for sockets, timers and processes: with one worker a core, cores would be idle for a third of the time.

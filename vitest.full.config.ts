@@ -4,7 +4,7 @@ import { LongestFirst } from './test/support/run/longest-first.ts'
 import { proxyTests } from './test/support/run/proxy-tests.ts'
 import base from './vitest.config.ts'
 
-const { globalSetup = [], reporters: _onlyInNpmTest, execArgv = [], ...each } = base.test!
+const { globalSetup = [], reporters: _ofAllProjects, execArgv = [], ...each } = base.test!
 
 const common = {
   ...each,
@@ -20,6 +20,7 @@ const common = {
 export default defineConfig({
   test: {
     globalSetup,
+    reporters: ['default', './test/support/run/failed-tests.ts'],
     sequence: { sequencer: LongestFirst },
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: [

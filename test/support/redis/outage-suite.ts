@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import type { Edge } from '../service/edge.ts'
+import { thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
 import { HeldDeadlines } from './held-deadlines.ts'
 import { type RedisServer, redisOfSuite } from './redis-server.ts'
@@ -23,13 +24,14 @@ interface Fault {
   begin(gate: TcpGate, redis: RedisServer): unknown
   /** While it lasts, when the first calls have been given up. */
   goOn?(gate: TcpGate, deadlines: HeldDeadlines): unknown
+  /** May be called again. */
   end(gate: TcpGate, redis: RedisServer): unknown
   /** How it shows in edge_redis_errors_total. */
   readonly error: 'timeout' | 'connection' | 'reply'
 }
 
 const FAULTS = {
-  'goes away': { begin: (_, redis) => redis.stop(), end: (_, redis) => redis.start(), error: 'connection' },
+  'goes away': { begin: (_, redis) => redis.stop(), end: (_, redis) => redis.isRunning || redis.start(), error: 'connection' },
   'is a black hole': { begin: (gate) => gate.hold(), end: (gate) => gate.release(), error: 'timeout' },
   'is slow': {
     begin: (gate) => gate.hold('answers'),
@@ -145,6 +147,8 @@ class Outage {
     const edge = await sharing(`redis://:${PASSWORD}@${gate.address}`, { bundle: FOUR, env, redisDeadlines })
     expect(remaining(await edge.decide())).toBe(LIMIT - 1)
     expect(await hasRedis(edge)).toBe(true)
+    // Redis is shared: no test may leave its trouble to the next one.
+    thisTest.onTestFinished(async () => void (await fault.end(gate, redis)))
     await fault.begin(gate, redis)
     return new Outage(edge, redisDeadlines, gate, redis, fault, mode)
   }
