@@ -156,7 +156,11 @@ class Outage {
   /** Some at once, while the trouble may not have been noticed yet, then the rest. */
   async ask() {
     const half = Array.from({ length: ASKED / 2 })
-    const askHalf = () => this.#deadlines.passDuring(TIMEOUT_MS, Promise.all(half.map(() => this.edge.decide())))
+    const askHalf = () => {
+      const answers = Promise.all(half.map(() => this.edge.decide()))
+      // A Redis that says what is wrong is not given up before.
+      return this.#fault.error === 'timeout' ? this.#deadlines.passDuring(TIMEOUT_MS, answers) : answers
+    }
     const first = await askHalf()
     await this.#fault.goOn?.(this.#gate, this.#deadlines)
     const then = await askHalf()
