@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
 import { bundle, concurrencyRule, policy } from '../../support/bundles/bundles.ts'
 import { HELLO } from '../../support/llm/llm-proxy.ts'
-import { COMMON_ENDS, expectFreed, PLACE_ENDS } from '../../support/proxy/place-ends.ts'
-import { AN_HOUR, openHolds, openTunnel, placesBackend, placesBundle, send, wait } from '../../support/proxy/places.ts'
+import { COMMON_ENDS, PLACE_ENDS, placeEndsSuite } from '../../support/proxy/place-ends.ts'
+import { AN_HOUR, openHolds, openTunnel, placesBackend, placesBundle, send, untilLost, wait } from '../../support/proxy/places.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { heldTime } from '../../support/service/held-time.ts'
@@ -67,15 +67,12 @@ test('places may be counted for each model, which the body names', async () => {
   await until(() => backend.heads === 1)
   expect([await status('large'), await status('small')]).toEqual([429, 200])
   waiting.socket.destroy()
+  await untilLost(backend, '/wait')
   await until(async () => (await status('large')) === 200)
 })
 
-/** One of each kind: a response, a failure, a client that goes, a tunnel, an LLM stream, a reject. */
-const ENDS = PLACE_ENDS.filter(([end]) => COMMON_ENDS.includes(end))
-
-describe('a place is free again, once, after', () => {
-  test.each(ENDS)('%s', (_, scenario) => expectFreed(scenario))
-})
+// One of each kind: a response, a failure, a client that goes, a tunnel, an LLM stream, a reject. The others: concurrency-ends.slow.test.ts
+placeEndsSuite(PLACE_ENDS.filter(([end]) => COMMON_ENDS.includes(end)))
 
 describe('in time that the test holds', () => {
   const time = heldTime()
@@ -110,7 +107,7 @@ describe('in time that the test holds', () => {
     expect((await edge.get('/')).status).toBe(200)
     const renewals = 'edge_hold_renewals_total{result="renewed"}'
     await until(async () => {
-      time.pass(100)
+      time.pass(400)
       return (await edge.metric(renewals)) >= 10
     })
     const again = { ...placesBundle(2, 2), bundle_version: 3 }
@@ -149,6 +146,7 @@ test('in shadow mode it changes no response, counts what it would reject, and it
   expect((await edge.get('/')).headers).not.toHaveProperty('ratelimit')
   expect(await edge.metric('edge_would_reject_total{policy="p",rule="one",reason="concurrency_exceeded"}')).toBe(2)
   client.socket.destroy()
+  await untilLost(backend, '/wait')
   await until(async () => (await openHolds(edge)) === 0)
   await edge.get('/')
   expect(await edge.metric('edge_would_reject_total{policy="p",rule="one",reason="concurrency_exceeded"}')).toBe(2)

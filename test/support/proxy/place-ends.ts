@@ -1,11 +1,12 @@
-import { expect } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { bucketRule, bundle, concurrencyRule, llmRule, policy } from '../bundles/bundles.ts'
 import { CHAT, HELLO } from '../llm/llm-proxy.ts'
 import type { Edge } from '../service/edge.ts'
 import { ask } from '../service/http.ts'
+import { thisSuite } from '../service/suite-owner.ts'
 import { until } from '../until.ts'
 import type { RawBackend } from './backend.ts'
-import { AN_HOUR, openHolds, openTunnel, placesBackend, send, wait } from './places.ts'
+import { AN_HOUR, openHolds, openTunnel, placesBackend, send, untilLost, wait } from './places.ts'
 import { proxying, type RawClient } from './proxy.ts'
 
 type Scenario = (edge: Edge, backend: RawBackend) => Promise<unknown>
@@ -42,6 +43,7 @@ export const PLACE_ENDS: readonly (readonly [string, Scenario])[] = [
     async (edge, backend) => {
       const client = await wait(edge, backend)
       client.socket.destroy()
+      await untilLost(backend, '/wait')
     },
   ],
   [
@@ -51,6 +53,7 @@ export const PLACE_ENDS: readonly (readonly [string, Scenario])[] = [
       const client = send(edge, 'POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf')
       await until(() => backend.heads === heads + 1)
       client.socket.destroy()
+      await untilLost(backend, '/wait')
     },
   ],
   [
@@ -142,19 +145,27 @@ export const COMMON_ENDS = [
   'a reject by another rule',
 ]
 
-/** Whatever the scenario took is free again, and nothing that others have. */
-export async function expectFreed(scenario: Scenario): Promise<void> {
-  const backend = await placesBackend()
-  const config = { tokens_per_minute: 1_000_000, max_completion_tokens: 20, streaming: { buffer_tokens: 1 } }
-  const all = [concurrencyRule('three', [], 3, AN_HOUR), bucketRule('spent', ['header:x-spent'], 1, 0.0001)]
-  const edge = await proxying(backend, {
-    bundle: bundle(
-      1,
-      policy('p', { rules: all }),
-      policy('llm', { selector: { pathPrefix: CHAT }, rules: [llmRule('budget', [], config)] }),
-    ),
-    env: { EDGE_BACKEND_HEADERS_TIMEOUT_MS: '500' },
+/** Has requests end in these ways at one proxy. */
+export function placeEndsSuite(ends: readonly (readonly [string, Scenario])[]): void {
+  describe('a place is free again, once, after', () => {
+    const suite = thisSuite()
+    let backend: RawBackend
+    let edge: Edge
+    beforeAll(async () => {
+      backend = await placesBackend(suite)
+      const config = { tokens_per_minute: 1_000_000, max_completion_tokens: 20, streaming: { buffer_tokens: 1 } }
+      const all = [concurrencyRule('three', [], 3, AN_HOUR), bucketRule('spent', ['header:x-spent'], 1, 0.0001)]
+      const llm = policy('llm', { selector: { pathPrefix: CHAT }, rules: [llmRule('budget', [], config)] })
+      const env = { EDGE_BACKEND_HEADERS_TIMEOUT_MS: '500' }
+      edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: all }), llm), env }, suite)
+    })
+
+    test.each(ends)('%s', (_, scenario) => expectFreed(edge, backend, scenario))
   })
+}
+
+/** Whatever the scenario took is free again, and nothing that others have. */
+async function expectFreed(edge: Edge, backend: RawBackend, scenario: Scenario): Promise<void> {
   // Two that stay: if the place of one of them were given away too, a fourth would pass below.
   const staying = [await openTunnel(edge), await openTunnel(edge)]
   await scenario(edge, backend)
@@ -162,6 +173,7 @@ export async function expectFreed(scenario: Scenario): Promise<void> {
   const third = await openTunnel(edge)
   expect((await edge.get('/')).status).toBe(429)
   for (const client of [...staying, third]) client.socket.destroy()
+  await untilLost(backend, '/tunnel')
   await until(async () => (await openHolds(edge)) === 0)
   const free = await edge.get('/')
   expect([free.status, free.headers['ratelimit-remaining']]).toEqual([200, '2'])

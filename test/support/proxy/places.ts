@@ -1,8 +1,9 @@
 import { bundle, concurrencyRule, policy } from '../bundles/bundles.ts'
 import { CHAT } from '../llm/llm-proxy.ts'
 import { metricsOf } from '../service/metrics.ts'
+import { type Owner, thisTest } from '../service/running.ts'
 import { until } from '../until.ts'
-import { RawBackend } from './backend.ts'
+import { RawBackend, type Script } from './backend.ts'
 import { RawClient } from './proxy.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -49,9 +50,14 @@ export async function openTunnel(edge: Listening): Promise<RawClient> {
   return client
 }
 
+/** Until the backend has lost every request for such a target. That costs less to look at than the metrics, which may follow a moment later. */
+export function untilLost(backend: RawBackend, target: '/wait' | '/tunnel'): Promise<void> {
+  return until(() => backend.connections.every(({ received, isClosed }) => isClosed || !received.includes(` ${target} `)))
+}
+
 /** The target says what it does. */
-export function placesBackend(): Promise<RawBackend> {
-  return RawBackend.start(({ socket, received }) => {
+export function placesBackend(owner: Owner = thisTest): Promise<RawBackend> {
+  const script: Script = ({ socket, received }) => {
     const [, method, target] = [...received.matchAll(/(GET|HEAD|POST) (\/\S*) HTTP\/1\.1\r\n/g)].at(-1)!
     if (target === '/') socket.write(method === 'HEAD' ? OK.slice(0, -2) : OK)
     else if (target === '/500') socket.write('HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n')
@@ -64,5 +70,6 @@ export function placesBackend(): Promise<RawBackend> {
     else if (target === `${CHAT}?stream`) socket.write(`${STREAM_HEAD}${chunked(CHUNK)}${chunked('data: [DONE]\n\n')}0\r\n\r\n`)
     else if (target === `${CHAT}?long`) socket.write(STREAM_HEAD + chunked(CHUNK).repeat(100))
     else if (target === `${CHAT}?open`) socket.write(STREAM_HEAD + chunked(CHUNK))
-  })
+  }
+  return RawBackend.start(script, undefined, owner)
 }
