@@ -65,20 +65,20 @@ describe('hits', () => {
   })
 })
 
-describe('a call fails with status 3', () => {
-  test.each([
+test('a call that cannot be read as a question fails with status 3', async () => {
+  const [client, edge] = await asking(bucketRule('r', [USER], 5))
+  const failing: [string, string[], string, string][] = [
     ['without a domain', ['user=a'], '', 'expected a domain that is not empty'],
     ['without descriptors', [], 'd', 'expected at least one descriptor'],
     ['with an entry without a key', ['=a'], 'd', 'expected a key in each entry of a descriptor'],
     ['with 101 descriptors', Array(101).fill('user=a') as string[], 'd', 'expected at most 100 descriptors'],
     ['with 65 entries', [Array(65).fill('user=a').join(' ')], 'd', 'expected at most 64 entries in a descriptor'],
     ['with two entries of one name', ['a=1 a=2 a#2=3'], 'd', 'expected each entry of descriptor 0 only once'],
-  ])('%s', async (_, descriptors, domain, details) => {
-    const [client, edge] = await asking(bucketRule('r', [USER], 5))
-    expect(await limitFailure(client, descriptors, domain)).toEqual({ code: INVALID_ARGUMENT, details })
-    expect(await edge.metric('edge_questions_total{door="rate_limit",outcome="refuse"}')).toBe(1)
-    expect(await edge.metric('edge_refused_requests_total{reason="bad_request"}')).toBe(1)
-  })
+  ]
+  for (const [what, descriptors, domain, details] of failing)
+    expect(await limitFailure(client, descriptors, domain), what).toEqual({ code: INVALID_ARGUMENT, details })
+  expect(await edge.metric('edge_questions_total{door="rate_limit",outcome="refuse"}')).toBe(failing.length)
+  expect(await edge.metric('edge_refused_requests_total{reason="bad_request"}')).toBe(failing.length)
 })
 
 test('without a bundle a call fails with status 14, so that the gateway decides', async () => {

@@ -45,25 +45,27 @@ describe('a block that cuts streams', () => {
     expect(await proxy.settlements()).toEqual({ truncated: 1, done: 1 })
   })
 
-  test.each([
-    ['chat', CHAT, WORDS, /"code":"blocked".*data: \[DONE\]\n\n$/s],
-    ['responses', RESPONSES, cutBefore(responsesStream(['w001', 'w002']), 'response.completed'), /event: error\n.*"code":"blocked"/s],
-    [
-      'messages',
-      MESSAGES,
-      cutBefore(anthropicStream(['w001', 'w002']), 'content_block_stop'),
-      /event: error\n.*"permission_error".*"code":"blocked"/s,
-    ],
-  ])('%s: with an error that says so, where streams are cut with errors', async (_, path, text, end) => {
+  test('in each dialect ends them with an error that says so, where streams are cut with errors', async () => {
+    const dialects: readonly (readonly [path: string, text: string, end: RegExp])[] = [
+      [CHAT, WORDS, /"code":"blocked".*data: \[DONE\]\n\n$/s],
+      [RESPONSES, cutBefore(responsesStream(['w001', 'w002']), 'response.completed'), /event: error\n.*"code":"blocked"/s],
+      [
+        MESSAGES,
+        cutBefore(anthropicStream(['w001', 'w002']), 'content_block_stop'),
+        /event: error\n.*"permission_error".*"code":"blocked"/s,
+      ],
+    ]
     const backend = await scriptedLlm(async (call) => {
       call.begin()
-      await call.write(text)
+      await call.write(dialects.find(([path]) => path === call.req.url)![1])
     })
     const proxy = await llmProxy(backend, { streaming: { on_limit_exceeded: 'error_chunk' } })
-    const client = await proxy.open(path, ASKED, ACME).untilText('w002')
+    const clients = await Promise.all(dialects.map(([path]) => proxy.open(path, ASKED, ACME).untilText('w002')))
     await proxy.edge.publish(blocking({ cut_streams: true }))
-    expect((await client.untilClosed()).text).toMatch(end)
-    expect(client.outcome).toBe('whole')
+    for (const [i, client] of clients.entries()) {
+      expect((await client.untilClosed()).text).toMatch(dialects[i]![2])
+      expect(client.outcome).toBe('whole')
+    }
   })
 
   test('in the middle of an event sends nothing of it', async () => {
@@ -178,11 +180,7 @@ describe('a block that cuts streams', () => {
     expect(await proxy.settlements()).toEqual({ done: 2 })
   })
 
-  test.each([
-    ['cut_streams is not set', blocking({})],
-    ['its policy is in shadow', blocking({ cut_streams: true }, 'shadow')],
-    ['it has expired', blocking({ cut_streams: true, expires_at: '2026-01-15T11:00:00Z' })],
-  ])('cuts nothing where %s', async (_, next) => {
+  test('cuts nothing where cut_streams is not set, its policy is in shadow, or it has expired', async () => {
     const backend = await scriptedLlm()
     const proxy = await llmProxy(backend)
     const client = proxy.open(CHAT, ASKED, ACME)
@@ -190,9 +188,12 @@ describe('a block that cuts streams', () => {
     call.begin()
     await call.write(WORDS)
     await client.untilText('w002')
-    await proxy.edge.publish(next)
-    // What is published later is looked at later: the first has cut nothing.
-    await proxy.edge.publish(blocking({}, 'shadow', 3))
+    await proxy.edge.publish(blocking({}, 'enforce', 2))
+    await proxy.edge.publish(blocking({ cut_streams: true }, 'shadow', 3))
+    await proxy.edge.publish(blocking({ cut_streams: true, expires_at: '2026-01-15T11:00:00Z' }, 'enforce', 4))
+    // What is published later is looked at later: those before have cut nothing.
+    await proxy.edge.publish(blocking({}, 'shadow', 5))
+    expect(proxy.edge.logged('bundle_applied')).toHaveLength(5)
     call.end(`${sse({ choices: [] })}data: [DONE]\n\n`)
     expect((await client.untilClosed()).text).toMatch(/"choices":\[\].*\[DONE\]\n\n$/s)
     expect(proxy.edge.logged('streams_cut')).toEqual([])

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { sized } from '../../support/run/property-runs.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ask, exchange, type Fields } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
@@ -8,14 +9,15 @@ import { running } from '../../support/service/running.ts'
 import { decisionBytes, original, readAnswers } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 
-const MEGABYTE = 1024 * 1024
+/** Many times what is read at once. */
+const LARGE_MB = sized(2, 10)
 const LAST = decisionBytes(original('/'), { isLast: true })
 
 describe('a body on /v1/decision', () => {
   test.each([
     ['empty', 0],
     ['small', 20],
-    ['of 10 MB', 10 * MEGABYTE],
+    [`of ${LARGE_MB} MB`, LARGE_MB * 1024 * 1024],
   ])('%s: is passed over, and the connection goes on with the next question', async (_what, size) => {
     const edge = await start(10)
     const fields = original('/', ['Content-Length', String(size)], ['Content-Type', 'application/json'])

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
+import { sized } from '../../support/run/property-runs.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
 import { OtlpReceiver } from '../../support/traces/otlp-receiver.ts'
@@ -8,16 +9,18 @@ import { callerSpan } from '../../support/traces/trace-contexts.ts'
 import { TracedDecisions } from '../../support/traces/traced-decisions.ts'
 import { until } from '../../support/until.ts'
 
-const MAX_WAITING = 2048
+/** More than go into one request; as many as may wait in the full run. */
+const WAITING = sized(600, 2048)
 const TRACED = { fields: [['traceparent', callerSpan().traceparent]] as [string, string][] }
 
 describe.concurrent('the end of a service', () => {
   test('sends all that waits, in as many requests as it takes', async (t) => {
     const receiver = await OtlpReceiver.start(t)
     const traces = new TracedDecisions(receiver.url, { gatherMs: 60_000 })
-    traces.decide(MAX_WAITING)
+    traces.decide(WAITING)
     await traces.tracing.close(60_000)
-    expect([receiver.spans.length, traces.sent.count, traces.dropped.count]).toEqual([MAX_WAITING, MAX_WAITING, 0])
+    expect([receiver.spans.length, traces.sent.count, traces.dropped.count]).toEqual([WAITING, WAITING, 0])
+    expect(receiver.exports.length).toBeGreaterThan(1)
   })
 
   test('does not wait for a collector that is silent', async (t) => {
