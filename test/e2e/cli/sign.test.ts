@@ -9,7 +9,7 @@ import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
-const RSA_KEY = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'pem', type: 'pkcs8' })
+const RSA_KEY = generateKeyPairSync('rsa', { modulusLength: 512 }).privateKey.export({ format: 'pem', type: 'pkcs8' })
 
 describe('edge keygen', () => {
   test('writes a private key for its owner alone and a public key, and prints the setting', async (t) => {

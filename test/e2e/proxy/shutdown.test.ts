@@ -131,27 +131,29 @@ describe('when the proxy stops', () => {
     await until(() => client.isClosed && backend.openConnections === 0)
   })
 
-  test.each([
-    ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', 405],
-    ['a refused WebSocket', WEBSOCKET.replace('Host: a', 'Host: a\r\nHost: b'), 400],
-    ['a WebSocket that the backend does not want', WEBSOCKET, 200],
-    ['a malformed request', 'nonsense\r\n\r\n', 400],
-    ['a refused request', 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400],
-  ])('nor does a client that talked on after the answer to %s', async (_what, bytes, status) => {
+  test('nor does a client that talked on after the answer to CONNECT, to a WebSocket or to a bad request', async () => {
     const backend = await HttpBackend.start()
     const edge = await start(backend, { EDGE_SHUTDOWN_MS: LONG })
-    const client = connect({ port: edge.port, host: '127.0.0.1', allowHalfOpen: true })
-    onTestFinished(() => void client.destroy())
-    let received = ''
-    client.on('data', (chunk: Buffer) => {
-      received += chunk.toString('latin1')
-    })
-    client.on('error', () => {}) // it may be cut
-    client.write(bytes)
-    await Promise.race([once(client, 'end'), once(client, 'close')])
-    expect(statusesIn(received)).toEqual([status])
-    if (client.writable) client.end('more')
-    await until(() => client.destroyed)
+    for (const [what, bytes, status] of [
+      ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', 405],
+      ['a refused WebSocket', WEBSOCKET.replace('Host: a', 'Host: a\r\nHost: b'), 400],
+      ['a WebSocket that the backend does not want', WEBSOCKET, 200],
+      ['a malformed request', 'nonsense\r\n\r\n', 400],
+      ['a refused request', 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400],
+    ] as const) {
+      const client = connect({ port: edge.port, host: '127.0.0.1', allowHalfOpen: true })
+      onTestFinished(() => void client.destroy())
+      let received = ''
+      client.on('data', (chunk: Buffer) => {
+        received += chunk.toString('latin1')
+      })
+      client.on('error', () => {}) // it may be cut
+      client.write(bytes)
+      await Promise.race([once(client, 'end'), once(client, 'close')])
+      expect(statusesIn(received), what).toEqual([status])
+      if (client.writable) client.end('more')
+      await until(() => client.destroyed)
+    }
     await edge.stop()
   })
 
