@@ -15,19 +15,23 @@ describe('a model', () => {
     proxy = await moneyProxy(await fakeLlm({ tokens: 10 }, suite), { limitKeys: ['header:x-caller'] }, suite)
   })
 
-  test.each([
-    ['big', 3 * 0.01 + 0.2],
-    ['big-2026', 3 * 0.01 + 0.2],
-    ['small-1', 3 * 0.001 + 0.02],
-    ['small-12', 3 * 0.04 + 0.8],
-    ['Big', 3 * 0.04 + 0.8],
-    ['__proto__', 3 * 0.04 + 0.8],
-    [undefined, 3 * 0.04 + 0.8],
-    [7, 3 * 0.04 + 0.8],
-  ])('%s has its price, and none is free by accident', async (model, cost) => {
-    const caller = [['X-Caller', `for ${model}`]] as const
-    await proxy.post(CHAT, { ...BIG, model }, caller)
-    expect(await proxy.leftWhenQuiet(caller)).toBe(Math.floor((100 - cost) * 100 + 1e-6) / 100)
+  test('has its price, and none is free by accident', async () => {
+    const [big, small, other] = [3 * 0.01 + 0.2, 3 * 0.001 + 0.02, 3 * 0.04 + 0.8]
+    const costs: readonly [model: unknown, cost: number][] = [
+      ['big', big],
+      ['big-2026', big],
+      ['small-1', small],
+      ['small-12', other],
+      ['Big', other],
+      ['__proto__', other],
+      [undefined, other],
+      [7, other],
+    ]
+    const callerOf = (model: unknown) => [['X-Caller', `for ${model}`]] as const
+    await Promise.all(costs.map(([model]) => proxy.post(CHAT, { ...BIG, model }, callerOf(model))))
+    await proxy.untilQuiet()
+    for (const [model, cost] of costs)
+      expect(await proxy.left(callerOf(model)), String(model)).toBe(Math.floor((100 - cost) * 100 + 1e-6) / 100)
   })
 
   test('that is named twice is refused', async () => {

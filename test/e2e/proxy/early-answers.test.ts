@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient, statusesIn, writeUntilStuck } from '../../support/proxy/proxy.ts'
+import { sized } from '../../support/run/property-runs.ts'
 import { heldTime } from '../../support/service/held-time.ts'
 import { until } from '../../support/until.ts'
 
@@ -107,7 +108,7 @@ test('an answer of a backend that closes behind it, unread upload and all, reach
   })
   const edge = await proxying(backend)
   const piece = Buffer.alloc(1_000_000)
-  for (let i = 0; i < 8; i++) {
+  for (let i = 0; i < sized(2, 8); i++) {
     const client = RawClient.connect(edge.port)
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12000000\r\n\r\n')
     for (let sent = 0; sent < 12; sent++) client.send(piece)
