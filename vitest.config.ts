@@ -27,8 +27,9 @@ export default defineConfig({
     reporters: ['default', './test/support/run/costly-files.ts', './test/support/run/failed-tests.ts'],
     // Files share the modules that a worker has loaded: loading them anew for each took longer than most tests.
     isolate: false,
-    // Most tests wait for sockets, timers and processes: with one worker a core, cores would be idle for a third of the time.
-    maxWorkers: Math.ceil(availableParallelism() * 2),
+    // Most tests wait for sockets, timers and processes: with one worker a core, cores would be idle for a third of the time. Each loads all of
+    // the source and takes some 400 MB, so that more than a few cost more than they win.
+    maxWorkers: Math.min(availableParallelism() * 2, 16),
     // No test is about time, and machines differ: these only end what hangs. `until` says sooner what it was waiting for.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -22,7 +22,7 @@ export default defineConfig({
     globalSetup,
     reporters: ['default', './test/support/run/failed-tests.ts'],
     sequence: { sequencer: LongestFirst },
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    maxWorkers: Math.min(Math.ceil(availableParallelism() * 1.5), 12),
     projects: [
       {
         test: {
