@@ -62,7 +62,9 @@ for (const [index, condition] of conditions.entries()) {
   given.end?.()
 }
 printTable(runs)
-process.exitCode = runs.some(({ isPassed }) => isPassed === false) ? 1 : 0
+const ended = runs.filter(({ isPassed }) => isPassed !== undefined)
+if (ended.length === 0) process.exitCode = 2
+else process.exitCode = ended.every(({ isPassed }) => isPassed) ? 0 : 1
 
 /** Most conditions are one run at a time. */
 async function runOnce(name, given, place) {

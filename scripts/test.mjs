@@ -9,10 +9,12 @@ const check = spawn('npm', ['run', '--silent', 'check'], { stdio: ['ignore', 'pi
 const said = []
 for (const output of [check.stdout, check.stderr]) output.on('data', (chunk) => said.push(chunk))
 const tests = spawn('vitest', ['run', ...process.argv.slice(2)], { stdio: 'inherit' })
-process.on('SIGTERM', () => {
-  check.kill()
-  tests.kill()
-})
+for (const signal of ['SIGHUP', 'SIGTERM']) {
+  process.on(signal, () => {
+    check.kill(signal)
+    tests.kill(signal)
+  })
+}
 
 const [[checkStatus], [testStatus]] = await Promise.all([once(check, 'close'), once(tests, 'close')])
 process.stdout.write(Buffer.concat(said))

@@ -80,8 +80,10 @@ export interface StartOptions {
   readonly pause?: (ms: number) => Promise<unknown>
   /** How long Redis is waited for; real time unless a test holds it. */
   readonly redisDeadlines?: Deadlines | undefined
-  /** How long the disk may take to respond to the cache of bundles. */
+  /** How long the disk may take to respond to the cache of bundles and to the decision log. */
   readonly diskTimeoutMs?: number
+  /** How long a bundle is waited for of which nothing is known. */
+  readonly firstBundleMs?: number
   /** How bundles are read; else on this thread. */
   readonly readBundle?: ReadBundle
   /** Of the logger, for those who watch events. */
@@ -98,12 +100,13 @@ export async function startService(
     pause = unobtrusively,
     redisDeadlines,
     diskTimeoutMs,
+    firstBundleMs = FIRST_BUNDLE_MS,
     readBundle,
     tap,
   }: StartOptions = {},
 ): Promise<Service> {
   const { workers } = config
-  if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog)
+  if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog, diskTimeoutMs)
   const sockets = await bindListeners(config, host)
   const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger).catch((error: unknown) => {
     for (const socket of sockets.values()) socket.close()
@@ -124,7 +127,7 @@ export async function startService(
   const decisionLog =
     config.decisionLog === undefined
       ? undefined
-      : new DecisionLogFile({ path: config.decisionLog, metrics, logger, nowMs: () => clock.nowMs(), onTaken })
+      : new DecisionLogFile({ path: config.decisionLog, metrics, logger, nowMs: () => clock.nowMs(), diskTimeoutMs, onTaken })
   let fleetDesk: FleetDesk | undefined
   const overrides = new OverrideDesk({
     clock,
@@ -277,7 +280,7 @@ export async function startService(
     const admin = early.get('admin')
     if (admin !== undefined) logger.info({ event: 'admin_listening', port: placeOf(admin) }, 'the admin port is open')
     const isUnseen = config.configUrl !== undefined && early.size === 0
-    const waitMs = isUnseen ? FIRST_BUNDLE_UNSEEN_MS : FIRST_BUNDLE_MS
+    const waitMs = isUnseen ? FIRST_BUNDLE_UNSEEN_MS : firstBundleMs
     const logWait = setTimeout(() => {
       logger.info(
         { event: 'waiting_for_bundle', up_to_ms: waitMs },

@@ -28,3 +28,9 @@ test('over a long time, work that never pauses by itself gets its share', () => 
   }
   expect(workMs / nowMs).toBeCloseTo(0.1, 2)
 })
+
+test('a thread that stood still owes no more than its longest work', () => {
+  const share = new TimeShare(0.1, 20, 0)
+  share.spend(60_000, 60_000)
+  expect(share.waitMs(60_000)).toBe(800)
+})

@@ -1,3 +1,6 @@
+/** No piece of work takes longer. A thread that seems to have worked for longer stood still with its machine, which is nobody's work. */
+const LONGEST_WORK_MS = 100
+
 /** Bounds how much of a thread's time something takes: whoever has used up more than the share waits until it has grown back. */
 export class TimeShare {
   readonly #share: number
@@ -15,7 +18,7 @@ export class TimeShare {
 
   spend(workMs: number, nowMs: number): void {
     this.#refill(nowMs)
-    this.#leftMs -= workMs
+    this.#leftMs -= Math.min(workMs, LONGEST_WORK_MS)
   }
 
   /** How long to wait before the next piece of work. 0: it may begin now, however long it takes. */

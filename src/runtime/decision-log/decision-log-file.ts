@@ -10,6 +10,7 @@ export interface DecisionLogFileParts {
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly nowMs: () => number
+  readonly diskTimeoutMs?: number | undefined
   /** Its batch was written, or lost: the worker may send the next. */
   readonly onTaken: (worker: number) => void
 }
@@ -27,6 +28,7 @@ export class DecisionLogFile {
   readonly #parts: DecisionLogFileParts
   readonly #written: Series
   readonly #failed: Series
+  readonly #timeoutMs: number
   readonly #drops = new Sampler<'dropped'>(new Map())
   #handle: LogHandle | undefined
   #waiting: Batch[] = []
@@ -36,15 +38,16 @@ export class DecisionLogFile {
 
   constructor(parts: DecisionLogFileParts) {
     this.#parts = parts
+    this.#timeoutMs = parts.diskTimeoutMs ?? DISK_TIMEOUT_MS
     const lines = new CounterFamily(parts.metrics, 'edge_decision_log_lines_total')
     this.#written = lines.series('written')
     this.#failed = lines.series('failed')
   }
 
   /** Throws a DecisionLogFault where it cannot be written. Creates it where it is not there. */
-  static async check(path: string): Promise<void> {
+  static async check(path: string, timeoutMs = DISK_TIMEOUT_MS): Promise<void> {
     try {
-      const handle = await withDiskTimeout(LogHandle.open(path))
+      const handle = await withDiskTimeout(LogHandle.open(path), timeoutMs)
       await handle.close()
     } catch (error) {
       throw error instanceof DiskTimeout ? new DecisionLogFault(path, error) : error
@@ -62,13 +65,13 @@ export class DecisionLogFile {
 
   /** Whether a write takes so long that the disk may never answer. */
   get isSlow(): boolean {
-    return this.#writing !== undefined && this.#parts.nowMs() - this.#beganMs > DISK_TIMEOUT_MS
+    return this.#writing !== undefined && this.#parts.nowMs() - this.#beganMs > this.#timeoutMs
   }
 
   /** When workers send nothing any more. Does not wait for a disk that hangs. */
   async close(): Promise<void> {
     try {
-      await withDiskTimeout(this.#finish())
+      await withDiskTimeout(this.#finish(), this.#timeoutMs)
     } catch (error) {
       this.#report((error as Error).message)
     }
@@ -93,7 +96,7 @@ export class DecisionLogFile {
     const bytes = Buffer.from(text)
     const count = linesIn(bytes)
     this.#beganMs = this.#parts.nowMs()
-    const slow = setTimeout(() => this.#report(new DiskTimeout().message), DISK_TIMEOUT_MS).unref()
+    const slow = setTimeout(() => this.#report(new DiskTimeout(this.#timeoutMs).message), this.#timeoutMs).unref()
     try {
       const handle = await this.#currentHandle()
       await handle.append(bytes)

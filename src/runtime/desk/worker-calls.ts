@@ -23,7 +23,8 @@ export class OpenWorkerCalls {
         clearTimeout(timer)
         resolve(answers as WorkerCalls[Name]['answer'][])
       }
-      const timer = setTimeout(end, TIMEOUT_MS).unref()
+      // If this thread stood still, answers may be there that were not read yet.
+      const timer = setTimeout(() => setImmediate(() => setImmediate(end)), TIMEOUT_MS).unref()
       this.#open.set(call, { missing: new Set(workers), answers, end })
       for (const worker of workers) send(worker, call, name, ask)
       if (workers.length === 0) end()

@@ -3,6 +3,7 @@ import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { activity, alice, BUNDLE, sampled } from '../../support/admin/sampled.ts'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { HeldDeadlines } from '../../support/redis/held-deadlines.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -98,7 +99,10 @@ describe('GET activity', () => {
 describeWithRedis('GET activity with counters in Redis', () => {
   test('has round trips, and what decided', async () => {
     const redis = await runningRedis()
-    const { edge, sample } = await sampled({ env: { EDGE_REDIS_URL: redis.url, EDGE_REDIS_MODE: 'exact', EDGE_REDIS_TIMEOUT_MS: '60000' } })
+    const { edge, sample } = await sampled({
+      env: { EDGE_REDIS_URL: redis.url, EDGE_REDIS_MODE: 'exact' },
+      redisDeadlines: new HeldDeadlines(),
+    })
     await edge.decideTimes(3, { uri: '/p', fields: alice })
     expect(await sample()).toMatchObject({
       redis: { round_trips: expect.any(Number), latency: expect.any(Object), checks: { redis: 3 }, errors: {}, open_circuits: 0 },

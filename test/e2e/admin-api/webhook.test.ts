@@ -65,7 +65,9 @@ describe('EDGE_EVENTS_URL', () => {
   test.concurrent('that is unreachable does not hold up a shutdown, which says how many events are lost', async (t) => {
     const edge = await running({ bundle: REJECTING, env: { EDGE_EVENTS_URL: 'http://127.0.0.1:9/', EDGE_EVENTS_SECRET: EVENTS_SECRET } }, t)
     await edge.stop()
-    expect(edge.log.at(-1)).toMatchObject({ event: 'events_not_posted', url: 'http://127.0.0.1:9', lost: 4 })
+    expect(edge.log.at(-1)).toMatchObject({ event: 'events_not_posted', url: 'http://127.0.0.1:9' })
+    // One more where a busy machine has tried before the shutdown: that it failed is an event too.
+    expect([4, 5]).toContain(edge.log.at(-1)!['lost'])
   })
 })
 

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -25,7 +26,7 @@ describe.concurrent.each([
       version: '2',
     })
     expect(await limit(edge)).toBe('22')
-    expect(await verdictAfter(edge, () => writeFile(edge.bundlePath, write(3, 33)))).toMatchObject({
+    expect(await verdictAfter(edge, async () => writeFileSync(edge.bundlePath, write(3, 33)))).toMatchObject({
       event: 'bundle_applied',
       version: '3',
     })
@@ -36,7 +37,7 @@ describe.concurrent.each([
 
 test('an edit that keeps the size is seen', async (t) => {
   const edge = await running({ bundle: burstJson(1, 11), clock: new ManualClock() }, t)
-  expect(await verdictAfter(edge, () => writeFile(edge.bundlePath, burstJson(2, 22)))).toMatchObject({
+  expect(await verdictAfter(edge, async () => writeFileSync(edge.bundlePath, burstJson(2, 22)))).toMatchObject({
     event: 'bundle_applied',
     version: '2',
   })

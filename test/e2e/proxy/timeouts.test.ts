@@ -134,8 +134,10 @@ describe('EDGE_BACKEND_IDLE_TIMEOUT_MS', () => {
     const client = asking(edge, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000000\r\n\r\n')
     await until(() => backend.heads === 1)
     await writeUntilStuck(client.socket)
-    time.pass(TOO_LONG_MS)
-    await client.sees('backend_timeout')
+    await until(() => {
+      time.pass(TOO_LONG_MS)
+      return client.received.includes('backend_timeout')
+    })
     expect(statusesIn(client.received)).toEqual([504])
   })
 })

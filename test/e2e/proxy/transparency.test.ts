@@ -87,7 +87,7 @@ describe('answers without a body', () => {
   })
 
   test('204 goes on without the length that some backends give it', async () => {
-    const backend = await RawBackend.saying('HTTP/1.1 204 No Content\r\nContent-Length: 0\r\nX-A: b\r\n\r\n')
+    const backend = await RawBackend.saying('HTTP/1.1 204 No Content\r\nKeep-Alive: timeout=600\r\nContent-Length: 0\r\nX-A: b\r\n\r\n')
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
     for (let i = 0; i < 2; i++) {
@@ -104,7 +104,9 @@ describe('answers without a body', () => {
   })
 
   test('304 keeps its fields, the length of what it stands for too', async () => {
-    const backend = await RawBackend.saying('HTTP/1.1 304 Not Modified\r\nETag: "x"\r\nContent-Length: 77\r\n\r\n')
+    const backend = await RawBackend.saying(
+      'HTTP/1.1 304 Not Modified\r\nKeep-Alive: timeout=600\r\nETag: "x"\r\nContent-Length: 77\r\n\r\n',
+    )
     const edge = await proxying(backend)
     const client = RawClient.connect(edge.port)
     for (let i = 0; i < 2; i++) {

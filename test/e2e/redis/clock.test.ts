@@ -7,7 +7,7 @@ import { admitted, remaining, sharing, twoSharing } from '../../support/redis/sh
 const HOUR_MS = 3_600_000
 const LIMIT = 10
 /** An hour brings more than all of it back, a test hardly any. */
-const SLOW = bundle(1, policy('p', { rules: [bucketRule('slow', [], LIMIT, 0.01)] }))
+const SLOW = bundle(1, policy('p', { rules: [bucketRule('slow', [], LIMIT, 0.001)] }))
 
 describeWithRedis(
   "Redis's clock",

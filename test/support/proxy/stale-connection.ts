@@ -3,7 +3,8 @@ import type { Edge } from '../service/edge.ts'
 import { RawBackend, type RawConnection } from './backend.ts'
 import { answerBytes, proxying, statusesIn } from './proxy.ts'
 
-export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+/** It promises to keep the connection for longer than any machine stands still. */
+export const OK = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok'
 
 /** A proxy whose one connection to the backend has served a request. What comes next gets this, and what comes then is answered. */
 export async function afterOneAnswer(next: (connection: RawConnection) => unknown): Promise<[Edge, RawBackend]> {

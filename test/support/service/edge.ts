@@ -16,8 +16,8 @@ import { InlineHost } from './inline-host.ts'
 import { metric } from './metrics.ts'
 import { portOf } from './port-of.ts'
 
-/** So long that no machine is so busy: a disk that hangs is tested with a process of its own. */
-const DISK_TIMEOUT_MS = 120_000
+/** So long that no machine is so busy. A disk that hangs is tested with a process of its own. */
+const AMPLE_MS = 120_000
 /** No machine is so slow that a loopback connection takes longer. */
 const CONNECT_TIMEOUT = { EDGE_BACKEND_CONNECT_TIMEOUT_MS: '600000' }
 const DEFAULTS = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_STORE_SIZE: '1m', EDGE_WORKERS: '1', ...CONNECT_TIMEOUT }
@@ -81,7 +81,9 @@ export class Edge {
       const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, {
         clock,
         tap,
-        diskTimeoutMs: DISK_TIMEOUT_MS,
+        diskTimeoutMs: AMPLE_MS,
+        // Who holds it says when it is over.
+        ...(pause === undefined && { firstBundleMs: AMPLE_MS }),
         ...(pause && { pause }),
         ...(interrupt && { interrupt }),
         redisDeadlines,
