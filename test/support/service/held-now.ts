@@ -22,13 +22,13 @@ export class HeldNow {
     this.#nowMs += ms
   }
 
-  /** Lets time pass, faster than it does, until this is there. */
-  async passUntil<Result>(done: Promise<Result>): Promise<Result> {
+  /** Lets so much pass every five milliseconds until this is there. What looks at the time now and then sees no more than its part at once. */
+  async passUntil<Result>(done: Promise<Result>, stepMs = 25): Promise<Result> {
     let isDone = false
     void done.finally(() => {
       isDone = true
     })
-    for (; !isDone; await sleep(5)) this.advance(25)
+    for (; !isDone; await sleep(5)) this.advance(stepMs)
     return done
   }
 
