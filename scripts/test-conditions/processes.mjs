@@ -1,13 +1,5 @@
 import { spawn } from 'node:child_process'
 
-/** Ends by itself within a second when the script is gone, however that came about. */
-const LOOP = `
-  for (;;) {
-    const endMs = Date.now() + 1000
-    while (Date.now() < endMs);
-    if (process.ppid !== ${process.pid}) process.exit()
-  }`
-
 const HURRY_MS = 10_000
 
 const running = new Set()
@@ -42,12 +34,18 @@ export function startGroup([command, ...args], options) {
   return child
 }
 
-/** Returns how to stop them. */
+/**
+ * So many threads that do nothing but run. They are one program, as other work on a machine is: Linux shares its time among sessions first, and
+ * loops with a session each would take more than their number. They end by themselves when the script is gone. Returns how to stop them.
+ */
 export function startLoops(count, wrapper = []) {
-  const loops = Array.from({ length: count }, () => startGroup([...wrapper, process.execPath, '-e', LOOP]))
-  return () => {
-    for (const loop of loops) endGroup(loop, 'SIGKILL')
-  }
+  if (count === 0) return () => {}
+  const code = `
+    const { Worker } = require('node:worker_threads')
+    for (let i = 0; i < ${count}; i++) new Worker('for (;;);', { eval: true })
+    setInterval(() => process.ppid === ${process.pid} || process.exit(), 1000)`
+  const loops = startGroup([...wrapper, process.execPath, '-e', code])
+  return () => endGroup(loops, 'SIGKILL')
 }
 
 /** Exit status, or the signal's name. */
