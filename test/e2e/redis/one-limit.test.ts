@@ -66,7 +66,7 @@ describeWithRedis('what Redis gets to see', () => {
     const monitor = await monitored(redis)
     const token = jwt({ sub: 'mallory@example.com', org: 'acme-corp' })
     const fields: [string, string][] = [
-      ['X-Api-Key', 'sk-live-4242'],
+      ['X-Api-Key', 'sk-live-quixotic'],
       ['Authorization', `Bearer ${token}`],
       ['X-Forwarded-For', '203.0.113.77'],
     ]
@@ -79,7 +79,7 @@ describeWithRedis('what Redis gets to see', () => {
     await until(() => keys.every((key) => monitor().includes(key)))
     const seen = [monitor(), ...dumps, ...keys].join('\n')
     expect(seen).toMatch(/"evalsha"/i)
-    for (const secret of ['sk-live', '4242', 'mallory', 'acme', '203.0.113', token, 'secret-policy', 'by-key']) {
+    for (const secret of ['sk-live', 'quixotic', 'mallory', 'acme', '203.0.113', token, 'secret-policy', 'by-key']) {
       expect(seen).not.toContain(secret)
       expect(seen).not.toContain(Buffer.from(secret).toString('hex'))
     }
