@@ -49,12 +49,6 @@ describeInBrowser('a session of the page', () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const own = await loggedIn(edge.adminPort)
     const other = await otherPage(own, host, formTo(edge.adminPort))
-    const [response] = await Promise.all([
-      other.waitForResponse((received) => received.url().endsWith('/admin/v1/overrides')),
-      other.locator('button').click(),
-    ])
-    expect(response.status()).toBe(status)
-    await other.goBack()
     const seen = await other.evaluate(async (api) => {
       const init = {
         method: 'POST',
@@ -67,6 +61,11 @@ describeInBrowser('a session of the page', () => {
       return [changed.type, read.type, await read.text()]
     }, api(edge.adminPort))
     expect(seen).toEqual(['opaque', 'opaque', ''])
+    const [response] = await Promise.all([
+      other.waitForResponse((received) => received.url().endsWith('/admin/v1/overrides')),
+      other.locator('button').click(),
+    ])
+    expect(response.status()).toBe(status)
     await expectUnchanged(edge)
   })
 
