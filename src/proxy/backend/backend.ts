@@ -25,8 +25,8 @@ const HINT_MARGIN_MS = 1000
 const LOOK_MS = 50
 /** A place that is handed over stays free until the other worker checks. */
 const HAND_OVER_MS = 2 * LOOK_MS
-/** How often a worker yields places within the time that a request may wait: often enough for requests of other workers, rarely enough to cost little. */
-const HAND_OVERS = 4
+/** How many turns workers take within the time that a request may wait: often enough for requests of other workers, rarely enough to cost little. */
+const TURNS = 4
 
 /** A call on its way to a connection. */
 export interface ConnectionSeeker extends ConnectionUser {
@@ -55,7 +55,8 @@ export class Backend {
   #looking: NodeJS.Timeout | undefined
   /** Until then the places that others wait for are left to them. */
   #abstainUntilMs = 0
-  #nextHandOverMs = 0
+  /** Until then this worker keeps its places, although another one is owed some. */
+  #turnEndsMs = 0
   #isServingQueue = false
   #isClosed = false
 
@@ -102,7 +103,7 @@ export class Backend {
   giveBack(connection: BackendConnection): void {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
     if (this.#isClosed || restMs <= 0) return this.drop(connection)
-    if (this.#queue.first !== undefined && this.#places.isOwedElsewhere && this.#mayHandOver()) return this.drop(connection)
+    if (this.#queue.first !== undefined && this.#places.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
     connection.rest(restMs)
     this.#idle.push(connection)
     this.#look()
@@ -133,6 +134,8 @@ export class Backend {
       return true
     }
     if (!this.#takePlace()) return false
+    // A first place would otherwise be owed to another worker again after one request.
+    if (this.#open.size === 0) this.#beginTurn(performance.now())
     this.#sweep.start()
     const connection = new BackendConnection(this.#connectionParts, call, call.isUpgrade)
     this.#open.add(connection)
@@ -148,12 +151,16 @@ export class Backend {
   }
 
   /** A worker whose own queue never ends would keep its places for good, and those who wait in another would get none. */
-  #mayHandOver(): boolean {
+  #isTurnOver(): boolean {
     const nowMs = performance.now()
-    if (nowMs < this.#nextHandOverMs) return false
+    if (nowMs < this.#turnEndsMs) return false
     this.#abstainUntilMs = nowMs + HAND_OVER_MS
-    this.#nextHandOverMs = nowMs + Math.max(this.options.queueMs / HAND_OVERS, HAND_OVER_MS)
+    this.#beginTurn(nowMs)
     return true
+  }
+
+  #beginTurn(nowMs: number): void {
+    this.#turnEndsMs = nowMs + Math.max(this.options.queueMs / TURNS, HAND_OVER_MS)
   }
 
   #takePlace(): boolean {

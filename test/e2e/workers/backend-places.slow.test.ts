@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'
@@ -10,17 +10,25 @@ import { servingOn } from '../../support/workers/workers.ts'
 
 const WORKERS = 2
 const CLIENTS = 10
+/** Some turns of each worker. */
+const ANSWERS = 1000
+/** Of what the luckiest client gets, the unluckiest gets so much: workers take turns of the same length, whatever number of clients each has. */
+const LEAST_SHARE = 1 / 20
 
 test('a worker whose clients never stop asking leaves connections to the backend to the clients of another', async () => {
   const backend = await HttpBackend.start((_req, res) => void sleep(5).then(() => res.end('ok')))
-  const cli = await servingOn(WORKERS, bundle(1), { ...proxyEnv(backend.url), EDGE_BACKEND_MAX_CONNECTIONS: '1' })
+  const env = { ...proxyEnv(backend.url), EDGE_BACKEND_MAX_CONNECTIONS: '1', EDGE_BACKEND_QUEUE_MS: '4000' }
+  const cli = await servingOn(WORKERS, bundle(1), env)
   const clients = Array.from({ length: CLIENTS }, () => new TirelessClient(cli.port))
   onTestFinished(async () => {
     for (const client of clients) await client.stop()
   })
   // Some on each, beside the connection on which this is asked.
   await until(async () => Math.min(...(await metricsOf(cli.port)).connections) > 1)
-  await until(() => clients.every(({ served }) => served > 0))
+  const earlier = clients.map(({ served }) => served)
+  const since = (): number[] => clients.map(({ served }, index) => served - earlier[index]!)
+  await until(() => since().reduce((sum, served) => sum + served) >= ANSWERS)
+  expect(Math.min(...since()) / Math.max(...since()), since().join()).toBeGreaterThan(LEAST_SHARE)
 })
 
 /** Asks on one connection again and again, whatever the answer is. */
