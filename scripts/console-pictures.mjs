@@ -1,5 +1,5 @@
-// `npm run pictures`: docs/pictures/console-*.png, of a service with traffic of some minutes. Needs Debian's chromium; with its fonts-inter
-// the pictures look as in the repository.
+// `npm run pictures`: docs/pictures/console-*.png, of a service with traffic of some minutes. Needs Debian's
+// chromium-headless-shell; with its fonts-inter the pictures look as in the repository.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -28,7 +28,11 @@ export async function takePictures({ adminPort }, folder) {
   const fonts = join(folder, 'fonts.conf')
   writeFileSync(fonts, FONTS)
   const args = ['--no-sandbox', '--disable-gpu', '--font-render-hinting=none']
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args, env: { ...process.env, FONTCONFIG_FILE: fonts } })
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium-headless-shell',
+    args,
+    env: { ...process.env, FONTCONFIG_FILE: fonts },
+  })
   for (const [name, view, look, colorScheme, prepare] of SHOTS) {
     const context = await browser.newContext({ ...look, colorScheme })
     const page = await context.newPage()

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Debian's programs: redis-server, libfaketime, which steps its clock, openssl, the gateways nginx, HAProxy and Caddy, chromium for the
-# operators' page, and prometheus, which brings promtool.
+# Debian's programs: redis-server, libfaketime, which steps its clock, openssl, the gateways nginx, HAProxy and Caddy,
+# chromium-headless-shell for the operators' page, and prometheus, which brings promtool.
 # Exit status: 0 if all of them are there in the end.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
 missing=
-for program in redis-server openssl nginx haproxy caddy chromium prometheus; do
+for program in redis-server openssl nginx haproxy caddy chromium-headless-shell prometheus; do
   command -v "$program" >/dev/null || missing="$missing $program"
 done
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"

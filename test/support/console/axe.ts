@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 
 /** What axe-core finds, by rule and element. */
 export async function findings(page: Page): Promise<readonly string[]> {
-  await page.evaluate(axe.source)
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source)
   return page.evaluate(`axe.run().then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => id + ': ' + html + ' ' + any.map(({ message }) => message).join())))`)
 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import { ADMIN_TOKEN } from '../admin/admin-client.ts'
 import { describeWith } from '../describe-with.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
+const CHROMIUM = '/usr/bin/chromium-headless-shell'
 /** Nothing is looked up or loaded from elsewhere. Chromium runs as root only without its sandbox. */
 const FLAGS = [
   '--no-sandbox',
