@@ -62,6 +62,9 @@ describe.each([
     edge = await running({ clock: new ManualClock(), bundle: bundle(1, policy('p', { mode, rules })), env }, suite)
   })
 
+  /** Who has the whole response may be told before its decoder has come to an end. */
+  const untilSettled = () => until(async () => (await edge.metric('edge_llm_open_streams')) === 0)
+
   test.each([...DAMAGED, ...WHOLE])('%s passes byte for byte, to its end, and is settled once', async (_damage, coding, bytes) => {
     const settled = await edge.metric(SETTLED)
     const client = new StreamClient(edge.port, CHAT, body)
@@ -71,7 +74,7 @@ describe.each([
     call.end()
     await client.untilClosed()
     expect([client.outcome, client.bytes.equals(bytes)]).toEqual(['whole', true])
-    await until(async () => (await edge.metric('edge_llm_open_streams')) === 0)
+    await untilSettled()
     expect((await edge.metric(SETTLED)) - settled).toBe(1)
     expect(edge.log.filter(({ event }) => event === 'internal_error' || event === 'backend_failed')).toEqual([])
   })
@@ -88,6 +91,7 @@ describe.each([
       }
       call.end()
       expect((await client.untilClosed()).outcome).toBe('whole')
+      await untilSettled()
     },
   )
 
@@ -98,7 +102,7 @@ describe.each([
     call.begin({ 'Content-Encoding': 'gzip' })
     call.end(TEXT)
     await client.untilClosed()
-    await until(async () => (await edge.metric('edge_llm_open_streams')) === 0)
+    await untilSettled()
     expect((await edge.metric(USED)) - used).toBe(HELLO_TOKENS + 500)
   })
 })
