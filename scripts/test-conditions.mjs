@@ -17,16 +17,17 @@ const HELP = `node scripts/test-conditions.mjs [--times N] [--command 'npm test'
 
 Runs the test command on copies of the last commit, each of them with packages of its own, and prints
 how it ended, its wall time, and its CPU time with that of all processes that it started and waited for.
-Changes that are not committed are not tested. Before each run the condition itself is checked.
+Changes that are not committed are not tested. Where it can be, the condition itself is checked before each run.
+Tests whose parts are missing are skipped, unless CI is set.
 
 ${CONDITIONS.map(({ name, what, isExtra }) => `  ${name.padEnd(14)}${what}${isExtra ? ' (only if named)' : ''}`).join('\n')}
 
   --times N      runs each condition N times in a row (1)
   --command C    what is run, by sh, at the top of the copy ('npm test')
-  --logs DIR     where logs are kept (a new folder for temporary files)
+  --logs DIR     where logs are kept (a new temporary folder)
 
 For example: node scripts/test-conditions.mjs --command 'npm run test:full' busy2
-Exit status: 0 if every run passed, 1 if one failed, 2 if nothing could be run. A skipped condition is no failure.`
+Exit status: 0 if every run passed, 1 if one failed, 2 if nothing could be run. A skipped condition does not count as a failure.`
 
 const { values: options, positionals } = parsedArguments()
 if (options.help) {

@@ -10,15 +10,15 @@ const { PATH } = process.env
  * at once; or why it has to be left out (`skip`). `fault` looks at the facts that a process sees there, and says what is not as promised.
  */
 export const CONDITIONS = [
-  { name: 'quiet', what: 'nothing beside it but what the machine does anyway', arrange: () => ({}) },
+  { name: 'quiet', what: 'with no extra load', arrange: () => ({}) },
   { name: 'busy4', what: 'beside four busy loops', arrange: () => ({ loops: 4 }) },
   { name: 'one-core', what: 'on one core, beside two busy loops on the same core', arrange: oneCore },
   { name: 'side-by-side', what: 'two runs at once', arrange: () => ({ copies: 2 }) },
   { name: 'other-user', what: 'as nobody, with a home of its own', arrange: otherUser },
-  { name: 'no-network', what: 'with a loopback interface alone', arrange: noNetwork },
+  { name: 'no-network', what: 'with only a loopback interface', arrange: noNetwork },
   { name: 'other-tmpdir', what: 'with TMPDIR on another file system', arrange: otherTemporaryFolder },
   { name: 'bare', what: 'with nothing in PATH but Node, git and a minimal Debian', arrange: bare },
-  { name: 'node22', what: 'on the newest Node 22 of the npm registry; nodeN: any other', arrange: (place) => otherNode(22, place) },
+  { name: 'node22', what: 'on the newest Node 22 of the npm registry; nodeN for another', arrange: (place) => otherNode(22, place) },
   { name: 'node24', what: 'on the newest Node 24', arrange: (place) => otherNode(24, place) },
   { name: 'busy2', what: 'beside two busy loops', isExtra: true, arrange: () => ({ loops: 2 }) },
 ]

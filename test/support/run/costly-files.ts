@@ -15,7 +15,7 @@ export default class CostlyFiles implements Reporter {
       .flatMap((module) => ({ name: module.relativeModuleId, cpuMs: module.meta().cpuMs ?? 0 }))
       .filter(({ name }) => !name.endsWith('.slow.test.ts'))
       .sort((a, b) => b.cpuMs - a.cpuMs)
-    if (files.length < MIN_FILES && process.env['EDGE_TEST_CPU'] === undefined) return
+    if (files.length === 0 || (files.length < MIN_FILES && process.env['EDGE_TEST_CPU'] === undefined)) return
     const boundMs = FACTOR * files[Math.floor(files.length / 2)]!.cpuMs
     const costly = files.filter(({ cpuMs }) => cpuMs > boundMs)
     const listed = process.env['EDGE_TEST_CPU'] === 'all' ? files : costly
