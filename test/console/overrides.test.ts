@@ -330,6 +330,8 @@ async function opened(env: Readonly<Record<string, string>> = {}): Promise<{ edg
 async function openOverrides(edge: Edge, options: Parameters<typeof loggedIn>[1] = {}): Promise<Page> {
   const page = await loggedIn(edge.adminPort, options)
   await page.getByRole('link', { name: 'Overrides' }).click()
+  // A view that opens takes the focus.
+  await page.locator('h1:focus').waitFor()
   return page
 }
 

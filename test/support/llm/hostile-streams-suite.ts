@@ -26,7 +26,8 @@ export function hostileStreamsSuite(numRuns: number): void {
       for (const piece of texts.get(JSON.parse(call.body).user)!) if (!call.isAborted) await call.write(piece)
       call.end()
     })
-    const options = { config: BUDGET, streaming: STREAMING }
+    // A stream may say that it used up any budget, and that is nobody else's.
+    const options = { config: BUDGET, streaming: STREAMING, limitKeys: ['header:x-run'] }
     const proxies = await Promise.all(PROXY_WIRES.map((wire) => llmProxy(backend, { ...options, env: { EDGE_PROXY_WIRE: wire } })))
     let runs = 0
     await fc.assert(
@@ -39,7 +40,7 @@ export function hostileStreamsSuite(numRuns: number): void {
         const expected = streams.map(([bytes]) => [true, filtered(bytes)])
         for (const proxy of proxies) {
           const body = { stream: true, messages: HELLO, max_tokens: 1000 }
-          const clients = await Promise.all(names.map((user) => proxy.open(CHAT, { ...body, user }).untilClosed()))
+          const clients = await Promise.all(names.map((user) => proxy.open(CHAT, { ...body, user }, [['X-Run', user]]).untilClosed()))
           expect(clients.map(({ outcome, bytes }) => [outcome === 'whole', bytes.toString('latin1')])).toEqual(expected)
         }
         texts.clear()
@@ -53,7 +54,9 @@ export function hostileStreamsSuite(numRuns: number): void {
         return { used, settlements: await proxy.settlements() }
       }),
     )
-    expect(own).toEqual(node)
+    expect(own!.settlements).toEqual(node!.settlements)
+    // Some streams claim to have used as much as a number holds, and sums of such depend on their order.
+    expect(own!.used / node!.used).toBeCloseTo(1, 12)
     expect(own!.used).toBeGreaterThan(runs)
   }, 300_000)
 }
