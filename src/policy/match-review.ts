@@ -1,3 +1,4 @@
+import { quoted } from '../printable-text.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import { formatPath, type Path, type Problem } from './problem.ts'
 import type { Policy, Rule } from './schema.ts'
@@ -42,7 +43,7 @@ export function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], 
 /** A pattern that means something else than it seems to. */
 export function* patternSurprises(given: string | readonly string[], path: string): Generator<Problem> {
   for (const pattern of typeof given === 'string' ? [given] : given) {
-    if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text: ${JSON.stringify(pattern)}` }
+    if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text: ${quoted(pattern)}` }
   }
 }
 

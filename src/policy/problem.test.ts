@@ -11,6 +11,7 @@ describe('a path', () => {
     [['policies', 0, 'we ird', 'x'], 'policies[0]["we ird"].x'],
     [['"', 1], '["\\""][1]'],
     [['$schema'], '$schema'],
+    [['x\u009b2J\u202e'], '["x\\u009b2J\\u202e"]'],
   ])('of %j is written as %s', (steps, text) => {
     expect(formatPath(steps)).toBe(text)
   })
@@ -115,6 +116,11 @@ describe('a problem says where it is, what was expected and what was found', () 
       'a name with a line break',
       withRule({ name: 'a\nb' }),
       'policies[0].spec.rules[0].name: expected a string of 1 to 256 printable ASCII characters, got "a\\nb"',
+    ],
+    [
+      'a name with what a terminal obeys',
+      withRule({ name: 'a\u009b2J\u202eb' }),
+      'policies[0].spec.rules[0].name: expected a string of 1 to 256 printable ASCII characters, got "a\\u009b2J\\u202eb"',
     ],
     [
       'a name that is far too long, cut short',

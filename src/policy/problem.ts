@@ -1,3 +1,5 @@
+import { printableText, quoted } from '../printable-text.ts'
+
 /** An error or a warning about one place of a bundle. */
 export interface Problem {
   /** Such as `policies[2].spec.rules[0].name`; empty for the whole bundle. */
@@ -7,8 +9,9 @@ export interface Problem {
 
 export type Path = readonly PropertyKey[]
 
+/** On one line, whatever somebody has put into a bundle. */
 export function formatProblem(problem: Problem): string {
-  return problem.path === '' ? problem.message : `${problem.path}: ${problem.message}`
+  return printableText(problem.path === '' ? problem.message : `${problem.path}: ${problem.message}`)
 }
 
 export function formatPath(path: Path): string {
@@ -16,7 +19,7 @@ export function formatPath(path: Path): string {
   for (const step of path) {
     if (typeof step === 'number') text += `[${step}]`
     else if (/^[A-Za-z_$][\w$]*$/.test(String(step))) text += text === '' ? String(step) : `.${String(step)}`
-    else text += `[${JSON.stringify(String(step))}]`
+    else text += `[${quoted(String(step))}]`
   }
   return text
 }
@@ -29,5 +32,5 @@ export function show(value: unknown): string {
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value !== 'string') return String(value)
   const text = value.length > SHOWN_CHARACTERS ? `${value.slice(0, SHOWN_CHARACTERS)}…` : value
-  return JSON.stringify(text)
+  return quoted(text)
 }

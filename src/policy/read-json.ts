@@ -1,3 +1,4 @@
+import { quoted } from '../printable-text.ts'
 import { show } from './problem.ts'
 import { findRepeatedName } from './repeated-name.ts'
 
@@ -29,7 +30,7 @@ function describeJsonError(text: string): string {
     if (isCutOff(text.slice(0, middle))) good = middle
     else bad = middle
   }
-  return `not JSON: unexpected ${JSON.stringify(text[bad - 1])} at ${lineAndColumn(text, bad - 1)}`
+  return `not JSON: unexpected ${quoted(text[bad - 1]!)} at ${lineAndColumn(text, bad - 1)}`
 }
 
 /** Whether a text could be the start of valid JSON. */

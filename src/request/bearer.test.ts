@@ -53,6 +53,47 @@ describe('a bearer token', () => {
     expect(bearerToken(REPEATED)).toBe(REPEATED)
   })
 
+  describe('that is a JWT', () => {
+    const signed = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0'
+    const encrypted = 'eyJhbGciOiJSU0EtT0FFUCJ9.QQ.QUE.QUFB.QQ'
+
+    test.each([
+      ['of one byte', 'Q', 'ghijklmnopqrstuv', 'g'],
+      ['of two bytes', 'QU', 'EFGH', 'E'],
+      ['of three', 'QUF', 'B', 'B'],
+    ])('is one token in every spelling of a signature %s', (_, start, ends, first) => {
+      const spellings = [...ends].flatMap((end) => ['', '=', '=='].map((padding) => bearerToken(`Bearer ${signed}.${start}${end}${padding}`)))
+      expect(new Set(spellings)).toEqual(new Set([`${signed}.${start}${first}`]))
+    })
+
+    test('is another one with another signature', () => {
+      expect(bearerToken(`Bearer ${signed}.Qg`)).not.toBe(bearerToken(`Bearer ${signed}.Qw`))
+    })
+
+    test('is one in both alphabets', () => {
+      expect(bearerToken(`Bearer ${signed}.+/Aa`)).toBe(`${signed}.-_Aa`)
+    })
+
+    test('is one if it is encrypted, whichever part is respelled', () => {
+      for (const spelled of ['QR.QUE.QUFB.QQ', 'QQ.QUF.QUFB.QQ==', 'QQ=.QUE=.QUFB.QZ']) {
+        expect(bearerToken(`Bearer eyJhbGciOiJSU0EtT0FFUCJ9.${spelled}`)).toBe(encrypted)
+      }
+    })
+
+    test('may be one without a signature', () => {
+      expect(bearerToken(`Bearer ${signed}.`)).toBe(`${signed}.`)
+      expect(bearerToken('Bearer eyJhbGciOiJkaXIifQ..QUE.QUFB.QQ')).toBe('eyJhbGciOiJkaXIifQ..QUE.QUFB.QQ')
+    })
+
+    test.each(['Q!!!!Q==', 'Q=Q', 'QQ===', '=', 'QQ\xe9', 'Q,Q'])('counts as repeated with characters that a backend may skip: %j', (signature) => {
+      expect(bearerToken(`Bearer ${signed}.${signature}`)).toBe(REPEATED)
+    })
+
+    test.each(['eyJ.a', 'eyJ', 'eyJ.a.b.c', 'eyJ.a.b.c.d.e', 'sk.a.QR', 'eAAA.a.QR'])('is only what has the form of one: %s', (token) => {
+      expect(bearerToken(`Bearer ${token}`)).toBe(token)
+    })
+  })
+
   test('is found as a reader finds it that splits at white space', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\t', '\xa0', '\x85', ',', '.') })
     const scheme = fc.constantFrom('Bearer', 'bearer', 'BEARER', 'Basic', '')

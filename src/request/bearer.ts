@@ -9,16 +9,50 @@ const WHITE_SPACE = /[\s\x85]+/
 /**
  * The token of `Bearer <token>`, the scheme in any case, without white space around the token (RFC 9110 11.4, RFC 6750 2.1).
  * Undefined for other schemes and without a token. Of several words after the scheme, backends read different ones as the
- * token, so they count as a repeated token.
+ * token, so they count as a repeated token. Of a JWT, all spellings that backends take for the same token are one.
  */
 export function bearerToken(authorization: FieldValue): FieldValue {
   if (typeof authorization !== 'string') return authorization
   // The usual spelling: a native search for a few characters is much cheaper than a regular expression.
   if (authorization.slice(0, PREFIX.length).toLowerCase() === PREFIX && !hasSpace(authorization, PREFIX.length))
-    return authorization.slice(PREFIX.length) || undefined
+    return asOneSpelling(authorization.slice(PREFIX.length)) || undefined
   const words = authorization.split(WHITE_SPACE).filter((word) => word !== '')
   if (words[0]?.toLowerCase() !== 'bearer') return undefined
-  return words.length > 2 ? REPEATED : words[1]
+  if (words.length > 2) return REPEATED
+  return words[1] === undefined ? undefined : asOneSpelling(words[1])
+}
+
+/** How the first part of every JWT begins: with a brace, in base64url. */
+const JWT_START = /^e[w-z0-9_-]/
+const BASE64URL = /^[\w-]+$/
+
+/**
+ * A JWT's signature is compared by its bytes, and those have several spellings: the last character has bits to spare, and there may be `=`
+ * behind it or `+/` in place of `-_`. What comes before it is signed as it is spelled. The same holds for all parts but the first of an
+ * encrypted one. A backend that skips other characters would take any number of them: such a token counts as repeated.
+ */
+function asOneSpelling(token: string): FieldValue {
+  if (!JWT_START.test(token) || !token.includes('.')) return token
+  const parts = token.split('.', 6)
+  const from = parts.length === 3 ? 2 : parts.length === 5 ? 1 : parts.length
+  if (from === parts.length) return token
+  for (let i = from; i < parts.length; i++) {
+    const part = parts[i]!
+    if (part === '') continue
+    const plain = BASE64URL.test(part) ? part : part.replace(/={1,2}$/, '').replaceAll('+', '-').replaceAll('/', '_')
+    if (!BASE64URL.test(plain)) return REPEATED
+    parts[i] = withoutSpareBits(plain)
+  }
+  return parts.join('.')
+}
+
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** Of the last of two characters that stand for a byte four bits are ignored, of the last of three that stand for two bytes two. */
+function withoutSpareBits(text: string): string {
+  const spare = text.length % 4 === 2 ? 0b1111 : text.length % 4 === 3 ? 0b11 : 0
+  const digit = DIGITS.indexOf(text.at(-1)!)
+  return (digit & spare) === 0 ? text : text.slice(0, -1) + DIGITS[digit & ~spare]
 }
 
 function hasSpace(text: string, from: number): boolean {

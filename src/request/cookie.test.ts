@@ -43,7 +43,7 @@ describe('a cookie', () => {
     expect(cookieValue(field, 'sid')).toBe(value)
   })
 
-  test.each([undefined, '', ';', '=', 'a=sid', 'Sid=abc', 'sid2=abc', 'x=1, sid=abc', '"sid=abc"'])('is missing in %j', (field) => {
+  test.each([undefined, '', ';', '=', 'a=sid', 'Sid=abc', 'sid2=abc', 'a=1 sid', 'a=1 sid2=abc', '"sid=abc"'])('is missing in %j', (field) => {
     expect(cookieValue(field, 'sid')).toBeUndefined()
   })
 
@@ -53,6 +53,26 @@ describe('a cookie', () => {
       expect(cookieValue(field, 'sid')).toBe(REPEATED)
     },
   )
+
+  test.each([
+    'sid=fake; x=1 sid=real',
+    'x=1 sid=real',
+    'x=1\tsid=real; sid=fake',
+    'x sid=real',
+    'x=1 sid =real',
+    'x=1 sid = real',
+    'x=1, sid=real',
+    'x=1,sid=real',
+    'sid=fake sid=real',
+    'sid=fake, sid=real',
+    'x="1 sid=real"',
+    'x=1 s%69d=real',
+    'x=1\xa0sid=real',
+    'x=1\x85sid=real',
+    'sid="re\\141l"',
+  ])('is not guessed where some backends find another one: %j', (field) => {
+    expect(cookieValue(field, 'sid')).toBe(REPEATED)
+  })
 
   test('is found by a name with an escape in it', () => {
     expect(cookieValue('a%20b=1', 'a%20b')).toBe('1')

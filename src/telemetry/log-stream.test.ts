@@ -13,6 +13,14 @@ test('a line goes out as it is', () => {
   expect(readFileSync(path, 'utf8')).toBe('{"msg":"a"}\n')
 })
 
+test('what a terminal would obey goes out escaped', () => {
+  const path = join(scratch(), 'log')
+  const fd = openSync(path, 'w')
+  new LogStream(fd).write(`${JSON.stringify({ path: '/\u009b2J\u202e' })}\n`)
+  closeSync(fd)
+  expect(readFileSync(path, 'utf8')).toBe('{"path":"/\\u009b2J\\u202e"}\n')
+})
+
 test('a disk that is full costs the line and nothing else', () => {
   const fd = openSync('/dev/full', 'w')
   const stream = new LogStream(fd)

@@ -1,9 +1,10 @@
 import { writeSync } from 'node:fs'
+import { printableJson } from '../printable-text.ts'
 
 /**
  * Writes log lines at once. A log that cannot be written (disk full, reader gone or asleep) is no reason to stop
  * serving or to wait: the line is lost, and the next one that is written says how many were. A pipe must not block
- * for that: accessing `process.stderr` makes Node set its descriptor to non-blocking.
+ * for that: accessing `process.stderr` makes Node set its descriptor to non-blocking. What a terminal would obey is escaped, whoever sent it.
  */
 export class LogStream {
   readonly #fd: number
@@ -18,7 +19,7 @@ export class LogStream {
 
   write(line: string): void {
     const notice = this.#lostLines === 0 ? '' : lostNotice(this.#lostLines)
-    const bytes = Buffer.from(`${Atomics.load(this.#partialLine, 0) === 0 ? '' : '\n'}${notice}${line}`)
+    const bytes = Buffer.from(`${Atomics.load(this.#partialLine, 0) === 0 ? '' : '\n'}${notice}${printableJson(line)}`)
     let written = 0
     try {
       while (written < bytes.length) written += writeSync(this.#fd, bytes, written)

@@ -1,9 +1,9 @@
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { urlToHttpOptions } from 'node:url'
+import { printableText } from '../../printable-text.ts'
 import type { AdminAddress } from './admin-address.ts'
 import { AdminProblem } from './admin-problem.ts'
-import { printableText } from './printable.ts'
 
 /** For connecting, asking and reading together. */
 const TIMEOUT_MS = 10_000

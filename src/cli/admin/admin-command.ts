@@ -1,8 +1,9 @@
+import { printableJson, printableText } from '../../printable-text.ts'
 import { ignoreClosed } from '../closed-output.ts'
 import { readAdminAddress } from './admin-address.ts'
 import { AdminClient, type AdminRequest, type AdminResponse } from './admin-client.ts'
 import { AdminProblem, UsageProblem } from './admin-problem.ts'
-import { printable, printableJson, printableText } from './printable.ts'
+import { printable } from './printable.ts'
 
 /** An option of every command that asks the admin API; --help is seen to here. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const

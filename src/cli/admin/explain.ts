@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
+import { printableText } from '../../printable-text.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { UsageProblem } from './admin-problem.ts'
 import { explainText } from './explain-text.ts'
 import { fieldBytes } from './field-bytes.ts'
 import { EXPLAIN_HELP } from './help.ts'
-import { printableText } from './printable.ts'
 import type { ExplainResponse } from './responses.ts'
 
 const OPTIONS = {

@@ -1,7 +1,8 @@
+import { printableText } from '../../printable-text.ts'
 import type { BundleReport, CallerReport, DifferenceReport, ReplayReport, RuleReport } from '../../replay/replay-report.ts'
 import { countText, durationText, numberText } from '../admin/amounts.ts'
 import { callerText } from '../admin/caller-values.ts'
-import { printable, printableText } from '../admin/printable.ts'
+import { printable } from '../admin/printable.ts'
 import { tableText } from '../admin/table.ts'
 
 /** Rows of a table; --json has the rest. */

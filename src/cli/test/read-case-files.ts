@@ -1,7 +1,7 @@
 import { type FoundCase, MAX_CASES_BYTES, readCases } from '../../cases/read-cases.ts'
 import { readBounded, readFileBounded } from '../../files/read-file-bounded.ts'
 import { formatProblem } from '../../policy/problem.ts'
-import { printableText } from '../admin/printable.ts'
+import { printableText } from '../../printable-text.ts'
 import { readingProblem } from '../file-problem.ts'
 
 export interface CaseFile {

@@ -1,5 +1,5 @@
+import { printableText } from '../../printable-text.ts'
 import { countText } from '../admin/amounts.ts'
-import { printableText } from '../admin/printable.ts'
 import { listText } from '../admin/table.ts'
 import { explainFailure } from './failure-text.ts'
 import type { Outcome, Reporter } from './outcome.ts'
