@@ -1,6 +1,6 @@
 import { noteServerTime } from './clock.ts'
 import { noteLost, noteResponse } from './connection.ts'
-import { beginSession, csrfToken, forgetSession, type Session } from './session.ts'
+import { csrfToken, forgetSession, resumeKept } from './session.ts'
 
 /** A response that takes longer counts as none. */
 const TIMEOUT_MS = 10_000
@@ -34,8 +34,9 @@ export async function ask<Result>(method: Method, path: string, body?: unknown):
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.code !== 'csrf') throw error
     // Another tab has logged in again: the cookie is of that session, and this page's token of the one before.
-    beginSession(await askOnce<Session>('GET', 'session'))
-    return askOnce(method, path, body)
+    if (resumeKept()) return askOnce(method, path, body)
+    forgetSession()
+    throw error
   }
 }
 

@@ -2,21 +2,21 @@ import { useEffect, useRef } from 'preact/hooks'
 import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
 import { Form } from './parts/form.tsx'
-import { actor, beginSession, csrfToken, endSession, isToEnd, onLoginElsewhere, type Session } from './session.ts'
+import { actor, beginSession, csrfToken, endSession, isToEnd, keptToken, onLoginElsewhere, resumeKept } from './session.ts'
 
 /** Whether the cookie of an earlier visit still counts. */
 export async function resumeSession(): Promise<void> {
   try {
-    const session = await ask<Session>('GET', 'session')
-    if (isToEnd()) await endNow(session)
-    else beginSession(session)
+    await ask('GET', 'session')
+    if (isToEnd()) await endNow()
+    else resumeKept()
   } catch {
     csrfToken.value = null
   }
 }
 
-async function endNow(session: Session): Promise<void> {
-  csrfToken.value = session.csrf_token
+async function endNow(): Promise<void> {
+  csrfToken.value = keptToken()
   await ask('DELETE', 'session')
   endSession(true)
 }
@@ -62,7 +62,8 @@ function giveFocusBack(before: HTMLElement): void {
 function LoginForm() {
   const logIn = async (values: FormData): Promise<void> => {
     const name = String(values.get('actor')).trim()
-    beginSession(await ask<Session>('POST', 'session', { token: values.get('token'), actor: name }), name)
+    const { csrf_token } = await ask<{ csrf_token: string }>('POST', 'session', { token: values.get('token'), actor: name })
+    beginSession(csrf_token, name)
   }
   return (
     <Form action="Log in" onSubmit={logIn}>

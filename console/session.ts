@@ -1,6 +1,8 @@
 import { signal } from '@preact/signals'
 
 const NAME = 'edge_actor'
+/** Known to pages of this address alone, so that a tab which is opened later can make changes too: `GET session` does not return it. */
+const CSRF_TOKEN = 'edge_csrf'
 /** Kept while a session that edge could not be asked to end may still count. */
 const TO_END = 'edge_logged_out'
 
@@ -9,21 +11,27 @@ export const csrfToken = signal<string | null | undefined>(undefined)
 /** Who is logged in, as the log of changes names them; undefined while the page has nobody's views open. */
 export const actor = signal<string | undefined>(undefined)
 
-export interface Session {
-  readonly csrf_token: string
-  readonly expires_at: string
+/** `name`: as given at the login. The cookie is of the last login in this browser, and so is what is kept beside it. */
+export function beginSession(token: string, name: string): void {
+  localStorage.removeItem(TO_END)
+  localStorage.setItem(CSRF_TOKEN, token)
+  // Other tabs hear of a change only, and the name may be the same.
+  localStorage.removeItem(NAME)
+  localStorage.setItem(NAME, name)
+  resumeKept()
 }
 
-/** `name`: as given at the login. The cookie is of the last login in this browser, and so is the name that is kept beside it. */
-export function beginSession(session: Session, name?: string): void {
-  if (name !== undefined) {
-    localStorage.removeItem(TO_END)
-    // Other tabs hear of a change only, and the name may be the same.
-    localStorage.removeItem(NAME)
-    localStorage.setItem(NAME, name)
-  }
-  csrfToken.value = session.csrf_token
+export function keptToken(): string | null {
+  return localStorage.getItem(CSRF_TOKEN)
+}
+
+/** Goes on with the session of the last login in this browser. Returns whether that is another one than this page knew. */
+export function resumeKept(): boolean {
+  const before = csrfToken.peek()
+  csrfToken.value = keptToken()
+  if (csrfToken.value === null) return false
   actor.value = localStorage.getItem(NAME) ?? ''
+  return csrfToken.value !== before
 }
 
 /** The session has ended by itself. Views stay as they are, below the login, with what was typed in them. */
@@ -34,7 +42,7 @@ export function forgetSession(): void {
 /** The operator has logged out: nothing stays on the page. `isKnown`: whether edge knows, so that the cookie is of no use any more. */
 export function endSession(isKnown: boolean): void {
   localStorage.removeItem(NAME)
-  if (isKnown) localStorage.removeItem(TO_END)
+  if (isKnown) for (const name of [TO_END, CSRF_TOKEN]) localStorage.removeItem(name)
   else localStorage.setItem(TO_END, '1')
   csrfToken.value = null
   actor.value = undefined

@@ -1,5 +1,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
+/** Both kinds of session. Cookies know no ports: a browser may send one of ours to whatever else this host serves. */
+export const ADMIN_COOKIE = 'edge_admin'
+export const DEBUG_COOKIE = 'edge_dbg'
+
 /** Each one costs a digest; a browser sends one. */
 const MAX_COOKIES = 4
 const ID_BYTES = 16
@@ -84,4 +88,14 @@ export class SessionCookies {
   #seal(body: Buffer): Buffer {
     return createHmac('sha256', this.#parts.key).update(body).digest()
   }
+}
+
+/** A Cookie header without the cookies of sessions, which are nobody else's business; undefined when nothing else is in it. */
+export function withoutSessionCookies(cookieHeader: string): string | undefined {
+  if (!cookieHeader.includes(ADMIN_COOKIE) && !cookieHeader.includes(DEBUG_COOKIE)) return cookieHeader
+  const kept = cookieHeader.split(';').filter((pair) => {
+    const name = pair.slice(0, pair.indexOf('=')).trim()
+    return name !== ADMIN_COOKIE && name !== DEBUG_COOKIE
+  })
+  return kept.length === 0 ? undefined : kept.join(';').trim()
 }

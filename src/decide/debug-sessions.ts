@@ -1,7 +1,6 @@
 import { createHash, hkdfSync, timingSafeEqual } from 'node:crypto'
-import { type Logouts, SessionCookies } from '../session-cookies.ts'
+import { DEBUG_COOKIE, type Logouts, SessionCookies } from '../session-cookies.ts'
 
-const COOKIE_NAME = 'edge_dbg'
 export const DEBUG_SESSION_S = 15 * 60
 const ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict'
 
@@ -14,7 +13,7 @@ export class DebugSessions {
     const bytes = Buffer.from(secret, 'utf8')
     this.#secretDigest = sha256(bytes)
     const key = Buffer.from(hkdfSync('sha256', bytes, '', 'edge debug session cookie', 32))
-    this.#cookies = new SessionCookies({ name: COOKIE_NAME, key, lifetimeS: DEBUG_SESSION_S, wallMs, logouts })
+    this.#cookies = new SessionCookies({ name: DEBUG_COOKIE, key, lifetimeS: DEBUG_SESSION_S, wallMs, logouts })
   }
 
   /** Compares digests, so that neither content nor length shows in the time it takes. */
@@ -24,7 +23,7 @@ export class DebugSessions {
 
   /** The Set-Cookie value of a new session. */
   open(): string {
-    return `${COOKIE_NAME}=${this.#cookies.open().value}; Max-Age=${DEBUG_SESSION_S}; ${ATTRIBUTES}`
+    return `${DEBUG_COOKIE}=${this.#cookies.open().value}; Max-Age=${DEBUG_SESSION_S}; ${ATTRIBUTES}`
   }
 
   isActive(cookieHeader: string | undefined): boolean {
@@ -34,15 +33,8 @@ export class DebugSessions {
   /** Ends the sessions that the cookie names. Returns the Set-Cookie value that clears it. */
   close(cookieHeader: string | undefined): string {
     for (const session of this.#cookies.find(cookieHeader)) this.#cookies.close(session)
-    return `${COOKIE_NAME}=; Max-Age=0; ${ATTRIBUTES}`
+    return `${DEBUG_COOKIE}=; Max-Age=0; ${ATTRIBUTES}`
   }
-}
-
-/** A Cookie header without the session's cookie; undefined when nothing else is in it. */
-export function withoutDebugCookie(cookieHeader: string): string | undefined {
-  if (!cookieHeader.includes(COOKIE_NAME)) return cookieHeader
-  const kept = cookieHeader.split(';').filter((pair) => pair.slice(0, pair.indexOf('=')).trim() !== COOKIE_NAME)
-  return kept.length === 0 ? undefined : kept.join(';').trim()
 }
 
 function sha256(bytes: Buffer): Buffer {

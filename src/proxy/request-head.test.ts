@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import { isForwardingField } from '../http/forwarding-fields.ts'
 import { hasMember } from '../http/list-field.ts'
+import { withoutSessionCookies } from '../session-cookies.ts'
 import { linesOf } from './field-lines.ts'
 import type { Peer } from './peer.ts'
 import { ProxiedRequest } from './proxied-request.ts'
@@ -101,7 +101,7 @@ function fieldByField(
     if (!peer.isTrusted && isForwardingField(lower)) return []
     if (lower === 'accept-encoding' && asksForIdentity) return []
     if (trace !== undefined && (lower === 'traceparent' || (lower === 'tracestate' && trace.isNew))) return []
-    const own = lower === 'cookie' ? withoutDebugCookie(value) : value
+    const own = lower === 'cookie' ? withoutSessionCookies(value) : value
     return own === undefined ? [] : [`${name}: ${own}`]
   })
   const asksForTrailers = all.some(({ lower, value }) => lower === 'te' && hasMember(value, 'trailers'))

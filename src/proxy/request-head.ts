@@ -1,7 +1,7 @@
-import { withoutDebugCookie } from '../decide/debug-sessions.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import type { FieldName } from '../http/field-name.ts'
 import { hasMember } from '../http/list-field.ts'
+import { withoutSessionCookies } from '../session-cookies.ts'
 import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
 import { SEPARATORS_LENGTH } from './field-lines.ts'
 import type { Peer } from './peer.ts'
@@ -43,7 +43,7 @@ function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOpti
     const field = fields[i]!
     const value = fields[i + 1]!
     const goesOn = (name.isPlainInRequest || passes(name, peer, options)) && named?.has(name.lower) !== true
-    const own = goesOn && name.lower === 'cookie' ? withoutDebugCookie(value) : value
+    const own = goesOn && name.lower === 'cookie' ? withoutSessionCookies(value) : value
     const isChanged = !goesOn || own !== value
     const end = at + field.length + value.length + SEPARATORS_LENGTH
     if (isChanged || lines === undefined) {

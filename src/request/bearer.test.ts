@@ -62,7 +62,9 @@ describe('a bearer token', () => {
       ['of two bytes', 'QU', 'EFGH', 'E'],
       ['of three', 'QUF', 'B', 'B'],
     ])('is one token in every spelling of a signature %s', (_, start, ends, first) => {
-      const spellings = [...ends].flatMap((end) => ['', '=', '=='].map((padding) => bearerToken(`Bearer ${signed}.${start}${end}${padding}`)))
+      const spellings = [...ends].flatMap((end) =>
+        ['', '=', '=='].map((padding) => bearerToken(`Bearer ${signed}.${start}${end}${padding}`)),
+      )
       expect(new Set(spellings)).toEqual(new Set([`${signed}.${start}${first}`]))
     })
 
@@ -85,9 +87,12 @@ describe('a bearer token', () => {
       expect(bearerToken('Bearer eyJhbGciOiJkaXIifQ..QUE.QUFB.QQ')).toBe('eyJhbGciOiJkaXIifQ..QUE.QUFB.QQ')
     })
 
-    test.each(['Q!!!!Q==', 'Q=Q', 'QQ===', '=', 'QQ\xe9', 'Q,Q'])('counts as repeated with characters that a backend may skip: %j', (signature) => {
-      expect(bearerToken(`Bearer ${signed}.${signature}`)).toBe(REPEATED)
-    })
+    test.each(['Q!!!!Q==', 'Q=Q', 'QQ===', '=', 'QQ\xe9', 'Q,Q'])(
+      'counts as repeated with characters that a backend may skip: %j',
+      (signature) => {
+        expect(bearerToken(`Bearer ${signed}.${signature}`)).toBe(REPEATED)
+      },
+    )
 
     test.each(['eyJ.a', 'eyJ', 'eyJ.a.b.c', 'eyJ.a.b.c.d.e', 'sk.a.QR', 'eAAA.a.QR'])('is only what has the form of one: %s', (token) => {
       expect(bearerToken(`Bearer ${token}`)).toBe(token)

@@ -39,7 +39,12 @@ function asOneSpelling(token: string): FieldValue {
   for (let i = from; i < parts.length; i++) {
     const part = parts[i]!
     if (part === '') continue
-    const plain = BASE64URL.test(part) ? part : part.replace(/={1,2}$/, '').replaceAll('+', '-').replaceAll('/', '_')
+    const plain = BASE64URL.test(part)
+      ? part
+      : part
+          .replace(/={1,2}$/, '')
+          .replaceAll('+', '-')
+          .replaceAll('/', '_')
     if (!BASE64URL.test(plain)) return REPEATED
     parts[i] = withoutSpareBits(plain)
   }

@@ -16,7 +16,7 @@ const FORM_FIELD = '{"policy":"api","rule":"everybody","unlimited":true,"until":
 /** What a script of the page could read. */
 const KEPT = `(async () => ({
   cookie: document.cookie,
-  storage: [Object.entries(localStorage), sessionStorage.length],
+  storage: [{ ...localStorage }, sessionStorage.length],
   databases: await indexedDB.databases(),
   caches: await caches.keys(),
   name: window.name,
@@ -34,10 +34,10 @@ describeInBrowser('a session of the page', () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
     expect(await page.context().cookies()).toEqual([
-      expect.objectContaining({ name: 'edge_admin', httpOnly: true, sameSite: 'Strict', path: '/' }),
+      expect.objectContaining({ name: 'edge_admin', httpOnly: true, sameSite: 'Strict', path: '/admin/v1/' }),
     ])
-    // The name of the operator, for the header of the page.
-    const storage = [[['edge_actor', '']], 0]
+    // The name of the operator, for the header of the page, and what changes need beside the cookie.
+    const storage = [{ edge_actor: '', edge_csrf: expect.stringMatching(/^[\w-]{43}$/) }, 0]
     expect(await page.evaluate(KEPT)).toEqual({ cookie: '', storage, databases: [], caches: [], name: '', state: null })
     expect(JSON.stringify(await page.evaluate(SHOWN))).not.toContain(ADMIN_TOKEN)
   })

@@ -27,14 +27,18 @@ describe('a session', () => {
   })
 
   test('is opened with the token, and its cookie reads everything', async () => {
-    const { response, cookie, csrf } = await login(edge.adminPort)
+    const { response, cookie } = await login(edge.adminPort)
     expect(response.status).toBe(200)
-    expect(setCookieOf(response)).toMatch(/^edge_admin=[\w-]+; Max-Age=28800; Path=\/; HttpOnly; SameSite=Strict$/)
+    expect(setCookieOf(response)).toMatch(/^edge_admin=[\w-]+; Max-Age=28800; Path=\/admin\/v1\/; HttpOnly; SameSite=Strict$/)
     expect((await askWith(cookie, edge.adminPort, 'GET', 'status')).status).toBe(200)
-    const again = await askWith(cookie, edge.adminPort, 'GET', 'session')
-    expect(again.json).toEqual({ csrf_token: csrf, expires_at: response.json.expires_at })
     expect(cookie).not.toContain(ADMIN_TOKEN)
     expect(JSON.stringify(edge.log)).not.toContain(ADMIN_TOKEN)
+  })
+
+  test('does not tell the cookie alone what changes need', async () => {
+    const { response, cookie, csrf } = await login(edge.adminPort)
+    const again = await askWith(cookie, edge.adminPort, 'GET', 'session')
+    expect([csrf, again.json]).toEqual([expect.stringMatching(/^[\w-]{43}$/), { expires_at: response.json.expires_at }])
   })
 
   test('needs X-Edge-CSRF for everything but GET', async () => {

@@ -132,6 +132,9 @@ describe("a request's fields", () => {
     ['a=b;edge_dbg=secret;  c=d', 'a=b;  c=d'],
     ['a=edge_dbg; b=c', 'a=edge_dbg; b=c'],
     ['xedge_dbg=1; edge_dbgx=2', 'xedge_dbg=1; edge_dbgx=2'],
+    ['edge_admin=secret; edge_dbg=secret', undefined],
+    ['a=b; edge_admin=secret; c=d', 'a=b; c=d'],
+    ['xedge_admin=1; edge_adminx=2', 'xedge_admin=1; edge_adminx=2'],
     [' edge_dbg = secret ; edge_dbg=again; a=b', 'a=b'],
   ])('Cookie: %s goes on as %s', async (cookie, expected) => {
     const backend = await RawBackend.saying(OK)

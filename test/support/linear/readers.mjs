@@ -3,7 +3,7 @@
 import { askedByQuery, counterName } from '../../../dist/admin/api/counters/counter-name.js'
 import { readAskedRequest } from '../../../dist/admin/api/explain/asked-request.js'
 import { readCases } from '../../../dist/cases/read-cases.js'
-import { DebugSessions, withoutDebugCookie } from '../../../dist/decide/debug-sessions.js'
+import { DebugSessions } from '../../../dist/decide/debug-sessions.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'
 import { HpackDecoder } from '../../../dist/doors/grpc/http2/hpack-decoder.js'
@@ -35,6 +35,7 @@ import { readClaims } from '../../../dist/request/jwt.js'
 import { pathSegment } from '../../../dist/request/path-segment.js'
 import { queryValue } from '../../../dist/request/query.js'
 import { openToken } from '../../../dist/reservations/token-seal.js'
+import { withoutSessionCookies } from '../../../dist/session-cookies.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
@@ -243,7 +244,7 @@ export const readers = {
   'a network of dots': (length) => () => new CidrMap().add(fill('.:', length), true),
   'a network of slashes': (length) => () => new CidrMap().add(fill('/', length), true),
   cookies: (length) => () => sessions.isActive(fill('edge_dbg=x; ', length)),
-  'cookies that are left out': (length) => () => withoutDebugCookie(fill('edge_dbg=x; a=b;', length)),
+  'cookies that are left out': (length) => () => withoutSessionCookies(fill('edge_dbg=x; a=b;', length)),
   'a cookie behind others': (length) => () => cookieValue(fill('a=b; ', length), 'a'),
   'a cookie behind separators': (length) => () => cookieValue(fill(';', length), 'a'),
   'a cookie of escapes': (length) => () => cookieValue(`a=${fill('%61%', length)}`, 'a'),

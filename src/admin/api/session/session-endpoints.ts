@@ -20,10 +20,6 @@ export interface SessionParts {
 
 /** POST, GET and DELETE session: for browsers, which keep a cookie instead of the token. */
 export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: SessionParts): Generator<ApiRoute> {
-  const shown = (session: Session): unknown => ({
-    csrf_token: sessions.csrfToken(session),
-    expires_at: new Date(session.expiresAtS * 1000).toISOString(),
-  })
   yield {
     method: 'POST',
     path: 'session',
@@ -34,7 +30,7 @@ export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: 
       access.checkToken(http, token)
       const { session, cookie } = sessions.open(actor, isHttps(http, trustedProxies))
       logger.info({ event: 'admin_session_opened', actor }, 'a session of the admin API was opened')
-      return { status: 200, json: shown(session), headers: ['Set-Cookie', cookie] }
+      return { status: 200, json: { csrf_token: sessions.csrfToken(session), ...shown(session) }, headers: ['Set-Cookie', cookie] }
     },
   }
   yield {
@@ -55,6 +51,10 @@ export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: 
       return { status: 204, headers: ['Set-Cookie', sessions.close(cookieHeader(http.rawHeaders))] }
     },
   }
+}
+
+function shown({ expiresAtS }: Session): { expires_at: string } {
+  return { expires_at: new Date(expiresAtS * 1000).toISOString() }
 }
 
 function readLogin(body: Readonly<Record<string, unknown>>): { token: string; actor: string } {
