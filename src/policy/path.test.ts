@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { encodePathText, normalizePath } from './path.ts'
+import { encodePathText, mayClimb, normalizePath } from './path.ts'
 
 describe('a target is compared', () => {
   test.each([
@@ -41,6 +41,34 @@ describe('a target is compared', () => {
     ["/~a-b_c.d!$&'()*+,;=:@", "/~a-b_c.d!$&'()*+,;=:@"],
   ])('%j as %j', (target, normal) => {
     expect(normalizePath(target)).toBe(normal)
+  })
+})
+
+describe('a path that leaves the folder it is appended to', () => {
+  test.each([
+    '/..',
+    '/../a',
+    '/a/..',
+    '/%2e./a',
+    '/%2E%2e/a',
+    '/%252e%25252e/a',
+    '/a%2f..%2fb',
+    '/a%252F../b',
+    '/a\\..\\b',
+    '/a%5c..%5cb',
+    '/..;/a',
+    '/..;x=1/a',
+    '/%c0%ae%c0%ae/a',
+    '/%c0%af../a',
+    '/%u002e%u002e/a',
+    '/..%20/a',
+    '/..?x',
+  ])('may be %s', (target) => {
+    expect(mayClimb(target)).toBe(true)
+  })
+
+  test.each(['/', '/a', '/.', '/./a', '/.a', '/a..b', '/a..', '/main..next', '/a?x=/../b', '/a%20b', '*'])('is not %s', (target) => {
+    expect(mayClimb(target)).toBe(false)
   })
 })
 

@@ -22,6 +22,16 @@ export function isAmbiguousPath(target: string): boolean {
   return TWO_DOTS.test(end < 0 ? target : target.slice(0, end))
 }
 
+/** A segment that begins with two dots, as servers spell it that decode escapes once or more often, in UTF-8 or in forms that it forbids. */
+const CLIMBING = /(?:^|[/\\]|%(?:25)*(?:2f|5c|u002f|u005c|c0%(?:25)*af))(?:\.|%(?:25)*(?:2e|u002e|c0%(?:25)*ae)){2}/i
+
+/** Whether some backend may take a target's path for one outside of the folder that it is appended to. */
+export function mayClimb(target: string): boolean {
+  if (!target.includes('.') && !target.includes('%')) return false
+  const end = target.search(/[?#]/)
+  return CLIMBING.test(end < 0 ? target : target.slice(0, end))
+}
+
 /** Percent-encodes what is not ASCII, as UTF-8. */
 export function encodePathText(text: string): string {
   return text.replace(/[^\0-\x7f]+/g, (run) => encodeURIComponent(run.toWellFormed()))

@@ -10,6 +10,7 @@ import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
+import { mayClimb } from '../policy/path.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
@@ -32,6 +33,9 @@ import { ProxiedRequestView } from './proxied-request-view.ts'
 import { inviteBody, type ReadBody, readBody } from './request-body.ts'
 import { Settlement } from './settlement.ts'
 import { WorkSlices } from './work-slices.ts'
+
+/** A base path may be a tenant, or an API's version. */
+const CLIMBS = 'the path has a segment that begins with "..", and some backends would leave their base path with it'
 
 export interface ProxyParts {
   readonly pipeline: DecisionPipeline
@@ -88,6 +92,7 @@ export class ReverseProxy {
     const { pipeline, engine, tracing, backend } = this.#parts
     const view = new ProxiedRequestView(request, downstream.peer)
     if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'), backend.options.url)
+    if (this.#basePath !== '' && mayClimb(request.target)) return this.refuse(downstream, 'bad_request', CLIMBS)
     // Read first: another thread may activate the next one at any moment.
     const { plan } = engine
     const pending = pipeline.open('proxy', view, request.hasCookie ? cookieHeader(request.fields) : undefined, downstream.trace)

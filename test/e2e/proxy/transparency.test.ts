@@ -60,6 +60,18 @@ describe('targets keep their bytes', () => {
     expect(backend.only.url).toBe(expected)
   })
 
+  test('no target leaves the base path', async () => {
+    const backend = await HttpBackend.start()
+    const edge = await proxying({ url: `${backend.url}/base` })
+    const statusOf = async (target: string) =>
+      (await askRaw(edge.port, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)).status
+    for (const target of ['/../other', '/%2e%2E/other', '/..%2fother', '/v1/../../other', '/v1/..;/..;/other', '/x%255c..%255cy', 'http://a/../b'])
+      expect([target, await statusOf(target)]).toEqual([target, 400])
+    expect(backend.seen).toEqual([])
+    expect(edge.logged('refused').at(-1)).toMatchObject({ reason: 'bad_request' })
+    for (const target of ['/main..next', '/a?b=/../c', '/.well-known/x']) expect([target, await statusOf(target)]).toEqual([target, 200])
+  })
+
   test('policies see the path without the base path', async () => {
     const backend = await HttpBackend.start()
     const edge = await proxying(
