@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { blockRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { blockRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { describeWith } from '../support/describe-with.ts'
 import {
   behindLoadBalancer,
   ENVOY_EXT_AUTHZ_GRPC,
   ENVOY_EXT_AUTHZ_HTTP,
   ENVOY_RATE_LIMIT,
+  settling,
   throughSocket,
 } from '../support/gateways/envoy.ts'
 import { behind, startEdge } from '../support/gateways/gateway-setup.ts'
@@ -39,6 +40,16 @@ describeWith(ENVOY_EXT_AUTHZ_HTTP.missing, 'Envoy, set to fail open', () => {
       if (status < 400 || status >= 500) passed.push([target, fields, status])
     }
     expect([passed, backend.seen.length]).toEqual([[], 0])
+  })
+})
+
+describeWith(ENVOY_EXT_AUTHZ_HTTP.missing, 'Envoy, asking edge for reservations', () => {
+  test('keeps them from clients, who could settle them', async () => {
+    const rules = [llmRule('r', [], { tokens_per_day: 100_000 })]
+    const edge = await startEdge({ bundle: bundle(1, policy('p', { rules })) })
+    const { port } = await behind(settling(ENVOY_EXT_AUTHZ_HTTP, 'envoy-ext-authz-http'), edge)
+    const { status, headers } = await ask(port, 'POST', '/')
+    expect([status, headers['ratelimit-limit'], headers['x-edge-reservation']]).toEqual([200, '100000', undefined])
   })
 })
 

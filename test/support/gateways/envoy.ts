@@ -54,6 +54,14 @@ export function behindLoadBalancer(gateway: Gateway, name: string): Gateway {
   return { ...gateway, start: envoyWith(name, 8081, text) }
 }
 
+/** The same asking for a reservation with every request, as somebody does who settles. */
+export function settling(gateway: Gateway, name: string): Gateway {
+  const asks = '                        authorization_request: { headers_to_add: [{ key: x-edge-settle, value: "1" }] }\n'
+  const before = '                        authorization_response:\n'
+  const text = substituted(example(`${name}/envoy.yaml`), { [before]: `${asks}${before}` })
+  return { ...gateway, start: envoyWith(name, 8080, text) }
+}
+
 /** The same with a unix socket, as the page says. */
 export function throughSocket(gateway: Gateway, name: string, path: string): Gateway {
   const text = substituted(example(`${name}/envoy.yaml`), {
