@@ -1,5 +1,6 @@
 import type { LlmSettings } from '../llm/llm-settings.ts'
 import { addTokens } from '../llm/tokens.ts'
+import { chargedTokens } from '../llm/usage.ts'
 import { completionBound } from './completion-bound.ts'
 import type { Cost, RequestFacts, Settling, Usage } from './cost.ts'
 import { SETTLED_TO_TOKENS } from './settling-kinds.ts'
@@ -31,6 +32,6 @@ export class LlmReservation implements Cost, Settling {
     if (usage === 'unknown' || usage.tokens === undefined) return undefined
     // A rule that does not watch streams does not know the usage of one.
     if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
-    return addTokens(usage.tokens.prompt, usage.tokens.completion)
+    return chargedTokens(usage.tokens)
   }
 }

@@ -1,4 +1,4 @@
-import { addTokens } from '../llm/tokens.ts'
+import { chargedTokens } from '../llm/usage.ts'
 import type { SettlingRecord, Usage } from './cost.ts'
 import { ModelPrice, settledMoney } from './model-price.ts'
 import { PRICED, RELEASED, SETTLED_TO_COST, SETTLED_TO_TOKENS } from './settling-kinds.ts'
@@ -26,5 +26,5 @@ function unused(usage: 'nothing' | 'unknown'): number | undefined {
 }
 
 function usedTokens({ tokens }: Exclude<Usage, string>): number | undefined {
-  return tokens === undefined ? undefined : addTokens(tokens.prompt, tokens.completion)
+  return tokens === undefined ? undefined : chargedTokens(tokens)
 }

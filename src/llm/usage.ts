@@ -1,5 +1,5 @@
 import { asCount, asObject, type JsonObject } from './json.ts'
-import { estimatedTokens } from './tokens.ts'
+import { addTokens, estimatedTokens } from './tokens.ts'
 
 /** What is known of a response's cost so far. */
 export interface Tally {
@@ -15,7 +15,7 @@ export interface Tally {
 }
 
 export interface TokenCounts {
-  /** What token budgets charge for the prompt. */
+  /** As the API at hand reports it: without the cache's tokens where they come on top. */
   readonly prompt: number
   readonly completion: number
   /** Prompt tokens that providers price apart; undefined: there are none. */
@@ -59,6 +59,16 @@ export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
   return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)), cache }
 }
 
+/** All tokens of a prompt, wherever the provider found them: a caller chooses what is cached, so no budget leaves those out. */
+export function inputTokens({ prompt, cache }: TokenCounts): number {
+  return cache === undefined || cache.isInPrompt ? prompt : addTokens(prompt, addTokens(cache.read, cache.written))
+}
+
+/** What token budgets charge. */
+export function chargedTokens(counts: TokenCounts): number {
+  return addTokens(inputTokens(counts), counts.completion)
+}
+
 export function hasUsage(tally: Tally): boolean {
   return tally.promptTokens !== undefined || tally.completionTokens !== undefined
 }
@@ -66,7 +76,7 @@ export function hasUsage(tally: Tally): boolean {
 /**
  * Reads a `usage` object of any dialect. All are cumulative: new values replace old ones. Details such as
  * OpenAI's cached or reasoning tokens are included in these sums; Anthropic's cache reads and
- * writes are counted apart from `input_tokens`, and token budgets do not charge them.
+ * writes are counted apart from `input_tokens`.
  */
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)

@@ -1,6 +1,7 @@
 import type { Transform } from 'node:stream'
 import { headerValue } from '../http/raw-headers.ts'
 import { type Excess, StreamFilter } from '../llm/stream-filter.ts'
+import { inputTokens } from '../llm/usage.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from './content-coding.ts'
@@ -215,7 +216,7 @@ export class StreamedResponse implements LlmResponse {
       if (filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
       settlement.settleStream('done', counts)
       if (!hasProviderCount) return
-      metrics.compareEstimate('prompt', request.promptTokens, counts.prompt)
+      metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
       metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)
     })
   }

@@ -1,7 +1,7 @@
 import { headerValue } from '../http/raw-headers.ts'
 import { LlmResponseReader } from '../llm/llm-response.ts'
 import { estimatedTokens } from '../llm/tokens.ts'
-import { countTokens, hasUsage, type Tally } from '../llm/usage.ts'
+import { countTokens, hasUsage, inputTokens, type Tally } from '../llm/usage.ts'
 import type { ResponseHead } from './backend/response-head.ts'
 import { BodyScan, type ScanOutcome } from './body-scan.ts'
 import { type Coding, codingOf } from './content-coding.ts'
@@ -82,11 +82,12 @@ export class WholeResponse implements LlmResponse {
   #settle(tally: Tally): void {
     const { settlement, request, metrics } = this.#parts
     if (this.#status >= 400 && !hasUsage(tally)) return settlement.giveBack('done')
-    if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, tally.promptTokens)
+    const counts = countTokens(tally, request.promptTokens)
+    if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
     if (tally.completionTokens !== undefined && tally.characters > 0) {
       metrics.compareEstimate('completion', estimatedTokens(tally.characters), tally.completionTokens)
     }
-    settlement.settle('done', countTokens(tally, request.promptTokens))
+    settlement.settle('done', counts)
   }
 
   /** Nobody can tell what it cost: what was reserved counts as spent, unless the backend says that it failed. */

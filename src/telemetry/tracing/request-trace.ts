@@ -1,6 +1,7 @@
 import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import type { Usage } from '../../costs/cost.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
+import { inputTokens } from '../../llm/usage.ts'
 import { DecisionSpan } from './decision-span.ts'
 import {
   decisionAttributes,
@@ -97,7 +98,7 @@ export class RequestTrace {
     const tokens = typeof usage === 'string' ? undefined : usage.tokens
     this.#call?.setAttributes({
       'edge.llm.end': end,
-      'gen_ai.usage.input_tokens': tokens?.prompt,
+      'gen_ai.usage.input_tokens': tokens && inputTokens(tokens),
       'gen_ai.usage.output_tokens': tokens?.completion,
     })
     if (this.#endsWhenSettled) this.end()
