@@ -30,6 +30,7 @@ describe('a reservation', () => {
     expect(priced.of(requestFacts({ body: body() }))).toBe(100 * 2000 + 50 * 8000)
     expect(priced.of(requestFacts({ body: body({ requestedTokens: undefined, choices: 2 }) }))).toBe(100 * 2000 + 2 * 1000 * 8000)
     expect(priced.of(requestFacts({ body: body(), path: '/v1/embeddings' }))).toBe(100 * 2000)
+    expect(priced.of(requestFacts({ body: body(), path: '/v1/messages/count_tokens' }))).toBe(0)
   })
 
   test('costs as much as any other model where the model is unknown or not said', () => {

@@ -1,5 +1,15 @@
-import { completionBound } from './completion-bound.ts'
-import { AMBIGUOUS, type Cost, type RequestFacts, type Settler, type Settling, type Usage } from './cost.ts'
+import type { WithoutUsage } from '../llm/llm-settings.ts'
+import { completionBound, isCountedOnly } from './completion-bound.ts'
+import {
+  AMBIGUOUS,
+  amountWithoutUsage,
+  type Cost,
+  type RequestFacts,
+  type Settler,
+  type Settling,
+  type SettlingRecord,
+  type Usage,
+} from './cost.ts'
 import { settledMoney } from './model-price.ts'
 import { nanoOf, readNano } from './money.ts'
 import type { PriceTable } from './price-table.ts'
@@ -26,13 +36,15 @@ export class BudgetCost implements Cost, Settling {
   readonly header: string | undefined
   readonly #prices: PriceTable | undefined
   readonly #field: CostField | undefined
+  readonly #withoutUsage: WithoutUsage
 
-  /** At least one of them. */
-  constructor(prices: PriceTable | undefined, field: CostField | undefined) {
+  /** At least one of prices and field. */
+  constructor(prices: PriceTable | undefined, field: CostField | undefined, withoutUsage: WithoutUsage = 'estimate') {
     this.needsBody = prices !== undefined
     this.header = field?.header
     this.#prices = prices
     this.#field = field
+    this.#withoutUsage = withoutUsage
   }
 
   of(facts: RequestFacts): number {
@@ -40,6 +52,7 @@ export class BudgetCost implements Cost, Settling {
     const prices = this.#prices
     const { body } = facts
     if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
+    if (isCountedOnly(facts.path)) return 0
     return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, completionBound(facts, undefined))
   }
 
@@ -49,11 +62,36 @@ export class BudgetCost implements Cost, Settling {
   }
 
   forRequest({ body }: RequestFacts): Settler {
-    return this.#prices?.priceOf(body?.model) ?? this
+    return this.#prices === undefined ? this : new RequestedPrice(this.#prices, body?.model, this.#withoutUsage)
   }
 
   settled(_amount: number, usage: Usage): number | undefined {
     return settledMoney(usage)
+  }
+}
+
+/** Settles by the model that was asked for, or by the one that has responded where that is dearer: a client may name any. */
+class RequestedPrice implements Settler {
+  readonly #prices: PriceTable
+  readonly #model: string | undefined
+  readonly #withoutUsage: WithoutUsage
+
+  constructor(prices: PriceTable, model: string | undefined, withoutUsage: WithoutUsage) {
+    this.#prices = prices
+    this.#model = model
+    this.#withoutUsage = withoutUsage
+  }
+
+  get record(): SettlingRecord {
+    return this.#prices.priceOf(this.#model).record
+  }
+
+  settled(amount: number, usage: Usage): number | undefined {
+    const settled = this.#prices.priceOf(this.#model).settled(amount, usage)
+    if (settled === undefined || typeof usage === 'string') return settled
+    const served = usage.tokens?.model
+    const dearer = served === undefined ? 0 : this.#prices.priceOfServed(served, this.#model).settled(amount, usage)!
+    return amountWithoutUsage(Math.max(settled, dearer), amount, usage, this.#withoutUsage)
   }
 }
 

@@ -1,4 +1,5 @@
 import type { LlmRequest } from '../llm/llm-request.ts'
+import type { WithoutUsage } from '../llm/llm-settings.ts'
 import type { TokenCounts } from '../llm/usage.ts'
 
 /** The facts of a request that its cost may depend on, before it is decided. */
@@ -73,4 +74,11 @@ interface KnownUsage {
   readonly cost?: number | undefined
   /** The response was a stream of events. */
   readonly isStreamed: boolean
+  /** The completion is our estimate: the provider would have counted it, and the response ended before, or the client did not ask for it. */
+  readonly isEstimate?: boolean
+}
+
+/** The actual amount, corrected where it is an estimate that is not trusted. */
+export function amountWithoutUsage(settled: number, reserved: number, usage: Usage, without: WithoutUsage): number {
+  return without === 'keep' && typeof usage === 'object' && usage.isEstimate === true ? Math.max(settled, reserved) : settled
 }

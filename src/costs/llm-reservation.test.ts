@@ -27,6 +27,15 @@ describe('a reservation', () => {
     expect(newReservation({ max: 70 }).of(requestFacts({ path }))).toBe(0)
   })
 
+  test('has a completion where messages or a prompt come to the path of embeddings', () => {
+    const { body, ...rest } = facts({ path: '/v1/chat/completions/embeddings' })
+    expect(newReservation({ max: 70 }).of({ ...rest, body: { ...body!, isForText: true } })).toBe(82)
+  })
+
+  test('is nothing where tokens are only counted', () => {
+    expect(newReservation({ max: 70 }).of(facts({ path: '/v1/messages/count_tokens' }))).toBe(0)
+  })
+
   test.each(['/v1/embeddings/x', '/v1/my-embeddings', '/'])('has a completion at %s', (path) => {
     expect(newReservation({ max: 70 }).of(facts({ path }))).toBe(82)
   })
@@ -70,7 +79,7 @@ describe('when the request is over', () => {
 
 function newReservation({ max, isWatching = true }: { max?: number | undefined; isWatching?: boolean }): LlmReservation {
   const others = { enforceMidStream: true, bufferTokens: 100, onLimitExceeded: 'graceful_close', includePartialUsage: true } as const
-  return new LlmReservation({ maxCompletionTokens: max, streaming: { enabled: isWatching, ...others } })
+  return new LlmReservation({ withoutUsage: 'estimate', maxCompletionTokens: max, streaming: { enabled: isWatching, ...others } })
 }
 
 function facts({ path = CHAT, ...body }: { path?: string; requestedTokens?: number | undefined; choices?: number }): RequestFacts {

@@ -22,13 +22,26 @@ export class PriceTable {
   }
 
   priceOf(model: string | undefined): ModelPrice {
-    if (model === undefined) return this.other
+    return (model === undefined ? undefined : this.#named(model)) ?? this.other
+  }
+
+  /**
+   * What the response's model costs, as far as the table knows it. A longer name of the model that was asked for, such as one with a date, is not
+   * another model unless it has a price of its own.
+   */
+  priceOfServed(served: string, requested: string | undefined): ModelPrice {
+    const named = this.#named(served)
+    if (named !== undefined && named !== this.other) return named
+    return this.priceOf(requested !== undefined && served.startsWith(requested) ? requested : served)
+  }
+
+  #named(model: string): ModelPrice | undefined {
     const exact = this.#exact.get(model)
     if (exact !== undefined) return exact
     for (const length of this.#lengths) {
       const price = length <= model.length ? this.#prefixes.get(model.slice(0, length)) : undefined
       if (price !== undefined) return price
     }
-    return this.other
+    return undefined
   }
 }

@@ -1,10 +1,10 @@
 import type { JsonEvents } from './json-events.ts'
 import { type JsonString, unitsOf } from './json-string.ts'
 
-/** How a value counts. Other kinds of values count 0, or are absent where a number's value is read; null is always absent. */
+/** How a value counts. Other kinds of values count 0, or NO_COUNT where a number's value is read; null is always absent. */
 export interface Reading {
-  /** A string: its characters; or it is kept as `keptText`; or 1 for this word, else 0. */
-  readonly text?: 'characters' | 'kept' | { readonly word: Uint16Array }
+  /** A string: its characters; or it is kept as `keptText`; or for the first of these words 1, for the second 2 …, else 0. */
+  readonly text?: 'characters' | 'kept' | { readonly words: readonly Uint16Array[] }
   /** A number: this size, or its own value if that is an integer of at least 0. */
   readonly number?: number | 'value'
   /** Counts 1, except for `false` and null: lenient readers accept `1`, `"true"` and more as true. */
@@ -12,8 +12,8 @@ export interface Reading {
   /** A list: the sum of its values, each read like this. */
   readonly list?: Reading
   readonly fields?: Fields
-  /** An object that is not empty: its length as JSON.stringify would write it, except that a repeated name counts each time. */
-  readonly isWritten?: boolean
+  /** An object, or also a list, that is not empty: its length as JSON.stringify would write it, except that a repeated name counts each time. */
+  readonly written?: 'objects' | 'objects and lists'
 }
 
 /** What is read of an object. Of a repeated name the last value counts, as in JSON.parse. */
@@ -24,6 +24,8 @@ export interface Fields {
   readonly size: (sizes: Float64Array, from: number) => number
   /** The sizes of the last such object are kept, as this one of the `keptSizes`; undefined: they are not. */
   readonly keptAs: number | undefined
+  /** How the other fields of the outermost object count, all together as `otherSize`; undefined: they do not. */
+  readonly others: Reading | undefined
 }
 
 interface Field {
@@ -34,19 +36,23 @@ interface Field {
 
 const ABSENT = -1
 const NO_NAME_YET = -2
+/** Something else than an integer of at least 0, where that is read. */
+export const NO_COUNT = -3
+/** The field of a value that belongs to the others. */
+const OTHER = -3
 // Above the number of fields of any object that is read, and its depth.
-const MAX_FIELDS = 16
+const MAX_FIELDS = 24
 const MAX_FRAMES = 12
 
 /** The fields get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
-export function fieldsOf(readings: Readonly<Record<string, Reading>>, options: Partial<Pick<Fields, 'size' | 'keptAs'>> = {}): Fields {
+export function fieldsOf(readings: Readonly<Record<string, Reading>>, options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others'>> = {}): Fields {
   const names = Object.keys(readings)
   const byLength: Field[][] = Array.from({ length: Math.max(...names.map(({ length }) => length)) + 1 }, () => [])
   names.forEach((name, index) => {
     byLength[name.length]!.push({ name: unitsOf(name), index, reading: readings[name]! })
   })
   const size = (sizes: Float64Array, from: number): number => sum(sizes, from, names.length)
-  return { names, byLength, size, keptAs: undefined, ...options }
+  return { names, byLength, size, keptAs: undefined, others: undefined, ...options }
 }
 
 export function sum(sizes: Float64Array, from: number, count: number): number {
@@ -59,6 +65,7 @@ export function sum(sizes: Float64Array, from: number, count: number): number {
 export class JsonSizes implements JsonEvents {
   readonly keptSizes: Float64Array[] = []
   keptText: string | undefined
+  otherSize = 0
   /** A field of the outermost object was repeated. */
   hasRepeatedName = false
   /** A name of the outermost object differs from a field only in case. */
@@ -105,6 +112,8 @@ export class JsonSizes implements JsonEvents {
     if (top > 0) return
     if (field === undefined) {
       this.hasNameInOtherCase ||= isInOtherCase(fields, name)
+      this.#next = fields.others
+      this.#field[top] = OTHER
       return
     }
     this.hasRepeatedName ||= this.has(field.index)
@@ -121,7 +130,7 @@ export class JsonSizes implements JsonEvents {
     else if (text === 'kept') {
       this.keptText = string.text()
       this.#complete(0)
-    } else this.#complete(string.equals(text.word) ? 1 : 0)
+    } else this.#complete(1 + text.words.findIndex((word) => string.equals(word)))
   }
 
   number(number: JsonString): void {
@@ -131,7 +140,7 @@ export class JsonSizes implements JsonEvents {
     if (reading === undefined) return this.#completeUncounted()
     if (reading !== 'value') return this.#complete(reading)
     const value = number.numberValue()
-    this.#complete(Number.isInteger(value) && value >= 0 ? value : ABSENT)
+    this.#complete(Number.isInteger(value) && value >= 0 ? value : NO_COUNT)
   }
 
   literal(value: boolean | null): void {
@@ -139,14 +148,14 @@ export class JsonSizes implements JsonEvents {
     if (this.#writtenDepth > 0) return this.#write(value === false ? 5 : 4)
     if (value === null) this.#complete(ABSENT)
     else if (value) this.#completeUncounted()
-    else this.#complete(this.#next?.number === 'value' ? ABSENT : 0)
+    else this.#complete(this.#next?.number === 'value' ? NO_COUNT : 0)
   }
 
   begin(isObject: boolean): void {
     if (this.#unreadDepth > 0) this.#unreadDepth++
     else if (this.#writtenDepth > 0) this.#writtenDepth++
     else if (isObject ? this.#next?.fields !== undefined : this.#next?.list !== undefined) this.#push(this.#next!, isObject)
-    else if (isObject && this.#next?.isWritten) {
+    else if (isObject ? this.#next?.written !== undefined : this.#next?.written === 'objects and lists') {
       this.#writtenDepth = 1
       this.#written = 0
     } else this.#unreadDepth = 1
@@ -185,7 +194,7 @@ export class JsonSizes implements JsonEvents {
   /** The current value is of a kind that does not count. */
   #completeUncounted(): void {
     if (this.#next?.isFlag) this.#complete(1)
-    else this.#complete(this.#next?.number === 'value' ? ABSENT : 0)
+    else this.#complete(this.#next?.number === 'value' ? NO_COUNT : 0)
   }
 
   /** The current value has this size. */
@@ -198,6 +207,7 @@ export class JsonSizes implements JsonEvents {
       return
     }
     if (this.#field[top]! >= 0) this.#sizes[top * MAX_FIELDS + this.#field[top]!] = size
+    else if (this.#field[top] === OTHER && size > 0) this.otherSize += size
     this.#next = undefined
   }
 

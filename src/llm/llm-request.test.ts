@@ -77,6 +77,14 @@ describe('the prompt estimate', () => {
       },
       4,
     ],
+    ['definitions of tools as they are written', { messages: [], tools: [{ type: 'function', function: { name: 'f' } }] }, 12],
+    ['functions', { messages: [], functions: [{ name: 'x'.repeat(26) }] }, 10],
+    ['the form of a response', { messages: [], response_format: { type: 'json_schema' } }, 6],
+    ['what nobody knows, above 256 characters', { prompt: '', guided: { json: 'x'.repeat(389) } }, 100],
+    ['what nobody knows, however it is divided', { prompt: '', ...Object.fromEntries([1, 2, 3].map((i) => [`x${i}`, 'x'.repeat(100)])) }, 75],
+    ['nothing of 256 characters that nobody knows', { prompt: '', user: 'x'.repeat(200), stop: 'y'.repeat(56) }, 0],
+    ['no notes, weights or pictures', { prompt: '', metadata: { a: 'x'.repeat(999) }, logit_bias: {}, images: ['x'.repeat(999)] }, 0],
+    ['the title and the context of a document', { messages: [{ content: [{ title: 'x'.repeat(4), context: 'y'.repeat(4) }] }] }, 2],
     ['nothing where the known fields are empty', { messages: [] }, 0],
     ['nothing where the one known field is null', { prompt: null, model: 'gpt-3.5-turbo-instruct' }, 0],
     ['nothing where a known field is nonsense', { messages: { a: 'text' }, prompt: null, input: true }, 0],
@@ -132,13 +140,33 @@ describe('the tokens that a request asks for', () => {
     expect(readLlmRequest(JSON.stringify({ messages: [], ...fields })).requestedTokens).toBe(tokens)
   })
 
-  test.each([[0], [-1], [1.5], ['50'], [null], [true], [[50]], [{}]])('leave out a bound of %j', (value) => {
-    expect(readLlmRequest(JSON.stringify({ max_tokens: value })).requestedTokens).toBeUndefined()
-    expect(readLlmRequest(JSON.stringify({ max_tokens: value, max_completion_tokens: 7 })).requestedTokens).toBe(7)
-  })
+  test.each(['max_tokens', 'max_completion_tokens', 'n_predict', 'num_predict', 'max_new_tokens', 'n', 'best_of'])(
+    'are without any bound where %s is there and no positive number, whatever else is said',
+    (name) => {
+      for (const value of [0, -1, 1.5, '1000', true, false, [50], {}]) {
+        const body = { prompt: 'x', max_output_tokens: 7, [name]: value }
+        expect([value, readLlmRequest(JSON.stringify(body)).requestedTokens]).toEqual([value, undefined])
+      }
+      expect(readLlmRequest(JSON.stringify({ max_output_tokens: 7, [name]: null })).requestedTokens).toBe(7)
+    },
+  )
 
-  test.each([[0], [-2], [2.5], ['3'], [null], [[2]]])('take an n of %j for one choice', (n) => {
-    expect(readLlmRequest(JSON.stringify({ max_tokens: 50, n })).requestedTokens).toBe(50)
+  test.each([
+    [{ max_tokens: 1, n_predict: 1000 }, 1000],
+    [{ max_tokens: 1, num_predict: 1000 }, 1000],
+    [{ max_tokens: 1, max_new_tokens: 1000 }, 1000],
+    [{ max_tokens: 1, options: { num_predict: 1000 } }, 1000],
+    [{ max_tokens: 1, options: { num_predict: '1000' } }, undefined],
+    [{ max_tokens: 1, options: { num_predict: -1 } }, undefined],
+    [{ max_tokens: 1, options: { num_predict: 0 } }, undefined],
+    [{ max_tokens: 1, options: {} }, 1],
+    [{ max_tokens: 1, options: { temperature: 1 } }, 1],
+    [{ max_tokens: 1, parameters: { max_new_tokens: 1000 } }, 1000],
+    [{ max_tokens: 10, best_of: 8 }, 80],
+    [{ max_tokens: 10, n: 2, best_of: 8 }, 80],
+    [{ n_predict: -1 }, undefined],
+  ])('are bounded as other servers spell it: %j by %s', (fields, tokens) => {
+    expect(readLlmRequest(JSON.stringify({ prompt: 'x', ...fields })).requestedTokens).toBe(tokens)
   })
 
   test.each([
@@ -170,7 +198,7 @@ describe('a body that cannot be read', () => {
   })
 
   test.each([
-    ['1,000 levels', `{"a":${'['.repeat(999)}${']'.repeat(999)},"prompt":"x"}`],
+    ['1,000 levels', `{"metadata":${'['.repeat(999)}${']'.repeat(999)},"prompt":"x"}`],
     ['a number of 256 characters', `{"a":1${'0'.repeat(255)},"prompt":"x"}`],
   ])('is not one with %s', (_, body) => {
     expect(judgeLlmRequest(body)).toMatchObject({ promptTokens: 1 })

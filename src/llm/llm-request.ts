@@ -1,5 +1,5 @@
 import { JsonScanner } from './json-scanner.ts'
-import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
+import { fieldsOf, JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.ts'
 import { type Charset, unitsOf } from './json-string.ts'
 import { SCAN_LIMITS } from './scan-limits.ts'
 import { estimatedTokens, MAX_TOKENS } from './tokens.ts'
@@ -15,13 +15,29 @@ export interface LlmRequest {
   readonly isStream: boolean
   /** Undefined where it is not a string, or longer than 256 UTF-16 units. */
   readonly model: string | undefined
+  /** It has messages or a prompt, which no request for embeddings has. */
+  readonly isForText?: boolean
+}
+
+/** Whether a response to it should have a count or a text: other requests list, upload or look something up. */
+export function asksForTokens({ promptTokens, requestedTokens }: LlmRequest): boolean {
+  return promptTokens > 0 || requestedTokens !== undefined
 }
 
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
-const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
+/** What the model reads too, as it is written. */
+const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
+/** Of OpenAI, then of llama.cpp, Ollama and TGI. */
+const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
+/** For each of several choices the bound counts again; of `best_of` completions, the provider shows some and bills all. */
+const CHOICES_FIELDS = ['n', 'best_of']
+/** However long they are, no model reads their text. */
+const UNREAD_FIELDS = ['metadata', 'logit_bias', 'image', 'images']
+/** Other fields together: less is no prompt, but names and switches that we do not know. */
+const FREE_CHARACTERS = 256
 const CHARACTERS_PER_TOKEN = 4
 // The fields of a message, or of a part of it, that hold text, and those that hold further parts.
-const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content']
+const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
 /** Of content inside content, such as a tool's result inside a message. Deeper than any API nests it. */
 const MAX_DEPTH = 8
@@ -29,14 +45,25 @@ const MAX_DEPTH = 8
 const TEXT: Reading = { text: 'characters' }
 const NUMBER: Reading = { number: 'value' }
 const PROMPT = promptPart(0)
-const REQUEST = fieldsOf({
-  ...readings(PROMPT_FIELDS, PROMPT),
-  ...readings(MAX_FIELDS, NUMBER),
-  n: NUMBER,
-  stream: { isFlag: true },
-  model: { text: 'kept' },
-})
-const [N, STREAM] = [REQUEST.names.indexOf('n'), REQUEST.names.indexOf('stream')]
+const WRITTEN: Reading = { text: 'characters', written: 'objects and lists' }
+const REQUEST = fieldsOf(
+  {
+    ...readings(PROMPT_FIELDS, PROMPT),
+    ...readings(DEFINITION_FIELDS, WRITTEN),
+    ...readings(MAX_FIELDS, NUMBER),
+    ...readings(CHOICES_FIELDS, NUMBER),
+    // Ollama and TGI have bounds in here.
+    options: { fields: fieldsOf({ num_predict: NUMBER }, { keptAs: 0 }) },
+    parameters: { fields: fieldsOf({ max_new_tokens: NUMBER }, { keptAs: 1 }) },
+    stream: { isFlag: true },
+    model: { text: 'kept' },
+    ...readings(UNREAD_FIELDS, {}),
+  },
+  { others: WRITTEN },
+)
+const [MESSAGES, PROMPT_TEXT, DEFINITIONS, BOUNDS, CHOICES, STREAM] = ['messages', 'prompt', 'tools', 'max_tokens', 'n', 'stream'].map((name) =>
+  REQUEST.names.indexOf(name),
+) as [number, number, number, number, number, number]
 
 /**
  * Reads chat, completions, embeddings, Responses and Anthropic requests by the fields that are present, while their bytes
@@ -68,37 +95,49 @@ export class LlmRequestReader {
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
     // Most readers ignore `Max_Tokens`, and some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
-    const choices = this.#positive(N) ?? 1
+    const choices = this.#largest(CHOICES, CHOICES_FIELDS.length)
     return {
       promptTokens: estimatedTokens(this.#promptCharacters()),
       requestedTokens: this.#requestedTokens(choices),
-      choices,
+      choices: Math.max(choices, 1),
       isStream: sizes.size(STREAM) === 1,
       model: sizes.keptText,
+      isForText: sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT),
     }
   }
 
-  /** Of the known fields; without any, of the whole body. */
+  /** Of the known fields and of what else is written beside them; without any known one, of the whole body. */
   #promptCharacters(): number {
+    const sizes = this.#sizes
     let isKnown = false
-    let characters = 0
-    for (let i = 0; i < PROMPT_FIELDS.length; i++) {
-      isKnown ||= this.#sizes.has(i)
-      characters += Math.max(0, this.#sizes.size(i))
+    let characters = sizes.otherSize > FREE_CHARACTERS ? sizes.otherSize : 0
+    for (let i = 0; i < PROMPT_FIELDS.length + DEFINITION_FIELDS.length; i++) {
+      isKnown ||= i < DEFINITIONS && sizes.has(i)
+      characters += Math.max(0, sizes.size(i))
     }
     return isKnown ? characters : this.#scanner.spelledCharacters
   }
 
+  /** Backends differ in which bound they obey, so the largest counts; and in what they make of one that is no positive number, so it counts as none. */
   #requestedTokens(choices: number): number | undefined {
-    let largest = 0
-    for (let i = 0; i < MAX_FIELDS.length; i++) largest = Math.max(largest, this.#positive(PROMPT_FIELDS.length + i) ?? 0)
-    return largest === 0 ? undefined : Math.min(largest * choices, MAX_TOKENS)
+    const [options, parameters] = this.#sizes.keptSizes
+    let largest = this.#largest(BOUNDS, MAX_FIELDS.length)
+    for (const nested of [options, parameters]) if (nested !== undefined) largest = largerBound(largest, nested[0]!)
+    if (largest <= 0 || choices < 0) return undefined
+    return Math.min(Math.min(largest, MAX_TOKENS) * Math.max(choices, 1), MAX_TOKENS)
   }
 
-  #positive(index: number): number | undefined {
-    const value = this.#sizes.size(index)
-    return value > 0 ? Math.min(value, MAX_TOKENS) : undefined
+  /** Of fields in a row; 0 where all are missing, NO_COUNT where one is no positive number. */
+  #largest(from: number, count: number): number {
+    let largest = 0
+    for (let i = from; i < from + count; i++) largest = largerBound(largest, this.#sizes.size(i))
+    return Math.min(largest, MAX_TOKENS)
   }
+}
+
+function largerBound(largest: number, size: number): number {
+  if (largest === NO_COUNT || size === NO_COUNT || size === 0) return NO_COUNT
+  return Math.max(largest, size)
 }
 
 /** With a byte order mark, in UTF-16, with `NaN`, in an unknown content coding: some backends accept each of them. */
@@ -113,7 +152,7 @@ function promptPart(depth: number): Reading {
   const inner = promptPart(depth + 1)
   const parts = TEXT_FIELDS.length + PART_FIELDS.length
   const fields = fieldsOf(
-    { ...readings(TEXT_FIELDS, TEXT), ...readings(PART_FIELDS, inner), type: { text: { word: unitsOf('text') } }, data: TEXT },
+    { ...readings(TEXT_FIELDS, TEXT), ...readings(PART_FIELDS, inner), type: { text: { words: [unitsOf('text')] } }, data: TEXT },
     { size: (sizes, from) => sum(sizes, from, parts) + (sizes[from + parts] === 1 ? sum(sizes, from + parts + 1, 1) : 0) },
   )
   return { text: 'characters', list: { ...inner, number: CHARACTERS_PER_TOKEN }, fields }

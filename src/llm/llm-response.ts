@@ -3,7 +3,7 @@ import { JsonScanner } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
 import { unitsOf } from './json-string.ts'
 import { SCAN_LIMITS } from './scan-limits.ts'
-import { DETAIL_FIELDS, newTally, readUsage, type Tally, USAGE_DETAILS, USAGE_FIELDS } from './usage.ts'
+import { DETAIL_FIELDS, newTally, readModel, readUsage, type Tally, USAGE_DETAILS, USAGE_FIELDS } from './usage.ts'
 
 const TEXT: Reading = { text: 'characters' }
 const TEXT_PARTS: Reading = { fields: fieldsOf({ text: TEXT }) }
@@ -32,19 +32,21 @@ const ITEM_PARTS: Reading = { list: { fields: fieldsOf({ text: TEXT, refusal: TE
 const ITEM: Reading = { fields: fieldsOf({ arguments: TEXT, input: TEXT, content: ITEM_PARTS, summary: ITEM_PARTS }) }
 
 /** A block of an Anthropic message. */
-const BLOCK: Reading = { fields: fieldsOf({ text: TEXT, thinking: TEXT, input: { isWritten: true } }) }
+const BLOCK: Reading = { fields: fieldsOf({ text: TEXT, thinking: TEXT, input: { written: 'objects' } }) }
 
 const RESPONSE = fieldsOf({
   choices: { list: CHOICE },
   output: { list: ITEM },
   content: { list: BLOCK },
-  type: { text: { word: unitsOf('message') } },
+  type: { text: { words: [unitsOf('message')] } },
+  status: { text: { words: [unitsOf('queued'), unitsOf('in_progress')] } },
+  model: { text: 'kept' },
   usage: keptObject(
     { ...numbers(USAGE_FIELDS), ...Object.fromEntries(USAGE_DETAILS.map((name, i) => [name, keptObject(numbers(DETAIL_FIELDS), 1 + i)])) },
     0,
   ),
 })
-const [CHOICES, OUTPUT, CONTENT, TYPE, USAGE] = [0, 1, 2, 3, 4]
+const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, USAGE] = [0, 1, 2, 3, 4, 6]
 
 /** Reads the cost of a response that is not streamed, while its bytes arrive. */
 export class LlmResponseReader {
@@ -59,11 +61,17 @@ export class LlmResponseReader {
     return this.#scanner.isBeyondLimits
   }
 
-  /** The response is complete. Without usage or known text it has generated nothing, whatever its size. */
+  /** The response says that its work goes on in the background: what it will have used is not known yet. */
+  get isUnderWay(): boolean {
+    return this.#sizes.size(STATUS) > 0
+  }
+
+  /** The response is complete. */
   end(): Tally {
     const tally = newTally()
     if (!this.#scanner.end()) return tally
     tally.characters = this.#characters(this.#sizes.size(TYPE) === 1)
+    readModel(this.#sizes.keptText, tally)
     if (this.#sizes.size(USAGE) === 1) readUsage(this.#usage(), tally)
     return tally
   }
@@ -71,7 +79,7 @@ export class LlmResponseReader {
   /** The response was cut off: only the text so far counts. Without its type, it may still be an Anthropic message. */
   breakOff(): Tally {
     this.#scanner.breakOff()
-    return { ...newTally(), characters: this.#characters(this.#sizes.size(TYPE) !== 0) }
+    return { ...newTally(), characters: this.#characters(this.#sizes.size(TYPE) !== 0), model: this.#sizes.keptText }
   }
 
   #characters(isMessage: boolean): number {

@@ -121,6 +121,11 @@ export class StreamFilter<Rule extends StreamRule> {
     return hasUsage(this.#tally)
   }
 
+  /** It had usage, or text that we know. */
+  get isUnderstood(): boolean {
+    return this.hasUsage || this.#tally.characters > 0
+  }
+
   /** The response was an error and nothing else. */
   get hasFailed(): boolean {
     return this.#hasError && this.#tally.characters === 0 && !this.hasUsage

@@ -12,6 +12,8 @@ export interface Tally {
   countedCharacters: number
   /** The provider's count of prompt tokens in its cache; undefined until it sends one. */
   cache: CacheCounts | undefined
+  /** The model that the response names first; undefined until it names one. */
+  model: string | undefined
 }
 
 export interface TokenCounts {
@@ -20,6 +22,8 @@ export interface TokenCounts {
   readonly completion: number
   /** Prompt tokens that providers price apart; undefined: there are none. */
   readonly cache?: CacheCounts | undefined
+  /** The model that used them, where the response names it. */
+  readonly model?: string | undefined
 }
 
 /** Prompt tokens that were read from the provider's cache, and those written to it. */
@@ -45,7 +49,7 @@ export const USAGE_DETAILS = ['prompt_tokens_details', 'input_tokens_details']
 export const DETAIL_FIELDS = ['cached_tokens', 'cache_write_tokens']
 
 export function newTally(): Tally {
-  return { characters: 0, promptTokens: undefined, completionTokens: undefined, countedCharacters: 0, cache: undefined }
+  return { characters: 0, promptTokens: undefined, completionTokens: undefined, countedCharacters: 0, cache: undefined, model: undefined }
 }
 
 /**
@@ -53,10 +57,10 @@ export function newTally(): Tally {
  * include the rest: then the larger of the two applies.
  */
 export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
-  const { promptTokens, completionTokens, characters, countedCharacters, cache } = tally
+  const { promptTokens, completionTokens, characters, countedCharacters, cache, model } = tally
   const prompt = promptTokens ?? promptEstimate
-  if (completionTokens !== undefined && characters === countedCharacters) return { prompt, completion: completionTokens, cache }
-  return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)), cache }
+  if (completionTokens !== undefined && characters === countedCharacters) return { prompt, completion: completionTokens, cache, model }
+  return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)), cache, model }
 }
 
 /** All tokens of a prompt, wherever the provider found them: a caller chooses what is cached, so no budget leaves those out. */
@@ -117,6 +121,11 @@ function cacheCounts(usage: JsonObject, before: CacheCounts | undefined): CacheC
   const isInPrompt = (readInside ?? writtenInside ?? asCount(usage['prompt_tokens'])) !== undefined
   const counts = { read: read ?? before?.read ?? 0, written: written ?? before?.written ?? 0, isInPrompt }
   return counts.read + counts.written === 0 ? undefined : counts
+}
+
+/** Remembers the model that a response names; `value` may be anything. */
+export function readModel(value: unknown, tally: Tally): void {
+  if (tally.model === undefined && typeof value === 'string' && value !== '') tally.model = value
 }
 
 /** The usage object of the OpenAI chat API. */

@@ -152,7 +152,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { metrics } = this.#parts
     this.#leave()
     // Nothing of what follows is counted.
-    llm?.settlement.settle('done', { prompt: llm.request.promptTokens, completion: 0 })
+    llm?.settlement.keepReservation('done')
     const fields = responseFields(head, { ...WITHOUT_BODY, ours: `${ours}Connection: Upgrade\r\nUpgrade: websocket\r\n` })
     const client = downstream.upgrade(head.status, head.reason, fields)
     // A tunnel may last for days, and a span is sent when it ends.

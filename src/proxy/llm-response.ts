@@ -41,6 +41,8 @@ export interface LlmResponseParts {
   readonly request: LlmRequest
   /** The client asked for a stream, by its body or by Accept. */
   readonly isActivated: boolean
+  /** Whatever usage it reports was charged to the request that caused it: this one looks that up again. */
+  readonly isLookup: boolean
   readonly maxBodyBytes: number
   readonly slices: WorkSlices
   readonly metrics: LlmMetrics

@@ -9,7 +9,7 @@ import type { Engine } from '../engine/engine.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
-import type { LlmRequest } from '../llm/llm-request.ts'
+import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
 import { mayClimb } from '../policy/path.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
@@ -34,6 +34,7 @@ import { inviteBody, type ReadBody, readBody } from './request-body.ts'
 import { Settlement } from './settlement.ts'
 import { WorkSlices } from './work-slices.ts'
 
+const MINUTE_MS = 60_000
 /** A base path may be a tenant, or an API's version. */
 const CLIMBS = 'the path has a segment that begins with "..", and some backends would leave their base path with it'
 
@@ -58,6 +59,7 @@ export interface ProxyParts {
 export class ReverseProxy {
   readonly #parts: ProxyParts
   readonly #failures = new Sampler<Reason>(new Map())
+  readonly #notUnderstood = new Sampler<string>(new Map(), 1, MINUTE_MS)
   /** Bodies and responses of all requests share them. */
   readonly #slices = new WorkSlices()
   readonly #rateLimitText = new RateLimitText('')
@@ -211,10 +213,12 @@ export class ReverseProxy {
   }
 
   #llmParts(reservation: Reservation, { request, downstream }: Incoming, llm: LlmRequest): LlmResponseParts {
-    const { engine, logger, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
+    const { engine, logger, clock, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
-    const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger, trace: downstream.trace })
-    return { settlement, request: llm, isActivated, maxBodyBytes, slices: this.#slices, metrics, logger }
+    const notUnderstood = this.#notUnderstood
+    const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger, clock, notUnderstood, trace: downstream.trace })
+    const isLookup = (request.method === 'GET' || request.method === 'HEAD') && !asksForTokens(llm)
+    return { settlement, request: llm, isActivated, isLookup, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 
   /** The backend gave no response, or not the whole of it. Half a response is broken off, not ended as if it were whole. */

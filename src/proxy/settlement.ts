@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
 import type { Usage } from '../costs/cost.ts'
 import type { Engine } from '../engine/engine.ts'
 import { type Reservation, type ReservedCharge, settledAmount } from '../engine/reservation.ts'
@@ -6,6 +7,7 @@ import type { TokenCounts } from '../llm/usage.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
 import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+import type { Sampler } from '../telemetry/sampler.ts'
 import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 
 /** What ended a response. */
@@ -16,6 +18,9 @@ export interface SettlementParts {
   readonly metrics: LlmMetrics
   readonly costMetrics: CostMetrics
   readonly logger: Logger
+  readonly clock: Clock
+  /** Of lines about responses that were not understood, by policy. */
+  readonly notUnderstood: Sampler<string>
   readonly trace: RequestTrace | undefined
 }
 
@@ -40,14 +45,14 @@ export class Settlement {
     return this.#isSettled
   }
 
-  /** Corrects what each rule reserved to what was used, as its cost sees it. */
-  settle(end: SettlementEnd, used: TokenCounts): void {
-    this.#settle(end, { tokens: used, isStreamed: false })
+  /** Corrects what each rule reserved to what was used, as its cost sees it. `isEstimate`: the provider had no chance to count. */
+  settle(end: SettlementEnd, used: TokenCounts, isEstimate = false): void {
+    this.#settle(end, { tokens: used, isStreamed: false, isEstimate })
   }
 
   /** The same after a stream: rules that do not watch streams keep what they took. */
-  settleStream(end: SettlementEnd, used: TokenCounts): void {
-    this.#settle(end, { tokens: used, isStreamed: true })
+  settleStream(end: SettlementEnd, used: TokenCounts, isEstimate: boolean): void {
+    this.#settle(end, { tokens: used, isStreamed: true, isEstimate })
   }
 
   /** Nothing was used: all of it goes back. */
@@ -58,6 +63,21 @@ export class Settlement {
   /** The usage is unknown: what was taken stays taken. */
   keepReservation(end: SettlementEnd): void {
     this.#settle(end, 'unknown')
+  }
+
+  /** The same for a response that has neither usage nor a text that we know: its backend may speak another language, and operators should know. */
+  keepNotUnderstood(): void {
+    const { metrics, logger, clock, notUnderstood } = this.#parts
+    for (const policy of new Set(this.reservation.charges.map(({ rule }) => rule.policy))) {
+      metrics.countNotUnderstood(policy)
+      const unlogged = notUnderstood.admit(policy.id, clock.nowMs())
+      if (unlogged === undefined) continue
+      logger.warn(
+        { event: 'llm_response_not_understood', policy: policy.id, unlogged },
+        'a response has neither usage nor a text that is known: what its request reserved stays charged',
+      )
+    }
+    this.keepReservation('done')
   }
 
   #settle(end: SettlementEnd, usage: Usage): void {

@@ -1,5 +1,6 @@
 import type { Transform } from 'node:stream'
 import { headerValue } from '../http/raw-headers.ts'
+import { asksForTokens } from '../llm/llm-request.ts'
 import { type Excess, StreamFilter } from '../llm/stream-filter.ts'
 import { inputTokens } from '../llm/usage.ts'
 import type { PlanRule } from '../policy/plan.ts'
@@ -80,7 +81,7 @@ export class StreamedResponse implements LlmResponse {
     const closing = this.isFiltered ? filter!.close() : undefined
     this.#settle(() => {
       if (filter === undefined) this.#parts.settlement.keepReservation('truncated')
-      else this.#parts.settlement.settleStream('truncated', filter.counts)
+      else this.#parts.settlement.settleStream('truncated', filter.counts, !filter.hasProviderCount)
     })
     this.#decoder?.destroy()
     if (closing !== undefined && closing.length > 0) this.#flow.deliver(closing)
@@ -91,7 +92,7 @@ export class StreamedResponse implements LlmResponse {
     const filter = this.#filter
     this.#settle(() => {
       if (filter === undefined) this.#parts.settlement.keepReservation('client_gone')
-      else this.#parts.settlement.settleStream('client_gone', filter.counts)
+      else this.#parts.settlement.settleStream('client_gone', filter.counts, !filter.hasProviderCount)
     })
     this.#decoder?.destroy()
   }
@@ -204,17 +205,18 @@ export class StreamedResponse implements LlmResponse {
       this.#settle(() => {
         this.#parts.metrics.countTruncation(cut.rule)
         this.#log('truncated', cut, 'stream truncated')
-        this.#parts.settlement.settleStream('truncated', filter.counts)
+        this.#parts.settlement.settleStream('truncated', filter.counts, !filter.hasProviderCount)
       })
     } else if (filter.hasEnded) this.#settleDone(filter)
   }
 
   #settleDone(filter: StreamFilter<PlanRule>): void {
     this.#settle(() => {
-      const { settlement, metrics, request } = this.#parts
+      const { settlement, metrics, request, isLookup } = this.#parts
       const { hasProviderCount, counts } = filter
-      if (filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
-      settlement.settleStream('done', counts)
+      if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
+      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood()
+      settlement.settleStream('done', counts, !hasProviderCount)
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
       metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)

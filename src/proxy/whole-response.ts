@@ -1,4 +1,5 @@
 import { headerValue } from '../http/raw-headers.ts'
+import { asksForTokens } from '../llm/llm-request.ts'
 import { LlmResponseReader } from '../llm/llm-response.ts'
 import { estimatedTokens } from '../llm/tokens.ts'
 import { countTokens, hasUsage, inputTokens, type Tally } from '../llm/usage.ts'
@@ -54,8 +55,10 @@ export class WholeResponse implements LlmResponse {
     this.#scan?.readWaiting()
     this.#scan?.drop()
     const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes && !this.#reader.isBeyondLimits)
-    if (!isReadable) return settlement.keepReservation('client_gone')
-    settlement.settle('client_gone', countTokens(this.#reader.breakOff(), request.promptTokens))
+    const tally = isReadable ? this.#reader.breakOff() : undefined
+    // The backend has begun, so there is something to pay for.
+    if (tally === undefined || tally.characters === 0) return settlement.keepReservation('client_gone')
+    settlement.settle('client_gone', countTokens(tally, request.promptTokens), true)
   }
 
   backendFailed(): void {
@@ -80,8 +83,11 @@ export class WholeResponse implements LlmResponse {
   }
 
   #settle(tally: Tally): void {
-    const { settlement, request, metrics } = this.#parts
-    if (this.#status >= 400 && !hasUsage(tally)) return settlement.giveBack('done')
+    const { settlement, request, metrics, isLookup } = this.#parts
+    if (isLookup || (this.#status >= 400 && !hasUsage(tally))) return settlement.giveBack('done')
+    if (this.#reader.isUnderWay) return settlement.keepReservation('done')
+    const isUnderstood = hasUsage(tally) || tally.characters > 0
+    if (!isUnderstood && this.#status < 300 && asksForTokens(request)) return settlement.keepNotUnderstood()
     const counts = countTokens(tally, request.promptTokens)
     if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
     if (tally.completionTokens !== undefined && tally.characters > 0) {

@@ -1,14 +1,16 @@
-const INTERVAL_MS = 1000
+const SECOND_MS = 1000
 
-/** Lets a number of lines through per subject and second, and counts the others. */
+/** Lets a number of lines through per subject and interval, and counts the others. */
 export class Sampler<Subject> {
   readonly #samples: Samples<Subject>
-  readonly #linesPerSecond: number
+  readonly #lines: number
+  readonly #intervalMs: number
 
   /** A Map, or a WeakMap for subjects that come and go. */
-  constructor(samples: Samples<Subject>, linesPerSecond = 1) {
+  constructor(samples: Samples<Subject>, lines = 1, intervalMs = SECOND_MS) {
     this.#samples = samples
-    this.#linesPerSecond = linesPerSecond
+    this.#lines = lines
+    this.#intervalMs = intervalMs
   }
 
   /** How many were held back since the last line, or undefined: hold this one back too. */
@@ -19,7 +21,7 @@ export class Sampler<Subject> {
       sample.unlogged++
       return undefined
     }
-    this.#samples.set(subject, { nextAtMs: nowMs + INTERVAL_MS, linesLeft: this.#linesPerSecond - 1, unlogged: 0 })
+    this.#samples.set(subject, { nextAtMs: nowMs + this.#intervalMs, linesLeft: this.#lines - 1, unlogged: 0 })
     return sample?.unlogged ?? 0
   }
 }

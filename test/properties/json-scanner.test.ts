@@ -67,12 +67,13 @@ describe('the JSON scanner', () => {
 })
 
 const PART_NAMES = [
-  ...['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'type', 'data'],
+  ...['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context', 'type', 'data'],
   ...['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom'],
 ]
 const REQUEST_NAMES = [
   ...['messages', 'system', 'prompt', 'input', 'instructions', 'model', 'stream', 'n'],
-  ...['max_tokens', 'max_completion_tokens', 'max_output_tokens'],
+  ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens', 'best_of'],
+  ...['tools', 'functions', 'response_format', 'options', 'parameters', 'metadata', 'logit_bias', 'image', 'images'],
 ]
 
 describe('the reader of requests', () => {
@@ -85,7 +86,12 @@ describe('the reader of requests', () => {
     fc.assert(
       fc.property(texts, CUTS, (text, cuts) => {
         const bytes = Buffer.from(text, 'latin1')
-        expect(readRequest(bytes, cuts)).toEqual(refusal(bytes) ?? requestByTree(bytes.toString()))
+        const read = readRequest(bytes, cuts)
+        const expected = refusal(bytes) ?? requestByTree(bytes.toString())
+        // Of what counts as it is written, a name that comes again counts again: JSON.parse forgets it.
+        const isRepeated = typeof read === 'object' && typeof expected === 'object' && namesIn(bytes) > keysIn(JSON.parse(bytes.toString()))
+        expect(isRepeated ? { ...read, promptTokens: 0 } : read).toEqual(isRepeated ? { ...expected, promptTokens: 0 } : expected)
+        if (isRepeated) expect(read.promptTokens).toBeGreaterThanOrEqual(expected.promptTokens)
       }),
       { numRuns: runs(20) },
     )
@@ -207,6 +213,18 @@ function refusal(bytes: Buffer): 'repeated_descriptor' | 'bad_request' | undefin
   const read = names.filter((name) => REQUEST_NAMES.includes(name))
   if (new Set(read).size < read.length) return 'repeated_descriptor'
   return names.some(isInOtherCase) ? 'bad_request' : undefined
+}
+
+function namesIn(bytes: Buffer): number {
+  let count = 0
+  const events: JsonEvents = { name: () => count++, string: () => {}, number: () => {}, literal: () => {}, begin: () => {}, end: () => {} }
+  new JsonScanner(events, LIMITS).push(bytes)
+  return count
+}
+
+function keysIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  return (Array.isArray(value) ? 0 : Object.keys(value).length) + Object.values(value).reduce((sum: number, each) => sum + keysIn(each), 0)
 }
 
 function outermostNames(bytes: Buffer): string[] {

@@ -1,7 +1,7 @@
 import { blockCharacters } from '../generated-text.ts'
 import { asCount, asObject, type JsonObject } from '../json.ts'
 import { charactersIn } from '../text-size.ts'
-import { readPromptUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import { readModel, readPromptUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
@@ -14,10 +14,13 @@ export class AnthropicDialect implements Dialect {
 
   read(event: JsonObject, tally: Tally): EventMeaning {
     switch (event['type']) {
-      case 'message_start':
+      case 'message_start': {
+        const message = asObject(event['message'])
+        readModel(message?.['model'], tally)
         // Its output_tokens is a placeholder: the count comes with message_delta.
-        readPromptUsage(asObject(event['message'])?.['usage'], tally)
+        readPromptUsage(message?.['usage'], tally)
         return 'content'
+      }
       case 'content_block_start':
         tally.characters += blockCharacters(event['content_block'])
         return 'content'

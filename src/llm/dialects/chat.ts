@@ -1,7 +1,7 @@
 import { chatCharacters } from '../generated-text.ts'
 import { asCount, asObject, type JsonObject } from '../json.ts'
 import { characters } from '../text-size.ts'
-import { chatUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import { chatUsage, readModel, readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
@@ -20,6 +20,7 @@ export class ChatDialect implements Dialect {
 
   read(event: JsonObject, tally: Tally): EventMeaning {
     this.#rememberFields(event)
+    readModel(event['model'], tally)
     const choices = event['choices']
     if (Array.isArray(choices)) for (const choice of choices) this.#readChoice(asObject(choice), tally)
     // The count includes the text of the same event.

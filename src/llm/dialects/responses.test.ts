@@ -79,7 +79,10 @@ describe('a Responses stream', () => {
   })
 
   test('tells no usage before its end', () => {
-    expect(tallyOf({ type: 'response.in_progress', response: { ...RESPONSE, usage: { ...USAGE, output_tokens: 0 } } })).toEqual(newTally())
+    expect(tallyOf({ type: 'response.in_progress', response: { ...RESPONSE, usage: { ...USAGE, output_tokens: 0 } } })).toEqual({
+      ...newTally(),
+      model: 'gpt-4.1',
+    })
   })
 
   test.each([

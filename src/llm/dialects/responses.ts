@@ -1,6 +1,6 @@
 import { asCount, asObject, type JsonObject, writeJson } from '../json.ts'
 import { charactersIn } from '../text-size.ts'
-import { readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import { readModel, readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
 import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
@@ -21,8 +21,10 @@ export class ResponsesDialect implements Dialect {
       return 'content'
     }
     if (isErrorEvent(event)) return 'error'
+    const response = asObject(event['response'])
+    readModel(response?.['model'], tally)
     if (!ENDS.has(type)) return 'content'
-    readUsage(asObject(event['response'])?.['usage'], tally)
+    readUsage(response?.['usage'], tally)
     return type === 'response.failed' ? 'error' : 'end'
   }
 

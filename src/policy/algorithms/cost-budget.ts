@@ -9,9 +9,8 @@ import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { windowIdentity, windowLimit } from './window-limit.ts'
 
 export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables): CompiledRule {
-  return {
-    cost: new BudgetCost(config.prices === undefined ? undefined : tables.named(config.prices), config.cost && fieldOf(config.cost)),
-  }
+  const prices = config.prices === undefined ? undefined : tables.named(config.prices)
+  return { cost: new BudgetCost(prices, config.cost && fieldOf(config.cost), config.without_usage) }
 }
 
 export function costBudgetLimits(config: CostBudgetConfig): PartLimit[] {

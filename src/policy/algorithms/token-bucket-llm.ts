@@ -16,6 +16,7 @@ function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
   const { streaming } = config
   return Object.freeze({
     maxCompletionTokens: config.max_completion_tokens,
+    withoutUsage: config.without_usage,
     streaming: Object.freeze({
       enabled: streaming.enabled,
       enforceMidStream: streaming.enforce_mid_stream,

@@ -22,3 +22,11 @@ export const descriptorKey = z
   .max(256, { error: 'at most 256 characters' })
   .refine((key) => parseDescriptorKey(key) !== undefined, { error: KEY_FORMS })
   .meta({ pattern: KEY_PATTERN })
+
+/** Of token budgets and budgets of money. */
+export const withoutUsage = z
+  .enum(['estimate', 'keep'], { error: '"estimate" or "keep"' })
+  .default('estimate')
+  .meta({
+    description: "What a stream is charged that ends without the provider's count, or a response that its client does not wait for: an estimate, or at least the reservation.",
+  })

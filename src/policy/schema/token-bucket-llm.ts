@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { flag, tokens } from './parts.ts'
+import { flag, tokens, withoutUsage } from './parts.ts'
 
 export const streamingConfig = z.object(
   {
@@ -26,6 +26,7 @@ export const tokenBucketLlmConfig = z
       max_completion_tokens: tokens('tokens')
         .optional()
         .meta({ description: 'Upper bound of one completion: the most reserved for it, and where a stream is cut.' }),
+      without_usage: withoutUsage,
       streaming: streamingConfig.prefault({}),
     },
     { error: 'an object with tokens_per_minute or tokens_per_day' },

@@ -134,6 +134,11 @@ export const CATALOGUE = {
     labels: ['end'],
     help: 'Settled responses by how they ended: done, truncated, client_gone or backend_failed.',
   },
+  edge_llm_not_understood_total: {
+    type: 'counter',
+    labels: ['policy'],
+    help: 'Responses with neither usage nor a text that is known, to requests with a prompt or a bound: the reservation stays charged.',
+  },
   edge_llm_truncations_total: {
     type: 'counter',
     labels: ['policy', 'rule'],

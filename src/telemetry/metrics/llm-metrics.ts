@@ -1,4 +1,4 @@
-import type { PlanRule } from '../../policy/plan.ts'
+import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { CounterFamily, type Series } from './counter-family.ts'
 import { Histogram, type HistogramSeries } from './histogram.ts'
 import type { MetricMemory } from './metric-memory.ts'
@@ -11,6 +11,7 @@ export class LlmMetrics {
   readonly #givenBack: CounterFamily
   readonly #overdrawn: CounterFamily
   readonly #settlements: CounterFamily
+  readonly #notUnderstood: CounterFamily
   readonly #truncations: CounterFamily
   readonly #wouldTruncate: CounterFamily
   readonly #estimates: Readonly<Record<'prompt' | 'completion', HistogramSeries>>
@@ -22,6 +23,7 @@ export class LlmMetrics {
     this.#givenBack = new CounterFamily(memory, 'edge_llm_tokens_given_back_total')
     this.#overdrawn = new CounterFamily(memory, 'edge_llm_tokens_overdrawn_total')
     this.#settlements = new CounterFamily(memory, 'edge_llm_settlements_total')
+    this.#notUnderstood = new CounterFamily(memory, 'edge_llm_not_understood_total')
     this.#truncations = new CounterFamily(memory, 'edge_llm_truncations_total')
     this.#wouldTruncate = new CounterFamily(memory, 'edge_llm_would_truncate_total')
     const estimates = new Histogram(memory, 'edge_llm_estimate_ratio')
@@ -40,6 +42,10 @@ export class LlmMetrics {
 
   countSettlement(end: string): void {
     this.#settlements.series(end).count++
+  }
+
+  countNotUnderstood({ id }: PlanPolicy): void {
+    this.#notUnderstood.series(id).count++
   }
 
   countTruncation(rule: PlanRule): void {

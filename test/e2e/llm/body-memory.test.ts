@@ -19,7 +19,8 @@ import { until } from '../../support/until.ts'
 
 describe('where EDGE_BODY_MEMORY is short', () => {
   test('uploads that stop end with 408, others get through, and those that waited in vain get 503; none of them takes a token', async () => {
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '512k', EDGE_MAX_BODY_BYTES: '128k' })
+    const usage = JSON.stringify({ usage: { total_tokens: HELLO_TOKENS } })
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '512k', EDGE_MAX_BODY_BYTES: '128k' }, {}, (_req, res) => void res.end(usage))
     const clients = Array.from({ length: 12 }, () => stopping(proxy, BODY, PART))
     await untilHeld(proxy, 4 * BODY, 8)
     const small = proxy.post(CHAT, bodyOf(KIB))
@@ -46,7 +47,6 @@ describe('where EDGE_BODY_MEMORY is short', () => {
     for (const client of clients) if (client.received === '') client.send(bodyOf(BODY).slice(PART))
     await until(() => clients.every(({ received }) => received !== ''))
     expect(clients.filter(({ received }) => received.startsWith('HTTP/1.1 200'))).toHaveLength(4)
-    // What the backend says has no tokens in it.
     expect((await proxy.spent()).day).toBe(5 * HELLO_TOKENS)
     await untilHeld(proxy, 0, 0)
     expect(await proxy.edge.metric('edge_refused_requests_total{reason="upload_too_slow"}')).toBe(4)

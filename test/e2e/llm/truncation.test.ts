@@ -103,7 +103,7 @@ describe('graceful_close', () => {
       ['message_stop', { type: 'message_stop' }],
     ])
     expect(client.text).not.toContain('[DONE]')
-    expect(await proxy.spent()).toEqual(both(25 + 11))
+    expect(await proxy.spent()).toEqual(both(25 + 100 + 11))
   })
 })
 
@@ -145,7 +145,7 @@ describe('error_chunk', () => {
       'error',
       { type: 'error', error: ERROR, usage: { input_tokens: 25, output_tokens: 11 } },
     ])
-    expect(await proxy.spent()).toEqual(both(25 + 11))
+    expect(await proxy.spent()).toEqual(both(25 + 100 + 11))
   })
 })
 

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { both, CHAT, HELLO_TOKENS, llmProxy } from '../../support/llm/llm-proxy.ts'
+import { both, CHAT, HELLO_TOKENS, llmProxy, MESSAGES } from '../../support/llm/llm-proxy.ts'
 import { answeringLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { ASKED, choice, costing } from '../../support/llm/whole-answers.ts'
+import { askRaw } from '../../support/proxy/proxy.ts'
+import { ask } from '../../support/service/http.ts'
 
 describe("a whole answer costs what its provider's usage says", () => {
   const costOf = costing()
@@ -25,9 +27,65 @@ describe('without usage it costs its prompt and the text that is known', () => {
     ['completions', { choices: [{ index: 0, text: 'abcdefgh' }] }, 2],
     ['Responses', { output: [{ type: 'message', content: [{ type: 'output_text', text: 'abcdefgh' }] }] }, 2],
     ['Anthropic', { type: 'message', content: [{ type: 'text', text: 'abcdefgh' }] }, 2],
-    ['no JSON', 'x'.repeat(4000), 0],
   ] as const)('%s', async ([, body, completion]) => {
     expect(await costOf(body)).toBe(HELLO_TOKENS + completion)
+  })
+})
+
+describe('an answer that has neither usage nor text that is known', () => {
+  const costOf = costing()
+
+  test.for([
+    ['no JSON', 'x'.repeat(4000)],
+    ['nothing at all', ''],
+    ['of llama.cpp', { content: 'x'.repeat(4000), tokens_predicted: 1000 }],
+    ['of Ollama', { response: 'x'.repeat(4000), done: true, eval_count: 1000 }],
+    ['of TGI', [{ generated_text: 'x'.repeat(4000) }]],
+    ['work that goes on in the background', { id: 'resp_1', status: 'queued', output: [], usage: { input_tokens: 0, output_tokens: 0 } }],
+  ] as const)('%s costs what was reserved', async ([, body]) => {
+    expect(await costOf(body)).toBe(HELLO_TOKENS + ASKED.max_tokens)
+  })
+
+  test('is counted and logged, once a minute for each policy', async () => {
+    const proxy = await llmProxy(await answeringLlm(200, {}))
+    for (let i = 0; i < 3; i++) await proxy.post(CHAT, ASKED)
+    expect(await proxy.edge.metric('edge_llm_not_understood_total{policy="llm"}')).toBe(3)
+    expect(proxy.edge.logged('llm_response_not_understood')).toMatchObject([{ policy: 'llm', unlogged: 0 }])
+    proxy.clock.advance(60_000)
+    await proxy.post(CHAT, ASKED)
+    expect(proxy.edge.logged('llm_response_not_understood')).toMatchObject([{}, { policy: 'llm', unlogged: 2 }])
+  })
+
+  test('costs nothing where nothing was asked for: a list, or an upload without a prompt', async () => {
+    const proxy = await llmProxy(await answeringLlm(200, { data: [] }))
+    for (const [method, path] of [
+      ['GET', '/v1/models'],
+      ['POST', '/v1/responses/resp_1/cancel'],
+    ] as const)
+      expect((await ask(proxy.port, method, path)).status).toBe(200)
+    expect(await proxy.spent()).toEqual(both(0))
+  })
+
+  test('costs nothing where it only counts tokens', async () => {
+    const proxy = await llmProxy(await answeringLlm(200, { input_tokens: 2095 }))
+    await proxy.post(`${MESSAGES}/count_tokens`, ASKED)
+    expect(await proxy.spent()).toEqual(both(0))
+  })
+})
+
+describe('an answer to a GET', () => {
+  test('is not charged for the usage in it: whoever caused that has paid', async () => {
+    const usage = { input_tokens: 9, output_tokens: 2700 }
+    const proxy = await llmProxy(await answeringLlm(200, { id: 'resp_1', status: 'completed', output: [], usage }))
+    for (let i = 0; i < 5; i++) expect((await ask(proxy.port, 'GET', '/v1/responses/resp_1')).status).toBe(200)
+    expect(await proxy.spent()).toEqual(both(0))
+  })
+
+  test('is charged where its request has a prompt', async () => {
+    const proxy = await llmProxy(await answeringLlm(200, { usage: { prompt_tokens: 9, completion_tokens: 90 } }))
+    const body = JSON.stringify(ASKED)
+    await askRaw(proxy.port, `GET ${CHAT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+    expect(await proxy.spent()).toEqual(both(99))
   })
 })
 

@@ -8,10 +8,14 @@ import { isJson } from './json-spelling.ts'
 
 /** What the readers of requests and answers should say, by JSON.parse and the tree that it builds. */
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
-const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
+const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
+const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
+const CHOICES_FIELDS = ['n', 'best_of']
+const UNCOUNTED_FIELDS = ['options', 'parameters', 'stream', 'model', 'metadata', 'logit_bias', 'image', 'images']
+const KNOWN_FIELDS = [...PROMPT_FIELDS, ...DEFINITION_FIELDS, ...MAX_FIELDS, ...CHOICES_FIELDS, ...UNCOUNTED_FIELDS]
 const CHARACTERS_PER_TOKEN = 4
 /** Where a message or a part of it keeps text, and where it keeps further parts. */
-const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content']
+const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
 /** Content inside content, such as a tool's result inside a message: deeper than any API nests it. */
 const MAX_DEPTH = 8
@@ -19,14 +23,30 @@ const MAX_DEPTH = 8
 export function requestByTree(body: string): LlmRequest {
   const request = asObject(parseJson(body))
   const fields = request === undefined ? [] : PROMPT_FIELDS.filter((field) => Object.hasOwn(request, field))
-  const size = fields.length === 0 ? characters(body) : fields.reduce((sum, field) => sum + promptCharacters(request![field], 0), 0)
+  const prompt = fields.reduce((sum, field) => sum + promptCharacters(request![field], 0), 0)
+  const choices = boundIn(CHOICES_FIELDS.map((field) => request?.[field]))
   return {
-    promptTokens: estimatedTokens(size),
-    requestedTokens: request && requestedTokens(request),
-    choices: Math.min(positiveInteger(request?.['n']) ?? 1, Number.MAX_SAFE_INTEGER),
+    promptTokens: estimatedTokens(fields.length === 0 ? characters(body) : prompt + writtenBeside(request!)),
+    requestedTokens: request && requestedTokens(request, choices),
+    choices: Math.min(choices ?? 1, Number.MAX_SAFE_INTEGER),
     isStream: isJson(body) ? ![undefined, null, false].includes(request?.['stream'] as null) : body !== '',
     model: modelOf(request?.['model']),
+    ...(isJson(body) && { isForText: request !== undefined && ('messages' in request || 'prompt' in request) }),
   }
+}
+
+/** What the model may read beside its prompt, as JSON.stringify writes it. */
+function writtenBeside(request: JsonObject): number {
+  const others = Object.keys(request).filter((name) => !KNOWN_FIELDS.includes(name))
+  const otherSize = others.reduce((sum, name) => sum + writtenCharacters(request[name]), 0)
+  const definitions = DEFINITION_FIELDS.reduce((sum, name) => sum + writtenCharacters(request[name]), 0)
+  return definitions + (otherSize > 256 ? otherSize : 0)
+}
+
+function writtenCharacters(value: unknown): number {
+  if (typeof value === 'string') return characters(value)
+  if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) return 0
+  return characters(JSON.stringify(value))
 }
 
 /** Text, a list of texts, messages and their parts. A number in a list is a token that the client has made itself. */
@@ -45,14 +65,18 @@ function promptCharacters(value: unknown, depth: number): number {
   return part['type'] === 'text' ? sum + charactersIn(part['data']) : sum
 }
 
-function requestedTokens(request: JsonObject): number | undefined {
-  const bounds = MAX_FIELDS.map((field) => positiveInteger(request[field])).filter((bound) => bound !== undefined)
-  const requested = Math.max(...bounds) * (positiveInteger(request['n']) ?? 1)
-  return bounds.length === 0 ? undefined : Math.min(requested, Number.MAX_SAFE_INTEGER)
+function requestedTokens(request: JsonObject, choices: number | undefined): number | undefined {
+  const nested = [asObject(request['options'])?.['num_predict'], asObject(request['parameters'])?.['max_new_tokens']]
+  const bound = boundIn([...MAX_FIELDS.map((field) => request[field]), ...nested])
+  const hasBadChoices = choices === undefined && CHOICES_FIELDS.some((field) => (request[field] ?? null) !== null)
+  return bound === undefined || hasBadChoices ? undefined : Math.min(bound * (choices ?? 1), Number.MAX_SAFE_INTEGER)
 }
 
-function positiveInteger(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) > 0 ? (value as number) : undefined
+/** The largest of those that are there; undefined where there is none, and where one is no positive integer. */
+function boundIn(values: readonly unknown[]): number | undefined {
+  const present = values.filter((value) => value !== undefined && value !== null)
+  if (!present.every((value) => Number.isInteger(value) && (value as number) > 0)) return undefined
+  return present.length === 0 ? undefined : Math.min(Math.max(...(present as number[])), Number.MAX_SAFE_INTEGER)
 }
 
 function modelOf(value: unknown): string | undefined {

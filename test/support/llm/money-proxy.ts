@@ -9,6 +9,8 @@ import { CHAT, HELLO, LlmProxy, proxyEnv } from './llm-proxy.ts'
 export const PRICES = {
   main: {
     'big*': { input: 10_000, cached_input: 5_000, cache_write: 30_000, output: 20_000 },
+    // What recorded responses name: another model than was asked for, and no dearer one.
+    'gpt-4o*': { input: 10_000, cached_input: 5_000, cache_write: 30_000, output: 20_000 },
     'small-1': { input: 1_000, output: 2_000 },
     '*': { input: 40_000, output: 80_000 },
   },

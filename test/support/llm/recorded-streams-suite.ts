@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { chargedTokens } from '../../../src/llm/usage.ts'
 import type { Fields } from '../service/http.ts'
 import { thisSuite } from '../service/suite-owner.ts'
 import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from './llm-proxy.ts'
@@ -28,7 +29,8 @@ export function recordedStreamsSuite(pieceBytes: number, names?: readonly string
 
     for (const recorded of RECORDED_STREAMS) {
       if (names && !names.includes(recorded.name)) continue
-      const cost = (recorded.prompt ?? HELLO_TOKENS) + (recorded.completion ?? Math.ceil(recorded.characters / 4))
+      const { prompt = HELLO_TOKENS, completion = Math.ceil(recorded.characters / 4), cache } = recorded
+      const cost = chargedTokens({ prompt, completion, cache })
 
       test.each<LineEnd>(['\n', '\r\n', '\r'])(
         `${recorded.name}: byte for byte where nothing is to be added, line ends %j`,
