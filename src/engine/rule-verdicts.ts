@@ -1,5 +1,5 @@
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
-import { type Descriptors, UNDECIDED } from '../request/descriptors.ts'
+import { type Descriptors, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
 import { REPEATED } from '../request/view.ts'
 
 export const APPLIES = 0
@@ -74,16 +74,18 @@ function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Ve
 /** All are read: a repeated field is refused even where another one does not match. */
 function matchVerdict({ match }: PlanRule, descriptors: Descriptors): Verdict {
   let verdict: Verdict = APPLIES
+  let isUnreadable = false
   if (match === undefined) return verdict
   for (let i = 0; i < match.length; i++) {
     const { keyIndex, patterns } = match[i]!
     const value = descriptors.get(keyIndex)
     if (value === REPEATED) verdict = AMBIGUOUS
     else if (verdict === AMBIGUOUS || verdict === NO_MATCH) continue
+    else if (value === UNREADABLE) isUnreadable = true
     else if (value === UNDECIDED) verdict = NEEDS_BODY
     else if (value === undefined || !patterns.cover(value)) verdict = NO_MATCH
   }
-  return verdict
+  return isUnreadable && verdict !== NO_MATCH ? AMBIGUOUS : verdict
 }
 
 function keysVerdict({ keyIndexes }: PlanRule, descriptors: Descriptors): Verdict {
@@ -91,7 +93,7 @@ function keysVerdict({ keyIndexes }: PlanRule, descriptors: Descriptors): Verdic
   for (let i = 0; i < keyIndexes.length; i++) {
     const value = descriptors.get(keyIndexes[i]!)
     if (value === REPEATED) return AMBIGUOUS
-    if (value === undefined) verdict = LACKS_KEY
+    if (value === undefined || value === UNREADABLE) verdict = LACKS_KEY
     else if (value === UNDECIDED && verdict === APPLIES) verdict = NEEDS_BODY
   }
   return verdict

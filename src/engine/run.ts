@@ -5,7 +5,7 @@ import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
 import { isAmbiguousPath, normalizePath } from '../policy/path.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Matches } from '../policy/routes.ts'
-import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED } from '../request/descriptors.ts'
+import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
@@ -115,7 +115,8 @@ export class Run implements RequestFacts, RequestParts {
   }
 
   get model(): DescriptorValue {
-    return this.isBodyUnread || this.isBodyAmbiguous ? UNDECIDED : this.body?.model
+    if (this.isBodyUnread || this.isBodyAmbiguous) return UNDECIDED
+    return this.body?.isUnreadable === true ? UNREADABLE : this.body?.model
   }
 
   valueOf(keyIndex: number): DescriptorValue {

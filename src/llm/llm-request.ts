@@ -1,3 +1,4 @@
+import { JsonEncoding } from './json-encoding.ts'
 import { JsonScanner } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.ts'
 import { type Charset, unitsOf } from './json-string.ts'
@@ -15,6 +16,8 @@ export interface LlmRequest {
   readonly isStream: boolean
   /** Undefined where it is not a string, or longer than 256 UTF-16 units. */
   readonly model: string | undefined
+  /** It is not JSON for us, and a more lenient backend may find any model in it. */
+  readonly isUnreadable?: boolean
   /** It has messages or a prompt, which no request for embeddings has. */
   readonly isForText?: boolean
 }
@@ -72,13 +75,14 @@ const [MESSAGES, PROMPT_TEXT, DEFINITIONS, BOUNDS, CHOICES, STREAM] = ['messages
 export class LlmRequestReader {
   readonly #sizes = new JsonSizes(REQUEST)
   readonly #scanner: JsonScanner
+  readonly #encoding = new JsonEncoding((bytes, from, to) => this.#scanner.push(bytes, from, to))
 
   constructor(charset: Charset = 'utf8') {
     this.#scanner = new JsonScanner(this.#sizes, SCAN_LIMITS, charset)
   }
 
   push(bytes: Uint8Array, from: number, to: number): void {
-    this.#scanner.push(bytes, from, to)
+    this.#encoding.push(bytes, from, to)
   }
 
   /** No further bytes will be read. */
@@ -87,6 +91,7 @@ export class LlmRequestReader {
   }
 
   end(): LlmRequest | 'body_too_large' | 'repeated_descriptor' | 'bad_request' {
+    this.#encoding.end()
     const isJson = this.#scanner.end()
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
     const sizes = this.#sizes
@@ -140,10 +145,11 @@ function largerBound(largest: number, size: number): number {
   return Math.max(largest, size)
 }
 
-/** With a byte order mark, in UTF-16, with `NaN`, in an unknown content coding: some backends accept each of them. */
+/** In UTF-32, with `NaN`, in an unknown content coding: some backends accept each of them. */
 function unreadable(characters: number): LlmRequest {
   const promptTokens = estimatedTokens(characters)
-  return { promptTokens, requestedTokens: undefined, choices: 1, isStream: characters > 0, model: undefined }
+  const isUnreadable = characters > 0
+  return { promptTokens, requestedTokens: undefined, choices: 1, isStream: isUnreadable, model: undefined, isUnreadable }
 }
 
 /** A text, a list of texts, messages and their parts. A number in a list is a token id. */

@@ -22,7 +22,10 @@ export function defaultIdentification(): Identification {
 /** Stands for a value in a body that was not read: nobody knows yet whether there is one. */
 export const UNDECIDED = Symbol('undecided')
 
-export type DescriptorValue = FieldValue | typeof UNDECIDED
+/** Stands for a value in a body that is not JSON: to some backends there may be one. Limits do without it, and matches refuse to guess. */
+export const UNREADABLE = Symbol('unreadable')
+
+export type DescriptorValue = FieldValue | typeof UNDECIDED | typeof UNREADABLE
 
 /** What else is known of the request. */
 export interface RequestParts {

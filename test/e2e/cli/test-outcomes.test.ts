@@ -98,7 +98,7 @@ describe('cases that fail', () => {
       'a refusal',
       { status: 200 },
       { request: { uri: '/api', headers: { 'x-k': ['a', 'b'] } } },
-      'Bad request: a field that a rule reads is repeated.',
+      'Bad request: a field that a rule reads is repeated, or it reads the model of a body that is not JSON.',
     ],
     ['a field that is there', { headers: { 'RateLimit-Limit': null } }, {}, 'RateLimit-Limit  expected none, got 5'],
     ['a field that is absent', { headers: { 'X-Nothing': 1 } }, {}, 'X-Nothing  expected 1, got none'],

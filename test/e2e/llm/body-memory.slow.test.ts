@@ -8,6 +8,7 @@ import {
   chunk,
   KIB,
   keepingBodies,
+  MAX_TOKENS,
   SILENCE_MS,
   stopping,
   untilHeld,
@@ -62,7 +63,7 @@ describe('where EDGE_BODY_MEMORY is short', () => {
     proxy.clock.advance(SILENCE_MS)
     await until(() => clients.every(({ received }) => received !== ''))
     expect(clients.map(({ received }) => statusesIn(received)[0]).sort()).toEqual([200, 408])
-    expect((await proxy.spent()).day).toBe(HELLO_TOKENS)
+    expect((await proxy.spent()).day).toBe(HELLO_TOKENS + MAX_TOKENS)
     await untilHeld(proxy, 0, 0)
   })
 

@@ -133,7 +133,7 @@ describe('counting', () => {
     expect(await chat.spent()).toEqual(both(103))
     const anthropic = await llmProxy(await streamingLlm(anthropicStream(['abcd'])))
     await anthropic.stream(MESSAGES, ASKED)
-    expect(await anthropic.spent()).toEqual(both(25 + 15))
+    expect(await anthropic.spent()).toEqual(both(25 + 100 + 15))
   })
 
   test('9. a usage chunk with empty choices is read and passed on', async () => {

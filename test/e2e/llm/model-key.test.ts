@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, llmRule, type PolicyText, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { answeringLlm, type ScriptedLlm } from '../../support/llm/scripted-llm.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -10,6 +10,46 @@ import { running } from '../../support/service/running.ts'
 
 const MISSING = 'edge_descriptor_missing_total{key="llm:model"}'
 const GZIP: Fields = [['Content-Encoding', 'gzip']]
+
+/** As Python reads it: in UTF-8, with a byte order mark, and in UTF-16 of both orders, with one or without. */
+function encodings(json: string): Buffer[] {
+  const [little, big] = [Buffer.from(json, 'utf16le'), Buffer.from(json, 'utf16le').swap16()]
+  return [Buffer.from(json), Buffer.from(`\ufeff${json}`), little, Buffer.concat([Buffer.from([0xfe, 0xff]), big]), big]
+}
+
+describe('a block of a model', () => {
+  const rules = [blockRule('forbidden', { 'llm:model': 'forbidden' })]
+
+  test('covers it however the body is encoded', async () => {
+    const { edge } = await limited(policy('p', { rules }))
+    for (const body of encodings('{"model":"forbidden"}')) expect((await ask(edge.port, 'POST', CHAT, [], body)).status).toBe(403)
+    for (const body of encodings('{"model":"other"}')) expect((await ask(edge.port, 'POST', CHAT, [], body)).status).toBe(200)
+  })
+
+  test.each([
+    ['with a number that only some know', '{"model":"forbidden","temperature":NaN}', []],
+    ['in UTF-32', Buffer.from('{\0\0\0"\0\0\0'), []],
+    ['that is no JSON', 'model=forbidden', []],
+    ['in a coding that edge does not know', '(\xb5/\xfd and more)', [['Content-Encoding', 'zstd']]],
+  ] as const)('refuses a body %s: some backend may find that model in it', async (_what, body, fields) => {
+    const { edge, backend } = await limited(policy('p', { rules }))
+    const { status, headers } = await ask(edge.port, 'POST', CHAT, fields, body)
+    expect([status, headers['x-edge-reason'], backend.calls]).toEqual([400, 'repeated_descriptor', []])
+  })
+
+  test('lets pass what has no body, and what another field of the rule rules out', async () => {
+    const both = [blockRule('forbidden', { 'llm:model': 'forbidden', 'header:x-team': 'red' })]
+    const { edge } = await limited(policy('p', { rules: both }), {})
+    expect((await ask(edge.port, 'GET', '/v1/models')).status).toBe(200)
+    expect((await ask(edge.port, 'POST', CHAT, [['X-Team', 'blue']], 'no JSON')).status).toBe(200)
+    expect((await ask(edge.port, 'POST', CHAT, [['X-Team', 'red']], 'no JSON')).status).toBe(400)
+  })
+
+  test('in shadow changes nothing', async () => {
+    const { edge } = await limited(policy('p', { mode: 'shadow', rules }))
+    expect((await ask(edge.port, 'POST', CHAT, [], 'no JSON')).status).toBe(200)
+  })
+})
 
 describe('a limit for each model', () => {
   test('counts by what the body says, however that is spelled or packed', async () => {
@@ -37,6 +77,13 @@ describe('a limit for each model', () => {
     const { edge } = await limited(policy('p', { rules: [bucketRule('r', ['llm:model'], 1)] }))
     for (let i = 0; i < 2; i++) expect((await ask(edge.port, 'POST', CHAT, [], body)).status).toBe(200)
     expect(await edge.metric(MISSING)).toBe(2)
+  })
+
+  test('is for the same model in UTF-16 and with a byte order mark', async () => {
+    const { edge } = await limited(policy('p', { rules: [bucketRule('r', ['llm:model'], 1)] }))
+    const statuses: number[] = []
+    for (const body of encodings('{"model":"m-1"}')) statuses.push((await ask(edge.port, 'POST', CHAT, [], body)).status)
+    expect(statuses).toEqual([200, 429, 429, 429, 429])
   })
 
   test('refuses a body that names two, and takes nothing', async () => {

@@ -118,7 +118,7 @@ describe('a client that goes away', () => {
     await client.untilText('abcd')
     client.abort()
     await until(() => call.isAborted)
-    expect(await proxy.spent()).toEqual(both(25 + 1))
+    expect(await proxy.spent()).toEqual(both(25 + 100 + 1))
   })
 
   test('after [DONE], while the connection is still open: nothing changes any more', async () => {
@@ -131,7 +131,7 @@ describe('a client that goes away', () => {
     expect(await proxy.settlements()).toEqual({ done: 1 })
   })
 
-  test('in the middle of a whole answer: it pays its prompt', async () => {
+  test('in the middle of a whole answer, before any text: it pays what was reserved', async () => {
     const backend = await scriptedLlm()
     const proxy = await llmProxy(backend)
     const client = proxy.open(CHAT, { messages: HELLO, max_tokens: MAX })
@@ -141,7 +141,7 @@ describe('a client that goes away', () => {
     await client.untilText('choices')
     client.abort()
     await call.writeUntilAborted(' ')
-    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + MAX))
   })
 
   test.for([

@@ -31,6 +31,7 @@ export function requestByTree(body: string): LlmRequest {
     choices: Math.min(choices ?? 1, Number.MAX_SAFE_INTEGER),
     isStream: isJson(body) ? ![undefined, null, false].includes(request?.['stream'] as null) : body !== '',
     model: modelOf(request?.['model']),
+    ...(!isJson(body) && { isUnreadable: body !== '' }),
     ...(isJson(body) && { isForText: request !== undefined && ('messages' in request || 'prompt' in request) }),
   }
 }

@@ -7,7 +7,7 @@ export const KIB = 1024
 /** Two reads. The rest of a smaller one would be read for the sake of its connection. */
 export const BODY = 128 * KIB
 export const PART = 112 * KIB
-const MAX_TOKENS = 5
+export const MAX_TOKENS = 5
 /** Longer than an upload may be silent while others wait. */
 export const SILENCE_MS = 6000
 /** Longer than a new upload waits. */
@@ -31,7 +31,7 @@ export function stopping(proxy: LlmProxy, announced: number, sent: number, path 
 
 /** Of so many bytes, and always of as many tokens. */
 export function bodyOf(bytes: number): string {
-  const [start, end] = JSON.stringify({ messages: HELLO, max_tokens: MAX_TOKENS, padding: '|' }).split('|') as [string, string]
+  const [start, end] = JSON.stringify({ messages: HELLO, max_tokens: MAX_TOKENS, metadata: '|' }).split('|') as [string, string]
   return `${start}${'x'.repeat(bytes - start.length - end.length)}${end}`
 }
 

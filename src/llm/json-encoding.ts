@@ -1,0 +1,65 @@
+import { TextDecoder } from 'node:util'
+
+/** How many bytes tell the encoding of JSON, of which the first character is ASCII. */
+const TELLING_BYTES = 4
+
+/** Who takes UTF-8. */
+type Sink = (bytes: Uint8Array, from: number, to: number) => void
+
+/**
+ * Hands JSON on as UTF-8, without a byte order mark. Some servers read UTF-16 too, told by its byte order mark or by the zeros in the first two
+ * characters, as Python's `json.loads` does. UTF-32 stays as it is, and so is no JSON.
+ */
+export class JsonEncoding {
+  readonly #sink: Sink
+  /** Bytes that came before the encoding was known. */
+  #first: Buffer | undefined = Buffer.alloc(0)
+  #decoder: TextDecoder | undefined
+
+  constructor(sink: Sink) {
+    this.#sink = sink
+  }
+
+  push(bytes: Uint8Array, from: number, to: number): void {
+    if (this.#first !== undefined) this.#begin(bytes.subarray(from, to))
+    else if (this.#decoder === undefined) this.#sink(bytes, from, to)
+    else this.#decode(this.#decoder, bytes.subarray(from, to))
+  }
+
+  /** The last byte has come. */
+  end(): void {
+    if (this.#first !== undefined) this.#tell(this.#first)
+  }
+
+  #begin(bytes: Uint8Array): void {
+    this.#first = Buffer.concat([this.#first!, bytes])
+    if (this.#first.length >= TELLING_BYTES) this.#tell(this.#first)
+  }
+
+  #tell(first: Buffer): void {
+    this.#first = undefined
+    const encoding = utf16Of(first)
+    if (encoding === undefined) return this.#sink(first, hasUtf8Mark(first) ? 3 : 0, first.length)
+    this.#decoder = new TextDecoder(encoding)
+    this.#decode(this.#decoder, first)
+  }
+
+  #decode(decoder: TextDecoder, bytes: Uint8Array): void {
+    const text = Buffer.from(decoder.decode(bytes, { stream: true }))
+    this.#sink(text, 0, text.length)
+  }
+}
+
+function hasUtf8Mark([a, b, c]: Buffer): boolean {
+  return a === 0xef && b === 0xbb && c === 0xbf
+}
+
+function utf16Of([a, b, c, d]: Buffer): 'utf-16le' | 'utf-16be' | undefined {
+  if (a === undefined || b === undefined) return undefined
+  if (a === 0xfe && b === 0xff) return 'utf-16be'
+  // With two zeros behind it, it is the mark of UTF-32.
+  if (a === 0xff && b === 0xfe) return c === 0 && d === 0 ? undefined : 'utf-16le'
+  if (a === 0) return b === 0 ? undefined : 'utf-16be'
+  if (b === 0) return c === 0 && d === 0 ? undefined : 'utf-16le'
+  return undefined
+}
