@@ -28,7 +28,10 @@ export const REASONS = {
     status: 400,
     meaning: 'Bad request: X-Original-URL is not http:// or https://, a host and a path, or its host contains ? or #.',
   },
-  repeated_descriptor: { status: 400, meaning: 'Bad request: a field that a rule reads is repeated, or it reads the model of a body that is not JSON.' },
+  repeated_descriptor: {
+    status: 400,
+    meaning: 'Bad request: a field that a rule reads is repeated, or it reads the model of a body that is not JSON.',
+  },
   bad_request: {
     status: 400,
     meaning: 'Bad request: it can be read in two ways, or its body does not match its Content-Encoding.',

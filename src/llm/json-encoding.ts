@@ -1,8 +1,7 @@
-import { TextDecoder } from 'node:util'
-
 /** How many bytes tell the encoding of JSON, of which the first character is ASCII. */
 const TELLING_BYTES = 4
 
+type Decoder = InstanceType<typeof TextDecoder>
 /** Who takes UTF-8. */
 type Sink = (bytes: Uint8Array, from: number, to: number) => void
 
@@ -11,10 +10,12 @@ type Sink = (bytes: Uint8Array, from: number, to: number) => void
  * characters, as Python's `json.loads` does. UTF-32 stays as it is, and so is no JSON.
  */
 export class JsonEncoding {
+  /** What was handed on is what came. */
+  isUtf8 = true
   readonly #sink: Sink
   /** Bytes that came before the encoding was known. */
   #first: Buffer | undefined = Buffer.alloc(0)
-  #decoder: TextDecoder | undefined
+  #decoder: Decoder | undefined
 
   constructor(sink: Sink) {
     this.#sink = sink
@@ -39,12 +40,13 @@ export class JsonEncoding {
   #tell(first: Buffer): void {
     this.#first = undefined
     const encoding = utf16Of(first)
+    this.isUtf8 = encoding === undefined && !hasUtf8Mark(first)
     if (encoding === undefined) return this.#sink(first, hasUtf8Mark(first) ? 3 : 0, first.length)
     this.#decoder = new TextDecoder(encoding)
     this.#decode(this.#decoder, first)
   }
 
-  #decode(decoder: TextDecoder, bytes: Uint8Array): void {
+  #decode(decoder: Decoder, bytes: Uint8Array): void {
     const text = Buffer.from(decoder.decode(bytes, { stream: true }))
     this.#sink(text, 0, text.length)
   }

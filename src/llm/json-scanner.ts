@@ -153,7 +153,7 @@ export class JsonScanner {
     else if (byte !== QUOTE) return this.#fail(at)
     else if (this.#isName) {
       this.#state = BEFORE_COLON
-      this.#events.name(this.#string)
+      this.#events.name(this.#string, this.#bytes - (to - at) + 1)
     } else {
       this.#afterValue()
       this.#events.string(this.#string, true)

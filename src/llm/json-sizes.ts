@@ -41,11 +41,14 @@ export const NO_COUNT = -3
 /** The field of a value that belongs to the others. */
 const OTHER = -3
 // Above the number of fields of any object that is read, and its depth.
-const MAX_FIELDS = 24
+const MAX_FIELDS = 28
 const MAX_FRAMES = 12
 
 /** The fields get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
-export function fieldsOf(readings: Readonly<Record<string, Reading>>, options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others'>> = {}): Fields {
+export function fieldsOf(
+  readings: Readonly<Record<string, Reading>>,
+  options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others'>> = {},
+): Fields {
   const names = Object.keys(readings)
   const byLength: Field[][] = Array.from({ length: Math.max(...names.map(({ length }) => length)) + 1 }, () => [])
   names.forEach((name, index) => {
@@ -66,6 +69,8 @@ export class JsonSizes implements JsonEvents {
   readonly keptSizes: Float64Array[] = []
   keptText: string | undefined
   otherSize = 0
+  /** Of the fields of the outermost object: how many bytes came up to the end of their names. */
+  readonly nameEnds = new Float64Array(MAX_FIELDS)
   /** A field of the outermost object was repeated. */
   hasRepeatedName = false
   /** A name of the outermost object differs from a field only in case. */
@@ -97,7 +102,7 @@ export class JsonSizes implements JsonEvents {
     return (this.#seen & (1 << index)) !== 0
   }
 
-  name(name: JsonString): void {
+  name(name: JsonString, end: number): void {
     if (this.#unreadDepth > 0) return
     if (this.#writtenDepth > 0) {
       this.#written += name.writtenCharacters + NAME_SIGNS
@@ -116,6 +121,7 @@ export class JsonSizes implements JsonEvents {
       this.#field[top] = OTHER
       return
     }
+    this.nameEnds[field.index] = end
     this.hasRepeatedName ||= this.has(field.index)
     this.#seen |= 1 << field.index
   }

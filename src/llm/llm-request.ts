@@ -18,6 +18,8 @@ export interface LlmRequest {
   readonly model: string | undefined
   /** It is not JSON for us, and a more lenient backend may find any model in it. */
   readonly isUnreadable?: boolean
+  /** Where in its bytes the name `stream_options` ends; 0 where it has none, undefined where its bytes are not plain UTF-8. */
+  readonly streamOptionsAt?: number | undefined
   /** It has messages or a prompt, which no request for embeddings has. */
   readonly isForText?: boolean
 }
@@ -59,14 +61,15 @@ const REQUEST = fieldsOf(
     options: { fields: fieldsOf({ num_predict: NUMBER }, { keptAs: 0 }) },
     parameters: { fields: fieldsOf({ max_new_tokens: NUMBER }, { keptAs: 1 }) },
     stream: { isFlag: true },
+    stream_options: {},
     model: { text: 'kept' },
     ...readings(UNREAD_FIELDS, {}),
   },
   { others: WRITTEN },
 )
-const [MESSAGES, PROMPT_TEXT, DEFINITIONS, BOUNDS, CHOICES, STREAM] = ['messages', 'prompt', 'tools', 'max_tokens', 'n', 'stream'].map((name) =>
-  REQUEST.names.indexOf(name),
-) as [number, number, number, number, number, number]
+const [MESSAGES, PROMPT_TEXT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREAM_OPTIONS] = [
+  ...['messages', 'prompt', 'tools', 'max_tokens', 'n', 'stream', 'stream_options'],
+].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number]
 
 /**
  * Reads chat, completions, embeddings, Responses and Anthropic requests by the fields that are present, while their bytes
@@ -108,6 +111,7 @@ export class LlmRequestReader {
       isStream: sizes.size(STREAM) === 1,
       model: sizes.keptText,
       isForText: sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT),
+      streamOptionsAt: this.#encoding.isUtf8 ? (sizes.has(STREAM_OPTIONS) ? sizes.nameEnds[STREAM_OPTIONS] : 0) : undefined,
     }
   }
 

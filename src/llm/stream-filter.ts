@@ -27,6 +27,8 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   readonly promptEstimate: number
   /** The client asked for a stream. One that it did not ask for is counted and never changed. */
   readonly isActivated: boolean
+  /** The provider's count was asked for in place of the client: the event that has nothing else does not pass. */
+  readonly hidesUsage?: boolean
   /** Whether all rules are as in shadow mode, at the moment: then a stream is not cut. */
   readonly isShadowed?: () => boolean
   readonly maxEventBytes?: number
@@ -188,6 +190,7 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#dialect ??= dialectOf(event)
     const before = this.#tally.characters
     if (!this.#passes(event)) return
+    if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const place = this.#addsUsage && Array.isArray(event['choices']) ? usagePlace(bytes, data.spans, event['usage']) : undefined
     if (place === undefined) this.#out.pass(bytes, start, end)
     else this.#passWithUsage(bytes, start, end, place.at, place)
@@ -245,6 +248,11 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#out.add(`${before}${chatUsageText(this.counts)}`)
     this.#out.pass(bytes, at + replaced, end)
   }
+}
+
+/** The last event of a chat stream that was asked for usage. */
+function hasUsageOnly({ choices, usage }: JsonObject): boolean {
+  return Array.isArray(choices) && choices.length === 0 && asObject(usage) !== undefined
 }
 
 const EMPTY = Buffer.alloc(0)

@@ -84,8 +84,12 @@ describe('usage that a provider tells', () => {
 
 test('a tally has usage as soon as a provider names either count', () => {
   expect(hasUsage(newTally())).toBe(false)
-  expect(hasUsage({ characters: 9, promptTokens: 0, completionTokens: undefined, countedCharacters: 0, cache: undefined, model: undefined })).toBe(true)
-  expect(hasUsage({ characters: 9, promptTokens: undefined, completionTokens: 0, countedCharacters: 0, cache: undefined, model: undefined })).toBe(true)
+  expect(
+    hasUsage({ characters: 9, promptTokens: 0, completionTokens: undefined, countedCharacters: 0, cache: undefined, model: undefined }),
+  ).toBe(true)
+  expect(
+    hasUsage({ characters: 9, promptTokens: undefined, completionTokens: 0, countedCharacters: 0, cache: undefined, model: undefined }),
+  ).toBe(true)
 })
 
 test('the estimate is a quarter of all characters, rounded up once', () => {

@@ -110,7 +110,7 @@ describe('a token_bucket_llm rule', () => {
       onLimitExceeded: 'graceful_close',
       includePartialUsage: true,
     }
-    expect(llm({ tokens_per_day: 6000 }).llm).toEqual({ maxCompletionTokens: undefined, streaming: defaults })
+    expect(llm({ tokens_per_day: 6000 }).llm).toEqual({ maxCompletionTokens: undefined, withoutUsage: 'estimate', streaming: defaults })
     expect(llm({ tokens_per_day: 6000, streaming: {} }).llm!.streaming).toEqual(defaults)
     expect(llm({ tokens_per_day: 6000, streaming: { buffer_tokens: 7 } }).llm!.streaming).toEqual({ ...defaults, bufferTokens: 7 })
   })
@@ -123,9 +123,10 @@ describe('a token_bucket_llm rule', () => {
       on_limit_exceeded: 'error_chunk',
       include_partial_usage: false,
     }
-    const rule = llm({ tokens_per_day: 6000, max_completion_tokens: 70, streaming })
+    const rule = llm({ tokens_per_day: 6000, max_completion_tokens: 70, without_usage: 'keep', streaming })
     expect(rule.llm).toEqual({
       maxCompletionTokens: 70,
+      withoutUsage: 'keep',
       streaming: { enabled: false, enforceMidStream: false, bufferTokens: 20, onLimitExceeded: 'error_chunk', includePartialUsage: false },
     })
     for (const flag of ['enabled', 'enforce_mid_stream', 'include_partial_usage'] as const) {

@@ -174,7 +174,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const compiled = compileAlgorithm(rule, parts.prices)
   const isInDomain = policy.selector.domain !== undefined
   // Calls of the rate limit service say how many hits they take.
-  const { cost, llm, block } = isInDomain ? { cost: GIVEN, llm: undefined, block: compiled.block } : compiled
+  const { cost, llm, asksUsage = false, block }: CompiledRule = isInDomain ? { cost: GIVEN, block: compiled.block } : compiled
   return Object.freeze({
     policy,
     name: rule.name,
@@ -188,6 +188,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     cost,
     needsBody: cost.needsBody || keys.some(isInBody) || (matched?.some(({ key }) => isInBody(key)) ?? false),
     llm,
+    asksUsage,
     variantOf: undefined,
   })
 }

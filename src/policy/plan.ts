@@ -75,6 +75,8 @@ export interface PlanRule {
   readonly needsBody: boolean
   /** The settings of a token_bucket_llm rule. */
   readonly llm: LlmSettings | undefined
+  /** Streams that it counts are asked for the provider's count. */
+  readonly asksUsage: boolean
   /** The rule of the bundle whose limits an override has changed to these; undefined: it is a rule of the bundle. */
   readonly variantOf: PlanRule | undefined
 }

@@ -41,6 +41,8 @@ export interface LlmResponseParts {
   readonly request: LlmRequest
   /** The client asked for a stream, by its body or by Accept. */
   readonly isActivated: boolean
+  /** The proxy has asked for the count of a stream, and the client has not: it does not see it. */
+  readonly hidesUsage: boolean
   /** Whatever usage it reports was charged to the request that caused it: this one looks that up again. */
   readonly isLookup: boolean
   readonly maxBodyBytes: number

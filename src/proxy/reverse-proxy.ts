@@ -10,7 +10,8 @@ import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
-import { mayClimb } from '../policy/path.ts'
+import { mayAskForUsage, withUsageRequest } from '../llm/usage-request.ts'
+import { mayClimb, normalizePath } from '../policy/path.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
@@ -196,9 +197,12 @@ export class ReverseProxy {
 
   #forward(incoming: Incoming, reservation: Reservation | undefined, held: HeldRequest | undefined, fields: string): void {
     const { backend, backendHost } = this.#parts
-    const { request, view, plan, downstream, body } = incoming
+    const { request, view, plan, downstream } = incoming
     const isCounted = reservation !== undefined && reservation.charges.length > 0
-    const llm = isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, incoming, incoming.llm) : undefined
+    const asking = isCounted ? this.#askingForUsage(incoming, reservation) : undefined
+    const body = asking ?? incoming.body
+    const llm =
+      isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, incoming, incoming.llm, asking !== undefined) : undefined
     if (downstream.isGone) {
       // It went while its body was read or the store was asked.
       held?.release()
@@ -212,13 +216,22 @@ export class ReverseProxy {
     incoming.body = undefined
   }
 
-  #llmParts(reservation: Reservation, { request, downstream }: Incoming, llm: LlmRequest): LlmResponseParts {
+  /** The body with a request for the provider's count, where a rule wants that and the client does not ask for it; else undefined. */
+  #askingForUsage({ request, body, llm }: Incoming, { charges }: Reservation): ReadBody | undefined {
+    const asks = charges.some(({ rule }) => rule.asksUsage && !rule.policy.isShadow) && !this.#parts.engine.isShadowed
+    if (!asks || body === undefined || body.isPartial || !llm?.isStream || llm.streamOptionsAt === undefined) return undefined
+    if (!mayAskForUsage(normalizePath(request.target)) || request.header('content-encoding') !== undefined) return undefined
+    const bytes = withUsageRequest(body.bytes, llm.streamOptionsAt)
+    return bytes && { ...body, bytes }
+  }
+
+  #llmParts(reservation: Reservation, { request, downstream }: Incoming, llm: LlmRequest, hidesUsage: boolean): LlmResponseParts {
     const { engine, logger, clock, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const notUnderstood = this.#notUnderstood
     const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger, clock, notUnderstood, trace: downstream.trace })
     const isLookup = (request.method === 'GET' || request.method === 'HEAD') && !asksForTokens(llm)
-    return { settlement, request: llm, isActivated, isLookup, maxBodyBytes, slices: this.#slices, metrics, logger }
+    return { settlement, request: llm, isActivated, hidesUsage, isLookup, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 
   /** The backend gave no response, or not the whole of it. Half a response is broken off, not ended as if it were whole. */

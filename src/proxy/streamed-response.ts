@@ -30,7 +30,7 @@ export class StreamedResponse implements LlmResponse {
   #isOpen = true
 
   constructor(head: ResponseHead, parts: LlmResponseParts, flow: ResponseFlow) {
-    const { settlement, request, isActivated } = parts
+    const { settlement, request, isActivated, hidesUsage } = parts
     this.#parts = parts
     this.#flow = flow
     this.#status = head.status
@@ -42,8 +42,9 @@ export class StreamedResponse implements LlmResponse {
     const isRead = isCounted && coding !== undefined
     const beganShadowed = settlement.isShadowed
     const isShadowed = () => beganShadowed || settlement.isShadowed
-    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated, isShadowed })
-    this.isFiltered = isRead && isActivated && !beganShadowed && rules.some(({ policy }) => !policy.isShadow)
+    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated, hidesUsage, isShadowed })
+    const mayChange = isActivated && !beganShadowed && rules.some(({ policy }) => !policy.isShadow)
+    this.isFiltered = isRead && (mayChange || hidesUsage)
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'
     parts.metrics.openStreams.count++

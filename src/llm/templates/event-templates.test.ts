@@ -8,7 +8,8 @@ import { EventTemplate } from './event-template.ts'
 const RULE: StreamRule = {
   policy: { isShadow: false },
   llm: {
-    withoutUsage: 'estimate', maxCompletionTokens: undefined,
+    withoutUsage: 'estimate',
+    maxCompletionTokens: undefined,
     streaming: { enabled: true, enforceMidStream: true, bufferTokens: 100, onLimitExceeded: 'graceful_close', includePartialUsage: true },
   },
 }

@@ -8,6 +8,8 @@ export interface CompiledRule {
   readonly cost: Cost
   /** The settings of a rule that reads LLM responses. */
   readonly llm?: LlmSettings | undefined
+  /** Streams are asked for the provider's count. */
+  readonly asksUsage?: boolean
   /** What a rule does that rejects all it covers. */
   readonly block?: Block | undefined
 }

@@ -10,7 +10,7 @@ import { windowIdentity, windowLimit } from './window-limit.ts'
 
 export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables): CompiledRule {
   const prices = config.prices === undefined ? undefined : tables.named(config.prices)
-  return { cost: new BudgetCost(prices, config.cost && fieldOf(config.cost), config.without_usage) }
+  return { cost: new BudgetCost(prices, config.cost && fieldOf(config.cost), config.without_usage), asksUsage: config.streaming.ask_usage }
 }
 
 export function costBudgetLimits(config: CostBudgetConfig): PartLimit[] {

@@ -9,7 +9,7 @@ import { windowLimit } from './window-limit.ts'
 
 export function compileTokenBucketLlm(config: TokenBucketLlmConfig): CompiledRule {
   const llm = llmSettings(config)
-  return { cost: new LlmReservation(llm), llm }
+  return { cost: new LlmReservation(llm), llm, asksUsage: config.streaming.enabled && config.streaming.ask_usage }
 }
 
 function llmSettings(config: TokenBucketLlmConfig): LlmSettings {

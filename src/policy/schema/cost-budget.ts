@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { hasSixDecimals, MAX_BUDGET } from '../../costs/money.ts'
 import { TOKEN } from '../../token.ts'
-import { label, withoutUsage } from './parts.ts'
+import { askUsage, label, withoutUsage } from './parts.ts'
 import { windowFields } from './window.ts'
 
 const MONEY = `an amount of money, a number above 0, up to ${MAX_BUDGET}, with at most 6 decimals`
@@ -37,6 +37,7 @@ export const costBudgetConfig = z
       prices: label.optional().meta({ description: "A table of the bundle's prices: the cost is that of the request's model and tokens." }),
       cost: costField.optional().meta({ description: 'A header field with the cost, for requests whose body is not read.' }),
       without_usage: withoutUsage,
+      streaming: z.object({ ask_usage: askUsage }, { error: 'an object' }).prefault({}),
       warn_at_percent: z
         .array(z.int({ error: PERCENT }).min(1, { error: PERCENT }).max(100, { error: PERCENT }), { error: 'a list of percentages' })
         .min(1, { error: 'at least one percentage (leave `warn_at_percent` out for none)' })

@@ -24,9 +24,11 @@ export const descriptorKey = z
   .meta({ pattern: KEY_PATTERN })
 
 /** Of token budgets and budgets of money. */
-export const withoutUsage = z
-  .enum(['estimate', 'keep'], { error: '"estimate" or "keep"' })
-  .default('estimate')
-  .meta({
-    description: "What a stream is charged that ends without the provider's count, or a response that its client does not wait for: an estimate, or at least the reservation.",
-  })
+export const withoutUsage = z.enum(['estimate', 'keep'], { error: '"estimate" or "keep"' }).default('estimate').meta({
+  description:
+    "What a stream is charged that ends without the provider's count, or a response that its client does not wait for: an estimate, or at least the reservation.",
+})
+
+export const askUsage = flag(
+  "Ask for the provider's count of chat and completions streams where the client does not; the event that has it is not shown.",
+).default(false)

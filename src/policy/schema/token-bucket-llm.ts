@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { flag, tokens, withoutUsage } from './parts.ts'
+import { askUsage, flag, tokens, withoutUsage } from './parts.ts'
 
 export const streamingConfig = z.object(
   {
@@ -13,6 +13,7 @@ export const streamingConfig = z.object(
       .default('graceful_close')
       .meta({ description: 'How a cut stream ends: as if the model reached its token limit, or with an error.' }),
     include_partial_usage: flag('Add a usage object to each event and to the closing one.').default(true),
+    ask_usage: askUsage,
   },
   { error: 'an object' },
 )

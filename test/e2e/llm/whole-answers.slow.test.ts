@@ -35,7 +35,11 @@ describe("a whole answer costs what its provider's usage says", () => {
     ['explicit zeros', { ...choice({ content: 'a lot of text' }), usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }, 0],
     ['a part of it: the other part is estimated', { ...choice({ content: 'abcdefgh' }), usage: { prompt_tokens: 40 } }, 42],
     ['rubbish in it is no usage', { ...choice({ content: 'abcd' }), usage: { prompt_tokens: '3', completion_tokens: -1 } }, 4],
-    ['a count that no number holds is no usage', `{"choices":[{"text":"abcd"}],"usage":{"prompt_tokens":1e308,"completion_tokens":1e999}}`, 4],
+    [
+      'a count that no number holds is no usage',
+      `{"choices":[{"text":"abcd"}],"usage":{"prompt_tokens":1e308,"completion_tokens":1e999}}`,
+      4,
+    ],
     ['null is no usage', { ...choice({ content: 'abcd' }), usage: null }, 4],
   ] as const)('%s', async ([, body, tokens]) => {
     expect(await costOf(body)).toBe(tokens)

@@ -11,7 +11,15 @@ describe("a whole answer costs what its provider's usage says", () => {
   test.for([
     ['chat', { usage: { prompt_tokens: 11, completion_tokens: 31, total_tokens: 42 } }, 42],
     ['Responses', { object: 'response', output: [], usage: { input_tokens: 7, output_tokens: 8, total_tokens: 15 } }, 15],
-    ['Anthropic', { type: 'message', content: [], usage: { input_tokens: 7, output_tokens: 8, cache_read_input_tokens: 100, cache_creation_input_tokens: 30 } }, 145],
+    [
+      'Anthropic',
+      {
+        type: 'message',
+        content: [],
+        usage: { input_tokens: 7, output_tokens: 8, cache_read_input_tokens: 100, cache_creation_input_tokens: 30 },
+      },
+      145,
+    ],
     ['embeddings', { object: 'list', data: [], usage: { prompt_tokens: 9, total_tokens: 9 } }, 9],
     ['more than was reserved', { usage: { prompt_tokens: 3, completion_tokens: 4000, total_tokens: 4003 } }, 4003],
   ] as const)('%s', async ([, body, tokens]) => {

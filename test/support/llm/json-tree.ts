@@ -11,7 +11,7 @@ const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
 const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
 const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
 const CHOICES_FIELDS = ['n', 'best_of']
-const UNCOUNTED_FIELDS = ['options', 'parameters', 'stream', 'model', 'metadata', 'logit_bias', 'image', 'images']
+const UNCOUNTED_FIELDS = ['options', 'parameters', 'stream', 'stream_options', 'model', 'metadata', 'logit_bias', 'image', 'images']
 const KNOWN_FIELDS = [...PROMPT_FIELDS, ...DEFINITION_FIELDS, ...MAX_FIELDS, ...CHOICES_FIELDS, ...UNCOUNTED_FIELDS]
 const CHARACTERS_PER_TOKEN = 4
 /** Where a message or a part of it keeps text, and where it keeps further parts. */
@@ -19,6 +19,11 @@ const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reaso
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
 /** Content inside content, such as a tool's result inside a message: deeper than any API nests it. */
 const MAX_DEPTH = 8
+
+/** What a reader and the tree agree on: places in the bytes are the reader's alone. */
+export function comparable<Read>(read: Read): Read {
+  return typeof read === 'object' ? { ...read, streamOptionsAt: undefined } : read
+}
 
 export function requestByTree(body: string): LlmRequest {
   const request = asObject(parseJson(body))

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { both, CHAT, COMPLETIONS, HELLO, HELLO_TOKENS, llmProxy, RESPONSES } from '../../support/llm/llm-proxy.ts'
+import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
+import { moneyProxy } from '../../support/llm/money-proxy.ts'
+import { type ScriptedLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
+
+const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
+const CHUNKS = chatChunk({ content: 'abcd' }) + chatChunk({}, 'stop')
+const USAGE = sse({
+  id: 'c',
+  object: 'chat.completion.chunk',
+  choices: [],
+  usage: { prompt_tokens: 50, completion_tokens: 300, total_tokens: 350 },
+})
+const DONE = sse('[DONE]')
+const QUIET = { include_partial_usage: false }
+
+/** Counts as OpenAI does: only where it is asked to. */
+function countingLlm(): Promise<ScriptedLlm> {
+  return scriptedLlm((call) => {
+    const isAsked = (JSON.parse(call.body) as { stream_options?: { include_usage?: boolean } }).stream_options?.include_usage === true
+    call.begin()
+    call.end(`${CHUNKS}${isAsked ? USAGE : ''}${DONE}`)
+  })
+}
+
+describe('streaming.ask_usage', () => {
+  test("has the provider's count charged, and the client sees the stream that it asked for", async () => {
+    const backend = await countingLlm()
+    const proxy = await llmProxy(backend, { streaming: { ...QUIET, ask_usage: true } })
+    const client = await proxy.stream(CHAT, ASKED)
+    expect(client.text).toBe(`${CHUNKS}${DONE}`)
+    expect(await proxy.spent()).toEqual(both(350))
+    expect(JSON.parse(backend.calls[0]!.body)).toEqual({ ...ASKED, stream_options: { include_usage: true } })
+  })
+
+  test('leaves a client that asks itself the event that it asks for', async () => {
+    const backend = await countingLlm()
+    const proxy = await llmProxy(backend, { streaming: { ...QUIET, ask_usage: true } })
+    const body = { ...ASKED, stream_options: { include_usage: true } }
+    expect((await proxy.stream(CHAT, body)).text).toBe(`${CHUNKS}${USAGE}${DONE}`)
+    expect(backend.calls[0]!.body).toBe(JSON.stringify(body))
+  })
+
+  test('is for budgets of money too', async () => {
+    const proxy = await moneyProxy(await countingLlm(), { config: { streaming: { ask_usage: true } } })
+    expect((await proxy.stream(CHAT, { ...ASKED, model: 'big' })).text).toBe(`${CHUNKS}${DONE}`)
+    expect(await proxy.leftWhenQuiet()).toBe(100 - (50 * 0.01 + 300 * 0.02))
+  })
+
+  test.for([
+    ['without it', CHAT, ASKED, { streaming: QUIET }],
+    ['in shadow', CHAT, ASKED, { streaming: { ...QUIET, ask_usage: true }, mode: 'shadow' }],
+    ['for another API', RESPONSES, { ...ASKED, messages: undefined, input: 'hello there!' }, { streaming: { ...QUIET, ask_usage: true } }],
+    ['for what is no stream', COMPLETIONS, { ...ASKED, stream: false }, { streaming: { ...QUIET, ask_usage: true } }],
+  ] as const)('a request goes on as it came %s', async ([, path, body, options]) => {
+    const backend = await countingLlm()
+    const proxy = await llmProxy(backend, options)
+    await proxy.open(path, body).untilClosed()
+    expect(backend.calls[0]!.body).toBe(JSON.stringify(body))
+  })
+})
+
+describe('without_usage: keep', () => {
+  test('charges a stream without a count what was reserved', async () => {
+    const proxy = await llmProxy(await countingLlm(), { config: { without_usage: 'keep' } })
+    await proxy.stream(CHAT, ASKED)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 500))
+  })
+
+  test('charges the count where there is one', async () => {
+    const proxy = await llmProxy(await countingLlm(), { config: { without_usage: 'keep' } })
+    await proxy.stream(CHAT, { ...ASKED, stream_options: { include_usage: true } })
+    expect(await proxy.spent()).toEqual(both(350))
+  })
+
+  test('charges the estimate where that is more', async () => {
+    const proxy = await llmProxy(await streamingLlm(chatStream(['x'.repeat(40)])), { config: { without_usage: 'keep' } })
+    await proxy.stream(CHAT, { ...ASKED, max_tokens: 1 })
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 10))
+  })
+
+  test('is for money too, and for a client that leaves', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await moneyProxy(backend, { config: { without_usage: 'keep' } })
+    const client = proxy.open(CHAT, { ...ASKED, model: 'big' })
+    const call = await backend.next()
+    call.begin()
+    await call.write(CHUNKS)
+    await client.untilText('abcd')
+    client.abort()
+    expect(await proxy.leftWhenQuiet()).toBe(100 - (HELLO_TOKENS * 0.01 + 500 * 0.02))
+  })
+})
