@@ -9,10 +9,14 @@ import { linesOf } from './field-lines.ts'
 
 const SMALL_BODY_BYTES = 64 * 1024
 
+/** Clients of Anthropic's Messages API read an error only from an object that says it is one. A gateway's prefix may come before the path. */
+const ANTHROPIC_TARGET = /^[^?#]*\/v1\/messages(?:[/?#]|$)/
+
 /** Responds instead of the backend, with a body in the shape that LLM clients already read. */
 export function respondError(downstream: Downstream, code: Reason, message: string, fields: HeaderList = []): void {
   const { status } = REASONS[code]
-  const body = Buffer.from(JSON.stringify({ error: { message, type: errorType(status), code } }))
+  const error = { message, type: errorType(status), code }
+  const body = Buffer.from(JSON.stringify(ANTHROPIC_TARGET.test(downstream.received.target) ? { type: 'error', error } : { error }))
   // Where a request is ambiguous, nobody knows where its body ends.
   const rest = code === 'bad_request' ? 'none' : unreadBody(downstream)
   // RFC 9112 9.6: what is left of the request stands between this response and the next

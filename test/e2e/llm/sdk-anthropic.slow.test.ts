@@ -123,7 +123,9 @@ describe('429', () => {
     expect(failure).toBeInstanceOf(Anthropic.RateLimitError)
     expect(failure).toMatchObject({
       status: 429,
+      type: 'rate_limit_error',
       message: expect.stringContaining('this request needs 598 tokens and 592 are available'),
+      error: { type: 'error', error: { type: 'rate_limit_error', code: 'tpm_exceeded' } },
     })
     expect((failure as InstanceType<typeof Anthropic.APIError>).headers!.get('retry-after')).toBe('1')
   })
