@@ -128,7 +128,7 @@ describe('a budget of money', () => {
       action: 'reject',
       reason: 'budget_exceeded',
       requested: 124.51,
-      available: 124,
+      available: 124.5,
     })
     expect(engine.reset(NAME)).toMatchObject({ counters: [{ level: 250 }] })
   })

@@ -20,7 +20,7 @@ export interface Rejected extends Evaluated {
   readonly reason: RejectReason
   /** Undefined where a block rejects. */
   readonly limit: RateLimit | undefined
-  /** What the request takes from the rule that rejected, and what was left there: whole tokens, or hundredths of a currency's unit. */
+  /** What the request takes from the rule that rejected, and what was left there: whole tokens, or hundredths of a currency's unit and their fraction. */
   readonly requested: number
   readonly available: number
 }

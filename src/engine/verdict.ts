@@ -53,7 +53,7 @@ export function rejectionBy(group: Group, index: number): Rejection {
     retryAfterMs,
     canRetry: ruleWaitMs(group, index) < NEVER,
     requested: group.charges.costs[row]! / rejecting.unit,
-    available: shownLevel(group.results.levels[row]!, rejecting),
+    available: leftOf(group.results.levels[row]!, rejecting),
   }
 }
 
@@ -96,6 +96,11 @@ export function ruleWaitMs(group: Group, index: number): number {
 function knownWaitMs({ results }: Group, row: number, limit: Limit): number {
   const waitMs = results.waitsMs[row]!
   return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, results.levels[row]!, results.wallMs) : waitMs
+}
+
+/** What a message says is left: whole tokens, and money to its last decimal, because a request may cost less than a hundredth. */
+function leftOf(level: number, counter: PlanCounter): number {
+  return counter.unit === 1 ? shownLevel(level, counter) : Math.max(0, level / counter.unit)
 }
 
 /** In whole units of the counter. Settlements may leave a debt, which is reported as 0. */

@@ -30,8 +30,7 @@ describe('a model', () => {
     const callerOf = (model: unknown) => [['X-Caller', `for ${model}`]] as const
     await Promise.all(costs.map(([model]) => proxy.post(CHAT, { ...BIG, model }, callerOf(model))))
     await proxy.untilQuiet()
-    for (const [model, cost] of costs)
-      expect(await proxy.left(callerOf(model)), String(model)).toBe(Math.floor((100 - cost) * 100 + 1e-6) / 100)
+    for (const [model, cost] of costs) expect(await proxy.left(callerOf(model)), String(model)).toBeCloseTo(100 - cost, 9)
   })
 
   test('that is named twice is refused', async () => {
@@ -69,6 +68,18 @@ describe('a budget', () => {
     expect((await proxy.post(CHAT, { ...BIG, max_tokens: 40 }, team('blue'))).status).toBe(200)
     proxy.clock.advance(43_200_000)
     expect((await proxy.post(CHAT, { ...BIG, max_tokens: 40 }, team('red'))).headers['ratelimit-remaining']).toBe('167')
+  })
+
+  test('of which less than a hundredth is left has something left', async () => {
+    const proxy = await moneyProxy(await fakeLlm({ tokens: 2 }), {
+      budget: 0.0304,
+      prices: { main: { '*': { input: 1_000, output: 10_000 } } },
+    })
+    expect((await proxy.post(CHAT, { ...BIG, max_tokens: 2 })).status).toBe(200)
+    await proxy.untilQuiet()
+    const rejected = await proxy.post(CHAT, { ...BIG, max_tokens: 2 })
+    expect([rejected.status, rejected.headers['ratelimit-remaining']]).toEqual([429, '0'])
+    expect(JSON.parse(rejected.body).error.message).toContain('this request may cost 0.023 and 0.0074 is left')
   })
 })
 

@@ -47,7 +47,7 @@ export async function moneyProxy(
 }
 
 export class MoneyProxy extends LlmProxy {
-  /** Asks for more than any budget holds, and the reject tells what is left: in whole hundredths. */
+  /** Asks for more than any budget holds, and the reject tells what is left. */
   async left(fields: Fields = []): Promise<number> {
     const answer = await this.post(CHAT, { model: 'big', messages: HELLO, max_tokens: 1e12 }, fields)
     expect([answer.status, answer.headers['x-edge-reason']]).toEqual([429, 'budget_exceeded'])
