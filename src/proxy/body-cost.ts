@@ -1,3 +1,4 @@
+import { boundaryOf, FormRequestReader } from '../llm/form-request.ts'
 import { type LlmRequest, LlmRequestReader } from '../llm/llm-request.ts'
 import { BodyScan } from './body-scan.ts'
 import { codingOf } from './content-coding.ts'
@@ -9,8 +10,9 @@ export type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated
 
 export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number, slices: WorkSlices): Promise<BodyCost> {
   const coding = codingOf(request.header('content-encoding'))
+  const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
   // What cannot be decoded is counted as it is.
-  const reader = new LlmRequestReader(coding === undefined ? 'latin1' : 'utf8')
+  const reader = boundary === undefined ? new LlmRequestReader(coding === undefined ? 'latin1' : 'utf8') : new FormRequestReader(boundary)
   return new Promise((resolve, reject) => {
     const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
     if (bytes.length > 0) scan.write(bytes)

@@ -56,6 +56,36 @@ describe('the prompt is ceil(characters / 4) over all its text', () => {
   })
 })
 
+describe('an upload', () => {
+  /** What is held while the backend works on it. */
+  async function heldFor(body: FormData | string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, { config: { max_completion_tokens: MAX_COMPLETION } })
+    const answer = fetch(`http://127.0.0.1:${proxy.port}/v1/audio/transcriptions`, { method: 'POST', body, headers })
+    const call = await backend.next()
+    const { minute } = await proxy.held()
+    call.answer(200, { text: 'hello', usage: { input_tokens: 1400, output_tokens: 45, total_tokens: 1445 } })
+    expect((await answer).status).toBe(200)
+    expect(await proxy.spent()).toEqual(both(1445))
+    return minute
+  }
+
+  test('reserves no prompt for the bytes of its files', async () => {
+    const form = new FormData()
+    form.set('model', 'whisper-1')
+    form.set('file', new Blob([Buffer.alloc(200 * 1024, 'RIFF')]), 'speech.wav')
+    expect(await heldFor(form)).toBeLessThan(MAX_COMPLETION + 100)
+    form.set('prompt', 'x'.repeat(4000))
+    expect(await heldFor(form)).toBeGreaterThan(MAX_COMPLETION + 1000)
+  })
+
+  test('is not what its label says alone', async () => {
+    const headers = { 'Content-Type': 'multipart/form-data; boundary=x' }
+    expect(await heldFor(JSON.stringify({ messages: [{ content: 'x'.repeat(4000) }] }), headers)).toBe(MAX_COMPLETION + 1000)
+    expect(await heldFor('x'.repeat(4000), headers)).toBe(MAX_COMPLETION + 1000)
+  })
+})
+
 describe('the completion is the smaller of what is asked and what is configured', () => {
   test.for([
     ['asked for less', { max_tokens: 7 }, MAX_COMPLETION, 7],

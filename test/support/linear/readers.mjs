@@ -12,6 +12,7 @@ import { RateLimitRequestReader } from '../../../dist/doors/grpc/rate-limit-requ
 import { encodedStatusMessage } from '../../../dist/doors/grpc/status-message.js'
 import { readSettlement } from '../../../dist/doors/settlement-request.js'
 import { fieldValue } from '../../../dist/http/raw-headers.js'
+import { FormRequestReader } from '../../../dist/llm/form-request.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
 import { LlmResponseReader } from '../../../dist/llm/llm-response.js'
 import { SseFraming } from '../../../dist/llm/sse-framing.js'
@@ -121,8 +122,8 @@ const templated = (unit) => (length) => () => {
   filter.push(bytes.subarray(0, -1))
   filter.push(bytes.subarray(-1))
 }
-const scanned = (Reader, start, unit) => (length) => () => {
-  const reader = new Reader()
+const scanned = (Reader, start, unit, option) => (length) => () => {
+  const reader = new Reader(option)
   for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) reader.push(Buffer.from([byte]), 0, 1)
   reader.end()
 }
@@ -159,6 +160,7 @@ const headerBlock = (start, unit) => (length) => () => {
   new HpackDecoder().decode(block, 0, block.length, new RequestHead())
 }
 const llmRequest = (start, unit) => scanned(LlmRequestReader, start, unit)
+const upload = (boundary, start, unit) => scanned(FormRequestReader, start, unit, boundary)
 
 /** A field of a Protocol Buffers message that has these bytes. */
 const field = (number, bytes) => {
@@ -306,6 +308,9 @@ export const readers = {
   'names of a request': llmRequest('{', '"model":1,'),
   'a name of a request': llmRequest('{"', 'model'),
   'a number of a request': llmRequest('{"max_tokens":', '1'),
+  'a file that nearly ends': upload(`${'-a'.repeat(30)}b`, 'x', '-a'),
+  'fields of parts': upload('B', '', '--B\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'),
+  'a part of empty lines': upload('B', '--B', '\n\n\r\r'),
   'a request that is no JSON': llmRequest('', 'a"'),
   'a whole answer': scanned(LlmResponseReader, '{"choices":[', '{"message":{"content":"a"}},'),
   'the input of a tool': scanned(LlmResponseReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
