@@ -42,8 +42,9 @@ function event(data: EventData, tokens = 0): StreamEvent {
   return { name: data.type, data, tokens }
 }
 
+/** Without `citations`: the real API leaves them out of a text that has none, and the Vercel AI SDK does not read null. */
 function textBlock(text: string): object {
-  return { type: 'text', text, citations: null }
+  return { type: 'text', text }
 }
 
 function stopReason({ isCut }: Completion): string {

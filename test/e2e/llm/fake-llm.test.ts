@@ -41,6 +41,15 @@ describe('chat completions', () => {
   })
 })
 
+describe('messages', () => {
+  test('in one piece, whose text has no citations', async () => {
+    const { port } = await fake({ tokens: 2 })
+    const body = await post<{ content: unknown }>(port, '/v1/messages', { model: 'm', messages: HELLO, max_tokens: 9 })
+    expect(body).toMatchObject({ type: 'message', role: 'assistant', model: 'm', stop_reason: 'end_turn', usage: { output_tokens: 2 } })
+    expect(body.content).toEqual([{ type: 'text', text: 'the old ' }])
+  })
+})
+
 describe('completions', () => {
   test('in one piece, and one answer for each prompt', async () => {
     const { port } = await fake({ tokens: 2 })
