@@ -42,7 +42,7 @@ export function blocked(run: Concluding, rule: PlanRule): Rejected {
   return conclude(run, 'reject', 'blocked', undefined, rule, NO_ROOM) as Rejected
 }
 
-const NO_ROOM = { canRetry: false, requested: 0, available: 0 }
+const NO_ROOM = { canRetry: false, requested: 0, available: 0, awaitsSettlement: false }
 
 /** One object shape for all decisions. */
 function conclude(
@@ -51,7 +51,7 @@ function conclude(
   reason: Allowed['reason'],
   limit: RateLimit | undefined,
   rule: PlanRule | undefined,
-  rejection: Pick<Rejection, 'canRetry' | 'requested' | 'available'> | undefined,
+  rejection: Pick<Rejection, 'canRetry' | 'requested' | 'available' | 'awaitsSettlement'> | undefined,
 ): Allowed | Rejected {
   const decision = {
     action,
@@ -60,6 +60,7 @@ function conclude(
     canRetry: rejection === undefined || rejection.canRetry,
     requested: rejection === undefined ? 0 : rejection.requested,
     available: rejection === undefined ? 0 : rejection.available,
+    awaitsSettlement: rejection?.awaitsSettlement === true,
     reservation: run.reserved.length + run.holds.length === 0 ? undefined : { charges: run.reserved, holds: run.holds },
     policy: rule?.policy,
     rule,

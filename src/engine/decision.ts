@@ -23,6 +23,8 @@ export interface Rejected extends Evaluated {
   /** What the request takes from the rule that rejected, and what was left there: whole tokens, or hundredths of a currency's unit and their fraction. */
   readonly requested: number
   readonly available: number
+  /** Whether only what requests in flight have reserved is in the way: the wait is for them, and not for the end of the window. */
+  readonly awaitsSettlement: boolean
 }
 
 export type RejectReason = LimitReason | 'blocked'

@@ -20,6 +20,7 @@ import { type LimitAges, limitAges } from './limit-ages.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
 import { LimitEvaluator } from './limit-evaluator.ts'
 import type { NameOf } from './name-of.ts'
+import type { OpenReservations } from './open-reservations.ts'
 import { type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './question.ts'
@@ -35,6 +36,8 @@ export interface EngineOptions {
   readonly onBudgetWarning?: OnBudgetWarning
   /** Is told of callers that are rejected, and of what others have left. */
   readonly callerWatch?: CallerWatch | undefined
+  /** Knows what requests in flight have reserved, where all of them are settled here. */
+  readonly openReservations?: OpenReservations | undefined
   /** Names callers in overrides of rules that are keyed by credentials; without it, such overrides cover nobody. */
   readonly nameOf?: NameOf
 }
@@ -50,6 +53,7 @@ export class Engine {
   readonly #plans: PlanSwitch
   readonly #onBudgetWarning: OnBudgetWarning
   readonly #nameOf: NameOf
+  readonly #open: OpenReservations | undefined
   #ages: LimitAges | undefined
   /** By id. */
   readonly #overrides = new Map<string, TimedOverride>()
@@ -59,8 +63,16 @@ export class Engine {
     this.#clock = options.clock
     this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
     this.#nameOf = options.nameOf ?? (() => '')
+    this.#open = options.openReservations
     const identification = options.identification ?? defaultIdentification()
-    this.#evaluator = new Evaluator(options.store, options.clock, identification, this.#onBudgetWarning, options.callerWatch)
+    this.#evaluator = new Evaluator(
+      options.store,
+      options.clock,
+      identification,
+      this.#onBudgetWarning,
+      options.callerWatch,
+      options.openReservations,
+    )
     this.#limitEvaluator = new LimitEvaluator(options.store, options.clock, options.callerWatch)
     this.#plans = options.planSwitch ?? new PlanSwitch()
   }
@@ -145,6 +157,14 @@ export class Engine {
    * rule that is no longer in the bundle is settled all the same.
    */
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
+    const done = this.#correct(reserved, amount)
+    if (this.#open === undefined) return done
+    // Not before it is back: meanwhile a reject would be told the end of the window.
+    if (done instanceof Promise) return done.finally(() => this.#open!.close(reserved))
+    this.#open.close(reserved)
+  }
+
+  #correct(reserved: ReservedCharge, amount: number): void | Promise<void> {
     if (reserved.amount === amount) return
     const { rule, values, taken } = reserved
     const nowMs = this.#clock.nowMs()

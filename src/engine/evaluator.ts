@@ -12,10 +12,11 @@ import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from '.
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
 import { explain, type StepwiseExplanation } from './explanation.ts'
 import { Group } from './group.ts'
+import type { OpenReservations } from './open-reservations.ts'
 import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './question.ts'
 import type { Run } from './run.ts'
 import { RunPool } from './run-pool.ts'
-import { longestRejection, mostConstrained } from './verdict.ts'
+import { awaitSettlements, longestRejection, mostConstrained } from './verdict.ts'
 
 /** The steps from a request to its decision, with a given plan. */
 export class Evaluator {
@@ -25,6 +26,7 @@ export class Evaluator {
   readonly #runs: RunPool
   readonly #onBudgetWarning: OnBudgetWarning
   readonly #callerWatch: CallerWatch | undefined
+  readonly #open: OpenReservations | undefined
 
   constructor(
     store: CounterStore,
@@ -32,6 +34,7 @@ export class Evaluator {
     identification: Identification,
     onBudgetWarning: OnBudgetWarning,
     callerWatch: CallerWatch | undefined,
+    open: OpenReservations | undefined,
   ) {
     this.#store = store
     this.#clock = clock
@@ -39,6 +42,7 @@ export class Evaluator {
     this.#runs = new RunPool(identification)
     this.#onBudgetWarning = onBudgetWarning
     this.#callerWatch = callerWatch
+    this.#open = open
   }
 
   /** Drops all that is kept of an earlier plan. */
@@ -108,7 +112,7 @@ export class Evaluator {
   explain(run: Run, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
-    return explain(run, this.#store)
+    return explain(run, this.#store, this.#open)
   }
 
   /** The enforcing block that applies and ends streams under way, if there is one. Returns the run to the pool. */
@@ -154,6 +158,7 @@ export class Evaluator {
     this.#callerWatch?.onLevels(run.group, run.active!.plan, run.nowMs)
     if (taken === false) return this.#reject(run, this.#callerWatch)
     if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
+    this.#open?.open(run.reserved)
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
   }
@@ -213,6 +218,7 @@ export class Evaluator {
   }
 
   #reject(run: Run, watch: CallerWatch | undefined): Rejected {
+    if (this.#open !== undefined) awaitSettlements(run.group, this.#open)
     const rejection = longestRejection(run.group)
     const { rule, firstRow } = rejection
     const { values, valuesFrom } = run.group.charges

@@ -8,10 +8,11 @@ import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from '.
 import { type CounterStatus, statusOf } from './counter-status.ts'
 import type { Decision } from './decision.ts'
 import { Group } from './group.ts'
+import type { OpenReservations } from './open-reservations.ts'
 import { AMBIGUOUS, APPLIES, NO_MATCH, OVER, type Verdict } from './rule-verdicts.ts'
 import { keyIndexesOf, type Run } from './run.ts'
 import { bundleRule } from './variant.ts'
-import { longestRejection, mostConstrained } from './verdict.ts'
+import { awaitSettlements, longestRejection, mostConstrained } from './verdict.ts'
 
 /** What would be decided for a request, and why. Nothing was taken for it. */
 export interface Explanation {
@@ -60,11 +61,15 @@ export interface StepwiseExplanation {
 }
 
 /** Checks all policies that cover the run's request, and takes nothing. The run must stay as it is until all policies are described. */
-export function explain(run: Run, store: CounterStore): StepwiseExplanation | Promise<StepwiseExplanation> {
+export function explain(
+  run: Run,
+  store: CounterStore,
+  open: OpenReservations | undefined,
+): StepwiseExplanation | Promise<StepwiseExplanation> {
   const groups = chargedGroups(run)
   const outcomes = groups.map(({ group }) => check(run, group, store))
-  if (outcomes.some((outcome) => outcome instanceof Promise)) return Promise.all(outcomes).then((all) => conclude(run, groups, all))
-  return conclude(run, groups, outcomes as Outcome[])
+  if (outcomes.some((outcome) => outcome instanceof Promise)) return Promise.all(outcomes).then((all) => conclude(run, groups, all, open))
+  return conclude(run, groups, outcomes as Outcome[], open)
 }
 
 /** The group of all enforcing policies, or of a shadow policy. */
@@ -96,7 +101,13 @@ function check(run: Run, { charges, results }: Group, store: CounterStore): Outc
   return charges.length === 0 || store.checkAll(charges, results, run.nowMs, run.wallMs, true)
 }
 
-function conclude(run: Run, groups: readonly ChargedGroup[], outcomes: readonly Outcome[]): StepwiseExplanation {
+function conclude(
+  run: Run,
+  groups: readonly ChargedGroup[],
+  outcomes: readonly Outcome[],
+  open: OpenReservations | undefined,
+): StepwiseExplanation {
+  if (open !== undefined && outcomes[0] === false) awaitSettlements(groups[0]!.group, open)
   const counters = countersByRule(groups, outcomes)
   return { decision: decisionOf(run, groups, outcomes), policies: explainPolicies(run, counters) }
 }

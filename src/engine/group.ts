@@ -10,10 +10,13 @@ export class Group {
   ruleCount = 0
   readonly rules: PlanRule[] = []
   readonly firstRows: number[] = []
+  /** Rows that do not pass, and would if what requests in flight have reserved were given back. */
+  readonly awaiting: number[] = []
 
   clear(): void {
     this.charges.clear()
     this.ruleCount = 0
+    if (this.awaiting.length > 0) this.awaiting.length = 0
   }
 
   add(rule: PlanRule, firstRow: number): void {

@@ -25,6 +25,8 @@ export interface ReservedCharge {
   readonly settler: Settler
   /** A settlement goes to the window and the counters that were taken from. */
   readonly taken: Taken
+  /** When it was taken, on the monotonic clock. */
+  readonly sinceMs: number
 }
 
 /** The actual amount. */

@@ -194,7 +194,15 @@ export class Run implements RequestFacts, RequestParts {
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
       const taken = { wallMs, momentMs, from: takenFrom }
       const settler = settling.forRequest?.(this) ?? settling
-      const charge = { active: this.active!, rule: bundleRule(rule), amount: costs[row]!, values: own, settler, taken }
+      const charge: ReservedCharge = {
+        active: this.active!,
+        rule: bundleRule(rule),
+        amount: costs[row]!,
+        values: own,
+        settler,
+        taken,
+        sinceMs: this.nowMs,
+      }
       if (settling.at === 'usage') this.reserved = [...this.reserved, charge]
       else this.holds = [...this.holds, charge]
     }

@@ -5,6 +5,7 @@ import type { PlanRule } from '../policy/plan.ts'
 import type { LimitReason, PlanCounter } from '../policy/plan-counter.ts'
 import type { RateLimit } from './decision.ts'
 import type { Group } from './group.ts'
+import { isAwaited, type OpenReservations } from './open-reservations.ts'
 import { bundleRule } from './variant.ts'
 
 export interface Rejection {
@@ -17,6 +18,29 @@ export interface Rejection {
   readonly canRetry: boolean
   readonly requested: number
   readonly available: number
+  readonly awaitsSettlement: boolean
+}
+
+/**
+ * Where only what requests in flight have reserved keeps a window from covering the request, it waits until they are over, and not for the end
+ * of the window. To be called before the rule that describes the reject is chosen.
+ */
+export function awaitSettlements(group: Group, open: OpenReservations): void {
+  const { charges, results } = group
+  const { values, valuesFrom, costs } = charges
+  const { levels, waitsMs, wallMs } = results
+  for (let i = 0; i < group.ruleCount; i++) {
+    const { counters } = group.rules[i]!
+    for (let c = 0; c < counters.length; c++) {
+      const row = group.firstRows[i]! + c
+      const counter = counters[c]!
+      if (waitsMs[row] === 0 || waitsMs[row] === NEVER || !isAwaited(counter)) continue
+      const reserved = open.sumOf(counter, values, valuesFrom[row]!, valuesFrom[row + 1]!, wallMs)
+      if (reserved <= 0 || levels[row]! + reserved < costs[row]!) continue
+      waitsMs[row] = Math.min(waitsMs[row]!, open.waitMs(counter))
+      group.awaiting.push(row)
+    }
+  }
 }
 
 /** The rule that describes a reject: the one with the longest wait, the first in the bundle on ties. */
@@ -54,6 +78,7 @@ export function rejectionBy(group: Group, index: number): Rejection {
     canRetry: ruleWaitMs(group, index) < NEVER,
     requested: group.charges.costs[row]! / rejecting.unit,
     available: leftOf(group.results.levels[row]!, rejecting),
+    awaitsSettlement: group.awaiting.includes(row),
   }
 }
 

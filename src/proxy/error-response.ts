@@ -50,19 +50,23 @@ const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => stri
   budget_exceeded: moneyMessage,
 }
 
+const RESERVED = 'is reserved by requests in flight, which give back what they do not use'
+
 function requestsMessage(what: string, { requested, canRetry, limit }: Rejected): string {
   if (canRetry) return `${what} exceeded. Retry in ${retryAfterS(limit!)} s.`
   return `${what} exceeded: this request costs ${requested}, and the limit is ${limit!.limitText}. It can never pass.`
 }
 
-function budgetMessage(period: string, { requested, available, canRetry, limit }: Rejected): string {
+function budgetMessage(period: string, { requested, available, canRetry, awaitsSettlement, limit }: Rejected): string {
   const needs = `this request needs ${requested} tokens and ${available} are available`
+  if (awaitsSettlement) return `The ${period} token budget ${RESERVED}: ${needs}. Retry in ${retryAfterS(limit!)} s.`
   if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS(limit!)} s.`
   return `The ${period} token budget can never cover this request: ${needs}, of ${limit!.limitText} at most. Ask for fewer tokens.`
 }
 
-function moneyMessage({ requested, available, canRetry, limit }: Rejected): string {
+function moneyMessage({ requested, available, canRetry, awaitsSettlement, limit }: Rejected): string {
   const needs = `this request may cost ${money(requested)} and ${money(available)} is left`
+  if (awaitsSettlement) return `The budget ${RESERVED}: ${needs}. Retry in ${retryAfterS(limit!)} s.`
   if (canRetry) return `The budget is exceeded: ${needs}. Retry in ${retryAfterS(limit!)} s.`
   return `The budget can never cover this request: ${needs}, of ${money(Number(limit!.limitText))} at most. Ask for fewer tokens.`
 }

@@ -1,5 +1,6 @@
 import { newWrongSecretsBuffer } from '../admin/wrong-secrets.ts'
 import { newRevokedBuffer } from '../decide/revoked-sessions.ts'
+import { newOpenReservationsBuffer } from '../engine/open-reservations.ts'
 import { newPlacesBuffer } from '../listen/connection-places.ts'
 import { newSharesBuffer } from '../listen/connection-shares.ts'
 import { newBodyMemoryBuffer } from '../proxy/body-memory.ts'
@@ -17,6 +18,8 @@ export interface SharedMemory {
   readonly connections: SharedArrayBuffer
   /** What request bodies hold, by worker. */
   readonly bodies: SharedArrayBuffer
+  /** What requests in flight have reserved, by worker. */
+  readonly openReservations: SharedArrayBuffer
   readonly places: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   /** Of operators. Apart from debug sessions, which end much sooner. */
@@ -41,6 +44,7 @@ export function newSharedMemory(
     metrics: newMetricBuffer(workers + 1),
     connections: newSharesBuffer(workers),
     bodies: newBodyMemoryBuffer(workers),
+    openReservations: newOpenReservationsBuffer(workers),
     places: newPlacesBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     revokedAdminSessions: newRevokedBuffer(),

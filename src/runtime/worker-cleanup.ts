@@ -1,4 +1,5 @@
 import { RevokedSessions } from '../decide/revoked-sessions.ts'
+import { forgetOpenReservations } from '../engine/open-reservations.ts'
 import { forgetPlaces } from '../listen/connection-places.ts'
 import { ConnectionShares } from '../listen/connection-shares.ts'
 import { BodyMemory } from '../proxy/body-memory.ts'
@@ -16,7 +17,7 @@ export class WorkerCleanup {
   readonly #revokedSessions: readonly RevokedSessions[]
   readonly #shares: ConnectionShares
   readonly #bodies: BodyMemory
-  readonly #places: SharedArrayBuffer
+  readonly #memory: SharedMemory
 
   constructor(memory: SharedMemory, metrics: MetricMemory) {
     const owner = ownerNumber(SUPERVISOR)
@@ -26,7 +27,7 @@ export class WorkerCleanup {
     this.#revokedSessions = [revokedSessions, revokedAdminSessions].map((buffer) => new RevokedSessions(buffer, owner))
     this.#shares = new ConnectionShares(memory.connections, SUPERVISOR)
     this.#bodies = new BodyMemory(memory.bodies, SUPERVISOR, 0)
-    this.#places = memory.places
+    this.#memory = memory
   }
 
   /** Returns how many counters' locks it held. */
@@ -35,7 +36,8 @@ export class WorkerCleanup {
     for (const sessions of this.#revokedSessions) sessions.forgetWorker(ownerNumber(worker))
     this.#shares.forgetWorker(worker)
     this.#bodies.forgetWorker(worker)
-    forgetPlaces(this.#places, worker)
+    forgetOpenReservations(this.#memory.openReservations, worker)
+    forgetPlaces(this.#memory.places, worker)
     return this.#table.freeLocksOf(ownerNumber(worker))
   }
 }

@@ -9,6 +9,7 @@ import { RevokedSessions } from '../decide/revoked-sessions.ts'
 import { DecisionLines } from '../decision-log/decision-lines.ts'
 import type { OnBudgetWarning } from '../engine/budget-warning.ts'
 import { Engine } from '../engine/engine.ts'
+import { OpenReservations } from '../engine/open-reservations.ts'
 import { PlanSwitch } from '../engine/plan-switch.ts'
 import { descriptorLimit } from '../files/descriptor-limit.ts'
 import { IpDatabases } from '../ip-data/ip-databases.ts'
@@ -118,7 +119,13 @@ export class Worker {
     const isWatched = config.adminToken !== undefined && config.top
     const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, nameOf }) : undefined
     this.#sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
-    this.#engine = new Engine({ store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top })
+    // In decision_service reservations are settled by others, or never.
+    const openReservations =
+      config.mode === 'reverse_proxy'
+        ? new OpenReservations({ memory: memory.openReservations, worker, hashKey: memory.hashKey, clock })
+        : undefined
+    const engineParts = { store, clock, identification, planSwitch: this.#plans, onBudgetWarning, nameOf, callerWatch: top }
+    this.#engine = new Engine({ ...engineParts, openReservations })
     const lines = new DecisionLines({ trustedProxies: config.trustedProxies, nameOf })
     const logParts = { engine: this.#engine, clock, logger, lines, metricMemory, send: parts.send }
     this.#decisionLog = config.decisionLog === undefined ? undefined : new WorkerDecisionLog(logParts)

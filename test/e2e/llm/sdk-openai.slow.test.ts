@@ -2,6 +2,7 @@ import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { both, fakeLlm, HELLO_TOKENS, llmProxy, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { moneyProxy } from '../../support/llm/money-proxy.ts'
 import { CHARGED, CHAT, client, collect, TIGHT, twoWays } from '../../support/llm/openai-client.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
@@ -165,6 +166,16 @@ describe('429', () => {
     clock.advance(1000)
     expect((await answer).choices[0]!.message.content).toBe('the old fox saw the ')
     expect(fake.requests.length).toBe(2)
+  })
+
+  test('six requests share the last money of a day: all pass when those before them give back what they did not use', async () => {
+    const proxy = await moneyProxy(await fakeLlm({ tokens: 5 }), { budget: 3 })
+    const sdk = client(proxy, 10)
+    // It may cost 2.03 and costs 0.13.
+    const ask = () => sdk.chat.completions.create({ ...CHAT, model: 'big', max_tokens: 100 })
+    await ask()
+    const answers = await Promise.all(Array.from({ length: 6 }, ask))
+    expect(answers.map(({ choices }) => choices[0]!.message.content)).toEqual(Array(6).fill('the old fox saw the '))
   })
 
   test('the client does not come again with what can never pass', async () => {

@@ -5,7 +5,7 @@ import { MoneyProxy, moneyBundle } from '../../support/llm/money-proxy.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { redisOfSuite } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
-import { admitted, HARDLY_ANY, twoSharing } from '../../support/redis/sharing-edge.ts'
+import { admitted, HARDLY_ANY, sharing, twoSharing } from '../../support/redis/sharing-edge.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { until } from '../../support/until.ts'
@@ -28,6 +28,22 @@ describeWithRedis('a budget of money that two instances share', () => {
     expect((await answer).status).toBe(200)
     await until(async () => (await other.left()) === 100 - (0.01 + 0.01 + 0.2))
     expect(await one.left()).toBe(100 - 0.22)
+  })
+
+  test.each(['exact', 'leased'])('of those that come at once, the others wait for the one that has the money: %s', async (mode) => {
+    const llm = await scriptedLlm()
+    const edge = await sharing(shared().url, {
+      bundle: moneyBundle(1, { budget: 3, config: { period: '1y' } }),
+      env: { ...proxyEnv(llm), EDGE_SHUTDOWN_MS: '0', EDGE_REDIS_MODE: mode },
+    })
+    const proxy = new MoneyProxy(edge, new ManualClock(), 0, 0)
+    const answers = Array.from({ length: 10 }, () => proxy.post(CHAT, { model: 'big', messages: HELLO, max_tokens: 100 }))
+    const call = await llm.next()
+    const rejects = 'edge_decisions_total{action="reject",reason="budget_exceeded",policy="money",route="/"}'
+    await until(async () => (await edge.metric(rejects)) === 9)
+    call.answer(200, {})
+    const waits = (await Promise.all(answers)).map(({ headers }) => headers['retry-after'])
+    expect(waits.sort()).toEqual([...Array(9).fill('5'), undefined])
   })
 
   test.each(['exact', 'leased'])('admits exactly what it holds, beside a bucket, and warns once: %s', async (mode) => {

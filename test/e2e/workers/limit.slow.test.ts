@@ -2,10 +2,12 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
+import { valuesOf } from '../../support/proxy/proxy.ts'
 import { Load } from '../../support/service/load.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
+import { Crowd } from '../../support/workers/crowd.ts'
 import { loadOnAll, servingOn, type Workers } from '../../support/workers/workers.ts'
 
 const WORKERS = 3
@@ -82,4 +84,18 @@ test('a budget of tokens covers as many calls as fit, whichever workers they com
     calls,
     LANES - calls,
   ])
+})
+
+test('whichever worker rejects knows that a stream at another one has reserved the budget', async () => {
+  const fake = await fakeLlm({ fail: 'stall', failAfterTokens: 1 })
+  const rules = [llmRule('budget', [], { tokens_per_day: 1500, max_completion_tokens: 1000 })]
+  const cli = await servingOn(WORKERS, bundle(1, policy('llm', { rules })), { ...proxyEnv(fake), EDGE_SHUTDOWN_MS: '0' })
+  const crowd = await Crowd.gather(cli.port)
+  const body = JSON.stringify({ model: 'm', stream: true, messages: HELLO })
+  const stream = new StreamClient(cli.port, CHAT, body)
+  await stream.untilText('the ')
+  const question = `POST ${CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const rejects = await crowd.ask(question)
+  expect(rejects.map((answer) => valuesOf(answer, 'Retry-After')[0])).toEqual(Array(crowd.size).fill('5'))
+  stream.abort()
 })

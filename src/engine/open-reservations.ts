@@ -1,0 +1,154 @@
+import type { Clock } from '../clock.ts'
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import type { PlanCounter } from '../policy/plan-counter.ts'
+import { HalfSipHash, type HashState } from '../store/half-sip-hash.ts'
+import { SubjectWords } from '../store/subject.ts'
+import type { ReservedCharge } from './reservation.ts'
+
+/** Of each of a lane's two rows. */
+const SLOTS = 4096
+const LANE_CELLS = 2 * SLOTS
+/** Before the lanes: how long requests take, by rule. */
+const TIMES = 1024
+
+/** How long a client is told to wait for requests in flight. */
+const UNKNOWN_MS = 5000
+const MIN_MS = 1000
+const MAX_MS = 10_000
+/** What one more request changes of the average. */
+const WEIGHT = 1 / 8
+
+export interface OpenReservationsParts {
+  readonly memory: SharedArrayBuffer
+  /** Workers count from 1. */
+  readonly worker: number
+  readonly hashKey: readonly [number, number]
+  readonly clock: Clock
+}
+
+/**
+ * What requests in flight have reserved of windows, in all threads of this process, and how long such requests take. A store knows only what
+ * is left.
+ *
+ * Sums are in shared memory of a fixed size, without keys: a subject has a cell in each of two rows, and the smaller one counts, so that a sum
+ * is too large only where others share both of its cells. Each worker writes a lane of its own, without locks, and reads all of them.
+ */
+export class OpenReservations {
+  readonly #times: Float64Array
+  readonly #lanes: Float64Array
+  readonly #own: number
+  readonly #clock: Clock
+  readonly #hash: HalfSipHash
+  readonly #subject = new SubjectWords()
+  readonly #prefixes = new WeakMap<PlanCounter, Prefix>()
+
+  constructor({ memory, worker, hashKey, clock }: OpenReservationsParts) {
+    this.#times = new Float64Array(memory, 0, TIMES)
+    this.#lanes = lanesOf(memory)
+    this.#own = laneOf(worker)
+    this.#clock = clock
+    this.#hash = new HalfSipHash(hashKey)
+  }
+
+  /** To be called when they were taken, and `close` for each of them when it is settled. */
+  open(charges: readonly ReservedCharge[]): void {
+    for (let i = 0; i < charges.length; i++) this.#add(charges[i]!, charges[i]!.amount)
+  }
+
+  close(charge: ReservedCharge): void {
+    const counter = this.#add(charge, -charge.amount)
+    if (counter === undefined) return
+    const { timeCell } = this.#prefixOf(counter)
+    const tookMs = Math.max(1, this.#clock.nowMs() - charge.sinceMs)
+    const knownMs = this.#times[timeCell]!
+    // Where two threads write at once, one of the two requests is not part of the average.
+    this.#times[timeCell] = knownMs === 0 ? tookMs : knownMs + (tookMs - knownMs) * WEIGHT
+  }
+
+  /** What is reserved of the counter's window at `wallMs`. The subject's values are those from `from` up to `to`. */
+  sumOf(counter: PlanCounter, values: readonly string[], from: number, to: number, wallMs: number): number {
+    this.#digest(counter, values, from, to, wallMs)
+    const low = lowCell(this.#hash)
+    const high = highCell(this.#hash)
+    let lowSum = 0
+    let highSum = 0
+    for (let lane = 0; lane < this.#lanes.length; lane += LANE_CELLS) {
+      lowSum += this.#lanes[lane + low]!
+      highSum += this.#lanes[lane + high]!
+    }
+    return Math.min(lowSum, highSum)
+  }
+
+  /** How long a request of the counter's rule takes: about then some of what is reserved will be given back. */
+  waitMs(counter: PlanCounter): number {
+    const knownMs = this.#times[this.#prefixOf(counter).timeCell]!
+    return knownMs === 0 ? UNKNOWN_MS : Math.min(Math.max(MIN_MS, knownMs), MAX_MS)
+  }
+
+  /** Returns the counter that it counts for, if there is one. */
+  #add({ rule, values, taken }: ReservedCharge, amount: number): PlanCounter | undefined {
+    const counter = taken.from === 'none' ? undefined : rule.counters.find(isAwaited)
+    if (counter === undefined) return undefined
+    this.#digest(counter, values, 0, values.length, taken.wallMs)
+    this.#lanes[this.#own + lowCell(this.#hash)]! += amount
+    this.#lanes[this.#own + highCell(this.#hash)]! += amount
+    return counter
+  }
+
+  #digest(counter: PlanCounter, values: readonly string[], from: number, to: number, wallMs: number): void {
+    const subject = this.#subject
+    subject.clear()
+    for (let i = from; i < to; i++) subject.addText(values[i]!)
+    subject.addWord(algorithmOf(counter.limit).windowAt(counter.limit, wallMs) | 0)
+    this.#hash.digest(subject.words, subject.length, this.#prefixOf(counter).state)
+  }
+
+  #prefixOf(counter: PlanCounter): Prefix {
+    let prefix = this.#prefixes.get(counter)
+    if (prefix === undefined) {
+      const subject = new SubjectWords()
+      subject.addIdentity(counter.identity)
+      this.#hash.digest(subject.words, subject.length)
+      const timeCell = (this.#hash.low >>> 0) % TIMES
+      prefix = { state: this.#hash.absorb(subject.words, subject.length), timeCell }
+      this.#prefixes.set(counter, prefix)
+    }
+    return prefix
+  }
+}
+
+/** Whether what is reserved of it may come back long before its window ends. At most one of a rule's counters. */
+export function isAwaited({ isSettled, limit }: PlanCounter): boolean {
+  return isSettled && algorithmOf(limit).hasWindows
+}
+
+export function newOpenReservationsBuffer(workers: number): SharedArrayBuffer {
+  return new SharedArrayBuffer((TIMES + workers * LANE_CELLS) * 8)
+}
+
+/** What a dead worker had open is settled by nobody, and stays taken. */
+export function forgetOpenReservations(memory: SharedArrayBuffer, worker: number): void {
+  lanesOf(memory).fill(0, laneOf(worker), laneOf(worker) + LANE_CELLS)
+}
+
+/** What all hashes of a counter begin with, and where its rule's time is. */
+interface Prefix {
+  readonly state: HashState
+  readonly timeCell: number
+}
+
+function lanesOf(memory: SharedArrayBuffer): Float64Array {
+  return new Float64Array(memory, TIMES * 8)
+}
+
+function laneOf(worker: number): number {
+  return (worker - 1) * LANE_CELLS
+}
+
+function lowCell({ low }: HalfSipHash): number {
+  return (low >>> 0) % SLOTS
+}
+
+function highCell({ high }: HalfSipHash): number {
+  return SLOTS + ((high >>> 0) % SLOTS)
+}
