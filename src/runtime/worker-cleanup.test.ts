@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { serverMemory } from '../../test/support/service/server-memory.ts'
+import { forgetOpenReservations } from '../engine/open-reservations.ts'
+import { newTableBuffer } from '../store/table-layout.ts'
+import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { newSharedMemory, SUPERVISOR } from './shared-memory.ts'
+import { WorkerCleanup } from './worker-cleanup.ts'
+
+test('nobody waits for what a dead worker had reserved, and still for what the others have', () => {
+  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 2, serverMemory().reservations.memory)
+  const cells = new Float64Array(memory.openReservations).fill(1)
+  new WorkerCleanup(memory, new MetricMemory(memory.metrics, SUPERVISOR)).cleanUp(1)
+  const left = Float64Array.from(cells)
+  cells.fill(1)
+  forgetOpenReservations(memory.openReservations, 1)
+  expect(left).toEqual(cells)
+  expect(new Set(left)).toEqual(new Set([0, 1]))
+})
