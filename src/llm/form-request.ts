@@ -67,7 +67,8 @@ export class FormRequestReader {
   }
 
   end(): ReturnType<LlmRequestReader['end']> {
-    return this.#rest.end()
+    const rest = this.#rest.end()
+    return typeof rest === 'string' ? rest : { ...rest, isUpload: true }
   }
 
   /** Whether what follows is a file's content. */

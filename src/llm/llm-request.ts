@@ -20,13 +20,15 @@ export interface LlmRequest {
   readonly isUnreadable?: boolean
   /** Where in its bytes the name `stream_options` ends; 0 where it has none, undefined where its bytes are not plain UTF-8. */
   readonly streamOptionsAt?: number | undefined
+  /** It is a form. */
+  readonly isUpload?: boolean
   /** It has messages or a prompt, which no request for embeddings has. */
   readonly isForText?: boolean
 }
 
 /** Whether a response to it should have a count or a text: other requests list, upload or look something up. */
-export function asksForTokens({ promptTokens, requestedTokens }: LlmRequest): boolean {
-  return promptTokens > 0 || requestedTokens !== undefined
+export function asksForTokens({ promptTokens, requestedTokens, isUpload }: LlmRequest): boolean {
+  return isUpload !== true && (promptTokens > 0 || requestedTokens !== undefined)
 }
 
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
