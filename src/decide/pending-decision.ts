@@ -56,6 +56,11 @@ export class PendingDecision {
     }
   }
 
+  /** Who sends the body that must be read: limit keys and their values in turn. */
+  bodyCaller(): readonly string[] {
+    return this.#evaluation.bodyCaller()
+  }
+
   /** What the head alone decides, undefined where that is nothing. Nothing is taken. Returns at once where the engine does. */
   precheck(): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined> {
     this.#span = this.#trace?.startDecision()

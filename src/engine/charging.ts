@@ -74,7 +74,8 @@ function addValues(run: Run, rule: PlanRule): boolean {
 }
 
 /** Notes what a rule that needs the body lacks besides; if nothing, that it needs the body, or that nobody knows what that says. */
-function leaveUndecided(run: Run, { keyIndexes, cost, policy, needsBody }: PlanRule): void {
+function leaveUndecided(run: Run, rule: PlanRule): void {
+  const { keyIndexes, cost, needsBody } = rule
   let needsOnlyBody = true
   for (let k = 0; k < keyIndexes.length; k++) {
     const index = keyIndexes[k]!
@@ -86,7 +87,7 @@ function leaveUndecided(run: Run, { keyIndexes, cost, policy, needsBody }: PlanR
   if (!cost.needsBody && Number.isNaN(cost.of(run))) run.hasRepeated = true
   // An `else` may wait for another rule.
   if (needsOnlyBody && run.isBodyAmbiguous) run.hasRepeated = true
-  else if (needsBody && needsOnlyBody && run.bodyNeed !== 'must') run.bodyNeed = run.simulates(policy) ? 'may' : 'must'
+  else if (needsBody && needsOnlyBody) run.noteBodyNeed(rule)
 }
 
 function noteIfMissing(run: Run, index: number): void {

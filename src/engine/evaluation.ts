@@ -26,6 +26,11 @@ export class Evaluation {
     return need
   }
 
+  /** After `needsBody`: who sends the body, as the limit keys of the rules that need it say. Empty where they say nothing. */
+  bodyCaller(): readonly string[] {
+    return this.#run?.bodyCaller() ?? []
+  }
+
   /** Rejects what the head alone can reject, and then the evaluation is over. Takes nothing. `isForOperator`: it is not counted either. */
   precheck(isForOperator = false): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     const run = this.#beginStep()

@@ -77,7 +77,7 @@ export class Evaluator {
     if (!plan.needsBody) return 'no'
     this.#setTime(run, nowMs)
     run.isBodyUnread = true
-    run.bodyNeed = 'no'
+    run.forgetBodyNeed()
     const { policies, count } = run.matches
     if (!run.isShadowed) {
       if (run.lacksHost || findBlock(run) !== undefined) return 'no'

@@ -57,6 +57,8 @@ export class Run implements RequestFacts, RequestParts {
   isGiven = false
   isSettledLater = false
   readonly #descriptors: Descriptors
+  /** The limit keys of the rules that need the body. */
+  readonly #bodyKeys: number[] = []
   /** Of the rule that was looked at last. */
   readonly #subject: string[] = []
 
@@ -134,6 +136,33 @@ export class Run implements RequestFacts, RequestParts {
   headerText(name: string): string | undefined | null {
     const value = this.#descriptors.view!.header(name)
     return value === REPEATED ? null : value
+  }
+
+  forgetBodyNeed(): void {
+    this.bodyNeed = 'no'
+    this.#bodyKeys.length = 0
+  }
+
+  /** The rule lacks nothing but the body. */
+  noteBodyNeed({ policy, keyIndexes }: PlanRule): void {
+    const isSimulated = this.simulates(policy)
+    if (isSimulated && this.bodyNeed === 'must') return
+    this.bodyNeed = isSimulated ? 'may' : 'must'
+    for (let k = 0; k < keyIndexes.length; k++) if (!this.#bodyKeys.includes(keyIndexes[k]!)) this.#bodyKeys.push(keyIndexes[k]!)
+  }
+
+  /**
+   * The limit keys, each with its value, of the rules that need the body, as far as the head says them. Each key is there once and in the
+   * plan's order, so that a caller is the same one whatever rules of these keys cover a request. Keys of shadow rules count only where no
+   * other rule needs the body: they change no response.
+   */
+  bodyCaller(): string[] {
+    const texts: string[] = []
+    for (const index of this.#bodyKeys.sort((a, b) => a - b)) {
+      const value = this.#descriptors.get(index)
+      if (typeof value === 'string') texts.push(this.active!.plan.keys[index]!.text, value)
+    }
+    return texts
   }
 
   /** Finds out which rules of the policy apply. Notes nothing else. */

@@ -21,6 +21,8 @@ export class JsonScanner {
   #depth = 0
   #values = 0
   #bytes = 0
+  /** White space before the value and behind it. */
+  paddingBytes = 0
   /** Of a `\u` escape: how many digits were read, and their value. */
   #hexDigits = 0
   #unit = 0
@@ -93,7 +95,10 @@ export class JsonScanner {
   #readStructure(bytes: Uint8Array, from: number, to: number): number {
     for (let at = from; at < to; at++) {
       const byte = bytes[at]!
-      if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) continue
+      if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) {
+        if (this.#depth === 0) this.paddingBytes++
+        continue
+      }
       const state = this.#state
       const isValue = state === VALUE || state === VALUE_OR_END
       switch (byte) {

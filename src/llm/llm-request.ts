@@ -42,6 +42,8 @@ const CHOICES_FIELDS = ['n', 'best_of']
 const UNREAD_FIELDS = ['metadata', 'logit_bias', 'image', 'images']
 /** Other fields together: less is no prompt, but names and switches that we do not know. */
 const FREE_CHARACTERS = 256
+/** White space around the JSON costs no tokens, and takes memory. */
+const MAX_PADDING_BYTES = 64 * 1024
 const CHARACTERS_PER_TOKEN = 4
 // The fields of a message, or of a part of it, that hold text, and those that hold further parts.
 const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
@@ -101,6 +103,7 @@ export class LlmRequestReader {
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
     const sizes = this.#sizes
     if (!isJson) return unreadable(this.#scanner.spelledCharacters)
+    if (this.#scanner.paddingBytes > MAX_PADDING_BYTES) return 'body_too_large'
     // Of two values, one reader takes the first and another the last.
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
     // Most readers ignore `Max_Tokens`, and some read it as max_tokens.

@@ -1,5 +1,6 @@
 import type { Series } from '../telemetry/metrics/counter-family.ts'
 import type { BodyMemory } from './body-memory.ts'
+import type { MemoryHolders, MemoryPart, Resized } from './memory-part.ts'
 import { RECENT_MS, RecentBytes } from './recent-bytes.ts'
 
 /** How often a worker looks after its uploads, and hears of those that wait in other workers. */
@@ -8,6 +9,8 @@ const LOOK_MS = 100
 const MAX_WAIT_MS = 10_000
 /** More do not wait: each may have sent 64 KiB with its head, which are in memory already. */
 const MAX_WAITING = 256
+/** Of one holder, for each of its shares: nobody takes all places from those who have memory left in theirs. */
+const MAX_WAITING_PER_SHARE = MAX_WAITING / 4
 /** No upload is judged before. */
 const FIRST_MS = 1000
 /** At its present pace, an upload that takes longer than this to bring as much as it holds is slow. */
@@ -22,17 +25,21 @@ export interface BodyClaimsParts {
 
 /** Who waits for memory: a new upload, unread, or one that has begun and needs more. */
 interface Waiting {
+  readonly holders: MemoryHolders
   /** What it has. */
   readonly claim: BodyClaim | undefined
+  /** Where it would be at best. */
+  readonly part: MemoryPart
   readonly neededBytes: number
   readonly deadlineMs: number
+  readonly take: () => Resized
   readonly onGranted: () => void
   readonly onOverdue: () => void
 }
 
 /**
- * This worker's part of the memory for bodies. Where memory is short, slow uploads are ended, the slowest of all workers first.
- * What becomes free goes to whoever needs least.
+ * What this worker holds of the memory for bodies. Where memory is short, slow uploads are ended, the slowest of all workers first; where
+ * somebody's share of it is, slow uploads of theirs. What becomes free goes to whoever needs least and has not used up its share.
  */
 export class BodyClaims {
   readonly #parts: BodyClaimsParts
@@ -40,7 +47,7 @@ export class BodyClaims {
   /** By what they need. */
   #waiting: Waiting[] = []
   /** At the last look. */
-  #wasShort = false
+  readonly #shortParts = new Set<MemoryPart>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(parts: BodyClaimsParts) {
@@ -48,21 +55,27 @@ export class BodyClaims {
   }
 
   /** A claim for an upload that may begin at once. */
-  open(bytes: number): BodyClaim | undefined {
-    return this.resize(0, bytes) ? this.#newClaim(bytes) : undefined
+  open(holders: MemoryHolders, bytes: number): BodyClaim | undefined {
+    const claim = new BodyClaim(this, holders, this.#parts.memory.partsFor(bytes)[0]!)
+    return this.grow(claim, bytes) === 'done' ? this.#begin(claim) : undefined
   }
 
   /** A claim for an upload that waits for it; none when that takes too long. Returns how to call the wait off. */
-  wait(bytes: number, onDone: (claim: BodyClaim | undefined) => void): () => void {
-    if (this.#waiting.length >= MAX_WAITING) {
+  wait(holders: MemoryHolders, bytes: number, onDone: (claim: BodyClaim | undefined) => void): () => void {
+    if (this.#waiting.length >= MAX_WAITING || this.#hasManyWaiting(holders)) {
       onDone(undefined)
       return () => {}
     }
+    const [part] = this.#parts.memory.partsFor(bytes)
+    const claim = new BodyClaim(this, holders, part!)
     const waiting = {
+      holders,
       claim: undefined,
+      part: part!,
       neededBytes: bytes,
       deadlineMs: this.#parts.nowMs() + MAX_WAIT_MS,
-      onGranted: () => onDone(this.#newClaim(bytes)),
+      take: () => this.grow(claim, bytes),
+      onGranted: () => onDone(this.#begin(claim)),
       onOverdue: () => onDone(undefined),
     }
     this.#wait(waiting)
@@ -71,19 +84,38 @@ export class BodyClaims {
 
   /** Until then it brings nothing: one that waits for long is slow. */
   growLater(claim: BodyClaim, toBytes: number, onGranted: () => void): void {
-    this.#wait({ claim, neededBytes: toBytes - claim.bytes, deadlineMs: Number.POSITIVE_INFINITY, onGranted, onOverdue: () => {} })
+    const [part] = this.#parts.memory.partsFor(toBytes)
+    this.#wait({
+      holders: claim.holders,
+      claim,
+      part: part!,
+      neededBytes: part === claim.part ? toBytes - claim.bytes : toBytes,
+      deadlineMs: Number.POSITIVE_INFINITY,
+      take: () => this.grow(claim, toBytes),
+      onGranted,
+      onOverdue: () => {},
+    })
   }
 
-  /** Returns whether there was room. */
-  resize(fromBytes: number, toBytes: number): boolean {
-    const { memory, heldBytes } = this.#parts
-    const isDone = memory.resize(fromBytes, toBytes)
-    heldBytes.count = memory.ownBytes
-    return isDone
+  /** A body that outgrows the part for small ones moves to the rest. */
+  grow(claim: BodyClaim, toBytes: number): Resized {
+    const { holders, part: from, bytes } = claim
+    let outcome: Resized = 'no_room'
+    for (const part of this.#parts.memory.partsFor(toBytes)) {
+      const resized = part.resize(holders, part === from ? bytes : 0, toBytes)
+      if (resized === 'over_share') outcome = resized
+      if (resized !== 'done') continue
+      if (part !== from) from.resize(holders, bytes, 0)
+      this.#noteResized(claim, part, toBytes)
+      return resized
+    }
+    return outcome
   }
 
-  shrink(fromBytes: number, toBytes: number): void {
-    this.resize(fromBytes, toBytes)
+  shrink(claim: BodyClaim, toBytes: number): void {
+    const { holders, part, bytes } = claim
+    part.resize(holders, bytes, toBytes)
+    this.#noteResized(claim, part, toBytes)
     this.#grantWaiting()
   }
 
@@ -97,8 +129,13 @@ export class BodyClaims {
     return this.#parts.nowMs()
   }
 
-  #newClaim(bytes: number): BodyClaim {
-    const claim = new BodyClaim(this, bytes)
+  #noteResized(claim: BodyClaim, part: MemoryPart, bytes: number): void {
+    const { memory, heldBytes } = this.#parts
+    claim.noteResized(part, bytes)
+    heldBytes.count = memory.ownBytes
+  }
+
+  #begin(claim: BodyClaim): BodyClaim {
     this.#uploads.add(claim)
     this.#lookOn()
     return claim
@@ -107,33 +144,50 @@ export class BodyClaims {
   #wait(waiting: Waiting): void {
     const place = this.#waiting.findIndex(({ neededBytes }) => neededBytes > waiting.neededBytes)
     this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, waiting)
-    this.#noteWaiting()
+    waiting.part.wait(waiting.holders, waiting.neededBytes)
+    this.#parts.waitingUploads.count = this.#waiting.length
     this.#lookOn()
+  }
+
+  #hasManyWaiting(holders: MemoryHolders): boolean {
+    return holders.some(({ cells, shares }) => {
+      const isSame = (waiting: Waiting): boolean => waiting.holders.some((other) => other.cells === cells)
+      return this.#waiting.filter(isSame).length >= shares * MAX_WAITING_PER_SHARE
+    })
   }
 
   #forget(isOver: (waiting: Waiting) => boolean): Waiting[] {
     const over = this.#waiting.filter(isOver)
     if (over.length === 0) return over
     this.#waiting = this.#waiting.filter((waiting) => !over.includes(waiting))
-    this.#noteWaiting()
+    for (const { part, holders, neededBytes } of over) part.wait(holders, -neededBytes)
+    this.#parts.waitingUploads.count = this.#waiting.length
     return over
   }
 
+  /** Who cannot have the least of what is needed, of a part that is full or of a share, cannot have more of it. */
   #grantWaiting(): void {
-    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      const fromBytes = next.claim?.bytes ?? 0
-      if (!this.resize(fromBytes, fromBytes + next.neededBytes)) return
-      this.#waiting.shift()
-      this.#noteWaiting()
-      next.onGranted()
+    if (this.#waiting.length === 0) return
+    const full = new Set<MemoryPart>()
+    const overShare = new Set<number>()
+    for (let i = 0; i < this.#waiting.length; ) {
+      const next = this.#waiting[i++]!
+      if (full.has(next.part) || overShare.has(this.#shareOf(next))) continue
+      const outcome = next.take()
+      if (outcome === 'no_room') full.add(next.part)
+      else if (outcome === 'over_share') overShare.add(this.#shareOf(next))
+      else {
+        this.#forget((waiting) => waiting === next)
+        next.onGranted()
+        // Whoever was called may have changed the list.
+        i = 0
+      }
     }
   }
 
-  #noteWaiting(): void {
-    let bytes = 0
-    for (const { neededBytes } of this.#waiting) bytes += neededBytes
-    this.#parts.memory.want(bytes)
-    this.#parts.waitingUploads.count = this.#waiting.length
+  /** A number for the first holder's share of the part. */
+  #shareOf({ holders, part }: Waiting): number {
+    return part === this.#parts.memory.small ? -1 - holders[0]!.cells : holders[0]!.cells
   }
 
   #lookOn(): void {
@@ -144,29 +198,59 @@ export class BodyClaims {
     const nowMs = this.#parts.nowMs()
     this.#grantWaiting()
     for (const { onOverdue } of this.#forget(({ deadlineMs }) => deadlineMs <= nowMs)) onOverdue()
-    this.#endSlowest()
+    const { small, rest } = this.#parts.memory
+    for (const part of [small, rest]) {
+      part.want(this.#wantedBytes(part))
+      this.#endSlow(part)
+    }
     if (this.#uploads.size > 0 || this.#waiting.length > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 
+  /** What they wait for, without what is beyond their shares: nobody else's upload ends for that. */
+  #wantedBytes(part: MemoryPart): number {
+    const byShare = new Map<number, number>()
+    let wantedBytes = 0
+    for (const waiting of this.#waiting) {
+      if (waiting.part !== part) continue
+      const share = this.#shareOf(waiting)
+      const bytes = (byShare.get(share) ?? 0) + waiting.neededBytes
+      if (!part.hasShare(waiting.holders, bytes)) continue
+      byShare.set(share, bytes)
+      wantedBytes += waiting.neededBytes
+    }
+    return wantedBytes
+  }
+
+  #endSlow(part: MemoryPart): void {
+    const nowMs = this.#parts.nowMs()
+    const isSlow = (claim: BodyClaim): boolean => claim.part === part && claim.isSlow(nowMs)
+    const slow = [...this.#uploads].filter(isSlow).sort((a, b) => slower(a, b, nowMs))
+    for (const claim of slow) if (part.isShareShort(claim.holders)) this.#end(claim)
+    const others = slow.filter((claim) => this.#uploads.has(claim))
+    this.#endSlowest(part, others, nowMs)
+  }
+
   /** As many as it takes until there is enough for all that wait. Those of other workers that are slower are left to them. */
-  #endSlowest(): void {
-    const { memory, nowMs } = this.#parts
-    const now = nowMs()
-    const slow = [...this.#uploads].filter((claim) => claim.isSlow(now)).sort((a, b) => slower(a, b, now))
+  #endSlowest(part: MemoryPart, slow: readonly BodyClaim[], nowMs: number): void {
     // From one look to the next, every worker has told of its slowest.
-    const wasShort = this.#wasShort
-    this.#wasShort = memory.shortBytes > 0
+    const wasShort = this.#shortParts.has(part)
+    if (part.shortBytes > 0) this.#shortParts.add(part)
+    else this.#shortParts.delete(part)
     /** Of uploads that were ended and pass on what they have. */
     let soonFreeBytes = 0
     for (const claim of slow) {
-      if (!memory.compareSlowest(claim.broughtBytes(now)) || !wasShort || memory.shortBytes <= soonFreeBytes) return
-      this.close(claim)
-      claim.onEnd()
+      if (!part.compareSlowest(claim.broughtBytes(nowMs)) || !wasShort || part.shortBytes <= soonFreeBytes) return
+      this.#end(claim)
       soonFreeBytes += claim.bytes
     }
-    memory.withdrawSlowest()
+    part.withdrawSlowest()
+  }
+
+  #end(claim: BodyClaim): void {
+    this.close(claim)
+    claim.onEnd()
   }
 }
 
@@ -174,15 +258,18 @@ export class BodyClaims {
 export class BodyClaim {
   readonly #claims: BodyClaims
   readonly #recent: RecentBytes
-  #bytes: number
+  readonly holders: MemoryHolders
+  #part: MemoryPart
+  #bytes = 0
   #grantedAtMs: number
   #lastAtMs: number
   /** The upload must end: it is slow, and others wait for the memory. */
   onEnd: () => void = () => {}
 
-  constructor(claims: BodyClaims, bytes: number) {
+  constructor(claims: BodyClaims, holders: MemoryHolders, part: MemoryPart) {
     this.#claims = claims
-    this.#bytes = bytes
+    this.holders = holders
+    this.#part = part
     this.#grantedAtMs = claims.nowMs
     this.#lastAtMs = this.#grantedAtMs
     this.#recent = new RecentBytes(this.#grantedAtMs)
@@ -190,6 +277,11 @@ export class BodyClaim {
 
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** Where it is. */
+  get part(): MemoryPart {
+    return this.#part
   }
 
   /** So many bytes of the body have come. */
@@ -200,27 +292,32 @@ export class BodyClaim {
 
   /** Returns whether there was room at once. */
   grow(bytes: number): boolean {
-    const isGrown = this.#claims.resize(this.#bytes, bytes)
-    if (isGrown) this.#grown(bytes)
-    return isGrown
+    return this.#claims.grow(this, bytes) === 'done'
   }
 
   growLater(bytes: number, onGranted: () => void): void {
-    this.#claims.growLater(this, bytes, () => {
-      this.#grown(bytes)
-      onGranted()
-    })
+    this.#claims.growLater(this, bytes, onGranted)
+  }
+
+  /** It has so much from now on. */
+  noteResized(part: MemoryPart, bytes: number): void {
+    const nowMs = this.#claims.nowMs
+    // A new one may have waited until now.
+    if (this.#bytes === 0) this.#lastAtMs = nowMs
+    if (bytes > this.#bytes) this.#grantedAtMs = nowMs
+    this.#part = part
+    this.#bytes = bytes
   }
 
   /** All of the body that will be read is there: its pace matters no more. */
   complete(bytes: number): void {
     this.#claims.close(this)
-    if (bytes < this.#bytes) this.#shrink(bytes)
+    if (bytes < this.#bytes) this.#claims.shrink(this, bytes)
   }
 
   release(): void {
     this.#claims.close(this)
-    if (this.#bytes > 0) this.#shrink(0)
+    if (this.#bytes > 0) this.#claims.shrink(this, 0)
   }
 
   broughtBytes(nowMs: number): number {
@@ -234,17 +331,6 @@ export class BodyClaim {
   isSlow(nowMs: number): boolean {
     const ageMs = Math.min(nowMs - this.#grantedAtMs, RECENT_MS)
     return ageMs >= FIRST_MS && this.broughtBytes(nowMs) * SLOW_MS < this.#bytes * ageMs
-  }
-
-  #grown(bytes: number): void {
-    this.#bytes = bytes
-    this.#grantedAtMs = this.#claims.nowMs
-  }
-
-  #shrink(bytes: number): void {
-    const before = this.#bytes
-    this.#bytes = bytes
-    this.#claims.shrink(before, bytes)
   }
 }
 

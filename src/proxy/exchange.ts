@@ -94,6 +94,10 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#upload.goOn()
   }
 
+  onBodyWritten(): void {
+    this.#releaseBody()
+  }
+
   onRetry({ code }: BackendFailure): void {
     this.#parts.metrics.countRetry(code)
     this.#allowed.downstream.trace?.noteRetry(code)

@@ -73,6 +73,7 @@ export class ProxyFront {
       backendMetrics,
       backendHost: options.backendHost,
       maxBodyBytes: options.maxBodyBytes,
+      trustedProxies: options.trustedProxies,
       bodyClaims: new BodyClaims({
         memory: parts.bodyMemory,
         nowMs: () => parts.clock.nowMs(),

@@ -3,6 +3,7 @@ import { type CollectOptions, collect, FIRST_STEP_BYTES } from './body-collector
 import { type BodyCost, readCost } from './body-cost.ts'
 import type { BodySource } from './body-source.ts'
 import type { Downstream } from './downstream.ts'
+import type { MemoryHolders } from './memory-part.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { WorkSlices } from './work-slices.ts'
 
@@ -18,6 +19,8 @@ export interface ReadBody {
 }
 
 export interface ReadOptions extends CollectOptions {
+  /** Whom its memory is counted for. */
+  readonly holders: MemoryHolders
   /** Where its cost is read. */
   readonly slices: WorkSlices
 }
@@ -33,7 +36,7 @@ export async function readBody(
   options: ReadOptions,
 ): Promise<ReadBody | undefined> {
   const { contentLength } = request
-  const { maxBytes, isEnforced, slices } = options
+  const { maxBytes, isEnforced, slices, holders } = options
   if (!request.hasBody) {
     inviteBody(request, downstream)
     return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, maxBytes, slices) }
@@ -43,7 +46,9 @@ export async function readBody(
     inviteBody(request, downstream)
     return { ...UNREAD, llm: 'body_too_large' }
   }
-  const claim = claims.open(firstBytes) ?? (isEnforced ? await waitForClaim(downstream.body, claims, firstBytes) : 'body_memory_exhausted')
+  const claim =
+    claims.open(holders, firstBytes) ??
+    (isEnforced ? await waitForClaim(downstream.body, claims, holders, firstBytes) : 'body_memory_exhausted')
   if (claim === undefined) return undefined
   if (claim === 'body_memory_exhausted') {
     if (!isEnforced) inviteBody(request, downstream)
@@ -78,7 +83,12 @@ async function readClaimed(
 }
 
 /** Nothing of the body is read meanwhile. Returns undefined when the client is gone. */
-function waitForClaim(body: BodySource, claims: BodyClaims, bytes: number): Promise<BodyClaim | 'body_memory_exhausted' | undefined> {
+function waitForClaim(
+  body: BodySource,
+  claims: BodyClaims,
+  holders: MemoryHolders,
+  bytes: number,
+): Promise<BodyClaim | 'body_memory_exhausted' | undefined> {
   return new Promise((resolve, reject) => {
     if (body.isGone) return resolve(undefined)
     let cancel = (): void => {}
@@ -88,7 +98,7 @@ function waitForClaim(body: BodySource, claims: BodyClaims, bytes: number): Prom
     }
     body.giveTo({ onData: () => {}, onEnd: () => {}, onGone, abandon: reject })
     // It may be refused at once.
-    cancel = claims.wait(bytes, (claim) => {
+    cancel = claims.wait(holders, bytes, (claim) => {
       body.giveTo(undefined)
       resolve(claim ?? 'body_memory_exhausted')
     })

@@ -13,6 +13,7 @@ import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
 import { mayAskForUsage, withUsageRequest } from '../llm/usage-request.ts'
 import { mayClimb, normalizePath } from '../policy/path.ts'
 import type { Plan } from '../policy/plan.ts'
+import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import type { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
@@ -22,6 +23,8 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body-claims.ts'
+import { bodyHolders } from './body-holders.ts'
+import type { BodyMemory } from './body-memory.ts'
 import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
 import { Exchanges } from './exchanges.ts'
@@ -51,7 +54,9 @@ export interface ProxyParts {
   readonly backendMetrics: BackendMetrics
   readonly backendHost: 'backend' | 'client'
   readonly maxBodyBytes: number
+  readonly bodyMemory: BodyMemory
   readonly bodyClaims: BodyClaims
+  readonly trustedProxies: TrustedProxies
   /** Undefined where nothing is traced. */
   readonly tracing?: Tracing | undefined
 }
@@ -138,13 +143,14 @@ export class ReverseProxy {
 
   /** A token budget must see the body first. What the head alone decides is decided before it is read. */
   async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
-    const { maxBodyBytes, bodyClaims, backend } = this.#parts
+    const { maxBodyBytes, bodyClaims, bodyMemory, trustedProxies, backend } = this.#parts
     const { request, downstream, pending } = incoming
     if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(downstream, 'body_too_large')
     const prechecked = pending.precheck()
     const rejection = prechecked instanceof Promise ? await prechecked : prechecked
     if (rejection !== undefined) return this.#respond(incoming, rejection)
-    const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices }
+    const holders = request.hasBody ? bodyHolders(bodyMemory, trustedProxies, pending.bodyCaller(), incoming.view, downstream.peer) : []
+    const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices, holders }
     const body = await readBody(request, downstream, bodyClaims, options)
     if (body === undefined) return this.#endGone(downstream) // and nothing was taken
     incoming.body = body

@@ -2,7 +2,7 @@ import { RevokedSessions } from '../decide/revoked-sessions.ts'
 import { forgetOpenReservations } from '../engine/open-reservations.ts'
 import { forgetPlaces } from '../listen/connection-places.ts'
 import { ConnectionShares } from '../listen/connection-shares.ts'
-import { BodyMemory } from '../proxy/body-memory.ts'
+import { forgetBodies } from '../proxy/body-memory.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import { CATALOGUE, METRIC_NAMES } from '../telemetry/metrics/catalogue.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
@@ -16,7 +16,6 @@ export class WorkerCleanup {
   readonly #metrics: MetricMemory
   readonly #revokedSessions: readonly RevokedSessions[]
   readonly #shares: ConnectionShares
-  readonly #bodies: BodyMemory
   readonly #memory: SharedMemory
 
   constructor(memory: SharedMemory, metrics: MetricMemory) {
@@ -26,7 +25,6 @@ export class WorkerCleanup {
     const { revokedSessions, revokedAdminSessions } = memory
     this.#revokedSessions = [revokedSessions, revokedAdminSessions].map((buffer) => new RevokedSessions(buffer, owner))
     this.#shares = new ConnectionShares(memory.connections, SUPERVISOR)
-    this.#bodies = new BodyMemory(memory.bodies, SUPERVISOR, 0)
     this.#memory = memory
   }
 
@@ -35,7 +33,7 @@ export class WorkerCleanup {
     this.#metrics.forgetWorker(worker, GAUGES)
     for (const sessions of this.#revokedSessions) sessions.forgetWorker(ownerNumber(worker))
     this.#shares.forgetWorker(worker)
-    this.#bodies.forgetWorker(worker)
+    forgetBodies(this.#memory.bodies, worker)
     forgetOpenReservations(this.#memory.openReservations, worker)
     forgetPlaces(this.#memory.places, worker)
     return this.#table.freeLocksOf(ownerNumber(worker))

@@ -148,7 +148,7 @@ export class Worker {
       wrongSecrets: new WrongSecrets(memory.wrongSecrets),
       wrongTokens: new WrongSecrets(memory.wrongTokens),
       shares: new ConnectionShares(memory.connections, worker),
-      bodyMemory: new BodyMemory(memory.bodies, worker, config.bodyMemoryBytes),
+      bodyMemory: new BodyMemory(memory.bodies, worker, { ...config, hashKey: memory.hashKey }),
       reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },
       desk: this.#desk,
       noteDecided: this.#decisionLog?.note,

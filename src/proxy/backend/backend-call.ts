@@ -18,6 +18,8 @@ export interface BackendHandler extends ResponseSink {
   /** The head leaves with the first of the body, or with `sendHeadSoon`: a body that is still to come may be written. */
   onReady(): void
   onDrain(): void
+  /** A body that was at hand has been written, and will not be written again. */
+  onBodyWritten(): void
   onQuiet(): void
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void
   /** All of the response was handed over, and nothing more comes: the call may be used again. */
@@ -130,7 +132,8 @@ export class BackendCall implements ConnectionSeeker {
   }
 
   onDrain(): void {
-    if (!this.isSent) this.#connection?.limitSilence(0)
+    if (this.isSent) this.#noteWritten()
+    else this.#connection?.limitSilence(0)
     this.#handler.onDrain()
   }
 
@@ -140,8 +143,8 @@ export class BackendCall implements ConnectionSeeker {
 
   onHead(head: ResponseHead): void {
     this.#head = head
-    // There is no second try from here on, and a response may last much longer than its request.
-    if (typeof this.#request.body === 'object') this.#request = { ...this.#request, body: undefined }
+    // There is no second try from here on.
+    this.#dropBody()
     this.#handler.onHead(head)
   }
 
@@ -197,8 +200,10 @@ export class BackendCall implements ConnectionSeeker {
   #begin(connection: BackendConnection): void {
     const { method, head, body, isUpgrade } = this.#request
     if (typeof body !== 'string') {
-      connection.begin(method, isUpgrade, head, body)
-      return this.#sent()
+      const isWritten = connection.begin(method, isUpgrade, head, body)
+      this.#sent()
+      if (isWritten) this.#noteWritten()
+      return
     }
     connection.beginHead(method, head)
     this.#handler.onReady()
@@ -215,13 +220,29 @@ export class BackendCall implements ConnectionSeeker {
     this.#connection?.limitSilence(this.#head === undefined ? headersTimeoutMs : idleTimeoutMs)
   }
 
+  #noteWritten(): void {
+    if (this.#connection !== undefined && !this.#isRepeatable(this.#connection)) this.#dropBody()
+  }
+
+  /** A response may begin long after its request was written, and last much longer. */
+  #dropBody(): void {
+    if (typeof this.#request.body !== 'object') return
+    this.#request = { ...this.#request, body: undefined }
+    this.#handler.onBodyWritten()
+  }
+
   /** No byte was sent, or nothing of a response came on a connection that the backend may have closed long before. */
   #canRetry({ code }: BackendFailure): boolean {
     const connection = this.#connection
     if (connection === undefined || this.#isRetry) return false
     // A timeout leaves no time for a second try.
     if (connection.isConnecting) return code !== 'backend_timeout'
-    const isStale = code === 'backend_reset' && connection.served > 0 && !connection.hasResponseBegun
-    return isStale && IDEMPOTENT.has(this.#request.method) && typeof this.#request.body !== 'string'
+    return code === 'backend_reset' && !connection.hasResponseBegun && this.#isRepeatable(connection)
+  }
+
+  /** Whether it may be written a second time although it was written on this connection. */
+  #isRepeatable({ served }: BackendConnection): boolean {
+    const { method, body } = this.#request
+    return !this.#isRetry && served > 0 && IDEMPOTENT.has(method) && typeof body !== 'string'
   }
 }

@@ -97,13 +97,17 @@ export class BackendConnection {
     this.#silence.limit(0)
   }
 
-  /** Writes the head of a request and its body, which must not change any more. */
-  begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): void {
+  /** Writes the head of a request and its body. Returns false where the body must not change before onDrain. */
+  begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): boolean {
     this.#reader.begin(method, isUpgradeAsked, this.#user!)
     this.#silence.heard()
+    if (body !== undefined && body.length > MAX_COPIED_BYTES) {
+      this.#writeLarge(head, body)
+      return false
+    }
     if (body === undefined) this.#socket.write(head, 'latin1')
-    else if (body.length <= MAX_COPIED_BYTES) this.#writeBehind(head, body, '')
-    else this.#writeLarge(head, body)
+    else this.#writeBehind(head, body, '')
+    return true
   }
 
   /** Takes the head of a request whose body is to come. It leaves with the first of it. */
