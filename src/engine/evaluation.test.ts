@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, jwt, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
+import { bucketRule, bundle, jwt, llmRule, matching, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../test/support/store/async-store.ts'
 import { compileBundle } from '../policy/compile.ts'
@@ -15,6 +15,38 @@ import type { Evaluation } from './evaluation.ts'
 const TOKENS = { tokens_per_minute: 6000, max_completion_tokens: 200 }
 const BODY = { promptTokens: 10, requestedTokens: 20, choices: 1, isStream: false, model: undefined }
 const OVER = 'this evaluation is over, or a step of it is still pending'
+
+describe('who sends a body', () => {
+  const budget = (...keys: string[]): object => llmRule(keys.join(), keys, TOKENS)
+  const policies = [
+    policy('a', {
+      selector: { pathPrefix: '/a' },
+      rules: [budget('header:x-team', 'header:x-user'), bucketRule('b', ['header:x-other'], 9)],
+    }),
+    policy('b', {
+      selector: { pathPrefix: '/b' },
+      rules: [budget('header:x-user'), budget('header:x-team'), budget('header:x-user', 'header:x-team')],
+    }),
+    policy('c', {
+      selector: { pathPrefix: '/c' },
+      rules: [budget('llm:model'), matching({ 'header:x-other': 'x' }, budget('header:x-user'))],
+    }),
+    policy('s', { mode: 'shadow', rules: [budget('header:x-other')] }),
+  ]
+  const headers = { 'x-team': 't', 'x-user': 'u', 'x-other': 'o' }
+
+  test.each([
+    ['are those of the rules that need the body', '/a', ['header:x-team', 't', 'header:x-user', 'u']],
+    ['are the same in whatever order and however often rules have them', '/b', ['header:x-team', 't', 'header:x-user', 'u']],
+    ['are none where only the body says them', '/c', []],
+    ['are those of shadow rules where no other needs the body', '/', ['header:x-other', 'o']],
+  ])('the keys that say it %s', (_, uri, caller) => {
+    const evaluation = newService(policies).open(viewOf({ uri, headers }))
+    evaluation.needsBody()
+    evaluation.precheck()
+    expect(evaluation.bodyCaller()).toEqual(caller)
+  })
+})
 
 describe('however many steps an evaluation has', () => {
   const keys = ['jwt:sub', 'jwt:team', 'ip:address', 'header:x-key']

@@ -207,6 +207,25 @@ describe('a body that cannot be read', () => {
   ])('is not one with %s', (_, body) => {
     expect(judgeLlmRequest(body)).toMatchObject({ promptTokens: 1 })
   })
+
+  const padding = ' \n\r\t'.repeat(16 * 1024)
+
+  test.each([
+    ['before its JSON', `${padding} {"prompt":"x"}`],
+    ['behind it', `{"prompt":"x"}${padding} `],
+    ['on both sides', ` ${padding.slice(0, 1000)}{"prompt":"x"}${padding.slice(1000)}`],
+    ['around a text', `"x"${padding} `],
+    ['around a number', `${padding}5 `],
+  ])('is too large: one with more than 64 KiB of white space %s', (_, body) => {
+    expect(judgeLlmRequest(body)).toBe('body_too_large')
+  })
+
+  test.each([
+    ['64 KiB of white space around its JSON', `${padding.slice(0, 1000)}{"prompt":"x"}${padding.slice(1000)}`],
+    ['more of it inside', `{${padding} "prompt" :${padding}"x"${padding}} `],
+  ])('is not one with %s', (_, body) => {
+    expect(judgeLlmRequest(body)).toMatchObject({ promptTokens: 1 })
+  })
 })
 
 describe('a name that is read', () => {

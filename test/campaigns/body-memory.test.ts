@@ -28,6 +28,26 @@ test('an upload that brings nothing ends for those that wait in other workers to
   expect(statusesIn(silent.received)).toEqual([408])
 })
 
+test("a caller's share is one, whichever workers its uploads are on", async () => {
+  const backend = await HttpBackend.start()
+  const byUser = bundle(1, policy('llm', { rules: [llmRule('budget', ['header:x-user'], { tokens_per_minute: 100_000_000 })] }))
+  // A share is a quarter of 7 MiB.
+  const cli = await servingOn(2, byUser, { ...proxyEnv(backend.url), EDGE_BODY_MEMORY: '8m', EDGE_MAX_BODY_BYTES: '1m' })
+  const clients: RawClient[] = []
+  // The question's own connection is one of them.
+  while (Math.min(...(await metricsOf(cli.port)).connections) < 8) clients.push(RawClient.connect(cli.port))
+  const user = 'X-User: mallory\r\n'
+  for (const client of clients) {
+    client.send(head(MIB / 4, user))
+    // Fast enough to be left alone.
+    client.send(Buffer.alloc(MIB / 8))
+  }
+  const waiting = clients.length - 7
+  await until(async () => (await metric(cli.port, 'edge_proxy_waiting_uploads')) === waiting)
+  expect(await metric(cli.port, 'edge_proxy_body_memory_bytes')).toBe((7 * MIB) / 4)
+  expect((await ask(cli.port, 'POST', CHAT, [['X-User', 'alice']], 'x'.repeat(MIB))).status).toBe(200)
+})
+
 test('the memory that a dead worker had claimed for bodies is free again', async () => {
   const backend = await HttpBackend.start()
   const mortal = await mortalEdge(2, { bundle: BUNDLE, env: { ...proxyEnv(backend.url), ...ONE_MIB } })
@@ -46,6 +66,6 @@ test('the memory that a dead worker had claimed for bodies is free again', async
   expect((await ask(mortal.port, 'POST', CHAT, [], 'x'.repeat(MIB))).status).toBe(200)
 })
 
-function head(bytes: number): string {
-  return `POST ${CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`
+function head(bytes: number, fields = ''): string {
+  return `POST ${CHAT} HTTP/1.1\r\nHost: a\r\n${fields}Content-Length: ${bytes}\r\n\r\n`
 }

@@ -66,6 +66,7 @@ function handlerWith(callbacks: Partial<BackendHandler>): BackendHandler {
   return {
     onReady: nothing,
     onDrain: nothing,
+    onBodyWritten: nothing,
     onQuiet: nothing,
     onDone: nothing,
     onUpgraded: nothing,

@@ -3,8 +3,10 @@ import { bucketRule, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, HELLO, HELLO_TOKENS, type LlmProxy } from '../../support/llm/llm-proxy.ts'
 import {
   BODY,
+  BY_USER,
   bodyOf,
   bounded,
+  by,
   chunk,
   KIB,
   keepingBodies,
@@ -120,13 +122,16 @@ describe('where EDGE_BODY_MEMORY is short', () => {
     await untilHeld(proxy, 0, 0)
   })
 
-  test('more than 256 do not even wait', async () => {
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' })
+  test('more than 256, and more than 64 of one caller, do not even wait', async () => {
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '128k', EDGE_MAX_BODY_BYTES: '128k' }, BY_USER)
     stopping(proxy, BODY, 1)
     await untilHeld(proxy, BODY, 0)
-    for (let i = 0; i < 256; i++) stopping(proxy, KIB, 0)
+    for (let i = 0; i < 64; i++) stopping(proxy, KIB, 0, CHAT, by('mallory'))
+    await untilHeld(proxy, BODY, 64)
+    expect((await proxy.post(CHAT, bodyOf(KIB), by('mallory'))).headers['x-edge-reason']).toBe('body_memory_exhausted')
+    for (let i = 64; i < 256; i++) stopping(proxy, KIB, 0, CHAT, by(`user${i}`))
     await untilHeld(proxy, BODY, 256)
-    expect((await proxy.post(CHAT, bodyOf(KIB))).headers['x-edge-reason']).toBe('body_memory_exhausted')
+    expect((await proxy.post(CHAT, bodyOf(KIB), by('alice'))).headers['x-edge-reason']).toBe('body_memory_exhausted')
   })
 
   test('what the head alone decides needs no memory', async () => {
@@ -203,20 +208,20 @@ describe('at rest no memory is claimed', () => {
     const waitsForBackend = stopping(proxy, KIB, KIB, '/late')
     const streams = stopping(proxy, KIB, KIB, '/early')
     await streams.sees('HTTP/1.1 200')
-    await untilHeld(proxy, KIB, 0)
+    await untilHeld(proxy, 0, 0)
     const inTheMiddle = stopping(proxy, 900 * KIB, 450 * KIB)
     const inChunks = RawClient.connect(proxy.port)
     inChunks.send(`POST ${CHAT} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('{')}`)
-    await untilHeld(proxy, KIB + 900 * KIB + 64 * KIB, 0)
+    await untilHeld(proxy, 900 * KIB + 64 * KIB, 0)
     const waitsForMemory = stopping(proxy, 900 * KIB, 0)
-    await untilHeld(proxy, KIB + 900 * KIB + 64 * KIB, 1)
+    await untilHeld(proxy, 900 * KIB + 64 * KIB, 1)
 
     expect((await proxy.post('/reset', bodyOf(KIB))).headers['x-edge-reason']).toBe('backend_reset')
     const badGzip = await proxy.post(CHAT, bodyOf(KIB), [['Content-Encoding', 'gzip']])
     expect(badGzip.headers['x-edge-reason']).toBe('bad_request')
     const overBudget = await proxy.post(CHAT, JSON.stringify({ messages: HELLO, max_tokens: 100_000_000 }))
     expect(overBudget.status).toBe(429)
-    await untilHeld(proxy, KIB + 900 * KIB + 64 * KIB, 1)
+    await untilHeld(proxy, 900 * KIB + 64 * KIB, 1)
     for (const client of [waitsForBackend, streams, inTheMiddle, inChunks, waitsForMemory]) client.socket.destroy()
     await untilHeld(proxy, 0, 0)
     expect((await proxy.post(CHAT, bodyOf(1024 * KIB))).status).toBe(200)

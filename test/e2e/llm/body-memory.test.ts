@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { CHAT, HELLO_TOKENS } from '../../support/llm/llm-proxy.ts'
 import {
   BODY,
+  BY_USER,
   bodyOf,
   bounded,
+  by,
   chunk,
   KIB,
   keepingBodies,
@@ -20,15 +22,16 @@ import { until } from '../../support/until.ts'
 describe('where EDGE_BODY_MEMORY is short', () => {
   test('uploads that stop end with 408, others get through, and those that waited in vain get 503; none of them takes a token', async () => {
     const usage = JSON.stringify({ usage: { total_tokens: HELLO_TOKENS } })
-    const proxy = await bounded({ EDGE_BODY_MEMORY: '512k', EDGE_MAX_BODY_BYTES: '128k' }, {}, (_req, res) => void res.end(usage))
-    const clients = Array.from({ length: 12 }, () => stopping(proxy, BODY, PART))
+    // Of 600 KiB, 525 are for bodies of any size.
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '600k', EDGE_MAX_BODY_BYTES: '128k' }, BY_USER, (_req, res) => void res.end(usage))
+    const clients = Array.from({ length: 12 }, (_, i) => stopping(proxy, BODY, PART, CHAT, by(`user${i}`)))
     await untilHeld(proxy, 4 * BODY, 8)
-    const small = proxy.post(CHAT, bodyOf(KIB))
+    const smaller = proxy.post(CHAT, bodyOf(100 * KIB), by('alice'))
     await untilHeld(proxy, 4 * BODY, 9)
     await untilRead(proxy, clients)
 
     proxy.clock.advance(SILENCE_MS)
-    expect((await small).status).toBe(200)
+    expect((await smaller).status).toBe(200)
     // Four of those that waited bring what they have, and four wait on.
     await untilHeld(proxy, 4 * BODY, 4)
     await untilRead(proxy, clients)

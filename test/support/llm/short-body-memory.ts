@@ -1,5 +1,7 @@
+import { llmRule, policy } from '../bundles/bundles.ts'
 import { type Handler, HttpBackend } from '../proxy/backend.ts'
 import { RawClient } from '../proxy/proxy.ts'
+import type { Fields } from '../service/http.ts'
 import { until } from '../until.ts'
 import { CHAT, HELLO, type LlmProxy, type LlmProxyOptions, llmProxy } from './llm-proxy.ts'
 
@@ -13,6 +15,11 @@ export const SILENCE_MS = 6000
 /** Longer than a new upload waits. */
 export const WAIT_MS = 10_000
 
+/** A budget for each user, beside the one for everybody. A request without the field has no user, and is its address's. */
+export const BY_USER: LlmProxyOptions = {
+  policies: [policy('users', { rules: [llmRule('user', ['header:x-user'], { tokens_per_minute: 1_000_000 })] })],
+}
+
 type Settings = Readonly<Record<string, string>>
 
 /** The edge before a backend that reads everything and says hello. */
@@ -21,10 +28,16 @@ export async function bounded(env: Settings, options: LlmProxyOptions = {}, hand
   return llmProxy(backend, { ...options, env })
 }
 
+/** The fields of a request of this user. */
+export function by(user: string): Fields {
+  return [['X-User', user]]
+}
+
 /** A client that announces so many bytes and sends some of them. */
-export function stopping(proxy: LlmProxy, announced: number, sent: number, path = CHAT): RawClient {
+export function stopping(proxy: LlmProxy, announced: number, sent: number, path = CHAT, fields: Fields = []): RawClient {
   const client = RawClient.connect(proxy.port)
-  client.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${announced}\r\n\r\n`)
+  const lines = [['Host', 'a'], ...fields, ['Content-Length', String(announced)]].map(([name, value]) => `${name}: ${value}\r\n`)
+  client.send(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`)
   client.send(bodyOf(announced).slice(0, sent))
   return client
 }

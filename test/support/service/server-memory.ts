@@ -34,7 +34,11 @@ export function serverMemory(): Pick<ServerParts, SharedParts> {
     wrongSecrets: new WrongSecrets(newWrongSecretsBuffer()),
     wrongTokens: new WrongSecrets(newWrongSecretsBuffer()),
     shares: new ConnectionShares(newSharesBuffer(1), 1),
-    bodyMemory: new BodyMemory(newBodyMemoryBuffer(1), 1, { bodyMemoryBytes: 256 * 1024 ** 2, maxBodyBytes: 16 * 1024 ** 2, hashKey: [1, 2] }),
+    bodyMemory: new BodyMemory(newBodyMemoryBuffer(1), 1, {
+      bodyMemoryBytes: 256 * 1024 ** 2,
+      maxBodyBytes: 16 * 1024 ** 2,
+      hashKey: [1, 2],
+    }),
     places: placesOf(newPlacesBuffer(1), 1, { main: 1000, socket: 1000, grpc: 1000, grpc_socket: 1000, admin: 1000, backend: 1000 }),
   }
 }
