@@ -38,7 +38,7 @@ export const REASONS = {
   },
   body_too_large: {
     status: 413,
-    meaning: 'Bad request: the body is larger, nested deeper or has more values than a rule may read.',
+    meaning: 'Bad request: the body is larger, nested deeper, or has more values or padding than a rule may read.',
   },
   upload_too_slow: {
     status: 408,
@@ -46,7 +46,7 @@ export const REASONS = {
   },
   body_memory_exhausted: {
     status: 503,
-    meaning: 'No decision: no memory for the body became free in time (EDGE_BODY_MEMORY).',
+    meaning: "No decision: no memory for the body became free in time, in all or in the caller's share (EDGE_BODY_MEMORY).",
   },
   backend_refused: { status: 502, meaning: 'Could not connect to the backend.' },
   backend_timeout: { status: 504, meaning: 'The backend did not accept the connection, respond or continue in time.' },

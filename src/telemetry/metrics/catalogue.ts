@@ -217,7 +217,7 @@ export const CATALOGUE = {
     labels: [],
     help: 'Memory claimed for request bodies that token budgets read; EDGE_BODY_MEMORY limits it.',
   },
-  edge_proxy_waiting_uploads: { type: 'gauge', labels: [], help: 'Uploads waiting for memory for their bodies.' },
+  edge_proxy_waiting_uploads: { type: 'gauge', labels: [], help: 'Uploads waiting for memory for their bodies, or for their share of it.' },
   edge_proxy_client_aborts_total: { type: 'counter', labels: [], help: 'Clients that disconnected before their response was complete.' },
   edge_admin_failures_total: {
     type: 'counter',
